@@ -1,0 +1,16 @@
+//! The nouns every navicert crate shares: wire types, secrets, time.
+//!
+//! Nothing here does IO or knows what a credential is used for. Text becomes a typed value in three steps, each
+//! its own module:
+//!
+//! ```text
+//! bytes ──tree──▶ spanned tree ──versioned──▶ apiVersion/kind chosen ──strict decode──▶ hub type
+//!                 (YAML 1.1 and JSON,          (unknown version: one       (every unknown, duplicate and
+//!                  lines and columns)           sentence)                   mistyped field, all at once)
+//! ```
+
+pub mod clock;
+pub mod secret;
+
+pub use clock::{Clock, SystemClock, Timestamp};
+pub use secret::Secret;

@@ -1,0 +1,107 @@
+//! One type for every secret of the workspace: cleared from memory when dropped, masked in `Debug`, never
+//! displayed, and written to a wire only where a field asks for it by name.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use zeroize::{Zeroize, Zeroizing};
+
+/// A value that must not be printed.
+///
+/// `Debug` shows a mask, there is no `Display`, and `Serialize` is not implemented: a wire type that has to send
+/// the value says so on the field with `#[serde(serialize_with = "navicert_types::secret::expose_on_the_wire")]`.
+///
+/// ```
+/// use navicert_types::Secret;
+///
+/// let token = Secret::from("ey.secret".to_owned());
+/// assert_eq!(format!("{token:?}"), "Secret(…)");
+/// assert_eq!(token.expose(), "ey.secret");
+/// ```
+#[derive(Clone, Default)]
+pub struct Secret<T: Zeroize>(Zeroizing<T>);
+
+impl<T: Zeroize> Secret<T> {
+    /// Wraps a value; it is cleared when the secret is dropped.
+    pub fn new(value: T) -> Self {
+        Secret(Zeroizing::new(value))
+    }
+
+    /// Reads the value. Search for this name to audit every place that does.
+    pub fn expose(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Secret<String> {
+    /// Whether there is anything in it; an empty secret counts as absent in most of Kubernetes.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Secret<Vec<u8>> {
+    /// Whether there is anything in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Zeroize> fmt::Debug for Secret<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+impl<T: Zeroize> From<T> for Secret<T> {
+    fn from(value: T) -> Self {
+        Secret::new(value)
+    }
+}
+
+/// For tests of configuration and wire types. Not constant-time: never compare a caller's secret with it.
+impl<T: Zeroize + PartialEq> PartialEq for Secret<T> {
+    fn eq(&self, other: &Self) -> bool {
+        *self.0 == *other.0
+    }
+}
+
+impl<T: Zeroize + Eq> Eq for Secret<T> {}
+
+impl<'de, T: Zeroize + Deserialize<'de>> Deserialize<'de> for Secret<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        T::deserialize(deserializer).map(Secret::new)
+    }
+}
+
+/// The named opt-in for sending a secret: `#[serde(serialize_with = "…")]` on one field of one wire type.
+///
+/// # Errors
+/// Whatever the serializer reports.
+pub fn expose_on_the_wire<T, S>(secret: &Secret<T>, serializer: S) -> Result<S::Ok, S::Error>
+where
+    T: Zeroize + Serialize,
+    S: Serializer,
+{
+    secret.expose().serialize(serializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_never_shows_the_value() {
+        let secret = Secret::from("canary".to_owned());
+        for shown in [format!("{secret:?}"), format!("{secret:#?}"), format!("{:?}", Some(&secret))] {
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_masked_too() {
+        let secret = Secret::from(b"canary".to_vec());
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+        assert!(!secret.is_empty());
+    }
+}
