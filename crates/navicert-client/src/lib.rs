@@ -1,0 +1,1 @@
+//! From a kubeconfig to an authenticated request.
