@@ -10,7 +10,12 @@
 //! ```
 
 pub mod clock;
+pub mod diagnostic;
+pub mod field_path;
 pub mod secret;
+pub mod tree;
 
 pub use clock::{Clock, SystemClock, Timestamp};
+pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
+pub use field_path::FieldPath;
 pub use secret::Secret;

@@ -1,0 +1,126 @@
+//! The way to a field as Kubernetes writes it: `jwt[0].claimMappings.extra[1].key`, map keys as `annotations[a/b]`.
+
+use std::fmt;
+
+/// A path from the root of a document to one field.
+///
+/// ```
+/// use navicert_types::FieldPath;
+///
+/// let path = FieldPath::root().field("jwt").index(0).field("issuer").field("url");
+/// assert_eq!(path.to_string(), "jwt[0].issuer.url");
+/// assert_eq!(FieldPath::root().field("extra").key("example.com/a").to_string(), "extra[example.com/a]");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FieldPath(Vec<Segment>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Segment {
+    Field(String),
+    Index(usize),
+    Key(String),
+}
+
+impl FieldPath {
+    /// The document itself.
+    pub fn root() -> Self {
+        FieldPath::default()
+    }
+
+    /// Whether this is the document itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A named field of the value here.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Self {
+        self.with(Segment::Field(name.to_owned()))
+    }
+
+    /// An element of the list here, counted from 0.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        self.with(Segment::Index(index))
+    }
+
+    /// An entry of the map here.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        self.with(Segment::Key(key.to_owned()))
+    }
+
+    /// The value that holds this one; the root for the root.
+    #[must_use]
+    pub fn parent(&self) -> Self {
+        let mut parent = self.clone();
+        parent.leave();
+        parent
+    }
+
+    pub(crate) fn enter_field(&mut self, name: &str) {
+        self.0.push(Segment::Field(name.to_owned()));
+    }
+
+    pub(crate) fn enter_index(&mut self, index: usize) {
+        self.0.push(Segment::Index(index));
+    }
+
+    pub(crate) fn enter_key(&mut self, key: &str) {
+        self.0.push(Segment::Key(key.to_owned()));
+    }
+
+    pub(crate) fn leave(&mut self) {
+        self.0.pop();
+    }
+
+    fn with(&self, segment: Segment) -> Self {
+        let mut longer = self.clone();
+        longer.0.push(segment);
+        longer
+    }
+}
+
+impl fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, segment) in self.0.iter().enumerate() {
+            match segment {
+                Segment::Field(name) if position == 0 => f.write_str(name)?,
+                Segment::Field(name) => write!(f, ".{name}")?,
+                Segment::Index(index) => write!(f, "[{index}]")?,
+                Segment::Key(key) => write!(f, "[{key}]")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_read_as_kubernetes_writes_them() {
+        let root = FieldPath::root();
+        let cases = [
+            (root.clone(), ""),
+            (root.field("jwt"), "jwt"),
+            (root.field("jwt").index(0).field("issuer").field("url"), "jwt[0].issuer.url"),
+            (
+                root.field("jwt").index(0).field("claimMappings").field("extra").index(1).field("key"),
+                "jwt[0].claimMappings.extra[1].key",
+            ),
+            (root.field("foo").key("bar"), "foo[bar]"),
+            (root.index(2), "[2]"),
+        ];
+        for (path, text) in cases {
+            assert_eq!(path.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn the_parent_of_the_root_is_the_root() {
+        assert_eq!(FieldPath::root().parent(), FieldPath::root());
+        assert_eq!(FieldPath::root().field("a").index(1).parent(), FieldPath::root().field("a"));
+    }
+}

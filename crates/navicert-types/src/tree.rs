@@ -1,0 +1,350 @@
+//! One tree for YAML and JSON, in which every value and every key knows its place in the text.
+//!
+//! Values are what Kubernetes would see: its loaders turn YAML into JSON first (sigs.k8s.io/yaml on go-yaml v2), so
+//! plain scalars follow YAML 1.1 (`yes` is true, `017` is 15), keys become strings, `1.0` becomes `1`, and what JSON
+//! cannot say (`.nan`) is an error. [`parse`] comes first; [`crate::decode`] turns the tree into types.
+
+mod builder;
+mod json;
+mod scalar;
+mod source;
+#[cfg(test)]
+mod tests;
+mod write;
+mod yaml;
+
+use std::fmt;
+
+use zeroize::Zeroizing;
+
+use crate::diagnostic::Diagnostic;
+
+pub use source::source_text;
+
+/// Which language a text is in, as its Kubernetes loader decides it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Syntax {
+    /// YAML whatever it looks like; JSON is read as YAML. Kubeconfig files.
+    Yaml,
+    /// JSON and nothing else if the first character that is not white space is `{`, YAML if not (C241). Most
+    /// configuration files, output of exec plugins.
+    JsonOrYaml,
+    /// JSON only. Responses of image credential providers.
+    Json,
+}
+
+/// How much a text may ask of us. The defaults are far above any real file and far below what hurts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Length of the text.
+    pub bytes: usize,
+    /// How deep lists and mappings may nest, aliases expanded.
+    pub depth: usize,
+    /// How many values there may be, aliases expanded.
+    pub nodes: usize,
+    /// How many bytes of text aliases may repeat.
+    pub alias_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { bytes: 16 << 20, depth: 512, nodes: 1_000_000, alias_bytes: 16 << 20 }
+    }
+}
+
+/// Reads a text; of several YAML documents, the first.
+///
+/// An empty text, and one of nothing but comments, is `null` (not in JSON, where it is an error).
+///
+/// ```
+/// use navicert_types::tree::{Syntax, Value, parse};
+///
+/// let node = parse(b"verbose: yes\n", Syntax::Yaml).unwrap();
+/// let verbose = node.as_mapping().unwrap().last("verbose").unwrap();
+/// assert_eq!(verbose.value.value, Value::Bool(true));
+/// assert_eq!((verbose.value.span.line, verbose.value.span.column), (1, 10));
+/// ```
+///
+/// # Errors
+/// One diagnostic with the place: the text is not in the language, or is beyond the default [`Limits`].
+pub fn parse(bytes: &[u8], syntax: Syntax) -> Result<Node, Diagnostic> {
+    parse_with(bytes, syntax, Limits::default())
+}
+
+/// [`parse`] with other limits.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with(bytes: &[u8], syntax: Syntax, limits: Limits) -> Result<Node, Diagnostic> {
+    if bytes.len() > limits.bytes {
+        return Err(builder::beyond(Span::START, format!("the text is longer than {} bytes", limits.bytes)));
+    }
+    match syntax {
+        Syntax::Yaml => yaml::parse(bytes, limits),
+        Syntax::Json => json::parse(bytes, limits),
+        Syntax::JsonOrYaml if source::looks_like_json(bytes) => json::parse(bytes, limits),
+        Syntax::JsonOrYaml => yaml::parse(bytes, limits),
+    }
+}
+
+/// A place in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    /// Offset of the first byte.
+    pub start: usize,
+    /// Offset after the last byte.
+    pub end: usize,
+    /// Line of the first byte, from 1.
+    pub line: usize,
+    /// Column of the first byte in characters, from 1.
+    pub column: usize,
+}
+
+impl Span {
+    /// The very beginning of a text.
+    pub const START: Span = Span { start: 0, end: 0, line: 1, column: 1 };
+}
+
+/// A value and where it stands. What an alias or a merge key brings in keeps the place where it was written.
+#[derive(Clone)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Its place. Of a list or mapping in block style, the first entry's beginning to the last one's end.
+    pub span: Span,
+}
+
+/// What a node is.
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// `null`, `~`, or nothing at all.
+    Null,
+    /// `true` and its many YAML 1.1 spellings.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text, cleared from memory when dropped: it may be a token or a key.
+    String(Zeroizing<String>),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// A mapping.
+    Mapping(Mapping),
+}
+
+/// A number as JSON has it.
+#[derive(Clone, PartialEq)]
+pub enum Number {
+    /// An integer that fits.
+    Integer(i64),
+    /// An integer that fits only without a sign.
+    Unsigned(u64),
+    /// Anything else.
+    Float(f64),
+    /// A JSON number that no double can hold, as written: legal text, of no use as a value.
+    OutOfRange(Box<str>),
+}
+
+/// The entries of a mapping in the order of the text, repeated keys included.
+#[derive(Clone, Default)]
+pub struct Mapping(Vec<Entry>);
+
+/// One key with its value.
+#[derive(Clone)]
+pub struct Entry {
+    /// The key. YAML keys that are not strings are spelled as sigs.k8s.io/yaml spells them (`1`, `true`, `1.5`).
+    pub key: String,
+    /// Where the key stands.
+    pub key_span: Span,
+    /// The value.
+    pub value: Node,
+    /// Whether the same key was there before; a merge key's entries count as if written in its place.
+    pub repeated: bool,
+}
+
+impl Node {
+    /// A node without a place, for trees that are made rather than read.
+    pub fn new(value: impl Into<Value>) -> Self {
+        Node { value: value.into(), span: Span::START }
+    }
+
+    /// Whether it is null.
+    pub fn is_null(&self) -> bool {
+        matches!(self.value, Value::Null)
+    }
+
+    /// The text, if it is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The elements, if it is a list.
+    pub fn as_sequence(&self) -> Option<&[Node]> {
+        match &self.value {
+            Value::Sequence(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The entries, if it is a mapping.
+    pub fn as_mapping(&self) -> Option<&Mapping> {
+        match &self.value {
+            Value::Mapping(mapping) => Some(mapping),
+            _ => None,
+        }
+    }
+
+    /// What it is, with its article, for messages: `a string`, `null`.
+    pub fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "null",
+            Value::Bool(_) => "a boolean",
+            Value::Number(_) => "a number",
+            Value::String(_) => "a string",
+            Value::Sequence(_) => "a list",
+            Value::Mapping(_) => "a mapping",
+        }
+    }
+}
+
+impl Mapping {
+    /// All entries, repeated keys included.
+    pub fn entries(&self) -> &[Entry] {
+        &self.0
+    }
+
+    /// The entry of this name; of several the last, as YAML and JSON loaders of Kubernetes take it.
+    pub fn last(&self, key: &str) -> Option<&Entry> {
+        self.0.iter().rev().find(|entry| entry.key == key)
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an entry without a place at the end, for trees that are made rather than read.
+    pub fn push(&mut self, key: impl Into<String>, value: impl Into<Value>) {
+        let key = key.into();
+        let repeated = self.last(&key).is_some();
+        self.0.push(Entry { key, key_span: Span::START, value: Node::new(value), repeated });
+    }
+
+    /// The entries that count: of repeated keys the last one, at the place of the first.
+    pub fn effective(&self) -> Vec<&Entry> {
+        let mut positions = std::collections::HashMap::new();
+        let mut kept: Vec<&Entry> = Vec::with_capacity(self.0.len());
+        for entry in &self.0 {
+            match positions.get(entry.key.as_str()).and_then(|&position: &usize| kept.get_mut(position)) {
+                Some(earlier) => *earlier = entry,
+                None => {
+                    positions.insert(entry.key.as_str(), kept.len());
+                    kept.push(entry);
+                }
+            }
+        }
+        kept
+    }
+}
+
+/// Nodes are equal if their values are; the place does not matter.
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+/// Mappings are equal if the same keys have the same values in the end, in whatever order.
+impl PartialEq for Mapping {
+    fn eq(&self, other: &Self) -> bool {
+        let (ours, theirs) = (self.effective(), other.effective());
+        let theirs: std::collections::HashMap<&str, &Node> =
+            theirs.into_iter().map(|entry| (entry.key.as_str(), &entry.value)).collect();
+        ours.len() == theirs.len()
+            && ours
+                .iter()
+                .all(|entry| theirs.get(entry.key.as_str()).is_some_and(|node| **node == entry.value))
+    }
+}
+
+impl From<Vec<Entry>> for Mapping {
+    fn from(entries: Vec<Entry>) -> Self {
+        Mapping(entries)
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Value::Number(Number::Integer(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::String(Zeroizing::new(text.to_owned()))
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::String(Zeroizing::new(text))
+    }
+}
+
+impl From<Mapping> for Value {
+    fn from(mapping: Mapping) -> Self {
+        Value::Mapping(mapping)
+    }
+}
+
+impl From<Vec<Node>> for Value {
+    fn from(items: Vec<Node>) -> Self {
+        Value::Sequence(items)
+    }
+}
+
+/// Shape and keys only: any scalar may be a secret.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("Null"),
+            Value::Bool(_) => f.write_str("Bool(…)"),
+            Value::Number(_) => f.write_str("Number(…)"),
+            Value::String(_) => f.write_str("String(…)"),
+            Value::Sequence(items) => f.debug_list().entries(items).finish(),
+            Value::Mapping(mapping) => mapping.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.0.iter().map(|entry| (&entry.key, &entry.value))).finish()
+    }
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {:?}", self.key, self.value)
+    }
+}
+
+impl fmt::Debug for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Number(…)")
+    }
+}

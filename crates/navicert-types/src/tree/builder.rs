@@ -1,0 +1,273 @@
+//! Puts a tree together from the events of either reader, and keeps the budgets: no input makes it recurse, and
+//! none makes it grow beyond the limits.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Entry, Limits, Mapping, Node, Number, Span, Value};
+use crate::diagnostic::{Diagnostic, DiagnosticKind};
+use crate::field_path::FieldPath;
+
+/// A tree under construction. Collections are opened and closed; values go into the innermost open one.
+pub(super) struct Builder {
+    limits: Limits,
+    open: Vec<Open>,
+    root: Option<Node>,
+    nodes: usize,
+    alias_bytes: usize,
+    anchors: HashMap<usize, Anchored>,
+}
+
+/// A collection that is not closed yet.
+struct Open {
+    content: Content,
+    span: Span,
+    anchor: usize,
+}
+
+enum Content {
+    Sequence(Vec<Node>),
+    Mapping { entries: Vec<Entry>, seen: HashSet<String>, key: Option<Key> },
+}
+
+enum Key {
+    Name(String, Span),
+    Merge(Span),
+}
+
+/// A finished node that aliases may repeat, with what a repetition costs.
+struct Anchored {
+    node: Node,
+    cost: Cost,
+}
+
+#[derive(Default)]
+struct Cost {
+    nodes: usize,
+    bytes: usize,
+    height: usize,
+}
+
+/// The number a reader uses for "no anchor".
+pub(super) const NO_ANCHOR: usize = 0;
+
+impl Builder {
+    pub(super) fn new(limits: Limits) -> Self {
+        Builder { limits, open: Vec::new(), root: None, nodes: 0, alias_bytes: 0, anchors: HashMap::new() }
+    }
+
+    /// Whether the next scalar is a mapping's key.
+    pub(super) fn expects_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { content: Content::Mapping { key: None, .. }, .. }))
+    }
+
+    pub(super) fn scalar(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Diagnostic> {
+        self.charge(1, span)?;
+        self.finish_node(Node { value, span }, anchor)
+    }
+
+    /// The key `<<`.
+    pub(super) fn merge_key(&mut self, span: Span) {
+        if let Some(Open { content: Content::Mapping { key, .. }, .. }) = self.open.last_mut() {
+            *key = Some(Key::Merge(span));
+        }
+    }
+
+    pub(super) fn open_sequence(&mut self, span: Span, anchor: usize) -> Result<(), Diagnostic> {
+        self.open_collection(Content::Sequence(Vec::new()), span, anchor)
+    }
+
+    pub(super) fn open_mapping(&mut self, span: Span, anchor: usize) -> Result<(), Diagnostic> {
+        let content = Content::Mapping { entries: Vec::new(), seen: HashSet::new(), key: None };
+        self.open_collection(content, span, anchor)
+    }
+
+    /// Closes the innermost collection. `end` is where its closing bracket ends; a block collection has none and
+    /// ends with its last entry.
+    pub(super) fn close(&mut self, end: Option<usize>) -> Result<(), Diagnostic> {
+        let Some(Open { content, mut span, anchor }) = self.open.pop() else { return Ok(()) };
+        let (value, last) = match content {
+            Content::Sequence(items) => {
+                let last = items.last().map(|node| node.span.end);
+                (Value::Sequence(items), last)
+            }
+            Content::Mapping { entries, .. } => {
+                let last = entries.last().map(|entry| entry.value.span.end.max(entry.key_span.end));
+                (Value::Mapping(Mapping(entries)), last)
+            }
+        };
+        span.end = end.or(last).unwrap_or(span.end).max(span.start);
+        self.finish_node(Node { value, span }, anchor)
+    }
+
+    /// An alias: the anchored node once more.
+    pub(super) fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
+        let Some(Anchored { node, cost }) = self.anchors.get(&anchor) else {
+            // The parser knows the anchor, so the node is one of the open ones.
+            return Err(syntax(span, "an anchor contains an alias of itself"));
+        };
+        if self.open.len() + cost.height > self.limits.depth {
+            return Err(too_deep(span, self.limits.depth));
+        }
+        let node = node.clone_within(&mut self.alias_bytes, cost.bytes, self.limits.alias_bytes, span)?;
+        let nodes = cost.nodes;
+        self.charge(nodes, span)?;
+        self.finish_node(node, NO_ANCHOR)
+    }
+
+    /// The finished tree; null if there was nothing.
+    pub(super) fn finish(self) -> Node {
+        self.root.unwrap_or(Node { value: Value::Null, span: Span::START })
+    }
+
+    fn open_collection(&mut self, content: Content, span: Span, anchor: usize) -> Result<(), Diagnostic> {
+        if self.expects_key() {
+            return Err(syntax(span, "a mapping's key has to be a single value, not a list or a mapping"));
+        }
+        if self.open.len() >= self.limits.depth {
+            return Err(too_deep(span, self.limits.depth));
+        }
+        self.charge(1, span)?;
+        self.open.push(Open { content, span, anchor });
+        Ok(())
+    }
+
+    fn finish_node(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
+        if anchor != NO_ANCHOR {
+            self.remember(&node, anchor)?;
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open { content: Content::Sequence(items), .. }) => items.push(node),
+            Some(Open { content: Content::Mapping { entries, seen, key }, .. }) => match key.take() {
+                None => *key = Some(Key::Name(key_name(&node)?, node.span)),
+                Some(Key::Name(name, key_span)) => entries.push(entry(seen, name, key_span, node)),
+                Some(Key::Merge(span)) => merge(entries, seen, node, span)?,
+            },
+        }
+        Ok(())
+    }
+
+    /// Keeps a copy for aliases. The copy counts against the budgets like any other.
+    fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Diagnostic> {
+        let cost = node.cost();
+        let copy =
+            node.clone_within(&mut self.alias_bytes, cost.bytes, self.limits.alias_bytes, node.span)?;
+        self.charge(cost.nodes, node.span)?;
+        self.anchors.insert(anchor, Anchored { node: copy, cost });
+        Ok(())
+    }
+
+    fn charge(&mut self, nodes: usize, span: Span) -> Result<(), Diagnostic> {
+        self.nodes = self.nodes.saturating_add(nodes);
+        if self.nodes > self.limits.nodes {
+            return Err(beyond(
+                span,
+                format!("there are more than {} values, aliases expanded", self.limits.nodes),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl Node {
+    fn cost(&self) -> Cost {
+        let children: &mut dyn Iterator<Item = &Node> = match &self.value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => return Cost { nodes: 1, ..Cost::default() },
+            Value::String(text) => return Cost { nodes: 1, bytes: text.len(), height: 0 },
+            Value::Sequence(items) => &mut items.iter(),
+            Value::Mapping(mapping) => &mut mapping.0.iter().map(|entry| &entry.value),
+        };
+        let mut total = Cost { nodes: 1, ..Cost::default() };
+        for child in children {
+            let cost = child.cost();
+            total.nodes += cost.nodes;
+            total.bytes += cost.bytes;
+            total.height = total.height.max(cost.height);
+        }
+        if let Value::Mapping(mapping) = &self.value {
+            total.bytes += mapping.0.iter().map(|entry| entry.key.len()).sum::<usize>();
+        }
+        total.height += 1;
+        total
+    }
+
+    /// A copy, if the bytes it repeats are still within the budget.
+    fn clone_within(
+        &self,
+        spent: &mut usize,
+        bytes: usize,
+        limit: usize,
+        span: Span,
+    ) -> Result<Node, Diagnostic> {
+        *spent = spent.saturating_add(bytes);
+        if *spent > limit {
+            return Err(beyond(span, format!("aliases repeat more than {limit} bytes")));
+        }
+        Ok(self.clone())
+    }
+}
+
+fn entry(seen: &mut HashSet<String>, key: String, key_span: Span, value: Node) -> Entry {
+    let repeated = !seen.insert(key.clone());
+    Entry { key, key_span, value, repeated }
+}
+
+/// The entries of `<<`, as if written in its place: go-yaml v2 lets whichever comes last in the text win, and of
+/// several merged mappings the first.
+fn merge(
+    entries: &mut Vec<Entry>,
+    seen: &mut HashSet<String>,
+    node: Node,
+    span: Span,
+) -> Result<(), Diagnostic> {
+    let sources = match node.value {
+        Value::Mapping(mapping) => vec![mapping],
+        Value::Sequence(items) => items
+            .into_iter()
+            .rev()
+            .map(|item| match item.value {
+                Value::Mapping(mapping) => Ok(mapping),
+                _ => Err(not_mergeable(span)),
+            })
+            .collect::<Result<_, _>>()?,
+        _ => return Err(not_mergeable(span)),
+    };
+    for Entry { key, key_span, value, .. } in sources.into_iter().flat_map(|mapping| mapping.0) {
+        entries.push(entry(seen, key, key_span, value));
+    }
+    Ok(())
+}
+
+/// How sigs.k8s.io/yaml spells a key that is not a string; null and integers above i64 it refuses.
+fn key_name(node: &Node) -> Result<String, Diagnostic> {
+    match &node.value {
+        Value::String(text) => Ok(text.to_string()),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Number(Number::Integer(value)) => Ok(value.to_string()),
+        Value::Number(Number::Float(value)) => Ok(super::scalar::float_key(*value)),
+        Value::Null => Err(syntax(node.span, "a mapping's key cannot be null; put it in quotes")),
+        _ => Err(syntax(node.span, "a mapping's key cannot be this number; put it in quotes")),
+    }
+}
+
+fn not_mergeable(span: Span) -> Diagnostic {
+    syntax(span, "the merge key `<<` needs a mapping or a list of mappings")
+}
+
+fn too_deep(span: Span, depth: usize) -> Diagnostic {
+    beyond(span, format!("lists and mappings are nested more than {depth} deep"))
+}
+
+/// The text is not in its language.
+pub(super) fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
+    document_level(span, DiagnosticKind::Syntax, message.into())
+}
+
+/// The text asks for too much.
+pub(super) fn beyond(span: Span, message: impl Into<String>) -> Diagnostic {
+    document_level(span, DiagnosticKind::Limit, message.into())
+}
+
+fn document_level(span: Span, kind: DiagnosticKind, message: String) -> Diagnostic {
+    Diagnostic { path: FieldPath::root(), span, kind, message, hint: None }
+}

@@ -1,0 +1,108 @@
+//! From bytes to text: byte order marks, UTF-16, and the characters YAML does not allow.
+
+use std::borrow::Cow;
+
+use super::Span;
+use super::builder::syntax;
+use crate::diagnostic::Diagnostic;
+
+/// The text that [`Span`]s of a parsed file point into, for showing a piece of it: without a byte order mark,
+/// UTF-16 as UTF-8, and what is not text replaced.
+///
+/// It holds whatever the file holds, secrets included: show the lines a diagnostic names and no more.
+pub fn source_text(bytes: &[u8]) -> Cow<'_, str> {
+    match utf16(bytes) {
+        Some(units) => char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect(),
+        None => String::from_utf8_lossy(bytes.strip_prefix(UTF8_MARK).unwrap_or(bytes)),
+    }
+}
+
+/// The text of a YAML file.
+pub(super) fn yaml_text(bytes: &[u8]) -> Result<Cow<'_, str>, Diagnostic> {
+    let text: Cow<'_, str> = match utf16(bytes) {
+        Some(units) => char::decode_utf16(units)
+            .collect::<Result<String, _>>()
+            .map_err(|_| syntax(Span::START, "the text begins like UTF-16 and is not"))?
+            .into(),
+        None => {
+            let bytes = bytes.strip_prefix(UTF8_MARK).unwrap_or(bytes);
+            std::str::from_utf8(bytes).map_err(|error| not_utf8(bytes, error.valid_up_to()))?.into()
+        }
+    };
+    match text.char_indices().find(|(_, c)| !is_allowed(*c)) {
+        None => Ok(text),
+        Some((offset, _)) => {
+            let span = Position::default().advance_to(text.as_bytes(), offset).span(offset + 1);
+            Err(syntax(span, "control characters are not allowed"))
+        }
+    }
+}
+
+/// Whether a loader that takes both languages would take this for JSON: the first character that is not white
+/// space is `{` (C241).
+pub(super) fn looks_like_json(bytes: &[u8]) -> bool {
+    bytes.utf8_chunks().next().is_some_and(|chunk| chunk.valid().trim_start().starts_with('{'))
+}
+
+const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// The code units after a UTF-16 byte order mark. An odd byte at the end becomes half a surrogate pair, which is
+/// refused or replaced like any other.
+fn utf16(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
+    let (rest, join): (&[u8], fn([u8; 2]) -> u16) = match bytes {
+        [0xFF, 0xFE, rest @ ..] => (rest, u16::from_le_bytes),
+        [0xFE, 0xFF, rest @ ..] => (rest, u16::from_be_bytes),
+        _ => return None,
+    };
+    Some(rest.chunks(2).map(move |pair| match *pair {
+        [first, second] => join([first, second]),
+        _ => 0xD800,
+    }))
+}
+
+fn not_utf8(bytes: &[u8], offset: usize) -> Diagnostic {
+    let span = Position::default().advance_to(bytes, offset).span(offset + 1);
+    syntax(span, "the text is not UTF-8")
+}
+
+/// What go-yaml's reader lets through.
+fn is_allowed(c: char) -> bool {
+    matches!(c,
+        '\t' | '\n' | '\r' | ' '..='~' | '\u{85}' | '\u{A0}'..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}'
+        | '\u{10000}'..)
+}
+
+/// A place in a text that only moves forward, so that finding every line and column of a text costs one walk.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
+    offset: usize,
+    line: usize,
+    column: usize,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Position { offset: 0, line: 1, column: 1 }
+    }
+}
+
+impl Position {
+    /// The place at `offset`, which must not lie behind this one.
+    pub(super) fn advance_to(mut self, bytes: &[u8], offset: usize) -> Self {
+        for &byte in bytes.get(self.offset..offset).unwrap_or_default() {
+            if byte == b'\n' {
+                self.line += 1;
+                self.column = 1;
+            } else if byte & 0xC0 != 0x80 {
+                self.column += 1;
+            }
+        }
+        self.offset = offset;
+        self
+    }
+
+    /// From here to `end`.
+    pub(super) fn span(self, end: usize) -> Span {
+        Span { start: self.offset, end, line: self.line, column: self.column }
+    }
+}

@@ -1,0 +1,388 @@
+//! The tree against what Kubernetes makes of the same text. The expected JSON was taken from sigs.k8s.io/yaml 1.6.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::diagnostic::DiagnosticKind;
+
+fn json_of(yaml: &str) -> String {
+    parse(yaml.as_bytes(), Syntax::Yaml).unwrap_or_else(|error| panic!("{yaml:?}: {error}")).to_json()
+}
+
+fn refusal(text: &[u8], syntax: Syntax) -> Diagnostic {
+    parse(text, syntax).expect_err(&String::from_utf8_lossy(text))
+}
+
+#[test]
+fn plain_scalars_follow_yaml_1_1() {
+    let cases = [
+        ("y", "true"),
+        ("Yes", "true"),
+        ("ON", "true"),
+        ("n", "false"),
+        ("off", "false"),
+        ("yEs", r#""yEs""#),
+        ("~", "null"),
+        ("Null", "null"),
+        ("''", r#""""#),
+        ("'yes'", r#""yes""#),
+        ("\"12\"", r#""12""#),
+        ("017", "15"),
+        ("0o17", "15"),
+        ("08", "8"),
+        ("0x1F", "31"),
+        ("-0b11", "-3"),
+        ("1_000", "1000"),
+        ("0x", r#""0x""#),
+        ("+12", "12"),
+        ("_1", r#""_1""#),
+        ("9223372036854775808", "9223372036854775808"),
+        ("-9223372036854775809", "-9223372036854776000"),
+        ("1e3", "1000"),
+        ("1.0", "1"),
+        (".5", "0.5"),
+        (".1_0", "0.1"),
+        ("._1", r#""._1""#),
+        ("1.e3", "1000"),
+        ("1e21", "1e+21"),
+        ("1e-7", "1e-7"),
+        ("1e999", r#""1e999""#),
+        ("190:20:30", r#""190:20:30""#),
+        ("2031-01-02", r#""2031-01-02""#),
+        ("1.2.3", r#""1.2.3""#),
+        ("0x1p3", r#""0x1p3""#),
+    ];
+    for (scalar, json) in cases {
+        assert_eq!(json_of(&format!("a: {scalar}\n")), format!("{{\"a\":{json}}}"), "{scalar}");
+    }
+}
+
+#[test]
+fn tags_decide_over_the_look_of_a_scalar() {
+    let cases = [
+        ("!!str 12", r#""12""#),
+        ("!!int '3'", "3"),
+        ("!!float 3", "3"),
+        ("!!bool 'on'", "true"),
+        ("!!null ''", "null"),
+        ("!!binary aGk=", r#""hi""#),
+        ("!foo 12", r#""12""#),
+        ("! 12", r#""12""#),
+        ("!!map [1]", "[1]"),
+        ("!!timestamp 2001-01-01", r#""2001-01-01""#),
+        ("!<tag:yaml.org,2002:str> 1", r#""1""#),
+    ];
+    for (scalar, json) in cases {
+        assert_eq!(json_of(&format!("a: {scalar}\n")), format!("{{\"a\":{json}}}"), "{scalar}");
+    }
+    for refused in ["!!int 3.0", "!!null foo", "!!binary '?'", "!!timestamp foo", ".inf", "-.INF", ".nan"] {
+        assert_eq!(refusal(format!("a: {refused}").as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Syntax);
+    }
+}
+
+#[test]
+fn keys_become_strings_as_kubernetes_spells_them() {
+    let cases = [
+        ("1", "1"),
+        ("0x10", "16"),
+        ("yes", "true"),
+        ("1.5", "1.5"),
+        ("1e6", "1e+06"),
+        ("0.00001", "1e-05"),
+        ("1e100", ".inf"),
+        ("2001-01-01", "2001-01-01"),
+        ("'1'", "1"),
+    ];
+    for (key, name) in cases {
+        assert_eq!(json_of(&format!("{key}: a")), format!("{{\"{name}\":\"a\"}}"));
+    }
+    for refused in ["null: 1", "~: 1", "18446744073709551615: a", "[a]: b", "{a: b}: c"] {
+        refusal(refused.as_bytes(), Syntax::Yaml);
+    }
+}
+
+#[test]
+fn the_last_of_repeated_keys_wins_and_the_repetition_is_remembered() {
+    let node = parse(b"a: 1\nb: 2\na: 3\n", Syntax::Yaml).unwrap();
+    assert_eq!(node.to_json(), r#"{"a":3,"b":2}"#);
+    let repeated: Vec<_> =
+        node.as_mapping().unwrap().entries().iter().map(|e| (e.key.as_str(), e.repeated)).collect();
+    assert_eq!(repeated, [("a", false), ("b", false), ("a", true)]);
+}
+
+#[test]
+fn merge_keys_count_where_they_stand() {
+    let cases = [
+        ("<<: {a: 2}\na: 1", r#"{"a":1}"#),
+        ("a: 1\n<<: {a: 2}", r#"{"a":2}"#),
+        ("<<: [{a: 1}, {a: 2, b: 3}]", r#"{"a":1,"b":3}"#),
+        ("'<<': {a: 1}", r#"{"<<":{"a":1}}"#),
+        ("x: &x {a: 1}\nz: {<<: *x, b: 2}", r#"{"x":{"a":1},"z":{"a":1,"b":2}}"#),
+    ];
+    for (yaml, json) in cases {
+        assert_eq!(json_of(yaml), json, "{yaml}");
+    }
+    for refused in ["<<: 3", "<<: [3]", "<<:"] {
+        refusal(refused.as_bytes(), Syntax::Yaml);
+    }
+}
+
+#[test]
+fn only_the_first_document_counts() {
+    for yaml in ["a: 1\n---\nb: 2\n", "---\na: 1\n---\n}{", "a: 1\n...\n}{", "{a: 1} x", "{a: 1} {b: 2}"] {
+        assert_eq!(json_of(yaml), r#"{"a":1}"#, "{yaml}");
+    }
+    for yaml in ["", "# only a comment\n", "---\n", "---\n---\na: 1\n", " \n\n"] {
+        assert_eq!(json_of(yaml), "null", "{yaml:?}");
+    }
+}
+
+#[test]
+fn text_comes_with_or_without_marks_and_in_utf_16() {
+    let utf16 = |mark: &str, bytes: fn(u16) -> [u8; 2]| {
+        format!("{mark}a: ü\r\n").encode_utf16().flat_map(bytes).collect::<Vec<u8>>()
+    };
+    for text in [
+        "a: ü\n".as_bytes().to_vec(),
+        "\u{FEFF}a: ü\r\n".as_bytes().to_vec(),
+        utf16("\u{FEFF}", u16::to_le_bytes),
+        utf16("\u{FEFF}", u16::to_be_bytes),
+    ] {
+        assert_eq!(parse(&text, Syntax::Yaml).unwrap().to_json(), r#"{"a":"ü"}"#);
+        assert!(source_text(&text).starts_with("a: ü"));
+    }
+}
+
+#[test]
+fn a_text_without_final_line_break_gets_none_invented() {
+    assert_eq!(json_of("a: |\n  x"), r#"{"a":"x"}"#);
+    assert_eq!(json_of("a: |\n  x\n"), r#"{"a":"x\n"}"#);
+}
+
+#[test]
+fn what_is_not_yaml_is_refused_with_its_place_and_without_its_content() {
+    let cases: [(&[u8], usize, usize); 7] = [
+        (b"a: [1, s3cret\n", 1, 4),
+        (b"a: b: s3cret\n", 1, 5),
+        (b"s3cret:\n\t- b\n", 2, 2),
+        (b"s3cret: \xFF", 1, 9),
+        (b"a: 1\ns3cret: x\x07y", 2, 10),
+        (b"a: *s3cret\n", 1, 4),
+        (b"%YAML 1.2\n---\na: 1\n", 2, 1),
+    ];
+    for (text, line, column) in cases {
+        let error = refusal(text, Syntax::Yaml);
+        let shown = String::from_utf8_lossy(text);
+        assert_eq!((error.span.line, error.span.column), (line, column), "{shown}: {error}");
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+    }
+}
+
+#[test]
+fn every_key_and_value_knows_its_place() {
+    for (text, syntax) in [
+        ("ü: 1\nlist:\n- x: [deep]\n", Syntax::Yaml),
+        ("{\"ü\": 1,\n\"list\": [\n{\"x\": [\"deep\"]}]}", Syntax::Json),
+    ] {
+        let node = parse(text.as_bytes(), syntax).unwrap();
+        let list = node.as_mapping().unwrap().last("list").unwrap();
+        assert_eq!((list.key_span.line, list.key_span.column), (2, 1), "{text}");
+        let x = list.value.as_sequence().unwrap()[0].as_mapping().unwrap().last("x").unwrap();
+        let deep = &x.value.as_sequence().unwrap()[0];
+        let quoted = text[deep.span.start..deep.span.end].trim_matches('"');
+        assert_eq!((quoted, deep.span.line), ("deep", 3), "{text}");
+        let outer = &text[x.value.span.start..x.value.span.end];
+        assert!(outer.starts_with('[') && outer.ends_with(']'), "{outer}");
+    }
+}
+
+#[test]
+fn json_is_read_as_go_reads_it() {
+    let cases: [(&[u8], &str); 9] = [
+        (br#"{"a":1.5,"b":[true,null]}"#, r#"{"a":1.5,"b":[true,null]}"#),
+        (b"{\"a\":\"x\xFF\xFEy\"}", "{\"a\":\"x\u{FFFD}\u{FFFD}y\"}"),
+        (br#"{"a":"\ud83d\ude00\ud800x\udc00"}"#, "{\"a\":\"😀\u{FFFD}x\u{FFFD}\"}"),
+        (br#"{"a":"\u0041\/\b\f\n\r\t\"\\"}"#, r#"{"a":"A/\u0008\u000c\n\r\t\"\\"}"#),
+        (br#"{"a":1,"a":2}"#, r#"{"a":2}"#),
+        (br#"{"a":1e400}"#, r#"{"a":1e400}"#),
+        (br#"{"a":18446744073709551615,"b":-0}"#, r#"{"a":18446744073709551615,"b":0}"#),
+        (b" \t\r\n[]\n", "[]"),
+        (br#""\ud800\u0041""#, "\"\u{FFFD}A\""),
+    ];
+    for (text, json) in cases {
+        assert_eq!(parse(text, Syntax::Json).unwrap().to_json(), json, "{}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn what_is_not_json_is_refused() {
+    let refused: [&[u8]; 26] = [
+        b"",
+        b" ",
+        b"{",
+        b"}",
+        b"[1,]",
+        b"{\"a\":1,}",
+        b"{a:1}",
+        b"{'a':1}",
+        b"[1 2]",
+        b"{\"a\" 1}",
+        b"01",
+        b"1.",
+        b".5",
+        b"+1",
+        b"1e",
+        b"-",
+        b"tru",
+        b"nulL",
+        b"\"a",
+        b"\"\\x\"",
+        b"\"\\u12\"",
+        b"\"a\nb\"",
+        b"{} x",
+        b"{}{}",
+        b"\xEF\xBB\xBF{}",
+        b"// c\n{}",
+    ];
+    for text in refused {
+        assert_eq!(refusal(text, Syntax::Json).kind, DiagnosticKind::Syntax);
+    }
+    let error = refusal(b"{\n  \"token\": \"s3cret\n\"}", Syntax::Json);
+    assert_eq!(error.to_string(), "line 2, column 19: a control character in a string has to be escaped");
+}
+
+// C241
+#[test]
+fn an_opening_brace_makes_it_json_only() {
+    assert!(parse(b" {\"a\": 1,}", Syntax::JsonOrYaml).is_err());
+    assert!(parse(b" {\"a\": 1,}", Syntax::Yaml).is_ok());
+    for yaml in ["\u{FEFF}{\"a\": 1}", "---\n{\"a\": 1}", "# c\n{a: 1}", "a: 1"] {
+        assert_eq!(parse(yaml.as_bytes(), Syntax::JsonOrYaml).unwrap().to_json(), r#"{"a":1}"#, "{yaml}");
+    }
+}
+
+fn on_a_small_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        std::thread::Builder::new().stack_size(2 << 20).spawn_scoped(scope, work).unwrap().join().unwrap()
+    })
+}
+
+#[test]
+fn depth_bombs_are_refused_on_a_small_stack() {
+    on_a_small_stack(|| {
+        for bomb in ["[", "{\"a\":", "- ", "{a: ", "a: {b: ", "? ", "[[{"] {
+            for syntax in [Syntax::Yaml, Syntax::Json] {
+                refusal(bomb.repeat(200_000).as_bytes(), syntax);
+            }
+        }
+        let depth = Limits::default().depth;
+        for syntax in [Syntax::Yaml, Syntax::Json] {
+            let deepest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let node = parse(deepest.as_bytes(), syntax).unwrap();
+            assert_eq!(node.clone().to_json(), deepest);
+            let deeper = refusal(format!("[{deepest}]").as_bytes(), syntax);
+            assert_eq!(deeper.kind, if syntax == Syntax::Json { DiagnosticKind::Limit } else { deeper.kind });
+        }
+    });
+}
+
+#[test]
+fn alias_bombs_are_refused_on_a_small_stack() {
+    on_a_small_stack(|| {
+        let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for level in 1..40 {
+            let below = format!("*a{}, ", level - 1).repeat(10);
+            laughs.push_str(&format!("a{level}: &a{level} [{below}]\n"));
+        }
+        assert_eq!(refusal(laughs.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
+        assert_eq!(refusal(long.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+
+        let mut ladder = "a0: &a0 [x]\n".to_owned();
+        for level in 1..2_000 {
+            ladder.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
+        }
+        assert_eq!(refusal(ladder.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+
+        for endless in ["a: &a [*a]", "&a {b: *a}", "&a a: *a\n? *a\n: &b {c: *b}"] {
+            refusal(endless.as_bytes(), Syntax::Yaml);
+        }
+    });
+}
+
+#[test]
+fn a_text_beyond_the_limits_is_refused() {
+    let limits = Limits { bytes: 10, ..Limits::default() };
+    assert_eq!(parse_with(b"a: 1234567890", Syntax::Yaml, limits).unwrap_err().kind, DiagnosticKind::Limit);
+    let limits = Limits { nodes: 3, ..Limits::default() };
+    for (text, syntax) in [("[1, 2, 3]", Syntax::Yaml), ("[1, 2, 3]", Syntax::Json)] {
+        assert_eq!(parse_with(text.as_bytes(), syntax, limits).unwrap_err().kind, DiagnosticKind::Limit);
+    }
+}
+
+#[test]
+fn debug_shows_shape_and_keys_only() {
+    let node = parse(b"token: s3cret\nlist: [s3cret, 31337, true]\n", Syntax::Yaml).unwrap();
+    let shown = format!("{node:?} {node:#?}");
+    assert!(shown.contains("token") && !shown.contains("s3cret") && !shown.contains("31337"), "{shown}");
+}
+
+fn any_tree() -> impl Strategy<Value = Node> {
+    let text = prop_oneof![
+        any::<String>(),
+        "[ -~]{0,12}",
+        "[\\n\\t :#a-c'\"|>-]{0,10}",
+        "[0-9xobeE_.:+-]{1,8}",
+        Just("yes".to_owned())
+    ];
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        any::<i64>().prop_map(|n| Value::Number(Number::Integer(n))),
+        any::<f64>()
+            .prop_filter("JSON", |n| n.is_finite() && n.fract() != 0.0)
+            .prop_map(|n| Value::Number(Number::Float(n))),
+        text.clone().prop_map(Value::from),
+    ];
+    let tree = leaf.prop_map(Node::new).prop_recursive(5, 40, 6, move |inner| {
+        let mapping = prop::collection::vec((text.clone(), inner.clone()), 0..6).prop_map(|pairs| {
+            let mut mapping = Mapping::default();
+            for (key, node) in pairs {
+                mapping.push(key, node.value);
+            }
+            Node::new(mapping)
+        });
+        prop_oneof![prop::collection::vec(inner, 0..6).prop_map(Node::new), mapping]
+    });
+    tree
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_written_reads_back_the_same(tree in any_tree()) {
+        for (text, syntax) in [
+            (tree.to_yaml(), Syntax::Yaml), (tree.to_json(), Syntax::Json), (tree.to_json_pretty(), Syntax::Json),
+            (tree.to_json(), Syntax::Yaml),
+        ] {
+            let back = parse(text.as_bytes(), syntax).map_err(|error| TestCaseError::fail(format!("{error}:\n{text}")))?;
+            prop_assert_eq!(back.to_json(), tree.to_json(), "{}", text);
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_readers_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for syntax in [Syntax::Yaml, Syntax::JsonOrYaml, Syntax::Json] {
+            let _ = parse(&bytes, syntax);
+        }
+        let _ = source_text(&bytes);
+    }
+
+    #[test]
+    fn no_text_of_yaml_signs_makes_the_reader_panic(text in "[\\[\\]{}:,&*!|>'\"%@#? \\t\\na1~<.-]{0,60}") {
+        if let Ok(node) = parse(text.as_bytes(), Syntax::Yaml) {
+            let back = parse(node.to_yaml().as_bytes(), Syntax::Yaml);
+            prop_assert_eq!(back.map_err(|error| TestCaseError::fail(error.to_string()))?.to_json(), node.to_json());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Reads the first document of a YAML text into the tree, event by event.
+
+use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+
+use super::builder::{Builder, syntax};
+use super::scalar::{self, Scalar, Unfit};
+use super::{Limits, Node, Span, Value, source};
+use crate::diagnostic::Diagnostic;
+
+pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
+    let text = source::yaml_text(bytes)?;
+    let mut options = granit_parser::options! {
+        emit_comments: false,
+        flow_nesting_limit: limits.depth,
+        block_nesting_limit: limits.depth,
+    };
+    options.set_emit_comments(false);
+    let mut parser = Parser::new_from_str_with_options(&text, options);
+    let mut builder = Builder::new(limits);
+    while let Some(next) = parser.next_event() {
+        let (event, place) = next.map_err(|error| broken(&error))?;
+        let span = span(place.start, place.end);
+        match event {
+            // Later documents are not even looked at.
+            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
+                return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out"));
+            }
+            Event::Scalar(value, style, anchor, tag) => {
+                let value = without_invented_line_end(&value, style, span, &text);
+                add_scalar(&mut builder, value, style, tag.as_deref(), span, anchor)?;
+            }
+            Event::SequenceStart(_, anchor, _) => builder.open_sequence(span, anchor)?,
+            Event::MappingStart(_, anchor, _) => builder.open_mapping(span, anchor)?,
+            Event::SequenceEnd | Event::MappingEnd => {
+                builder.close((span.end > span.start).then_some(span.end))?;
+            }
+            Event::Alias(anchor) => builder.alias(anchor, span)?,
+            _ => {}
+        }
+    }
+    Ok(builder.finish())
+}
+
+/// A block scalar at the very end of a text that has no final line break: the parser adds one, go-yaml does not.
+fn without_invented_line_end<'a>(value: &'a str, style: ScalarStyle, span: Span, text: &str) -> &'a str {
+    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+    if is_block && span.end >= text.len() && !text.ends_with(['\n', '\r']) {
+        return value.strip_suffix('\n').unwrap_or(value);
+    }
+    value
+}
+
+fn add_scalar(
+    builder: &mut Builder,
+    text: &str,
+    style: ScalarStyle,
+    tag: Option<&Tag>,
+    span: Span,
+    anchor: usize,
+) -> Result<(), Diagnostic> {
+    let is_key = builder.expects_key();
+    if is_key && text == "<<" && tag.is_none() && style == ScalarStyle::Plain {
+        builder.merge_key(span);
+        return Ok(());
+    }
+    let scalar = match tag {
+        Some(tag) => {
+            scalar::tagged(&format!("{}{}", tag.handle(), tag.suffix()), text).map_err(|e| unfit(span, e))?
+        }
+        None if style == ScalarStyle::Plain => scalar::plain(text),
+        None => Scalar::Text(text.to_owned()),
+    };
+    let value = if is_key {
+        scalar.into_key().map(Value::from).ok_or_else(|| {
+            syntax(span, "a mapping's key cannot be null or a number of this size; put it in quotes")
+        })?
+    } else {
+        scalar.into_value().map_err(|error| unfit(span, error))?
+    };
+    builder.scalar(value, span, anchor)
+}
+
+fn unfit(span: Span, unfit: Unfit) -> Diagnostic {
+    let message = match unfit {
+        Unfit::Tag => "the value is not of the type its tag names",
+        Unfit::Binary => "a value tagged `!!binary` has to be base64",
+        Unfit::NotJson => {
+            "infinity and not-a-number have no place in a Kubernetes file; put the value in quotes"
+        }
+    };
+    syntax(span, message)
+}
+
+/// The parser's own words: they name what was expected, never what the file says beyond one character.
+fn broken(error: &ScanError) -> Diagnostic {
+    syntax(span(*error.marker(), *error.marker()), error.info())
+}
+
+fn span(start: Marker, end: Marker) -> Span {
+    let offset = |marker: Marker| marker.byte_offset().unwrap_or_else(|| marker.index());
+    Span { start: offset(start), end: offset(end), line: start.line(), column: start.col() + 1 }
+}
