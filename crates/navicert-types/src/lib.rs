@@ -13,6 +13,8 @@ pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 pub mod field_path;
+pub mod kubeconfig;
+pub mod redact;
 pub mod secret;
 pub mod tree;
 pub mod versioned;
