@@ -13,13 +13,19 @@ use crate::redact::{self, DATA_OMITTED, REDACTED};
 use crate::secret::Secret;
 use crate::tree::{Mapping, Node, Value};
 
-/// Three trees of one configuration, to be written with [`Node::to_json_pretty`] or [`Node::to_yaml`].
+/// Four trees of one configuration, to be written with [`Node::to_json_pretty`] or [`Node::to_yaml`].
 impl Config {
     /// As `kubectl config view` shows it: tokens, passwords and data are masked. Also masked here are values of exec
     /// `env`, `args` of secret-looking flags, what looks secret in an `auth-provider`, and user information in URLs.
     /// Unknown fields are left out.
     pub fn redacted_tree(&self) -> Node {
         Writer { secrets: Secrets::Masked, keeps_unknown: false }.config(self)
+    }
+
+    /// Exactly what `kubectl config view` masks: tokens, passwords and data, and nothing else. For comparisons;
+    /// secrets in exec `env`, `args`, `auth-provider` settings and URLs are exposed.
+    pub fn redacted_tree_as_kubectl(&self) -> Node {
+        Writer { secrets: Secrets::MaskedAsKubectl, keeps_unknown: false }.config(self)
     }
 
     /// As `kubectl config view --raw` shows it: every secret is exposed. Unknown fields are left out.
@@ -37,6 +43,7 @@ impl Config {
 enum Secrets {
     Exposed,
     Masked,
+    MaskedAsKubectl,
 }
 
 #[derive(Clone, Copy)]
@@ -132,7 +139,7 @@ impl Writer {
             let mut config = Mapping::default();
             for (key, value) in &provider.config {
                 let is_plain = HARMLESS_PROVIDER_SETTINGS.contains(&key.as_str());
-                config.push(key, if is_plain { value.expose().as_str() } else { self.secret(value) });
+                config.push(key, if is_plain { value.expose().as_str() } else { self.setting(value) });
             }
             tree.push("config", if config.is_empty() { Value::Null } else { config.into() });
         })
@@ -142,14 +149,14 @@ impl Writer {
         self.object(&exec.other, |tree| {
             tree.push("command", exec.command.as_str());
             let args = match self.secrets {
-                Secrets::Exposed => texts(&exec.args),
                 Secrets::Masked => texts(&redact::arguments(&exec.args)),
+                Secrets::Exposed | Secrets::MaskedAsKubectl => texts(&exec.args),
             };
             tree.push("args", null_if_empty(args));
             let env = exec.env.iter().map(|variable| {
                 Node::new(self.object(&variable.other, |tree| {
                     tree.push("name", variable.name.as_str());
-                    tree.push("value", self.secret(&variable.value));
+                    tree.push("value", self.setting(&variable.value));
                 }))
             });
             tree.push("env", null_if_empty(env.collect()));
@@ -205,17 +212,26 @@ impl Writer {
         }
     }
 
+    /// A token or password.
     fn secret(self, secret: &Secret<String>) -> &str {
         match self.secrets {
-            Secrets::Masked if !secret.is_empty() => REDACTED,
+            Secrets::Masked | Secrets::MaskedAsKubectl if !secret.is_empty() => REDACTED,
             _ => secret.expose(),
+        }
+    }
+
+    /// Something that may be a secret and that kubectl shows.
+    fn setting(self, setting: &Secret<String>) -> &str {
+        match self.secrets {
+            Secrets::Masked if !setting.is_empty() => REDACTED,
+            _ => setting.expose(),
         }
     }
 
     fn data(self, tree: &mut Mapping, name: &str, bytes: &[u8]) {
         match self.secrets {
             _ if bytes.is_empty() => {}
-            Secrets::Masked => tree.push(name, DATA_OMITTED),
+            Secrets::Masked | Secrets::MaskedAsKubectl => tree.push(name, DATA_OMITTED),
             Secrets::Exposed => tree.push(name, Base64::encode(bytes)),
         }
     }
@@ -223,7 +239,7 @@ impl Writer {
     fn url(self, url: &str) -> Cow<'_, str> {
         match self.secrets {
             Secrets::Masked => redact::url(url),
-            Secrets::Exposed => Cow::Borrowed(url),
+            Secrets::Exposed | Secrets::MaskedAsKubectl => Cow::Borrowed(url),
         }
     }
 }
