@@ -9,8 +9,8 @@ use crate::diagnostic::Diagnostic;
 
 pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     let text = source::yaml_text(bytes)?;
+    refuse_leading_tab(&text)?;
     let mut options = granit_parser::options! {
-        emit_comments: false,
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
@@ -40,6 +40,14 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
         }
     }
     Ok(builder.finish())
+}
+
+/// The parser passes over a tab before the first token; go-yaml does not, and a file that looks indented is not.
+fn refuse_leading_tab(text: &str) -> Result<(), Diagnostic> {
+    let blank = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();
+    let Some(tab) = text.bytes().take(blank).position(|byte| byte == b'\t') else { return Ok(()) };
+    let place = source::Position::default().advance_to(text.as_bytes(), tab);
+    Err(syntax(place.span(tab + 1), "a tab cannot be used as indentation"))
 }
 
 /// A block scalar at the very end of a text that has no final line break: the parser adds one, go-yaml does not.
