@@ -1,0 +1,172 @@
+//! Numbers as CEL sees them: conversions between int, uint, double and text, and comparison across the three.
+//!
+//! The rules are those of cel-go, which inherits Go's `strconv`; where they surprise (lossy comparison of large
+//! integers with doubles, `-2^63` not convertible to int) the surprise is kept, because rules depend on it.
+
+use crate::stack_text::StackText;
+use std::cmp::Ordering;
+use std::fmt;
+
+mod float_text;
+
+pub use float_text::parse_double;
+
+/// The longest text [`DoubleText`] writes: sign, 17 digits, point, `e+308`.
+pub const DOUBLE_TEXT_LIMIT: usize = 24;
+
+/// A number of any of CEL's three numeric types, for comparison across types.
+#[derive(Clone, Copy, Debug)]
+pub enum Number {
+    /// A 64-bit signed integer.
+    Int(i64),
+    /// A 64-bit unsigned integer.
+    Uint(u64),
+    /// A double.
+    Double(f64),
+}
+
+impl Number {
+    /// Order across types; `None` if a NaN is involved ("NaN values cannot be ordered").
+    ///
+    /// Two integers compare exactly. An integer against a double is rounded to the nearest double first, as
+    /// cel-go does: `9007199254740993 == 9007199254740992.0` holds.
+    #[must_use]
+    pub fn compare(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Int(left), Self::Int(right)) => Some(left.cmp(&right)),
+            (Self::Uint(left), Self::Uint(right)) => Some(left.cmp(&right)),
+            (Self::Int(left), Self::Uint(right)) => Some(compare_int_uint(left, right)),
+            (Self::Uint(left), Self::Int(right)) => Some(compare_int_uint(right, left).reverse()),
+            (left, right) => left.as_double().partial_cmp(&right.as_double()),
+        }
+    }
+
+    /// Equality across types; NaN equals nothing.
+    #[must_use]
+    pub fn equals(self, other: Self) -> bool {
+        self.compare(other) == Some(Ordering::Equal)
+    }
+
+    /// The nearest double.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "rounding to the nearest double is the rule")]
+    pub fn as_double(self) -> f64 {
+        match self {
+            Self::Int(value) => value as f64,
+            Self::Uint(value) => value as f64,
+            Self::Double(value) => value,
+        }
+    }
+
+    /// As `int(...)` converts; `None` is "integer overflow".
+    #[must_use]
+    pub fn to_int(self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(value),
+            Self::Uint(value) => i64::try_from(value).ok(),
+            Self::Double(value) => int_from_double(value),
+        }
+    }
+
+    /// As `uint(...)` converts; `None` is "unsigned integer overflow".
+    #[must_use]
+    pub fn to_uint(self) -> Option<u64> {
+        match self {
+            Self::Int(value) => u64::try_from(value).ok(),
+            Self::Uint(value) => Some(value),
+            Self::Double(value) => uint_from_double(value),
+        }
+    }
+
+    /// The integer this number stands for as a list index or map key: doubles only when integral.
+    #[must_use]
+    pub fn lossless_int(self) -> Option<i64> {
+        let value = self.to_int()?;
+        Self::Int(value).equals(self).then_some(value)
+    }
+
+    /// The unsigned integer this number stands for as a map key: doubles only when integral.
+    #[must_use]
+    pub fn lossless_uint(self) -> Option<u64> {
+        let value = self.to_uint()?;
+        Self::Uint(value).equals(self).then_some(value)
+    }
+}
+
+fn compare_int_uint(left: i64, right: u64) -> Ordering {
+    u64::try_from(left).map_or(Ordering::Less, |left| left.cmp(&right))
+}
+
+/// Truncates toward zero. Both ends of the range are open, as in cel-go: `-2^63` itself is refused.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the range was just checked")]
+pub fn int_from_double(value: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (value > -LIMIT && value < LIMIT).then_some(value as i64)
+}
+
+/// Truncates toward zero; anything below zero is refused, `-0.5` too.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range was just checked")]
+pub fn uint_from_double(value: f64) -> Option<u64> {
+    const LIMIT: f64 = 18_446_744_073_709_551_616.0;
+    (0.0..LIMIT).contains(&value).then_some(value as u64)
+}
+
+/// Decimal digits with an optional sign, nothing else; `None` for bad text and for overflow.
+#[must_use]
+pub fn parse_int(text: &str) -> Option<i64> {
+    // The standard parser has exactly Go's grammar for base 10.
+    text.parse().ok()
+}
+
+/// Decimal digits without any sign; `None` for bad text and for overflow.
+#[must_use]
+pub fn parse_uint(text: &str) -> Option<u64> {
+    if text.starts_with('+') { None } else { text.parse().ok() }
+}
+
+/// The twelve spellings that `bool("...")` takes.
+#[must_use]
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
+}
+
+/// Displays a double as `string(double)` does: shortest digits that read back, exponent form outside
+/// `1e-4 ..= 1e6` (exclusive), exponent signed and of at least two digits (S76).
+#[derive(Clone, Copy, Debug)]
+pub struct DoubleText(pub f64);
+
+impl fmt::Display for DoubleText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0;
+        if value.is_nan() {
+            return f.write_str("NaN");
+        }
+        if value.is_infinite() {
+            return f.write_str(if value > 0.0 { "+Inf" } else { "-Inf" });
+        }
+        let scientific = StackText::<32>::of(format_args!("{value:e}"));
+        let (digits, exponent) = scientific.as_str().split_once('e').unwrap_or((scientific.as_str(), "0"));
+        let exponent: i32 = exponent.parse().unwrap_or(0);
+        if (-4..6).contains(&exponent) {
+            write!(f, "{value}")
+        } else {
+            f.write_str(digits)?;
+            write_exponent(f, exponent)
+        }
+    }
+}
+
+/// Writes `e+06`: a sign always, at least two digits.
+pub(crate) fn write_exponent(out: &mut impl fmt::Write, exponent: i32) -> fmt::Result {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    write!(out, "e{sign}{:02}", exponent.unsigned_abs())
+}
+
+#[cfg(test)]
+mod tests;
