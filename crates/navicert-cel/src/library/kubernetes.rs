@@ -1,0 +1,3 @@
+//! The libraries that Kubernetes adds to CEL.
+
+pub mod regex;
