@@ -2,3 +2,6 @@
 //! overloads; nothing here knows its values.
 
 pub mod kubernetes;
+pub mod strings_format;
+pub mod strings_quote;
+pub mod strings_text;
