@@ -1,0 +1,4 @@
+//! Pending.
+use super::Declaration;
+/// All functions.
+pub(crate) const FUNCTIONS: &[Declaration] = &[];
