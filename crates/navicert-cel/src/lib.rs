@@ -7,6 +7,7 @@ mod eval;
 mod fault;
 mod functions;
 pub mod instant;
+pub mod kubernetes;
 pub mod library;
 mod limits;
 pub mod number;

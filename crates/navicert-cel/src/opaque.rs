@@ -1,5 +1,7 @@
 //! Values of the Kubernetes types, which expressions pass around without seeing inside.
 
+use std::fmt;
+
 /// A value of one of the Kubernetes types.
 #[derive(Debug, Clone)]
 pub enum Opaque {
@@ -35,5 +37,18 @@ impl Opaque {
     /// Bytes owned outside the value itself, roughly.
     pub(crate) fn heap_size(&self) -> usize {
         0
+    }
+
+    /// Whether the value has a text form of its own.
+    pub(crate) fn has_text(&self) -> bool {
+        !matches!(self, Opaque::Format(_))
+    }
+}
+
+impl fmt::Display for Opaque {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Opaque::Format(name) => out.write_str(name),
+        }
     }
 }
