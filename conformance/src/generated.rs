@@ -1,7 +1,7 @@
 //! Generated expressions over one set of claims, bound as a plain map, against recorded outcomes.
 
 use crate::report::Report;
-use crate::suite::compare;
+use crate::suite::{compare, same_type};
 use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
 use serde_json::Value as Json;
 use std::path::Path;
@@ -35,8 +35,7 @@ fn one(environment: &Environment, claims: &Json, reading: Reading, expr: &str, e
         Err(error) => return Err(format!("does not compile: {error}; {expected}")),
     };
     if let Some(wanted) = expected.get("type").and_then(Json::as_str)
-        && program.result_type() != wanted
-        && wanted != format!("{}_type", program.result_type())
+        && !same_type(program.result_type(), wanted)
     {
         return Err(format!("type {} instead of {wanted}", program.result_type()));
     }

@@ -106,6 +106,15 @@ impl Rule {
         }
     }
 
+    /// Whether the rule cannot do without the list in the argument with this number.
+    pub(crate) fn needs_list(self, argument: usize) -> bool {
+        match self {
+            Rule::SelfCompare(index) => usize::from(index) == argument,
+            Rule::Flatten => argument == 1,
+            _ => false,
+        }
+    }
+
     /// The cost of a call that was made.
     pub(crate) fn charge(self, args: &[Val<'_>], result: Option<Val<'_>>) -> u64 {
         let arg = |index: usize| args.get(index).copied().unwrap_or(Val::Null);

@@ -41,6 +41,8 @@ pub enum Limit {
     Memory,
     /// The host asked to stop.
     Interrupted,
+    /// The reference implementation would fail here with an internal error.
+    Internal,
 }
 
 /// A cause and the node it happened at.
@@ -74,6 +76,7 @@ impl fmt::Display for Cause<'_> {
             Cause::Message(text) => out.write_str(text),
             Cause::Limit(Limit::Cost) => out.write_str("operation cancelled: actual cost limit exceeded"),
             Cause::Limit(Limit::Memory) => out.write_str("operation cancelled: memory limit exceeded"),
+            Cause::Limit(Limit::Internal) => out.write_str("internal error"),
             Cause::Limit(Limit::Interrupted) => out.write_str("operation interrupted"),
         }
     }

@@ -8,7 +8,7 @@ use crate::fault::Cause;
 use crate::functions;
 use crate::library::kubernetes::regex::Pattern;
 use crate::syntax::ast::{FoldKind, Node, NodeId, Run, Text, Tree};
-use crate::value::{Arena, Val, Value, ValueMap};
+use crate::value::{Arena, Val, Value, ValueMap, key_equal};
 use std::sync::Arc;
 
 mod call;
@@ -64,7 +64,8 @@ pub(crate) enum Step {
     InConstant { item: StepId, list: u32 },
     /// A constant pattern; an entry of the pattern table and its size.
     Matches { text: StepId, pattern: u32, size: u32 },
-    Call { function: u32, overload: Option<u32>, args: Range, rule: Rule },
+    /// `lazy`: arguments after a failed one are not evaluated, and the call is not charged for.
+    Call { function: u32, overload: Option<u32>, args: Range, rule: Rule, lazy: bool },
     /// A function without code, or unknown: evaluates its arguments and fails. An entry of the text table.
     Missing { name: u32, args: Range, rule: Rule },
     OrElse { optional: StepId, other: StepId },
@@ -373,12 +374,13 @@ impl<'t> Planner<'t> {
             while let (Some(key), Some(value)) = (values.next(), values.next()) {
                 pairs.push((key, value));
             }
-            let count = pairs.len();
             let bad = pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
-            let map = ValueMap::new(pairs);
+            let repeated = |(index, pair): (usize, &(Value, Value))| {
+                pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
+            };
             // The suite wants odd and repeated keys refused when the literal is evaluated.
-            if !self.plan.scope.is_standard() || (!bad && map.entries().len() == count) {
-                return Ok(self.constant(Value::Map(map), node));
+            if !self.plan.scope.is_standard() || !(bad || pairs.iter().enumerate().any(repeated)) {
+                return Ok(self.constant(Value::Map(ValueMap::new(pairs)), node));
             }
         }
         let optional = self.flags(flags);

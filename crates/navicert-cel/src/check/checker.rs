@@ -356,6 +356,9 @@ impl<'t> Checker<'_, 't> {
     fn join(&mut self, id: NodeId, before: Option<TypeId>, found: TypeId) -> TypeId {
         let Some(before) = before else { return found };
         if self.types.assignable(before, found) {
+            if self.scope.is_standard() && found == types::NULL {
+                return before;
+            }
             return self.types.most_general(before, found);
         }
         if !self.scope.homogeneous {

@@ -129,7 +129,7 @@ impl Environment {
         ] {
             builder = builder.library(library);
         }
-        builder.homogeneous(true)
+        builder
     }
 
     /// Starts an environment with the standard language and all its extensions.

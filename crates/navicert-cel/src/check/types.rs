@@ -169,7 +169,7 @@ impl Types {
             ("list", [element]) => Type::List(*element),
             ("map", [key, value]) => Type::Map(*key, *value),
             ("type", [of]) => Type::Type(*of),
-            ("type", []) => Type::Type(DYN),
+            ("type", []) => Type::Type(ERROR),
             ("wrapper", [of]) => Type::Wrapper(*of),
             (letter, []) if parameter(letter).is_some() => Type::Param(parameter(letter)?),
             (name, parameters) if parameters.len() <= 3 => {
@@ -365,6 +365,8 @@ impl<'e> Workspace<'e> {
             Type::Timestamp => out.push_str("timestamp"),
             Type::List(element) => self.describe_parts(out, "list", &[element]),
             Type::Map(key, value) => self.describe_parts(out, "map", &[key, value]),
+            // The type of types has no parameter.
+            Type::Type(ERROR) => out.push_str("type"),
             Type::Type(of) => self.describe_parts(out, "type", &[of]),
             Type::Wrapper(of) => self.describe_parts(out, "wrapper", &[of]),
             Type::Param(parameter) => out.push(char::from(b'A' + parameter)),

@@ -203,7 +203,6 @@ impl<'a> Machine<'a, '_> {
     fn collect(&mut self, id: StepId, fold: &Loop, range: &Range<'a>) -> Outcome<'a> {
         let mut list = self.arena.list();
         let mut failed: Option<Fault<'a>> = None;
-        let element_cost = if fold.constant_body { 1 } else { 11 };
         if fold.filter.is_none() && list.reserve(range.len()).is_none() {
             return self.full(id);
         }
@@ -224,7 +223,10 @@ impl<'a> Machine<'a, '_> {
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
-            self.charge(element_cost)?;
+            if !fold.constant_body {
+                self.charge(10)?;
+            }
+            self.charge(1)?;
         }
         self.charge(1)?;
         match failed {

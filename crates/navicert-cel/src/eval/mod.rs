@@ -175,7 +175,7 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::In { item, collection, rule } => self.membership(id, item, collection, rule),
             Step::InConstant { item, list } => self.constant_membership(id, item, list),
             Step::Matches { text, pattern, size } => self.matches(id, text, pattern, size),
-            Step::Call { function, overload, args, rule } => self.call(id, function, overload, args, rule),
+            Step::Call { function, overload, args, rule, lazy } => self.call(id, (function, overload), args, rule, lazy),
             Step::Missing { name, args, rule } => self.missing(id, name, args, rule),
             Step::OrElse { optional, other } => self.or_else(id, optional, other, false),
             Step::OrValue { optional, other } => self.or_else(id, optional, other, true),
@@ -281,17 +281,21 @@ impl<'a, 'l> Machine<'a, 'l> {
     fn call(
         &mut self,
         id: StepId,
-        function: u32,
-        overload: Option<u32>,
+        (function, overload): (u32, Option<u32>),
         args: Range,
         rule: Rule,
+        lazy: bool,
     ) -> Outcome<'a> {
         let mut values = [Val::Null; MOST_ARGUMENTS];
         let count = args.len as usize;
-        let failed = self.arguments(args, &mut values)?;
+        let failed = self.arguments(args, &mut values, lazy)?;
         let values = values.get(..count).unwrap_or(&[]);
         if let Some((at, fault)) = failed {
-            if count <= 2 || at + 1 == count {
+            if !lazy || at + 1 == count {
+                // The reference's cost tracker gives up, and with it the evaluation, on a list that failed.
+                if rule.needs_list(at) && !self.plan.scope.is_standard() {
+                    return self.fault(id, Cause::Limit(Limit::Internal));
+                }
                 self.charge(rule.charge(values, None))?;
             }
             return Err(fault);
@@ -309,6 +313,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         &mut self,
         args: Range,
         values: &mut [Val<'a>; MOST_ARGUMENTS],
+        lazy: bool,
     ) -> Result<Option<(usize, Fault<'a>)>, Fault<'a>> {
         let operands = self.operands(args);
         let mut failed: Option<(usize, Fault<'a>)> = None;
@@ -318,7 +323,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => {
                     failed = failed.or(Some((index, fault)));
-                    if operands.len() > 2 {
+                    if lazy {
                         break;
                     }
                 }
@@ -353,9 +358,9 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
         let mut values = [Val::Null; MOST_ARGUMENTS];
-        let failed = self.arguments(args, &mut values)?;
+        let count = args.len as usize;
+        let failed = self.arguments(args, &mut values, count > 2)?;
         if let Some((at, fault)) = failed {
-            let count = args.len as usize;
             if count <= 2 || at + 1 == count {
                 self.charge(rule.charge(&values, None))?;
             }
@@ -366,14 +371,9 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     fn matches(&mut self, id: StepId, text: StepId, pattern: u32, size: u32) -> Outcome<'a> {
-        let outcome = self.eval(text);
-        let text_size = match outcome {
-            Ok(val) => cost::size(val),
-            Err(fault) if fault.cause.is_limit() => return Err(fault),
-            Err(_) => 1,
-        };
-        self.charge(cost::pattern(text_size, u64::from(size)))?;
-        match (outcome?, self.plan.patterns.get(pattern as usize)) {
+        let val = self.eval(text)?;
+        self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
+        match (val, self.plan.patterns.get(pattern as usize)) {
             (Val::Str(text), Some(pattern)) => Ok(Val::Bool(pattern.is_match(text))),
             _ => self.fault(id, Cause::NoSuchOverload("matches")),
         }

@@ -64,12 +64,17 @@ impl<'a> Machine<'a, '_> {
                     return Err(fault);
                 }
                 (Mode::Presence, Err(fault)) => {
-                    self.charge(1)?;
+                    if !optional {
+                        self.charge(1)?;
+                    }
                     return Err(fault);
                 }
                 (Mode::Optional, Err(fault)) => return Err(fault),
                 (Mode::Presence, Ok(found)) => {
-                    self.charge(1)?;
+                    // In an optional chain an absent key is not charged for.
+                    if found.is_some() || !optional {
+                        self.charge(1)?;
+                    }
                     return Ok(Val::Bool(found.is_some()));
                 }
                 (Mode::Optional, Ok(None)) => return Ok(Val::Optional(None)),
@@ -129,6 +134,9 @@ impl<'a> Machine<'a, '_> {
                 },
                 _ => missing(self),
             },
+            Val::Optional(_) => missing(self),
+            // The suite wants a selection from something without fields to fail even where absence may not.
+            _ if self.plan.scope.is_standard() => Err(self.missing_key(qualifier, key)),
             _ => missing(self),
         }
     }

@@ -52,8 +52,37 @@ impl Planner<'_> {
         if let Some(step) = self.fold_conversion(node, name, function, resolved.overload, &steps)? {
             return Ok(step);
         }
+        let lazy = self.compile_pattern(node, name, &steps)?;
+        self.check_arity(node, name, function, steps.len())?;
         let args = self.operands(&steps);
-        Ok(self.push(Step::Call { function, overload: resolved.overload, args, rule: resolved.rule }, node))
+        let overload = resolved.overload;
+        Ok(self.push(Step::Call { function, overload, args, rule: resolved.rule, lazy }, node))
+    }
+
+    /// Tries a constant pattern of `find` and `findAll`; calls with one are planned differently upstream.
+    fn compile_pattern(&mut self, node: NodeId, name: &str, steps: &[StepId]) -> Planned<bool> {
+        if !matches!(name, "find" | "findAll") || steps.len() < 2 {
+            return Ok(steps.len() > 2);
+        }
+        let pattern = steps.get(1).and_then(|&step| self.value_of(step)).and_then(Value::as_str);
+        match pattern.map(functions::regex::compile) {
+            None => Ok(steps.len() > 2),
+            Some(Ok(_)) => Ok(true),
+            Some(Err(error)) => Err(self.problem(node, error.to_string())),
+        }
+    }
+
+    /// Unchecked calls of a known function with a number of arguments that it never takes.
+    fn check_arity(&self, node: NodeId, name: &str, function: u32, count: usize) -> Planned<()> {
+        let Some(declared) = self.plan.scope.functions.get(function) else { return Ok(()) };
+        let known = declared.overloads.iter().any(|overload| {
+            let wanted = overload.guards.len();
+            wanted == count || wanted > 2 || count > 2
+        });
+        if self.checked.is_some() || self.plan.scope.is_standard() || known {
+            return Ok(());
+        }
+        Err(self.problem(node, format!("no such overload: {name}")))
     }
 
     fn resolve_call(&self, node: NodeId, name: &str, target: Option<NodeId>) -> Resolved {

@@ -55,7 +55,7 @@ pub(super) fn expand(
     let kind = match (name, args) {
         ("all", [_, _]) if on.standard => Some((FoldKind::All, false)),
         ("exists", [_, _]) if on.standard => Some((FoldKind::Exists, false)),
-        ("exists_one" | "existsOne", [_, _]) if on.standard => Some((FoldKind::ExistsOne, false)),
+        ("exists_one", [_, _]) if on.standard => Some((FoldKind::ExistsOne, false)),
         ("map", [_, _] | [_, _, _]) if on.standard => Some((FoldKind::List, false)),
         ("filter", [_, _]) if on.standard => return filter(parser, target, args, place),
         ("all", [_, _, _]) if on.two_variables => Some((FoldKind::All, true)),
