@@ -1,3 +1,4 @@
 //! The libraries that Kubernetes adds to CEL.
 
+pub mod quantity;
 pub mod regex;
