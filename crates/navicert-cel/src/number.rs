@@ -150,16 +150,63 @@ impl fmt::Display for DoubleText {
         if value.is_infinite() {
             return f.write_str(if value > 0.0 { "+Inf" } else { "-Inf" });
         }
-        let scientific = StackText::<32>::of(format_args!("{value:e}"));
-        let (digits, exponent) = scientific.as_str().split_once('e').unwrap_or((scientific.as_str(), "0"));
-        let exponent: i32 = exponent.parse().unwrap_or(0);
+        let scientific = shortest(value);
+        let (digits, exponent) = mantissa_and_exponent(scientific.as_str());
         if (-4..6).contains(&exponent) {
-            write!(f, "{value}")
-        } else {
-            f.write_str(digits)?;
-            write_exponent(f, exponent)
+            return write!(f, "{}", PlainDouble(value));
+        }
+        f.write_str(digits)?;
+        write_exponent(f, exponent)
+    }
+}
+
+/// Displays a finite double with the shortest digits that read back and never an exponent: `0.000001`, `1000000`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainDouble(pub(crate) f64);
+
+impl fmt::Display for PlainDouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scientific = shortest(self.0);
+        let (mantissa, exponent) = mantissa_and_exponent(scientific.as_str());
+        let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+        let (first, others) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        f.write_str(sign)?;
+        if exponent < 0 {
+            // Zeros up to the first digit.
+            return write!(
+                f,
+                "0.{:0>width$}{others}",
+                first,
+                width = usize::try_from(-exponent).unwrap_or(0)
+            );
+        }
+        let whole = usize::try_from(exponent).unwrap_or(0);
+        match others.split_at_checked(whole) {
+            Some((whole, "")) => write!(f, "{first}{whole}"),
+            Some((whole, fraction)) => write!(f, "{first}{whole}.{fraction}"),
+            None => write!(f, "{first}{others:0<whole$}"),
         }
     }
+}
+
+/// The shortest digits that read back, as `1.5e7`; of several, the ones nearest to the value, and even ones at a tie.
+///
+/// The standard library finds the length but rounds ties up.
+fn shortest(value: f64) -> StackText<32> {
+    let found = StackText::<32>::of(format_args!("{value:e}"));
+    let (mantissa, _) = mantissa_and_exponent(found.as_str());
+    let places = mantissa.split_once('.').map_or(0, |(_, places)| places.len());
+    // Only with nearly all digits in use can there be two of one length.
+    if places < 13 {
+        return found;
+    }
+    let nearest = StackText::<32>::of(format_args!("{value:.places$e}"));
+    if nearest.as_str().parse() == Ok(value) { nearest } else { found }
+}
+
+fn mantissa_and_exponent(scientific: &str) -> (&str, i32) {
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
+    (mantissa, exponent.parse().unwrap_or(0))
 }
 
 /// Writes `e+06`: a sign always, at least two digits.

@@ -1,11 +1,20 @@
 //! Values of the Kubernetes types, which expressions pass around without seeing inside.
 
+use crate::library::kubernetes::cidr::Cidr;
+use crate::library::kubernetes::ip::Ip;
+use crate::library::kubernetes::quantity::Quantity;
 use std::fmt;
 
 /// A value of one of the Kubernetes types.
 #[derive(Debug, Clone)]
 pub enum Opaque {
-    /// A named format.
+    /// `kubernetes.Quantity`
+    Quantity(Box<Quantity>),
+    /// `net.IP`
+    Ip(Ip),
+    /// `net.CIDR`
+    Cidr(Cidr),
+    /// `kubernetes.NamedFormat`
     Format(&'static str),
 }
 
@@ -13,6 +22,9 @@ impl Opaque {
     /// The name of the type.
     pub fn type_name(&self) -> &'static str {
         match self {
+            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Ip(_) => "net.IP",
+            Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
         }
     }
@@ -20,13 +32,21 @@ impl Opaque {
     /// Whether two values are equal in an expression.
     pub(crate) fn equals(&self, other: &Opaque) -> bool {
         match (self, other) {
+            (Opaque::Quantity(left), Opaque::Quantity(right)) => left == right,
+            (Opaque::Ip(left), Opaque::Ip(right)) => left == right,
+            (Opaque::Cidr(left), Opaque::Cidr(right)) => left == right,
             (Opaque::Format(left), Opaque::Format(right)) => left == right,
+            _ => false,
         }
     }
 
     /// The size that costs are counted by, if the type has one.
     pub(crate) fn size(&self) -> Option<u64> {
-        None
+        match self {
+            Opaque::Ip(address) => Some(if address.family() == 4 { 4 } else { 16 }),
+            Opaque::Cidr(network) => u64::try_from(network.prefix_length()).ok().map(|bits| bits.div_ceil(8)),
+            _ => None,
+        }
     }
 
     /// The length of a format's pattern, for costs.
@@ -36,7 +56,10 @@ impl Opaque {
 
     /// Bytes owned outside the value itself, roughly.
     pub(crate) fn heap_size(&self) -> usize {
-        0
+        match self {
+            Opaque::Quantity(quantity) => size_of_val(&**quantity) + 64,
+            _ => 0,
+        }
     }
 
     /// Whether the value has a text form of its own.
@@ -48,6 +71,9 @@ impl Opaque {
 impl fmt::Display for Opaque {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Opaque::Quantity(quantity) => write!(out, "{quantity}"),
+            Opaque::Ip(address) => write!(out, "{address}"),
+            Opaque::Cidr(network) => write!(out, "{network}"),
             Opaque::Format(name) => out.write_str(name),
         }
     }

@@ -348,6 +348,9 @@ impl EnvironmentBuilder {
                 self.name_type("net.IP", "net.IP");
                 self.name_type("net.CIDR", "net.CIDR");
                 self.declare(functions::kubernetes::NETWORK);
+                if standard {
+                    self.declare(functions::kubernetes::NEWER_NETWORK);
+                }
             }
             Library::Format => {
                 self.name_type("kubernetes.NamedFormat", "kubernetes.NamedFormat");

@@ -1,5 +1,6 @@
 //! Durations: a count of nanoseconds in an `i64`, read as Go reads them (`1h30m`, `1.5s`) and written in seconds.
 
+use crate::number::PlainDouble;
 use std::fmt;
 
 /// The longest text [`DurationText`] writes: `-9223372036.854776s`, or a fraction with nine places.
@@ -95,7 +96,7 @@ pub struct DurationText(pub i64);
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}s", in_units(self.0, 1_000_000_000))
+        write!(f, "{}s", PlainDouble(in_units(self.0, 1_000_000_000)))
     }
 }
 

@@ -1,3 +1,6 @@
 //! The libraries that Kubernetes adds to CEL.
 
+pub mod cidr;
+pub mod ip;
+pub mod quantity;
 pub mod regex;

@@ -26,6 +26,12 @@ fn a_double_is_written_with_the_shortest_digits_and_an_early_exponent() {
         (1e21, "1e+21"),
         (-1.797_693_134_862_315_7e308, "-1.7976931348623157e+308"),
         (5e-324, "5e-324"),
+        // Ties between two shortest forms go to the even digit.
+        (-110_567.140_869_140_625, "-110567.14086914062"),
+        (242_589.590_087_890_625, "242589.59008789062"),
+        (0.015, "0.015"),
+        (10.25, "10.25"),
+        (120.0, "120"),
         (f64::NAN, "NaN"),
         (f64::INFINITY, "+Inf"),
         (f64::NEG_INFINITY, "-Inf"),
@@ -178,6 +184,16 @@ proptest! {
         prop_assert!(text.len() <= super::DOUBLE_TEXT_LIMIT);
         let back = parse_double(&text).unwrap();
         prop_assert!(back.to_bits() == value.to_bits() || value.is_nan() && back.is_nan());
+    }
+
+    #[test]
+    fn plain_digits_read_back_too(bits in any::<u64>()) {
+        let value = f64::from_bits(bits);
+        prop_assume!(value.is_finite());
+        let text = super::PlainDouble(value).to_string();
+        prop_assert!(!text.contains('e'));
+        prop_assert_eq!(text.parse::<f64>().unwrap().to_bits(), value.to_bits());
+        prop_assert_eq!(text.len(), value.to_string().len());
     }
 
     #[test]

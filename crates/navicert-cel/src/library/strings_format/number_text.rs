@@ -1,7 +1,7 @@
 //! Numbers as the clauses of the two dialects write them.
 
 use super::Verb;
-use crate::number::write_exponent;
+use crate::number::{PlainDouble, write_exponent};
 use crate::stack_text::StackText;
 use std::fmt::{self, Write};
 
@@ -38,7 +38,7 @@ pub(super) fn scientific(out: &mut dyn Write, value: f64, precision: u64) -> fmt
 pub(super) fn plain(out: &mut dyn Write, value: f64) -> fmt::Result {
     match word(value) {
         Some(word) => out.write_str(word),
-        None => write!(out, "{value}"),
+        None => write!(out, "{}", PlainDouble(value)),
     }
 }
 
