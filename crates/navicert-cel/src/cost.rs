@@ -123,15 +123,15 @@ impl Rule {
         let result_size = || result.map_or(1, size);
         match self {
             Rule::Fixed(cost) => u64::from(cost),
-            Rule::ScanFirst => tenth(first()),
-            Rule::ScanSecond => tenth(second()),
+            Rule::ScanFirst => tenth_of(arg(0)),
+            Rule::ScanSecond => tenth_of(arg(1)),
             Rule::RewriteFirst => tenth(first().saturating_mul(2)),
             Rule::Joined => tenth(result_size().saturating_mul(2)),
             Rule::Concatenate => tenth(first().saturating_add(second())),
-            Rule::Smaller => tenth(first().min(second())),
+            Rule::Smaller => tenth_of_smaller(arg(0), arg(1)),
             Rule::Equality => match arg(0) {
                 Val::Opaque(_) => 1,
-                _ => tenth(first().min(second())),
+                left => tenth_of_smaller(left, arg(1)),
             },
             Rule::Pattern => pattern(first(), second()),
             Rule::Contains => tenth(first()).saturating_mul(tenth(second())),
@@ -182,7 +182,29 @@ impl Rule {
     reason = "the reference computes with doubles; the float cast saturates"
 )]
 pub(crate) fn tenth(size: u64) -> u64 {
-    (size as f64 * 0.1).ceil() as u64
+    let exact = size as f64 * 0.1;
+    let whole = exact as u64;
+    whole + u64::from((whole as f64) < exact)
+}
+
+/// A tenth of a value's size. Short texts, the usual case, need no counting.
+fn tenth_of(val: Val<'_>) -> u64 {
+    match val {
+        Val::Str(text) if text.len() <= 10 => u64::from(!text.is_empty()),
+        other => tenth(size(other)),
+    }
+}
+
+/// A tenth of the smaller of two sizes.
+fn tenth_of_smaller(left: Val<'_>, right: Val<'_>) -> u64 {
+    match (left, right) {
+        (Val::Str(left), Val::Str(right)) if left.len().min(right.len()) <= 10 => {
+            u64::from(!left.is_empty() && !right.is_empty())
+        }
+        (Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_), _)
+        | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => u64::from(size(left).min(size(right)) > 0),
+        _ => tenth(size(left).min(size(right))),
+    }
 }
 
 /// Matching a text of one size against a pattern of another.

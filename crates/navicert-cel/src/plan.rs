@@ -3,7 +3,7 @@
 
 use crate::check::{Checked, Reference, Scope};
 use crate::cost::Rule;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{CompileError, Diagnostic, Stage};
 use crate::fault::Cause;
 use crate::functions;
 use crate::library::kubernetes::regex::Pattern;
@@ -79,8 +79,8 @@ pub(crate) enum Step {
 /// One step into a value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Key {
-    /// A field or constant text key: an entry of the text table.
-    Text(u32),
+    /// A field or constant text key: an entry of the text table, and whether it may hold an escape.
+    Text(u32, bool),
     /// Another constant: an entry of the constant table.
     Constant(u32),
     /// A key computed by a step.
@@ -143,7 +143,7 @@ pub(crate) fn plan(
     scope: &Arc<Scope>,
     tree: &Tree,
     checked: Option<&Checked<'_>>,
-) -> Result<Plan, Vec<Diagnostic>> {
+) -> Result<Plan, CompileError> {
     let mut planner = Planner {
         plan: Plan {
             scope: Arc::clone(scope),
@@ -172,11 +172,11 @@ pub(crate) fn plan(
             planner.plan.root = root;
             Ok(planner.plan)
         }
-        Err(problem) => Err(vec![*problem]),
+        Err(problem) => Err(*problem),
     }
 }
 
-type Planned<T> = Result<T, Box<Diagnostic>>;
+type Planned<T> = Result<T, Box<CompileError>>;
 
 struct Planner<'t> {
     plan: Plan,
@@ -204,9 +204,14 @@ impl<'t> Planner<'t> {
         self.plan.steps.get(id.0 as usize).copied()
     }
 
-    fn problem(&self, node: NodeId, message: String) -> Box<Diagnostic> {
+    fn problem(&self, node: NodeId, message: String) -> Box<CompileError> {
+        self.problem_of(Stage::Program, node, message)
+    }
+
+    fn problem_of(&self, stage: Stage, node: NodeId, message: String) -> Box<CompileError> {
         let (at, span) = (self.tree.at(node), self.tree.span(node));
-        Box::new(Diagnostic::new(self.tree.source(), at, span, message))
+        let diagnostics = vec![Diagnostic::new(self.tree.source(), at, span, message)];
+        Box::new(CompileError { stage, diagnostics })
     }
 
     fn text(&mut self, text: &str) -> u32 {
@@ -325,8 +330,12 @@ impl<'t> Planner<'t> {
             return Ok(step);
         }
         let base = self.step(operand)?;
-        let key = Key::Text(self.text(self.tree.text(field)));
+        let key = self.text_key(self.tree.text(field));
         Ok(self.qualify(node, base, Qualifier { key, optional: false, node: node.0 }, test))
+    }
+
+    fn text_key(&mut self, text: &str) -> Key {
+        Key::Text(self.text(text), text.contains("__"))
     }
 
     /// One more qualifier behind a base: chains become one step.

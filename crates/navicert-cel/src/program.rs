@@ -21,7 +21,9 @@ pub struct Program {
 /// Values of the variables of an evaluation.
 #[derive(Debug, Clone, Default)]
 pub struct Bindings<'a> {
-    values: Vec<(&'a str, Val<'a>)>,
+    /// The first two live in place: rules have one variable.
+    first: [Option<(&'a str, Val<'a>)>; 2],
+    more: Vec<(&'a str, Val<'a>)>,
 }
 
 impl<'a> Bindings<'a> {
@@ -33,12 +35,16 @@ impl<'a> Bindings<'a> {
     /// Binds a variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: Val<'a>) -> Self {
-        self.values.push((name, value));
+        match self.first.iter_mut().find(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some((name, value)),
+            None => self.more.push((name, value)),
+        }
         self
     }
 
     fn find(&self, name: &str) -> Option<Val<'a>> {
-        self.values.iter().find(|value| value.0 == name).map(|value| value.1)
+        let all = self.first.iter().flatten().chain(&self.more);
+        all.into_iter().find(|value| value.0 == name).map(|value| value.1)
     }
 }
 
@@ -83,8 +89,7 @@ impl Environment {
         let checked = check::check(&self.scope, &tree)
             .map_err(|diagnostics| CompileError { stage: Stage::Check, diagnostics })?;
         let result = checked.types.describe(checked.type_of(tree.root()));
-        let plan = plan::plan(&self.scope, &tree, Some(&checked))
-            .map_err(|diagnostics| CompileError { stage: Stage::Program, diagnostics })?;
+        let plan = plan::plan(&self.scope, &tree, Some(&checked))?;
         drop(checked);
         Ok(Program { tree, plan, result })
     }
@@ -100,8 +105,7 @@ impl Environment {
     /// Parses and plans without checking: every question is answered when evaluated.
     pub fn compile_unchecked(&self, text: &str) -> Result<Program, CompileError> {
         let tree = self.parse(text)?;
-        let plan = plan::plan(&self.scope, &tree, None)
-            .map_err(|diagnostics| CompileError { stage: Stage::Program, diagnostics })?;
+        let plan = plan::plan(&self.scope, &tree, None)?;
         Ok(Program { tree, plan, result: "dyn".to_owned() })
     }
 

@@ -153,17 +153,6 @@ impl Validator<'_, '_> {
                     self.problem(*argument, format!("invalid {name} argument"));
                 }
             }
-            ("matches", args) => {
-                // The reference looks at the first argument of member calls, the second of global ones.
-                let pattern = if target.is_some() { args.first() } else { args.get(1) };
-                let pattern = pattern.or(args.first());
-                if let Some(&pattern) = pattern
-                    && let Some(Val::Str(text)) = self.literal(pattern)
-                    && functions::regex::compile(text).is_err()
-                {
-                    self.problem(pattern, "invalid matches argument".to_owned());
-                }
-            }
             ("format", [list]) => self.format(id, target, *list),
             _ => {}
         }

@@ -29,6 +29,7 @@ impl Range<'_> {
 }
 
 impl<'a> Machine<'a, '_> {
+    #[inline(never)]
     pub(super) fn fold(&mut self, id: StepId, index: u32) -> Outcome<'a> {
         let plan = self.plan;
         let Some(fold) = plan.loops.get(index as usize) else {
@@ -60,7 +61,7 @@ impl<'a> Machine<'a, '_> {
             (Val::Claims(claims), _) => {
                 // The claims object iterates over values, not names; with two variables each value is looked up
                 // as if it were a name.
-                let lookup = |name: &str| match claims.select(name) {
+                let lookup = |name: &str| match claims.select(name, true) {
                     Some(Ok(val)) => Slot::Ready(val),
                     Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
                     None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),

@@ -12,7 +12,7 @@ use crate::fault::{Cause, Fault, Limit};
 use crate::functions::{self, Call};
 use crate::limits::Limits;
 use crate::plan::{Plan, Range, Step, StepId};
-use crate::value::{Arena, List, Map, Pairs, Val, equal};
+use crate::value::{Arena, List, Map, Pairs, Val, Value, equal};
 pub(crate) use operator::{calculate, contains};
 use scope::{Locals, Slot};
 
@@ -115,9 +115,14 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     fn constant(&self, index: u32) -> Val<'a> {
-        self.plan.constants.get(index as usize).map_or(Val::Null, |value| functions::optional::constant(self.arena, value))
+        match self.plan.constants.get(index as usize) {
+            Some(Value::String(text)) => Val::Str(text),
+            Some(value) => functions::optional::constant(self.arena, value),
+            None => Val::Null,
+        }
     }
 
+    #[inline]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
         let outcome = self.eval_step(id);
         if self.trace.is_some() {
@@ -138,6 +143,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
+    #[inline(never)]
     fn eval_step(&mut self, id: StepId) -> Outcome<'a> {
         let Some(&step) = self.plan.steps.get(id.0 as usize) else {
             return self.fault(id, Cause::Message("no such step"));
@@ -238,6 +244,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         outcome
     }
 
+    #[inline(never)]
     fn conditional(&mut self, id: StepId, condition: StepId, yes: StepId, no: StepId) -> Outcome<'a> {
         match self.eval(condition)? {
             Val::Bool(true) => self.eval_raw(yes),
@@ -247,6 +254,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     /// `&&` and `||`: the deciding value wins over errors, the first error over the rest.
+    #[inline(never)]
     fn logic(&mut self, id: StepId, terms: Range, deciding: bool) -> Outcome<'a> {
         let mut failed: Option<Fault<'a>> = None;
         for &term in self.operands(terms) {
@@ -267,6 +275,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
+    #[inline(never)]
     fn or_else(&mut self, id: StepId, optional: StepId, other: StepId, unwrap: bool) -> Outcome<'a> {
         match self.eval(optional)? {
             Val::Optional(Some(content)) if unwrap => Ok(*content),
@@ -278,6 +287,7 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     /// Evaluates arguments and charges for the call. Up to two arguments are all evaluated even if one fails,
     /// as the reference does; of more, none after the first failure.
+    #[inline(never)]
     fn call(
         &mut self,
         id: StepId,
@@ -356,6 +366,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
+    #[inline(never)]
     fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
         let mut values = [Val::Null; MOST_ARGUMENTS];
         let count = args.len as usize;
@@ -370,6 +381,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         self.fault(id, Cause::NoSuchOverload(self.text(name)))
     }
 
+    #[inline(never)]
     fn matches(&mut self, id: StepId, text: StepId, pattern: u32, size: u32) -> Outcome<'a> {
         let val = self.eval(text)?;
         self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
@@ -379,6 +391,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
+    #[inline(never)]
     fn list(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
         let outcome = self.list_elements(id, elements, optional);
         if let Err(fault) = &outcome
@@ -409,6 +422,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         Ok(Val::List(list.finish()))
     }
 
+    #[inline(never)]
     fn map(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
         let outcome = self.map_entries(id, entries, optional);
         if let Err(fault) = &outcome
@@ -455,6 +469,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
+    #[inline(never)]
     fn message(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
         let outcome = self.message_fields(id, message, fields);
         if let Err(fault) = &outcome

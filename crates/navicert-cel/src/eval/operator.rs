@@ -34,12 +34,14 @@ impl<'a> Machine<'a, '_> {
         Ok((left?, right?))
     }
 
+    #[inline(never)]
     pub(super) fn equality(&mut self, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
         let (left, right) = self.pair(left, right, rule)?;
         Ok(Val::Bool(equal(left, right) != negated))
     }
 
+    #[inline(never)]
     pub(super) fn comparison(
         &mut self,
         id: StepId,
@@ -67,6 +69,7 @@ impl<'a> Machine<'a, '_> {
         }))
     }
 
+    #[inline(never)]
     pub(super) fn arithmetic(
         &mut self,
         id: StepId,
@@ -82,6 +85,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn negate(&mut self, id: StepId, operand: StepId) -> Outcome<'a> {
         let outcome = self.eval(operand);
         self.charge(1)?;
@@ -99,6 +103,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn membership(&mut self, id: StepId, item: StepId, collection: StepId, rule: Rule) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
         match collection {
@@ -109,6 +114,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// Membership in a constant list costs nothing.
+    #[inline(never)]
     pub(super) fn constant_membership(&mut self, id: StepId, item: StepId, list: u32) -> Outcome<'a> {
         let item = self.eval(item)?;
         if let Val::Bytes(_) = item

@@ -96,8 +96,12 @@ impl<'a> Machine<'a, '_> {
 
     /// One key. `Ok(None)` only where absence is no error.
     fn qualify(&mut self, qualifier: &Qualifier, val: Val<'a>, mode: Mode) -> Result<Option<Val<'a>>, Fault<'a>> {
+        let mut escaped = true;
         let key = match qualifier.key {
-            Key::Text(text) => Val::Str(self.text(text)),
+            Key::Text(text, may_escape) => {
+                escaped = may_escape;
+                Val::Str(self.text(text))
+            }
             Key::Constant(index) => self.constant(index),
             Key::Step(step) => {
                 let key = self.eval_raw(step)?;
@@ -113,7 +117,7 @@ impl<'a> Machine<'a, '_> {
         };
         match val {
             Val::Claims(claims) => match key {
-                Val::Str(name) => match claims.select(name) {
+                Val::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
                     Some(Err(reason)) => {
                         Err(Fault { cause: Cause::Message(reason), node: qualifier.node })
@@ -122,7 +126,7 @@ impl<'a> Machine<'a, '_> {
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
             },
-            Val::Map(map) => match map.select(key) {
+            Val::Map(map) => match map.select(key, escaped) {
                 Some(found) => Ok(Some(found)),
                 None => missing(self),
             },

@@ -3,8 +3,9 @@
 use super::{Arithmetic, Key, Order, Planned, Planner, Qualifier, Step, StepId, number};
 use crate::check::Reference;
 use crate::cost::Rule;
+use crate::diagnostic::Stage;
 use crate::functions;
-use crate::syntax::ast::{NodeId, Run, Text};
+use crate::syntax::ast::{Node, NodeId, Run, Text};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -41,7 +42,8 @@ impl Planner<'_> {
         for &argument in nodes {
             steps.push(self.step(argument)?);
         }
-        if let Some(step) = self.special(node, name, &resolved, &steps)? {
+        let literal = nodes.last().copied().filter(|&last| matches!(tree.node(last), Node::Str(_)));
+        if let Some(step) = self.special(node, name, &resolved, &steps, literal)? {
             return Ok(step);
         }
         let Some(function) = resolved.function else {
@@ -193,7 +195,7 @@ impl Planner<'_> {
         match value {
             Value::String(text) => {
                 let text = text.clone();
-                Ok(Key::Text(self.text(&text)))
+                Ok(self.text_key(&text))
             }
             Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => match self.get(step) {
                 Some(Step::Constant(index)) => Ok(Key::Constant(index)),
@@ -238,6 +240,7 @@ impl Planner<'_> {
         name: &str,
         resolved: &Resolved,
         steps: &[StepId],
+        literal: Option<NodeId>,
     ) -> Planned<Option<StepId>> {
         let optional = self.plan.scope.options.macros.optional;
         match (name, steps) {
@@ -250,8 +253,11 @@ impl Planner<'_> {
             ("matches", &[text, pattern]) if resolved.function.is_some() => {
                 let Some(Value::String(pattern)) = self.value_of(pattern) else { return Ok(None) };
                 let pattern = pattern.clone();
-                let compiled = functions::regex::compile(&pattern)
-                    .map_err(|error| self.problem(node, error.to_string()))?;
+                // A pattern written out is the checker's business, one that folding made is not.
+                let compiled = functions::regex::compile(&pattern).map_err(|error| match literal {
+                    Some(at) => self.problem_of(Stage::Check, at, "invalid matches argument".to_owned()),
+                    None => self.problem(node, error.to_string()),
+                })?;
                 self.plan.patterns.push(compiled);
                 let size = number(pattern.chars().count());
                 let pattern = number(self.plan.patterns.len() - 1);

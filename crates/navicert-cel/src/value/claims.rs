@@ -37,8 +37,10 @@ pub(crate) const CLAIM_READING: Reading = Reading { integers: false, unescape: t
 
 impl<'a> Claims<'a> {
     /// A claim by its name, escapes understood. `Err` holds why a present claim has no value.
-    pub(crate) fn select(&self, name: &str) -> Option<Result<Val<'a>, &'a str>> {
-        let name = if name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
+    ///
+    /// `escaped` is false if the name is known to hold no escape.
+    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<Val<'a>, &'a str>> {
+        let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
         match *self {
             Claims::Object(members) => members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING))),
             Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {

@@ -189,8 +189,8 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key that may be spelled with escapes, in a selection or an index.
-    pub(crate) fn select(&self, key: Val<'_>) -> Option<Val<'a>> {
-        let escapes = matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
+    pub(crate) fn select(&self, key: Val<'_>, escaped: bool) -> Option<Val<'a>> {
+        let escapes = escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
         match key {
             Val::Str(name) if escapes && name.contains("__") => {
                 let name = unescape(name).unwrap_or(Cow::Borrowed(name));
