@@ -4,3 +4,4 @@ pub mod cidr;
 pub mod ip;
 pub mod quantity;
 pub mod regex;
+pub mod url;
