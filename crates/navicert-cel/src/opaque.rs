@@ -3,6 +3,7 @@
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::ip::Ip;
 use crate::library::kubernetes::quantity::Quantity;
+use crate::library::kubernetes::url::Url;
 use std::fmt;
 
 /// A value of one of the Kubernetes types.
@@ -10,6 +11,8 @@ use std::fmt;
 pub enum Opaque {
     /// `kubernetes.Quantity`
     Quantity(Box<Quantity>),
+    /// `kubernetes.URL`
+    Url(Box<Url>),
     /// `net.IP`
     Ip(Ip),
     /// `net.CIDR`
@@ -23,6 +26,7 @@ impl Opaque {
     pub fn type_name(&self) -> &'static str {
         match self {
             Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Url(_) => "kubernetes.URL",
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
@@ -33,6 +37,7 @@ impl Opaque {
     pub(crate) fn equals(&self, other: &Opaque) -> bool {
         match (self, other) {
             (Opaque::Quantity(left), Opaque::Quantity(right)) => left == right,
+            (Opaque::Url(left), Opaque::Url(right)) => left == right,
             (Opaque::Ip(left), Opaque::Ip(right)) => left == right,
             (Opaque::Cidr(left), Opaque::Cidr(right)) => left == right,
             (Opaque::Format(left), Opaque::Format(right)) => left == right,
@@ -58,6 +63,7 @@ impl Opaque {
     pub(crate) fn heap_size(&self) -> usize {
         match self {
             Opaque::Quantity(quantity) => size_of_val(&**quantity) + 64,
+            Opaque::Url(url) => size_of_val(&**url) + 256,
             _ => 0,
         }
     }
@@ -72,6 +78,7 @@ impl fmt::Display for Opaque {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Opaque::Quantity(quantity) => write!(out, "{quantity}"),
+            Opaque::Url(url) => write!(out, "{url}"),
             Opaque::Ip(address) => write!(out, "{address}"),
             Opaque::Cidr(network) => write!(out, "{network}"),
             Opaque::Format(name) => out.write_str(name),

@@ -2,16 +2,16 @@
 
 mod network;
 mod quantity;
+mod url;
 
 pub(crate) use network::{FUNCTIONS as NETWORK, NEWER as NEWER_NETWORK};
 pub(crate) use quantity::FUNCTIONS as QUANTITY;
+pub(crate) use url::FUNCTIONS as URL;
 
 use super::{Call, Declaration, FULL, Given};
 use crate::opaque::Opaque;
 use crate::value::Val;
 
-/// Pending.
-pub(crate) const URL: &[Declaration] = &[];
 /// Pending.
 pub(crate) const FORMAT: &[Declaration] = &[];
 /// Pending.

@@ -5,6 +5,7 @@ mod lexer;
 mod literal;
 mod macros;
 mod parser;
+pub mod query;
 pub mod unparse;
 
 pub(crate) use macros::Macros;

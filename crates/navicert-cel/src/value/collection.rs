@@ -26,6 +26,8 @@ pub enum List<'a> {
     Strings(&'a [String]),
     /// A constant, or an owned value of the host program.
     Values(&'a [Value]),
+    /// The whole numbers from zero, so many of them.
+    Range(usize),
 }
 
 impl<'a> List<'a> {
@@ -36,6 +38,7 @@ impl<'a> List<'a> {
             List::Json(items, _) => items.len(),
             List::Strings(items) => items.len(),
             List::Values(items) => items.len(),
+            List::Range(count) => *count,
         }
     }
 
@@ -51,6 +54,8 @@ impl<'a> List<'a> {
             List::Json(items, reading) => items.get(index).map(|item| Val::from_json(item, reading)),
             List::Strings(items) => items.get(index).map(|item| Val::Str(item)),
             List::Values(items) => items.get(index).map(Value::as_val),
+            List::Range(count) if index < count => i64::try_from(index).ok().map(Val::Int),
+            List::Range(_) => None,
         }
     }
 
