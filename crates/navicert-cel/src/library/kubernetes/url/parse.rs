@@ -4,11 +4,15 @@ use super::escape::{Mode, unescape};
 use super::{Url, UrlFault};
 use std::net::IpAddr;
 
-pub(super) fn parse(text: &str) -> Result<Url, UrlFault> {
+pub(super) fn check_request(text: &str) -> Result<(), UrlFault> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(UrlFault::Control);
     }
-    without_fragment(text, true)?;
+    without_fragment(text, true).map(drop)
+}
+
+pub(super) fn parse(text: &str) -> Result<Url, UrlFault> {
+    check_request(text)?;
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     let mut url = without_fragment(text, false)?;
     unescape(fragment, Mode::Fragment)?;
