@@ -81,23 +81,14 @@ impl Version {
     }
 
     fn parse_tolerant(text: &str) -> Result<Self, VersionError> {
-        let mut parts = text.splitn(3, '.');
-        let [major, minor, patch] = [parts.next(), parts.next(), parts.next()];
-        if patch.is_none() && text.contains(['+', '-']) {
-            return Err(VersionError::ShortWithExtras);
+        let mut parts: Vec<String> = text.splitn(3, '.').map(with_plain_number).collect();
+        if parts.len() < 3 {
+            if text.contains(['+', '-']) {
+                return Err(VersionError::ShortWithExtras);
+            }
+            parts.resize(3, "0".to_owned());
         }
-        let (patch, extras) = patch.map_or(("0", ""), split_extras);
-        let plain = |kind, title, part: Option<&str>| match part {
-            None => Ok(0),
-            Some("") => Err(VersionError::Number(String::new(), "invalid syntax")),
-            Some(part) => number(kind, title, without_leading_zeros(part)),
-        };
-        let numbers = [
-            plain("major", "Major", major)?,
-            plain("minor", "Minor", minor)?,
-            plain("patch", "Patch", Some(patch))?,
-        ];
-        Self::assemble(numbers, extras)
+        Self::parse_strict(&parts.join("."))
     }
 
     fn assemble(numbers: [u64; 3], extras: &str) -> Result<Self, VersionError> {
@@ -149,13 +140,14 @@ fn split_extras(text: &str) -> (&str, &str) {
     text.split_at_checked(at).unwrap_or((text, ""))
 }
 
-/// Drops zeros while a digit remains.
-fn without_leading_zeros(text: &str) -> &str {
-    match text.trim_start_matches('0') {
-        "" => "0",
-        rest if rest.starts_with(|first: char| first.is_ascii_digit()) => rest,
-        _ => text,
+/// Drops zeros before a number; of a part that starts with none, as `-alpha` in `1.2.-alpha`, it makes a zero.
+fn with_plain_number(part: &str) -> String {
+    if part.len() < 2 {
+        return part.to_owned();
     }
+    let rest = part.trim_start_matches('0');
+    let zero = if rest.starts_with(|first: char| first.is_ascii_digit()) { "" } else { "0" };
+    format!("{zero}{rest}")
 }
 
 fn number(kind: &'static str, title: &'static str, text: &str) -> Result<u64, VersionError> {
@@ -316,6 +308,9 @@ mod tests {
             ("v01.02.03", Some("1.2.3")),
             ("00.00.00", Some("0.0.0")),
             ("1.2.3-a+b", Some("1.2.3-a+b")),
+            ("10.011.--", Some("10.11.0--")),
+            ("1.2.-a", Some("1.2.0-a")),
+            ("1.2.-", None),
             ("1.2-alpha", None),
             ("1+2-3", None),
             ("v1.2.3-alpha.01", None),

@@ -85,7 +85,8 @@ fn read_authority(url: &mut Url, authority: &str) -> Result<(), UrlFault> {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    url.host = read_host(host)?;
+    let strict = matches!(url.scheme.as_str(), "http" | "https");
+    url.host = read_host(host, strict)?;
     let Some(user) = user else { return Ok(()) };
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
     if !user.bytes().all(legal) {
@@ -99,14 +100,15 @@ fn read_authority(url: &mut Url, authority: &str) -> Result<(), UrlFault> {
     Ok(())
 }
 
-fn read_host(host: &str) -> Result<Vec<u8>, UrlFault> {
+/// `strict`: all after the first colon is the port; else what is after the last one.
+fn read_host(host: &str, strict: bool) -> Result<Vec<u8>, UrlFault> {
     if host.starts_with('[') {
         return read_bracketed(host);
     }
-    if host.contains(['[', ']']) {
+    if host.contains('[') {
         return Err(UrlFault::IpLiteral);
     }
-    if let Some(at) = host.find(':') {
+    if let Some(at) = if strict { host.find(':') } else { host.rfind(':') } {
         check_port(host.get(at..).unwrap_or_default())?;
     }
     unescape(host, Mode::Host)
