@@ -31,7 +31,7 @@ pub struct Url {
 
 /// Why a text is no URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("URL parse error during conversion from string: parse {text:?}: {fault}")]
+#[error("URL parse error during conversion from string: parse {}: {fault}", Quoted(text))]
 pub struct UrlError {
     /// The text.
     pub text: String,
@@ -81,6 +81,11 @@ impl Url {
     /// `url(text)`; `isURL(text)` is whether this succeeds.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         parse::parse(text).map_err(|fault| UrlError { text: text.to_owned(), fault })
+    }
+
+    /// Whether the text would do as the target of a request; the error says why not, as Go does.
+    pub fn check_request(text: &str) -> Result<(), String> {
+        parse::check_request(text).map_err(|fault| format!("parse {}: {fault}", Quoted(text)))
     }
 
     /// `getScheme()`, in lower case.
@@ -140,6 +145,15 @@ impl Url {
             .and_then(|(name, port)| Some((name, port.strip_prefix(b":")?)))
             .filter(|(_, port)| port.iter().all(u8::is_ascii_digit))
             .unwrap_or((&self.host, b""))
+    }
+}
+
+/// Displays a text in Go's quotes.
+struct Quoted<'t>(&'t str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::library::strings_quote::write_go_quoted(f, self.0)
     }
 }
 

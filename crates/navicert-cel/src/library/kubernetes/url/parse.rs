@@ -4,11 +4,15 @@ use super::escape::{Mode, unescape};
 use super::{Url, UrlFault};
 use std::net::IpAddr;
 
-pub(super) fn parse(text: &str) -> Result<Url, UrlFault> {
+pub(super) fn check_request(text: &str) -> Result<(), UrlFault> {
     if text.bytes().any(|byte| byte.is_ascii_control()) {
         return Err(UrlFault::Control);
     }
-    without_fragment(text, true)?;
+    without_fragment(text, true).map(drop)
+}
+
+pub(super) fn parse(text: &str) -> Result<Url, UrlFault> {
+    check_request(text)?;
     let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
     let mut url = without_fragment(text, false)?;
     unescape(fragment, Mode::Fragment)?;
@@ -81,7 +85,8 @@ fn read_authority(url: &mut Url, authority: &str) -> Result<(), UrlFault> {
         Some((user, host)) => (Some(user), host),
         None => (None, authority),
     };
-    url.host = read_host(host)?;
+    let strict = matches!(url.scheme.as_str(), "http" | "https");
+    url.host = read_host(host, strict)?;
     let Some(user) = user else { return Ok(()) };
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
     if !user.bytes().all(legal) {
@@ -95,14 +100,15 @@ fn read_authority(url: &mut Url, authority: &str) -> Result<(), UrlFault> {
     Ok(())
 }
 
-fn read_host(host: &str) -> Result<Vec<u8>, UrlFault> {
+/// `strict`: all after the first colon is the port; else what is after the last one.
+fn read_host(host: &str, strict: bool) -> Result<Vec<u8>, UrlFault> {
     if host.starts_with('[') {
         return read_bracketed(host);
     }
-    if host.contains(['[', ']']) {
+    if host.contains('[') {
         return Err(UrlFault::IpLiteral);
     }
-    if let Some(at) = host.find(':') {
+    if let Some(at) = if strict { host.find(':') } else { host.rfind(':') } {
         check_port(host.get(at..).unwrap_or_default())?;
     }
     unescape(host, Mode::Host)

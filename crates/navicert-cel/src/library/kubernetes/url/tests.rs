@@ -179,6 +179,18 @@ fn what_go_refuses_is_refused() {
 }
 
 #[test]
+fn only_http_minds_a_second_colon() {
+    for (text, hostname) in [
+        ("ws://h:80:90/", Some("h:80")),
+        ("//h:80:90/", Some("h:80")),
+        ("HTTP://h:80:90/", None),
+        ("//.]/", Some(".]")),
+    ] {
+        assert_eq!(Url::parse(text).ok().map(|url| url.hostname()).as_deref(), hostname, "{text}");
+    }
+}
+
+#[test]
 fn queries_keep_the_order_of_values() {
     for (query, expected) in [
         ("q=1&q=2&r=", &[("q", &["1", "2"][..]), ("r", &[""])][..]),
