@@ -1,10 +1,18 @@
 //! Values of the Kubernetes types, which expressions pass around without seeing inside.
 
 use crate::library::kubernetes::cidr::Cidr;
+use crate::library::kubernetes::format::NamedFormat;
 use crate::library::kubernetes::ip::Ip;
 use crate::library::kubernetes::quantity::Quantity;
+use crate::library::kubernetes::semver::Version;
 use crate::library::kubernetes::url::Url;
 use std::fmt;
+
+/// Lengths of the patterns that upstream counts for these formats.
+const URI_SIZE: u64 = 1103;
+const UUID_SIZE: u64 = 70;
+const BYTE_SIZE: u64 = 84;
+const DATE_SIZE: u64 = 71;
 
 /// A value of one of the Kubernetes types.
 #[derive(Debug, Clone)]
@@ -18,7 +26,9 @@ pub enum Opaque {
     /// `net.CIDR`
     Cidr(Cidr),
     /// `kubernetes.NamedFormat`
-    Format(&'static str),
+    Format(NamedFormat),
+    /// `kubernetes.Semver`
+    Semver(Box<Version>),
 }
 
 impl Opaque {
@@ -30,6 +40,7 @@ impl Opaque {
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(_) => "net.CIDR",
             Opaque::Format(_) => "kubernetes.NamedFormat",
+            Opaque::Semver(_) => "kubernetes.Semver",
         }
     }
 
@@ -41,6 +52,7 @@ impl Opaque {
             (Opaque::Ip(left), Opaque::Ip(right)) => left == right,
             (Opaque::Cidr(left), Opaque::Cidr(right)) => left == right,
             (Opaque::Format(left), Opaque::Format(right)) => left == right,
+            (Opaque::Semver(left), Opaque::Semver(right)) => left == right,
             _ => false,
         }
     }
@@ -56,7 +68,21 @@ impl Opaque {
 
     /// The length of a format's pattern, for costs.
     pub(crate) fn pattern_size(&self) -> Option<u64> {
-        None
+        let Opaque::Format(format) = self else { return None };
+        Some(match format {
+            NamedFormat::Dns1123Label
+            | NamedFormat::Dns1035Label
+            | NamedFormat::Dns1123LabelPrefix
+            | NamedFormat::Dns1035LabelPrefix => 30,
+            NamedFormat::Dns1123Subdomain
+            | NamedFormat::Dns1123SubdomainPrefix
+            | NamedFormat::QualifiedName => 60,
+            NamedFormat::LabelValue => 40,
+            NamedFormat::Uri => URI_SIZE,
+            NamedFormat::Uuid => UUID_SIZE,
+            NamedFormat::Byte => BYTE_SIZE,
+            NamedFormat::Date | NamedFormat::DateTime => DATE_SIZE,
+        })
     }
 
     /// Bytes owned outside the value itself, roughly.
@@ -64,6 +90,7 @@ impl Opaque {
         match self {
             Opaque::Quantity(quantity) => size_of_val(&**quantity) + 64,
             Opaque::Url(url) => size_of_val(&**url) + 256,
+            Opaque::Semver(version) => size_of_val(&**version) + 64,
             _ => 0,
         }
     }
@@ -81,7 +108,8 @@ impl fmt::Display for Opaque {
             Opaque::Url(url) => write!(out, "{url}"),
             Opaque::Ip(address) => write!(out, "{address}"),
             Opaque::Cidr(network) => write!(out, "{network}"),
-            Opaque::Format(name) => out.write_str(name),
+            Opaque::Format(format) => out.write_str(format.name()),
+            Opaque::Semver(version) => write!(out, "{version}"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::eval::{calculate, contains};
 use crate::fault::Cause;
+use crate::library::lists_order;
 use crate::plan::Arithmetic;
 use crate::value::{List, Val, compare, equal};
 use std::cmp::Ordering;
@@ -87,17 +88,8 @@ fn items<'a>(call: &Call<'a>, list: List<'a>) -> Result<Vec<Val<'a>>, Cause<'a>>
 
 fn slice<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     let [Val::List(list), Val::Int(start), Val::Int(end)] = *args else { return Err(MISFIT) };
-    let refuse = |why: &str| Err(call.error(format_args!("cannot slice({start}, {end}), {why}")));
-    let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
-        return refuse("negative indexes not supported");
-    };
-    if from > to {
-        return refuse("start index must be less than or equal to end index");
-    }
-    if list.len() < to {
-        return refuse(&format!("list is length {}", list.len()));
-    }
-    call.list((from..to).filter_map(|index| list.get(index)))
+    let part = lists_order::slice(start, end, list.len()).map_err(|error| call.error(error))?;
+    call.list(part.filter_map(|index| list.get(index)))
 }
 
 fn flatten<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
@@ -106,9 +98,7 @@ fn flatten<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
         [Val::List(list), Val::Int(depth)] => (list, depth),
         _ => return Err(MISFIT),
     };
-    let Ok(depth) = u64::try_from(depth) else {
-        return Err(Cause::Message("level must be non-negative"));
-    };
+    let depth = lists_order::flatten_level(depth).map_err(|error| call.error(error))?;
     let mut flat = call.arena.list();
     // An explicit stack: depth is the caller's number, nesting the data's.
     let mut open: Vec<(List<'a>, usize)> = vec![(list, 0)];
@@ -162,27 +152,16 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> Given<'a> {
     if !keys.iter().all(same) {
         return Err(Cause::Message("list elements must have the same type"));
     }
-    let mut order: Vec<usize> = (0..keys.len()).collect();
     let key = |index: usize| keys.get(index).copied().unwrap_or(Val::Null);
-    // Nothing is less than NaN, nor NaN less than anything; such elements keep their place as far as possible.
-    order.sort_by(|&left, &right| total_order(key(left), key(right)));
+    let order = lists_order::sorted_positions(keys.len(), |left, right| compare(key(left), key(right)));
     call.list(order.into_iter().filter_map(|index| list.get(index)))
-}
-
-fn total_order(left: Val<'_>, right: Val<'_>) -> Ordering {
-    compare(left, right).unwrap_or_else(|| match (left, right) {
-        (Val::Double(left), Val::Double(right)) => left.is_nan().cmp(&right.is_nan()),
-        _ => Ordering::Equal,
-    })
 }
 
 fn range<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     let [Val::Int(count)] = *args else { return Err(MISFIT) };
-    if count < 0 {
-        return Err(call.error(format_args!("lists.range: size must be non-negative, got {count}")));
-    }
+    let numbers = lists_order::range(count).map_err(|error| call.error(error))?;
     // Nothing is built: the numbers are made as they are looked at.
-    usize::try_from(count).map(|count| Val::List(List::Range(count))).map_err(|_| FULL)
+    usize::try_from(numbers.end).map(|count| Val::List(List::Range(count))).map_err(|_| FULL)
 }
 
 fn reverse<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
