@@ -35,6 +35,7 @@ mod platform;
 pub mod program;
 pub mod raw;
 pub mod shared;
+pub mod soak;
 pub mod softhsm;
 pub mod transcript;
 pub mod tunnel;
