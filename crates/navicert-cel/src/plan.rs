@@ -134,7 +134,7 @@ pub(crate) struct Plan {
     pub(crate) fields: Vec<FieldStep>,
     pub(crate) messages: Vec<Box<str>>,
     pub(crate) root: StepId,
-    /// How many comprehension variables can be in scope at once.
+    /// How many comprehension variables there are.
     pub(crate) slots: u32,
 }
 
@@ -184,7 +184,9 @@ struct Planner<'t> {
     checked: Option<&'t Checked<'t>>,
     /// Nodes that macros use twice are planned once.
     planned: Vec<Option<StepId>>,
-    locals: Vec<&'t str>,
+    /// Names in scope and their slots. Every loop has slots of its own, because a bound value may be computed
+    /// in the middle of another loop.
+    locals: Vec<(&'t str, u32)>,
     arena: Arena,
 }
 
@@ -259,7 +261,7 @@ impl<'t> Planner<'t> {
             Node::Double(value) => self.constant(Value::Double(value), node),
             Node::Str(text) => self.constant(Value::String(self.tree.text(text).into()), node),
             Node::Bytes(index) => self.constant(Value::Bytes(self.tree.bytes(index).into()), node),
-            Node::Ident(name) => self.ident(node, self.tree.text(name)),
+            Node::Ident(name) => self.ident(node, self.tree.text(name))?,
             Node::Select { operand, field, test } => self.select(node, operand, field, test)?,
             Node::Call { function, target, args } => self.call(node, function, target, args)?,
             Node::List { elements, optional } => self.list(node, elements, optional)?,
@@ -278,7 +280,10 @@ impl<'t> Planner<'t> {
         if let Some(checked) = self.checked {
             return match checked.reference(node) {
                 Reference::Variable(slot) => Some(self.push(Step::Variable(*slot), node)),
-                Reference::Local(slot) => Some(self.push(Step::Local(*slot), node)),
+                Reference::Local(depth) => {
+                    let slot = self.locals.get(*depth as usize).map_or(0, |local| local.1);
+                    Some(self.push(Step::Local(slot), node))
+                }
                 Reference::TypeName(name) => {
                     let value = Value::Type(type_value_name(name).into());
                     Some(self.constant(value, node))
@@ -286,11 +291,11 @@ impl<'t> Planner<'t> {
                 _ => None,
             };
         }
-        if let Some(slot) = self.locals.iter().rposition(|local| *local == name) {
-            return Some(self.push(Step::Local(number(slot)), node));
+        if let Some(&(_, slot)) = self.locals.iter().rfind(|local| local.0 == name) {
+            return Some(self.push(Step::Local(slot), node));
         }
         let root = name.split('.').next().unwrap_or("");
-        if !root.is_empty() && self.locals.contains(&root) {
+        if !root.is_empty() && self.locals.iter().any(|local| local.0 == root) {
             return None;
         }
         let scope = Arc::clone(&self.plan.scope);
@@ -312,14 +317,25 @@ impl<'t> Planner<'t> {
         self.push(Step::Select { base: constant, qualifiers: Range::default() }, node)
     }
 
-    fn ident(&mut self, node: NodeId, name: &str) -> StepId {
+    fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
+        self.refuse_type_variable(node, name)?;
         match self.resolve(node, name) {
-            Some(step) => step,
+            Some(step) => Ok(step),
             None => {
                 let name = self.text(name);
-                self.push(Step::Unknown(name), node)
+                Ok(self.push(Step::Unknown(name), node))
             }
         }
+    }
+
+    /// A variable that holds a type: the reference takes its name for a type's, and knows none.
+    fn refuse_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
+        let Some(checked) = self.checked.filter(|_| !self.plan.scope.is_standard()) else { return Ok(()) };
+        let variable = matches!(checked.reference(node), Reference::Local(_) | Reference::Variable(_));
+        if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_)) {
+            return Err(self.problem(node, format!("reference to undefined type: {name}")));
+        }
+        Ok(())
     }
 
     fn select(&mut self, node: NodeId, operand: NodeId, field: Text, test: bool) -> Planned<StepId> {
@@ -427,18 +443,20 @@ impl<'t> Planner<'t> {
             return Err(self.problem(node, "unknown fold".to_owned()));
         };
         let range = self.step(fold.range)?;
-        let slot = number(self.locals.len());
-        self.locals.push(tree.text(fold.variable));
+        let depth = self.locals.len();
+        let slot = self.plan.slots;
+        self.locals.push((tree.text(fold.variable), slot));
+        self.plan.slots += 1;
         if let Some(second) = fold.second {
-            self.locals.push(tree.text(second));
+            self.locals.push((tree.text(second), slot + 1));
+            self.plan.slots += 1;
         }
-        self.plan.slots = self.plan.slots.max(number(self.locals.len()));
         let filter = match fold.filter {
             Some(filter) => Some(self.step(filter)?),
             None => None,
         };
         let body = self.step(fold.body)?;
-        self.locals.truncate(slot as usize);
+        self.locals.truncate(depth);
         let constant_body = self.value_of(body).is_some();
         let planned =
             Loop { kind: fold.kind, range, slot, two: fold.second.is_some(), filter, body, constant_body };

@@ -148,7 +148,15 @@ impl Functions {
             .map(|&id| highest_parameter(types, id))
             .max()
             .unwrap_or(0);
-        let guards = parameters.iter().map(|&id| Guard::of(types, id)).collect();
+        let mut guards: Box<[Guard]> = parameters.iter().map(|&id| Guard::of(types, id)).collect();
+        // These look at their elements themselves.
+        if matches!(name, "sort" | "@sortByAssociatedKeys" | "flatten") {
+            for guard in &mut guards {
+                if let Guard::List(element) = guard {
+                    **element = Guard::Anything;
+                }
+            }
+        }
         let rule = Rule::of(name, id);
         let overload = Overload { id: id.into(), member, parameters, result, variables, guards, body, rule };
         let next = u32::try_from(self.functions.len()).ok()?;

@@ -162,7 +162,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 }
                 outcome
             }
-            Step::Test { base, qualifiers } => self.test(id, base, qualifiers),
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, false),
             Step::If { condition, yes, no } => self.conditional(id, condition, yes, no),
             Step::And(terms) => self.logic(id, terms, false),
             Step::Or(terms) => self.logic(id, terms, true),
@@ -175,7 +175,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 }
             }
             Step::Negate(operand) => self.negate(id, operand),
-            Step::Equal { left, right, negated } => self.equality(left, right, negated),
+            Step::Equal { left, right, negated } => self.equality(id, left, right, negated),
             Step::Compare { order, left, right, rule } => self.comparison(id, order, left, right, rule),
             Step::Arithmetic { operator, left, right, rule } => self.arithmetic(id, operator, left, right, rule),
             Step::In { item, collection, rule } => self.membership(id, item, collection, rule),
@@ -236,6 +236,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         let outcome = match step {
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
             Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),
             _ => return self.eval(id),
         };
         if self.trace.is_some() {
@@ -310,7 +311,17 @@ impl<'a, 'l> Machine<'a, 'l> {
             }
             return Err(fault);
         }
-        let outcome = self.dispatch(id, function, overload, values);
+        let outcome = match values {
+            // A constant pattern looks through an optional: the reference takes the plain value behind it.
+            [Val::Optional(Some(text)), rest @ ..] if lazy && rule == Rule::Pattern && matches!(text, Val::Str(_)) => {
+                let mut plain = [**text; MOST_ARGUMENTS];
+                for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
+                    *slot = *value;
+                }
+                self.dispatch(id, function, overload, plain.get(..count).unwrap_or(&[]))
+            }
+            values => self.dispatch(id, function, overload, values),
+        };
         if let Err(Fault { cause: Cause::Limit(_), .. }) = outcome {
             return outcome;
         }
@@ -385,7 +396,11 @@ impl<'a, 'l> Machine<'a, 'l> {
     fn matches(&mut self, id: StepId, text: StepId, pattern: u32, size: u32) -> Outcome<'a> {
         let val = self.eval(text)?;
         self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
-        match (val, self.plan.patterns.get(pattern as usize)) {
+        let text = match val {
+            Val::Optional(Some(text)) if !self.plan.scope.is_standard() => *text,
+            other => other,
+        };
+        match (text, self.plan.patterns.get(pattern as usize)) {
             (Val::Str(text), Some(pattern)) => Ok(Val::Bool(pattern.is_match(text))),
             _ => self.fault(id, Cause::NoSuchOverload("matches")),
         }

@@ -27,7 +27,9 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// `has(base.chain.last)`: free of the charge for the selection, even where there was none.
-    pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
+    ///
+    /// In a branch of a conditional (`raw`) an optional chain is not reduced to whether it has a value.
+    pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range, raw: bool) -> Outcome<'a> {
         let val = self.eval_raw(base)?;
         let plan = self.plan;
         let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
@@ -37,7 +39,7 @@ impl<'a> Machine<'a, '_> {
             self.cost = self.cost.wrapping_sub(1);
         }
         match outcome? {
-            Val::Optional(content) => Ok(Val::Bool(content.is_some())),
+            Val::Optional(content) if !raw || self.plan.scope.is_standard() => Ok(Val::Bool(content.is_some())),
             other => Ok(other),
         }
     }
@@ -75,7 +77,14 @@ impl<'a> Machine<'a, '_> {
                     if found.is_some() || !optional {
                         self.charge(1)?;
                     }
-                    return Ok(Val::Bool(found.is_some()));
+                    if !optional {
+                        return Ok(Val::Bool(found.is_some()));
+                    }
+                    return match found.map(|found| self.arena.keep(found)) {
+                        None => Ok(Val::Optional(None)),
+                        Some(Some(kept)) => Ok(Val::Optional(Some(kept))),
+                        Some(None) => self.full(id),
+                    };
                 }
                 (Mode::Optional, Ok(None)) => return Ok(Val::Optional(None)),
                 (_, Ok(Some(next))) => {

@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::fault::Cause;
-use crate::value::{Arena, Val, Value};
+use crate::value::{Arena, List, Map, Reading, Val, Value};
 
 fn none_here<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
     Err(MISFIT)
@@ -49,6 +49,13 @@ fn of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn of_non_zero<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
+        // Kubernetes wraps collections of claims and users, and the wrapping is never empty.
+        [Val::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
+        [Val::Map(Map::Lists(_, true) | Map::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
         [val] if val.is_zero() => Ok(Val::Optional(None)),
         _ => of(call, args),
     }

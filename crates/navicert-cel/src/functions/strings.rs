@@ -268,7 +268,7 @@ pub(crate) fn clause_accepts(verb: Verb, node: Type) -> Result<(), &'static str>
                     | Type::Null
             ),
             Verb::Decimal | Verb::Octal => number,
-            Verb::Fixed | Verb::Scientific => node == Type::Double,
+            Verb::Fixed | Verb::Scientific => matches!(node, Type::Double | Type::String),
             Verb::LowerHex | Verb::UpperHex => number || matches!(node, Type::String | Type::Bytes),
             Verb::Binary => number || node == Type::Bool,
         };
