@@ -19,20 +19,14 @@ const EXPRESSIONS: [(&str, &str); 8] = [
         "claims.email_verified == true && claims.email.endsWith('@example.com')",
         "claims.email_verified == true && claims.email.endsWith('@example.com')",
     ),
-    (
-        "claims.roles.split(',').exists(r, r == 'admin')",
-        "claims.roles.split(',').exists(r, r == 'admin')",
-    ),
+    ("claims.roles.split(',').exists(r, r == 'admin')", "claims.roles.split(',').exists(r, r == 'admin')"),
     ("dyn(claims.groups).map(g, 'oidc:' + g)", "claims.groups.map(g, 'oidc:' + g)"),
     ("user.groups.all(g, !g.startsWith('system:'))", "user.groups.all(g, !g.startsWith('system:'))"),
     (
         "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
         "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
     ),
-    (
-        "claims.email.matches('^[a-z]+@example[.]com$')",
-        "claims.email.matches('^[a-z]+@example[.]com$')",
-    ),
+    ("claims.email.matches('^[a-z]+@example[.]com$')", "claims.email.matches('^[a-z]+@example[.]com$')"),
     ("claims.?missing.orValue('dflt') == 'dflt'", "claims.?missing.orValue('dflt') == 'dflt'"),
 ];
 
@@ -125,7 +119,9 @@ fn main() {
     context
         .add_variable("user", serde_json::json!({"groups": user.groups, "username": user.username}))
         .unwrap();
-    println!("| expression | ours ns | allocations | cel 0.15 ns | allocations | ratio | compile us | cel parse us |");
+    println!(
+        "| expression | ours ns | allocations | cel 0.15 ns | allocations | ratio | compile us | cel parse us |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let mut product = 1.0;
     let mut lowest = f64::MAX;
@@ -178,7 +174,7 @@ fn growth() {
             let mut runner = Runner { program: &program, members, fields: &[], arena: Arena::new() };
             per_element.push(time(|| runner.run()) / f64::from(count));
         }
-        let (few, many) = (per_element[0], per_element[1]);
+        let [few, many] = per_element.try_into().unwrap();
         println!("| `{expr}` | {few:.1} | {many:.1} | {:.2} |", many / few);
     }
 }

@@ -48,31 +48,91 @@ pub(crate) enum Step {
     Local(u32),
     /// A name nothing is known about; an entry of the text table.
     Unknown(u32),
-    Select { base: StepId, qualifiers: Range },
+    Select {
+        base: StepId,
+        qualifiers: Range,
+    },
     /// The last qualifier is only tested for presence.
-    Test { base: StepId, qualifiers: Range },
-    If { condition: StepId, yes: StepId, no: StepId },
+    Test {
+        base: StepId,
+        qualifiers: Range,
+    },
+    If {
+        condition: StepId,
+        yes: StepId,
+        no: StepId,
+    },
     And(Range),
     Or(Range),
     Not(StepId),
     Negate(StepId),
-    Equal { left: StepId, right: StepId, negated: bool },
-    Compare { order: Order, left: StepId, right: StepId, rule: Rule },
-    Arithmetic { operator: Arithmetic, left: StepId, right: StepId, rule: Rule },
-    In { item: StepId, collection: StepId, rule: Rule },
+    Equal {
+        left: StepId,
+        right: StepId,
+        negated: bool,
+    },
+    Compare {
+        order: Order,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    Arithmetic {
+        operator: Arithmetic,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    In {
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    },
     /// Membership in a constant list of simple values.
-    InConstant { item: StepId, list: u32 },
+    InConstant {
+        item: StepId,
+        list: u32,
+    },
     /// A constant pattern; an entry of the pattern table and its size.
-    Matches { text: StepId, pattern: u32, size: u32 },
+    Matches {
+        text: StepId,
+        pattern: u32,
+        size: u32,
+    },
     /// `lazy`: arguments after a failed one are not evaluated, and the call is not charged for.
-    Call { function: u32, overload: Option<u32>, args: Range, rule: Rule, lazy: bool },
+    Call {
+        function: u32,
+        overload: Option<u32>,
+        args: Range,
+        rule: Rule,
+        lazy: bool,
+    },
     /// A function without code, or unknown: evaluates its arguments and fails. An entry of the text table.
-    Missing { name: u32, args: Range, rule: Rule },
-    OrElse { optional: StepId, other: StepId },
-    OrValue { optional: StepId, other: StepId },
-    List { elements: Range, optional: Range },
-    Map { entries: Range, optional: Range },
-    Message { message: u32, fields: Range },
+    Missing {
+        name: u32,
+        args: Range,
+        rule: Rule,
+    },
+    OrElse {
+        optional: StepId,
+        other: StepId,
+    },
+    OrValue {
+        optional: StepId,
+        other: StepId,
+    },
+    List {
+        elements: Range,
+        optional: Range,
+    },
+    Map {
+        entries: Range,
+        optional: Range,
+    },
+    Message {
+        message: u32,
+        fields: Range,
+    },
     Fold(u32),
 }
 
@@ -332,7 +392,8 @@ impl<'t> Planner<'t> {
     fn refuse_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
         let Some(checked) = self.checked.filter(|_| !self.plan.scope.is_standard()) else { return Ok(()) };
         let variable = matches!(checked.reference(node), Reference::Local(_) | Reference::Variable(_));
-        if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_)) {
+        if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_))
+        {
             return Err(self.problem(node, format!("reference to undefined type: {name}")));
         }
         Ok(())
@@ -399,7 +460,8 @@ impl<'t> Planner<'t> {
             while let (Some(key), Some(value)) = (values.next(), values.next()) {
                 pairs.push((key, value));
             }
-            let bad = pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
+            let bad =
+                pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
             let repeated = |(index, pair): (usize, &(Value, Value))| {
                 pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
             };

@@ -423,8 +423,10 @@ impl<'t> Checker<'_, 't> {
     fn message(&mut self, id: NodeId, name: Text, fields: Run) -> TypeId {
         let written = self.tree.text(name);
         let scope = self.scope;
-        let found =
-            scope.candidates(written).into_iter().find(|candidate| scope.type_names.contains_key(&**candidate));
+        let found = scope
+            .candidates(written)
+            .into_iter()
+            .find(|candidate| scope.type_names.contains_key(&**candidate));
         let Some(found) = found else {
             self.undeclared(id, written);
             return ERROR;
@@ -448,7 +450,9 @@ impl<'t> Checker<'_, 't> {
                         let (wanted, given) = (self.types.describe(declared), self.types.describe(given));
                         self.problem(
                             id,
-                            format!("expected type of field '{name}' is '{wanted}' but provided type is '{given}'"),
+                            format!(
+                                "expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
+                            ),
                         );
                     }
                 }

@@ -197,7 +197,14 @@ impl EnvironmentBuilder {
             problem: None,
         };
         for name in [
-            "bool", "int", "uint", "double", "string", "bytes", "null_type", "google.protobuf.Duration",
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "null_type",
+            "google.protobuf.Duration",
             "google.protobuf.Timestamp",
         ] {
             builder.name_type(name, name);

@@ -10,13 +10,19 @@ use crate::library::strings_format::Verb;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
 use crate::value::Val;
 
-pub(super) fn validate(scope: &Scope, tree: &Tree, checked: &mut Checked<'_>, problems: &mut Vec<Diagnostic>) {
+pub(super) fn validate(
+    scope: &Scope,
+    tree: &Tree,
+    checked: &mut Checked<'_>,
+    problems: &mut Vec<Diagnostic>,
+) {
     if !scope.validate {
         return;
     }
-    let interesting = tree.nodes.iter().any(|node| {
-        matches!(node, Node::List { .. } | Node::Map { .. } | Node::Call { .. })
-    });
+    let interesting = tree
+        .nodes
+        .iter()
+        .any(|node| matches!(node, Node::List { .. } | Node::Map { .. } | Node::Call { .. }));
     if !interesting {
         return;
     }
@@ -141,7 +147,9 @@ impl Validator<'_, '_> {
                 let valid = match (name, val) {
                     ("duration", Val::Str(text)) => crate::instant::parse_duration(text).is_some(),
                     ("timestamp", Val::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
-                    ("timestamp", Val::Int(seconds)) => crate::instant::Timestamp::from_seconds(seconds).is_some(),
+                    ("timestamp", Val::Int(seconds)) => {
+                        crate::instant::Timestamp::from_seconds(seconds).is_some()
+                    }
                     _ => false,
                 };
                 if !valid {
@@ -185,7 +193,8 @@ impl Validator<'_, '_> {
             return;
         }
         let Some(target) = target else { return };
-        let (Node::Str(text), Node::List { elements, .. }) = (self.tree.node(target), self.tree.node(list)) else {
+        let (Node::Str(text), Node::List { elements, .. }) = (self.tree.node(target), self.tree.node(list))
+        else {
             return;
         };
         let arguments = self.tree.children(elements);

@@ -52,7 +52,8 @@ impl<'a, 'l> Machine<'a, 'l> {
         limits: &'l Limits<'l>,
     ) -> Self {
         let locals = Locals::new(plan.slots);
-        let mut machine = Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
+        let mut machine =
+            Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
         machine.attention = machine.next_attention();
         machine
     }
@@ -66,7 +67,11 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     fn next_attention(&self) -> u64 {
         let limit = self.limits.cost.saturating_add(1);
-        if self.limits.interrupt.is_some() { limit.min(self.cost.saturating_add(INTERRUPT_EVERY)) } else { limit }
+        if self.limits.interrupt.is_some() {
+            limit.min(self.cost.saturating_add(INTERRUPT_EVERY))
+        } else {
+            limit
+        }
     }
 
     #[inline]
@@ -177,11 +182,15 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Negate(operand) => self.negate(id, operand),
             Step::Equal { left, right, negated } => self.equality(id, left, right, negated),
             Step::Compare { order, left, right, rule } => self.comparison(id, order, left, right, rule),
-            Step::Arithmetic { operator, left, right, rule } => self.arithmetic(id, operator, left, right, rule),
+            Step::Arithmetic { operator, left, right, rule } => {
+                self.arithmetic(id, operator, left, right, rule)
+            }
             Step::In { item, collection, rule } => self.membership(id, item, collection, rule),
             Step::InConstant { item, list } => self.constant_membership(id, item, list),
             Step::Matches { text, pattern, size } => self.matches(id, text, pattern, size),
-            Step::Call { function, overload, args, rule, lazy } => self.call(id, (function, overload), args, rule, lazy),
+            Step::Call { function, overload, args, rule, lazy } => {
+                self.call(id, (function, overload), args, rule, lazy)
+            }
             Step::Missing { name, args, rule } => self.missing(id, name, args, rule),
             Step::OrElse { optional, other } => self.or_else(id, optional, other, false),
             Step::OrValue { optional, other } => self.or_else(id, optional, other, true),
@@ -202,7 +211,8 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
                 Some(val) => Ok(val),
                 None => {
-                    let name = self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
+                    let name =
+                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
                     self.fault(id, Cause::NoSuchAttribute(name))
                 }
             },
@@ -313,7 +323,9 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
         let outcome = match values {
             // A constant pattern looks through an optional: the reference takes the plain value behind it.
-            [Val::Optional(Some(text)), rest @ ..] if lazy && rule == Rule::Pattern && matches!(text, Val::Str(_)) => {
+            [Val::Optional(Some(text)), rest @ ..]
+                if lazy && rule == Rule::Pattern && matches!(text, Val::Str(_)) =>
+            {
                 let mut plain = [**text; MOST_ARGUMENTS];
                 for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
                     *slot = *value;
@@ -427,7 +439,12 @@ impl<'a, 'l> Machine<'a, 'l> {
                 val = match val {
                     Val::Optional(Some(content)) => *content,
                     Val::Optional(None) => continue,
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional list element from non-optional value")),
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional list element from non-optional value"),
+                        );
+                    }
                 };
             }
             if list.push(val).is_none() {
@@ -463,7 +480,12 @@ impl<'a, 'l> Machine<'a, 'l> {
                         pairs.retain(|known| !equal(known.0, key));
                         continue;
                     }
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional entry from non-optional value")),
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional entry from non-optional value"),
+                        );
+                    }
                 };
             }
             if self.plan.scope.is_standard() {
@@ -506,7 +528,12 @@ impl<'a, 'l> Machine<'a, 'l> {
                 val = match val {
                     Val::Optional(Some(content)) => *content,
                     Val::Optional(None) => continue,
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional entry from non-optional value")),
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional entry from non-optional value"),
+                        );
+                    }
                 };
             }
             values.push((self.text(field.name), val));

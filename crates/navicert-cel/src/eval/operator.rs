@@ -38,7 +38,8 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn equality(&mut self, id: StepId, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
         let (left, right) = self.pair(left, right, rule)?;
-        let simple = |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
+        let simple =
+            |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
         if simple(left) || self.plan.scope.is_standard() {
             return Ok(Val::Bool(equal(left, right) != negated));
         }
@@ -112,7 +113,13 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn membership(&mut self, id: StepId, item: StepId, collection: StepId, rule: Rule) -> Outcome<'a> {
+    pub(super) fn membership(
+        &mut self,
+        id: StepId,
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    ) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
         match collection {
             Val::List(list) => Ok(Val::Bool(contains(list, item))),

@@ -39,7 +39,9 @@ impl<'a> Machine<'a, '_> {
             self.cost = self.cost.wrapping_sub(1);
         }
         match outcome? {
-            Val::Optional(content) if !raw || self.plan.scope.is_standard() => Ok(Val::Bool(content.is_some())),
+            Val::Optional(content) if !raw || self.plan.scope.is_standard() => {
+                Ok(Val::Bool(content.is_some()))
+            }
             other => Ok(other),
         }
     }
@@ -104,7 +106,12 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// One key. `Ok(None)` only where absence is no error.
-    fn qualify(&mut self, qualifier: &Qualifier, val: Val<'a>, mode: Mode) -> Result<Option<Val<'a>>, Fault<'a>> {
+    fn qualify(
+        &mut self,
+        qualifier: &Qualifier,
+        val: Val<'a>,
+        mode: Mode,
+    ) -> Result<Option<Val<'a>>, Fault<'a>> {
         let mut escaped = true;
         let key = match qualifier.key {
             Key::Text(text, may_escape) => {
@@ -128,9 +135,7 @@ impl<'a> Machine<'a, '_> {
             Val::Claims(claims) => match key {
                 Val::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
-                    Some(Err(reason)) => {
-                        Err(Fault { cause: Cause::Message(reason), node: qualifier.node })
-                    }
+                    Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
                     None => missing(self),
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
@@ -173,7 +178,9 @@ impl<'a> Machine<'a, '_> {
         };
         match usize::try_from(index).ok().and_then(|at| list.get(at)) {
             Some(found) => Ok(Some(found)),
-            None if mode == Mode::Get => Err(Fault { cause: Cause::OutOfBounds(index), node: qualifier.node }),
+            None if mode == Mode::Get => {
+                Err(Fault { cause: Cause::OutOfBounds(index), node: qualifier.node })
+            }
             None => Ok(None),
         }
     }

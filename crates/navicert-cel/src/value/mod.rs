@@ -98,8 +98,8 @@ impl<'a> Val<'a> {
             Val::Double(value) => value == 0.0,
             Val::Str(text) => text.is_empty(),
             Val::Bytes(bytes) => bytes.is_empty(),
-            Val::List(list) => list.len() == 0,
-            Val::Map(map) => map.len() == 0,
+            Val::List(list) => list.is_empty(),
+            Val::Map(map) => map.is_empty(),
             Val::Duration(nanoseconds) => nanoseconds == 0,
             // The first moment there is.
             Val::Timestamp(at) => at.seconds() == -62_135_596_800 && at.nanos() == 0,

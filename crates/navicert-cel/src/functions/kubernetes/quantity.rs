@@ -32,7 +32,9 @@ fn one<'a>(args: &[Val<'a>]) -> Option<&'a Quantity> {
 
 fn two<'a>(args: &[Val<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Opaque(Opaque::Quantity(right, _))] => Some((left, right)),
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Opaque(Opaque::Quantity(right, _))] => {
+            Some((left, right))
+        }
         _ => None,
     }
 }
@@ -89,7 +91,9 @@ fn is_integer<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => result(call, left.checked_add_int(*right), true),
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_add_int(*right), true)
+        }
         _ => {
             let (left, right) = two(args).ok_or(MISFIT)?;
             result(call, left.checked_add(right), true)
@@ -99,11 +103,9 @@ fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn sub<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
-        // The negated least int is itself, as in Go.
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(i64::MIN)] => {
-            result(call, left.checked_add_int(i64::MIN), true)
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_sub_int(*right), true)
         }
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => result(call, left.checked_sub_int(*right), true),
         _ => {
             let (left, right) = two(args).ok_or(MISFIT)?;
             result(call, left.checked_sub(right), true)
