@@ -1,7 +1,5 @@
 //! What a rule's author sees: results, costs, complaints with places and hints, traces, and which claims are read.
 
-#![expect(clippy::expect_used, reason = "helpers of tests")]
-
 use navicert_cel::kubernetes::{User, batch, claims_environment, user_environment};
 use navicert_cel::syntax::query::{selected_fields, selects};
 use navicert_cel::syntax::unparse::unparse;
