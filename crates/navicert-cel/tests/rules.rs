@@ -161,6 +161,55 @@ fn any_can_be_iterated_where_the_environment_says_so() {
     lenient.compile("claims.groups.all(g, g != '')").expect("compiles");
 }
 
+// S83
+#[test]
+fn escaped_names_reach_iterated_values_only_where_the_environment_says_so() {
+    let document = json!({ "list": [{ "a.b": "x" }] });
+    let members = document.as_object().expect("an object");
+    for (everywhere, found) in [(false, false), (true, true)] {
+        let environment = Environment::kubernetes(37)
+            .variable("claims", "map(string, any)")
+            .unescape_everywhere(everywhere)
+            .build()
+            .expect("builds");
+        let program = environment.compile("dyn(claims.list).map(g, g.a__dot__b)").expect("compiles");
+        let arena = Arena::new();
+        let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
+        assert_eq!(program.evaluate(&arena, &bindings).is_ok(), found);
+    }
+}
+
+// S62
+#[test]
+fn an_older_version_lacks_the_libraries_that_came_later() {
+    for (minor, expr, compiles) in [
+        (29, "ip('::1').isLoopback()", false),
+        (30, "ip('::1').isLoopback()", true),
+        (27, "optional.of(1).hasValue()", false),
+        (32, "semver('1.2.3').major() == 1", false),
+        (33, "semver('1.2.3').major() == 1", true),
+        (33, "[1].sort() == [1]", false),
+    ] {
+        let environment = Environment::kubernetes(minor).build().expect("builds");
+        assert_eq!(environment.compile(expr).is_ok(), compiles, "1.{minor}: {expr}");
+    }
+}
+
+// S71, H4
+#[test]
+fn base64_math_and_bind_are_there_when_asked_for() {
+    use navicert_cel::Library;
+    let expr = "cel.bind(x, base64.decode('aGk='), string(x) == 'hi') && math.greatest(1, 2) == 2";
+    assert!(claims_environment().compile(expr).is_err());
+    let mut builder = Environment::kubernetes(37);
+    for library in [Library::Encoders, Library::Math, Library::Bindings] {
+        builder = builder.library(library);
+    }
+    let program = builder.build().expect("builds").compile_rule(expr).expect("compiles");
+    let arena = Arena::new();
+    assert!(matches!(program.evaluate(&arena, &Bindings::new()).expect("a value").value, Val::Bool(true)));
+}
+
 fn same_shape(left: &Program, right: &Program) -> bool {
     unparse(left.tree()) == unparse(right.tree()) && left.result_type() == right.result_type()
 }

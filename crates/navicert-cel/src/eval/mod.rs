@@ -299,6 +299,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     /// The elements a one-variable loop visits.
     fn iterable(&self, val: Val<'a>) -> Option<List<'a>> {
         match val {
+            Val::List(list) if self.plan.scope.unescape_everywhere => Some(list),
             Val::List(list) => Some(list.plain()),
             _ => None,
         }

@@ -103,6 +103,12 @@ fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn sub<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
+        // Upstream negates the least int to itself, and notices only if the sum overflows.
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(i64::MIN)]
+            if left.as_integer().is_ok_and(|value| value >= 0) =>
+        {
+            result(call, left.checked_add_int(i64::MIN), true)
+        }
         [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
             result(call, left.checked_sub_int(*right), true)
         }
