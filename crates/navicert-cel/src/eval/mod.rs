@@ -119,6 +119,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         self.plan.texts.get(index as usize).map_or("", |text| text)
     }
 
+    #[inline]
     fn constant(&self, index: u32) -> Val<'a> {
         match self.plan.constants.get(index as usize) {
             Some(Value::String(text)) => Val::Str(text),
@@ -129,6 +130,19 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     #[inline]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
+        // What operands mostly are.
+        if self.trace.is_none() {
+            match self.plan.steps.get(id.0 as usize) {
+                Some(&Step::Constant(index)) => return Ok(self.constant(index)),
+                Some(&Step::Local(slot)) => {
+                    if let Slot::Ready(val) = self.locals.get(slot) {
+                        self.charge(1)?;
+                        return Ok(val);
+                    }
+                }
+                _ => {}
+            }
+        }
         let outcome = self.eval_step(id);
         if self.trace.is_some() {
             self.record(id, &outcome);

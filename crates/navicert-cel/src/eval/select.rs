@@ -2,7 +2,7 @@
 
 use super::{Machine, Outcome};
 use crate::fault::{Cause, Fault};
-use crate::plan::{Key, Qualifier, Range, StepId};
+use crate::plan::{Key, Qualifier, Range, Step, StepId};
 use crate::value::{List, Val};
 
 /// How a key is applied.
@@ -19,7 +19,16 @@ enum Mode {
 impl<'a> Machine<'a, '_> {
     /// The value behind the keys, not charged for the selection itself.
     pub(super) fn select(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
-        let val = self.eval_raw(base)?;
+        let variable = match self.plan.steps.get(base.0 as usize) {
+            Some(&Step::Variable(slot)) if self.trace.is_none() => {
+                self.variables.get(slot as usize).copied().flatten()
+            }
+            _ => None,
+        };
+        let val = match variable {
+            Some(val) => val,
+            None => self.eval_raw(base)?,
+        };
         let plan = self.plan;
         let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
         let chain = plan.qualifiers.get(range).unwrap_or(&[]);
