@@ -36,7 +36,7 @@ pub(crate) fn parse(text: &str, options: &ParseOptions) -> Result<Tree, CompileE
         refusal(&source, error.at, Span { start: error.at, end }, message)
     })?;
     let mut tree = Tree::new(source);
-    let guess = tokens.len() + tokens.len() / 4;
+    let guess = tokens.len() / 2 + 8;
     tree.nodes.reserve(guess);
     tree.at.reserve(guess);
     tree.spans.reserve(guess);
