@@ -1,0 +1,41 @@
+# The targets of peers/: Kubernetes' own code as reference, opponent and control plane. Included by the root Makefile when
+# this directory is there; nothing else depends on it. See peers/README.md.
+
+PEERS_DIR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+PEERS_ROOT := $(abspath $(PEERS_DIR)/..)
+PEERS_OUT := $(PEERS_ROOT)/target/peers
+PEERS_BIN := $(PEERS_OUT)/bin
+# For example PEERS_GOFLAGS="-p 1" on a machine that is busy with something else.
+PEERS_GOFLAGS ?=
+PEERS_GO = nice -n 10 go
+PEERS_KUBERNETES := $(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' $(PEERS_DIR)/go.mod)
+
+# Programs that look inside upstream packages are built with the overlay, what we run of upstream without it.
+PEERS_INSIDE = cd $(PEERS_DIR) && GOWORK=$(PEERS_OUT)/go.work $(PEERS_GO)
+PEERS_OVERLAY = -overlay $(PEERS_OUT)/overlay.json
+PEERS_BUILD = -trimpath $(PEERS_GOFLAGS)
+PEERS_UPSTREAM = cd $(PEERS_DIR) && GOWORK=off $(PEERS_GO) build $(PEERS_BUILD)
+PEERS_VERSION = -X k8s.io/component-base/version.gitVersion=$(PEERS_KUBERNETES) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(PEERS_KUBERNETES:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(PEERS_KUBERNETES:v%=%)))
+
+.PHONY: peers peers-go peers-prepare peers-verify peers-test
+
+## The reference program, and what the other targets share.
+peers: peers-prepare
+	$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./reference
+
+## Replays the vectors through the reference and lists every line that differs.
+peers-verify: peers
+	cd $(PEERS_DIR) && NAVICERT_SHARED=$${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared} $(PEERS_BIN)/reference verify
+
+peers-test: peers-prepare
+	$(PEERS_INSIDE) vet $(PEERS_OVERLAY) ./...
+	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) $(PEERS_OVERLAY) ./...
+
+peers-prepare: peers-go
+	@mkdir -p $(PEERS_BIN)
+	@$(PEERS_DIR)/prepare.sh $(PEERS_OUT)
+
+peers-go:
+	@command -v go >/dev/null || { echo "This target needs Go 1.26 or newer (https://go.dev/dl/). Nothing else of navicert does." >&2; exit 1; }
