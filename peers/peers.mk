@@ -39,3 +39,29 @@ peers-prepare: peers-go
 
 peers-go:
 	@command -v go >/dev/null || { echo "This target needs Go 1.26 or newer (https://go.dev/dl/). Nothing else of navicert does." >&2; exit 1; }
+
+# --- a control plane ---------------------------------------------------------------------------------------------------
+
+CLUSTER_DIR ?= $(PEERS_OUT)/cluster
+CLUSTER_FLAGS ?=
+
+.PHONY: cluster cluster-build cluster-down interop
+
+## etcd, kube-apiserver and a test issuer on loopback, with kubeconfigs; says how to use them.
+cluster: cluster-build
+	@$(PEERS_BIN)/cluster up -dir $(CLUSTER_DIR) $(CLUSTER_FLAGS)
+
+cluster-down:
+	@if [ -x $(PEERS_BIN)/cluster ]; then $(PEERS_BIN)/cluster down -dir $(CLUSTER_DIR); else echo "No cluster is up."; fi
+
+cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES)
+	@$(PEERS_UPSTREAM) -o $(PEERS_BIN)/ ./cluster
+
+# Upstream's programs are built once per version; the plain name is a link to the version in use.
+$(PEERS_BIN)/etcd-$(PEERS_KUBERNETES): PEERS_PACKAGE = go.etcd.io/etcd/server/v3
+$(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES): PEERS_PACKAGE = k8s.io/kubernetes/cmd/kube-apiserver
+$(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES): PEERS_PACKAGE = k8s.io/kubernetes/cmd/kubectl
+$(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES):
+	@mkdir -p $(PEERS_BIN)
+	$(PEERS_UPSTREAM) -ldflags "-s -w $(PEERS_VERSION)" -o $@ $(PEERS_PACKAGE)
+	@ln -sf $(notdir $@) $(@:%-$(PEERS_KUBERNETES)=%)
