@@ -26,9 +26,9 @@ func writeFiles(out description, made credentials, settings settings) error {
 		return err
 	}
 	for path, text := range map[string]string{
-		out.AuthenticationConfig: fmt.Sprintf(authenticationConfig, out.Issuer, indent(string(issuerCA), 6), audience),
-		out.AdminKubeconfig:      kubeconfig(out, "admin", admin),
-		out.JWTKubeconfig:        kubeconfig(out, "jwt", fmt.Sprintf(execUser, program, out.Directory)),
+		out.AuthenticationConfig:            fmt.Sprintf(authenticationConfig, out.Issuer, indent(string(issuerCA), 6), audience),
+		out.AdminKubeconfig:                 kubeconfig(out, "admin", admin),
+		out.JWTKubeconfig:                   kubeconfig(out, "jwt", fmt.Sprintf(execUser, program, out.Directory)),
 		filepath.Join(out.Directory, "env"): fmt.Sprintf(environment, out.Directory, out.AdminKubeconfig, settings.binaries),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
