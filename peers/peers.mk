@@ -65,3 +65,17 @@ $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERN
 	@mkdir -p $(PEERS_BIN)
 	$(PEERS_UPSTREAM) -ldflags "-s -w $(PEERS_VERSION)" -o $@ $(PEERS_PACKAGE)
 	@ln -sf $(notdir $@) $(@:%-$(PEERS_KUBERNETES)=%)
+
+# --- differential ------------------------------------------------------------------------------------------------------
+
+KIND ?=
+N ?= 10000
+SEED ?= 1
+NAVICERT ?= $(firstword $(wildcard $(PEERS_ROOT)/target/release/navicert $(PEERS_ROOT)/target/debug/navicert) $(PEERS_ROOT)/target/release/navicert)
+
+.PHONY: differential
+
+## Generated questions to Kubernetes and to navicert, for example: make differential KIND=cel N=100000 SEED=7
+differential: peers-prepare
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./differential
+	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential

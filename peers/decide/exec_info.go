@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"k8s.io/client-go/rest"
@@ -91,7 +92,7 @@ func (input InfoInput) kubeconfig(seen string) ([]byte, error) {
 	if input.ClusterConfig != nil {
 		cluster["extensions"] = []any{map[string]any{"name": "client.authentication.k8s.io/exec", "extension": input.ClusterConfig}}
 	}
-	return json.Marshal(map[string]any{
+	text, err := json.Marshal(map[string]any{
 		"apiVersion":      "v1",
 		"kind":            "Config",
 		"current-context": "it",
@@ -99,6 +100,20 @@ func (input InfoInput) kubeconfig(seen string) ([]byte, error) {
 		"clusters":        []any{map[string]any{"name": "it", "cluster": cluster}},
 		"users":           []any{map[string]any{"name": "it", "user": map[string]any{"exec": plugin}}},
 	})
+	return printable(text), err
+}
+
+// printable escapes what JSON may hold as it is and YAML, as which kubeconfigs are read, may not.
+func printable(text []byte) []byte {
+	var out strings.Builder
+	for _, letter := range string(text) {
+		if letter >= 0x7f && letter <= 0x9f || letter == 0xfeff || letter == 0xfffe || letter == 0xffff {
+			fmt.Fprintf(&out, "\\u%04x", letter)
+		} else {
+			out.WriteRune(letter)
+		}
+	}
+	return []byte(out.String())
 }
 
 // sendOnce builds a client as kubectl does and sends one request that never leaves the process.

@@ -55,9 +55,17 @@ func init() {
 
 func words(text string) []string { return strings.Fields(text) }
 
+// Panicked begins the fault of a line on which upstream's code panics. There is no decision to compare with then.
+const Panicked = "upstream panics"
+
 // typed decodes a line's members before a decision.
 func typed[Input, Decision any](decide func(Input) (Decision, error)) func(json.RawMessage) (any, error) {
-	return func(line json.RawMessage) (any, error) {
+	return func(line json.RawMessage) (decision any, fault error) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				decision, fault = nil, fmt.Errorf("%s: %v", Panicked, reason)
+			}
+		}()
 		var input Input
 		if err := json.Unmarshal(line, &input); err != nil {
 			return nil, fmt.Errorf("the line does not have this kind's members: %w", err)

@@ -56,7 +56,10 @@ func kubeconfig(input KubeconfigInput) (KubeconfigDecision, error) {
 	}
 	rules := &clientcmd.ClientConfigLoadingRules{}
 	for _, name := range input.Kubeconfig {
-		rules.Precedence = append(rules.Precedence, filepath.Join(directory, name))
+		if name != "" { // an empty element of the list stays one
+			name = filepath.Join(directory, name)
+		}
+		rules.Precedence = append(rules.Precedence, name)
 	}
 	resolved, err := rules.Load()
 	if err != nil {
