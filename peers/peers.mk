@@ -21,12 +21,10 @@ PEERS_VERSION = -X k8s.io/component-base/version.gitVersion=$(PEERS_KUBERNETES) 
 
 .PHONY: peers peers-go peers-prepare peers-verify peers-test
 
-## The reference program, and what the other targets share.
-peers: peers-prepare
+peers: peers-prepare ## the reference: Kubernetes' own decisions as JSON lines (needs Go, as do the peers below)
 	$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./reference
 
-## Replays the vectors through the reference and lists every line that differs.
-peers-verify: peers
+peers-verify: peers ## replays the vectors through the reference and lists every line that differs
 	cd $(PEERS_DIR) && NAVICERT_SHARED=$${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared} $(PEERS_BIN)/reference verify
 
 peers-test: peers-prepare
@@ -47,11 +45,10 @@ CLUSTER_FLAGS ?=
 
 .PHONY: cluster cluster-build cluster-down interop
 
-## etcd, kube-apiserver and a test issuer on loopback, with kubeconfigs; says how to use them.
-cluster: cluster-build
+cluster: cluster-build ## etcd, kube-apiserver and a test issuer on loopback, with kubeconfigs
 	@$(PEERS_BIN)/cluster up -dir $(CLUSTER_DIR) $(CLUSTER_FLAGS)
 
-cluster-down:
+cluster-down: ## stops that cluster and removes its directory
 	@if [ -x $(PEERS_BIN)/cluster ]; then $(PEERS_BIN)/cluster down -dir $(CLUSTER_DIR); else echo "No cluster is up."; fi
 
 cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES)
@@ -75,7 +72,21 @@ NAVICERT ?= $(firstword $(wildcard $(PEERS_ROOT)/target/release/navicert $(PEERS
 
 .PHONY: differential
 
-## Generated questions to Kubernetes and to navicert, for example: make differential KIND=cel N=100000 SEED=7
-differential: peers-prepare
+differential: peers-prepare ## generated questions to Kubernetes and to navicert: KIND=cel N=100000 SEED=7
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./differential
 	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
+
+# --- the race ----------------------------------------------------------------------------------------------------------
+
+ROUNDS ?= 7
+# Our side, called as `NAVICERT_BENCH --json ROW`; rows it does not have stay empty.
+NAVICERT_BENCH ?= $(PEERS_ROOT)/target/release/navicert-bench
+
+.PHONY: race
+
+race: peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios
+	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
+	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
+	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) \
+		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench

@@ -43,14 +43,15 @@ var authenticationCodecs = sync.OnceValue(func() serializer.CodecFactory {
 })
 
 func authnConfig(input ConfigInput) (ConfigDecision, error) {
-	config, err := decodeAuthentication(input.Config)
+	config, err := DecodeAuthentication(input.Config)
 	if err != nil {
 		return refused("decode", err), nil
 	}
 	return validated(validation.ValidateAuthenticationConfiguration(compiler(), config, nil)), nil
 }
 
-func decodeAuthentication(text string) (*apiserver.AuthenticationConfiguration, error) {
+// DecodeAuthentication reads the text of a configuration file strictly, as the API server does.
+func DecodeAuthentication(text string) (*apiserver.AuthenticationConfiguration, error) {
 	if text == "" {
 		return nil, errors.New("empty config data")
 	}

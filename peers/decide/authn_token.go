@@ -113,10 +113,18 @@ func NewAuthenticatorOnWeb(config string, pages map[string]Answer) (*Authenticat
 	return chain, nil
 }
 
+// SetClock sets the clock that tokens are judged by, in Unix seconds.
+func (a *Authenticator) SetClock(now int64) { a.now.Store(now) }
+
+// AuthenticateToken implements authenticator.Token.
+func (a *Authenticator) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	return a.chain.AuthenticateToken(ctx, token)
+}
+
 // Judge gives the decision for one token at one moment.
 func (a *Authenticator) Judge(token string, now int64) TokenDecision {
-	a.now.Store(now)
-	response, ok, err := a.chain.AuthenticateToken(context.Background(), token)
+	a.SetClock(now)
+	response, ok, err := a.AuthenticateToken(context.Background(), token)
 	switch {
 	case err != nil:
 		return TokenDecision{Outcome: "rejected", Error: err.Error()}
@@ -140,7 +148,7 @@ func (a *Authenticator) Judge(token string, now int64) TokenDecision {
 
 // build makes one authenticator per issuer and joins them as the API server does: the first error ends the search.
 func build(text string, world func(context.Context, *oidc.Options)) (*Authenticator, error) {
-	config, err := decodeAuthentication(text)
+	config, err := DecodeAuthentication(text)
 	if err != nil {
 		return nil, fmt.Errorf("the configuration does not decode: %w", err)
 	}
