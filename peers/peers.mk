@@ -90,3 +90,10 @@ race: peers-prepare ## Go's figures and ours, row by row in turns, as one table 
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
 	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) \
 		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench
+
+# --- other people's programs -------------------------------------------------------------------------------------------
+
+.PHONY: peers-tools
+
+peers-tools: peers-go ## dex, toxiproxy, kubelogin, ECR's providers, crane; says what does not install
+	@PEERS_GOFLAGS="$(PEERS_GOFLAGS)" $(PEERS_DIR)/tools.sh $(PEERS_OUT)/tools
