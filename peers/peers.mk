@@ -54,6 +54,10 @@ cluster-down: ## stops that cluster and removes its directory
 cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES)
 	@$(PEERS_UPSTREAM) -o $(PEERS_BIN)/ ./cluster
 
+interop: cluster-build ## the suites that need a real control plane: tests/interop_*.rs of every crate
+	cd $(PEERS_ROOT) && NAVICERT_PEERS=$(PEERS_BIN) NAVICERT_PEERS_TOOLS=$(PEERS_OUT)/tools \
+		cargo test --workspace --all-features --locked --test 'interop*'
+
 # Upstream's programs are built once per version; the plain name is a link to the version in use.
 $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES): PEERS_PACKAGE = go.etcd.io/etcd/server/v3
 $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES): PEERS_PACKAGE = k8s.io/kubernetes/cmd/kube-apiserver
