@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! (today)        (planned)      (planned)
+//! (files, one     (header or     (planned)
+//!  context)       certificate)
 //! ```
 //!
 //! ```
@@ -21,4 +22,5 @@
 //! assert_eq!(effective.credential_kinds(), ["token"]);
 //! ```
 
+pub mod credential;
 pub mod kubeconfig;
