@@ -16,6 +16,7 @@ pub mod field_path;
 pub mod kubeconfig;
 pub mod redact;
 pub mod secret;
+pub mod time;
 pub mod tree;
 pub mod versioned;
 
