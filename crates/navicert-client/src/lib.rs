@@ -23,4 +23,8 @@
 //! ```
 
 pub mod credential;
+pub mod exec;
+pub mod in_cluster;
 pub mod kubeconfig;
+pub mod kuberc;
+pub mod metrics;

@@ -8,8 +8,12 @@
 //!
 //! No runtime is needed: every future here is woken by the thread that does the work.
 
+mod block_on;
+mod choose;
 mod error;
+mod fixed;
 mod identity;
+mod token_file;
 
 use std::fmt;
 use std::future::Future;
@@ -19,11 +23,20 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use navicert_types::Timestamp;
 
+use crate::kubeconfig::Files;
+
+pub use block_on::block_on;
+pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
+pub use fixed::Fixed;
 pub use identity::{Identity, IdentityError, Validity};
+pub use token_file::{TokenFile, TokenFileError};
 
 /// A future that can be sent anywhere.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Files that several sources read.
+pub type SharedFiles = Arc<dyn Files + Send + Sync>;
 
 /// Which credential of a source this is. The first is 1; every one that differs from its predecessor has a larger
 /// number, and no number is given twice by one source.
