@@ -100,9 +100,8 @@ mod tests {
     #[test]
     fn a_pod_is_a_pod_only_with_both_variables_and_a_token() {
         let full = account(&[("token", "t"), ("ca.crt", "c"), ("namespace", "ns\n")]);
-        let configuration = |pod: &PodEnvironment, files: &MemoryFolder| {
-            super::configuration(pod, &Overrides::default(), files)
-        };
+        let configuration =
+            |pod: &PodEnvironment, files: &MemoryFolder| configuration(pod, &Overrides::default(), files);
         assert!(configuration(&pod("10.0.0.1", ""), &full).is_none());
         assert!(configuration(&pod("", "443"), &full).is_none());
         assert!(configuration(&pod("10.0.0.1", "443"), &account(&[])).is_none());
