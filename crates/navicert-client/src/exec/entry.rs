@@ -268,7 +268,8 @@ impl Entry {
     ) -> Result<Arc<Credential>, ExecError> {
         let wait = match attempt {
             Attempt::Made { had_terminal } => self.note_failure(&error, had_terminal),
-            Attempt::None => Duration::ZERO,
+            // Nothing to wait out, but no reason to look again for every request either.
+            Attempt::None => Duration::from_secs(1),
         };
         let old = self.usable().filter(|_| matches!(why, Why::Stale(_)));
         let Some(old) = old else { return Err(error) };
