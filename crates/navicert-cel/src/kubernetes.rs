@@ -5,7 +5,7 @@ pub mod batch;
 pub mod claims_json;
 pub mod render;
 
-use crate::check::Environment;
+use crate::check::{Environment, EnvironmentBuilder};
 use crate::value::{Arena, Map, Object, Val};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -14,22 +14,24 @@ use std::sync::LazyLock;
 /// The Kubernetes minor version whose libraries the environments have.
 pub const VERSION: u16 = 37;
 
-fn claims() -> Environment {
-    build(Environment::kubernetes(VERSION).variable("claims", "map(string, any)"))
+/// The declarations of [`claims_environment`], to add libraries to.
+pub fn claims_builder() -> EnvironmentBuilder {
+    Environment::kubernetes(VERSION).variable("claims", "map(string, any)")
 }
 
-fn user() -> Environment {
+/// The declarations of [`user_environment`], to add libraries to.
+pub fn user_builder() -> EnvironmentBuilder {
     let fields = [
         ("username", "string"),
         ("uid", "string"),
         ("groups", "list(string)"),
         ("extra", "map(string, list(string))"),
     ];
-    build(Environment::kubernetes(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE))
+    Environment::kubernetes(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
 }
 
 #[expect(clippy::panic, reason = "the declarations are constants of this crate, and a test builds them")]
-fn build(builder: crate::check::EnvironmentBuilder) -> Environment {
+fn build(builder: EnvironmentBuilder) -> Environment {
     match builder.build() {
         Ok(environment) => environment,
         Err(error) => panic!("built-in declarations: {error}"),
@@ -38,8 +40,8 @@ fn build(builder: crate::check::EnvironmentBuilder) -> Environment {
 
 const USER_TYPE: &str = "kubernetes.UserInfo";
 
-static CLAIMS: LazyLock<Environment> = LazyLock::new(claims);
-static USER: LazyLock<Environment> = LazyLock::new(user);
+static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
+static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));
 
 /// The environment of claim mappings and claim validation rules: one variable, `claims`.
 pub fn claims_environment() -> Environment {
