@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! (files, one     (header or     (planned)
-//!  context)       certificate)
+//! in_cluster     fixed, files,   (planned)
+//!                exec ◀── kuberc (which plugins may run)
 //! ```
 //!
 //! ```

@@ -11,6 +11,7 @@ use navicert_types::kubeconfig::AuthInfo;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use super::certificate_files::{CertificateFiles, PairFiles};
 use super::fixed::Fixed;
 use super::token_file::{TokenFile, TokenFileError};
 use super::{Credential, CredentialSource, Generation, Identity, IdentityError, SharedFiles};
@@ -79,23 +80,19 @@ pub fn choose(
     if user.exec.is_some() && user.auth_provider.is_some() {
         return Err(ChooseError::ExecAndProvider);
     }
-    let identity = identity(user, files)?;
-    let hint = || unused_plugin(user);
-    if !user.token_file.is_empty() || !user.token.is_empty() {
-        if !user.username.is_empty() {
-            return Err(ChooseError::BasicAndBearer);
-        }
-        let token = (!user.token.is_empty()).then(|| header(&user.token)).transpose()?;
-        if user.token_file.is_empty() {
-            return Ok(Arc::new(Fixed::new(credential(token, identity)).with_hint(hint())));
-        }
-        let (path, clock) = (PathBuf::from(&user.token_file), Arc::clone(&around.clock));
-        let source = TokenFile::new(path, token, identity, Arc::clone(files), clock, hint())?;
-        return Ok(Arc::new(source));
+    // A pair of files is read again and again; a pair of which a part is in the kubeconfig is not (C163).
+    let has_certificate = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();
+    let is_inline = !user.client_certificate_data.is_empty() || !user.client_key_data.is_empty();
+    if has_certificate && !is_inline {
+        let (certificate, key) = (user.client_certificate.clone().into(), user.client_key.clone().into());
+        let pair = PairFiles { certificate, key, files: Arc::clone(files) };
+        let token = token_source(user, None, files, around)?;
+        let token = token.unwrap_or_else(|| anonymous_with(None, unused_plugin(user)));
+        return Ok(Arc::new(CertificateFiles::new(pair, token, Arc::clone(&around.clock))?));
     }
-    if !user.username.is_empty() {
-        let basic = basic(&user.username, &user.password)?;
-        return Ok(Arc::new(Fixed::new(credential(Some(basic), identity)).with_hint(hint())));
+    let identity = if has_certificate { Some(inline_identity(user, files)?) } else { None };
+    if let Some(source) = token_source(user, identity.clone(), files, around)? {
+        return Ok(source);
     }
     if identity.is_none() {
         if let Some(provider) = &user.auth_provider {
@@ -105,7 +102,38 @@ pub fn choose(
             return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
         }
     }
-    Ok(Arc::new(Fixed::new(credential(None, identity)).with_hint(hint())))
+    Ok(anonymous_with(identity, unused_plugin(user)))
+}
+
+/// The source of whatever static token or password there is, with this certificate.
+fn token_source(
+    user: &AuthInfo,
+    identity: Option<Arc<Identity>>,
+    files: &SharedFiles,
+    around: &Surroundings,
+) -> Result<Option<Arc<dyn CredentialSource>>, ChooseError> {
+    let hint = unused_plugin(user);
+    let has_bearer = !user.token_file.is_empty() || !user.token.is_empty();
+    if has_bearer && !user.username.is_empty() {
+        return Err(ChooseError::BasicAndBearer);
+    }
+    let token = if has_bearer && !user.token.is_empty() { Some(header(&user.token)?) } else { None };
+    if !user.token_file.is_empty() {
+        let (path, clock) = (PathBuf::from(&user.token_file), Arc::clone(&around.clock));
+        let source = TokenFile::new(path, token, identity, Arc::clone(files), clock, hint)?;
+        return Ok(Some(Arc::new(source)));
+    }
+    let fixed = match token {
+        None if !user.username.is_empty() => Some(basic(&user.username, &user.password)?),
+        token => token,
+    };
+    Ok(fixed.map(|header| -> Arc<dyn CredentialSource> {
+        Arc::new(Fixed::new(credential(Some(header), identity)).with_hint(hint))
+    }))
+}
+
+fn anonymous_with(identity: Option<Arc<Identity>>, hint: Option<String>) -> Arc<dyn CredentialSource> {
+    Arc::new(Fixed::new(credential(None, identity)).with_hint(hint))
 }
 
 fn credential(authorization: Option<HeaderValue>, identity: Option<Arc<Identity>>) -> Credential {
@@ -124,11 +152,8 @@ fn basic(name: &str, password: &Secret<String>) -> Result<HeaderValue, ChooseErr
     Ok(value)
 }
 
-/// The static pair, if there is a certificate; a key alone is nothing (C163).
-fn identity(user: &AuthInfo, files: &SharedFiles) -> Result<Option<Arc<Identity>>, ChooseError> {
-    if user.client_certificate.is_empty() && user.client_certificate_data.is_empty() {
-        return Ok(None);
-    }
+/// A pair of which at least a part is in the kubeconfig; data wins over a file (C163).
+fn inline_identity(user: &AuthInfo, files: &SharedFiles) -> Result<Arc<Identity>, ChooseError> {
     let read = |field, data: &[u8], path: &String| {
         if !data.is_empty() {
             return Ok(Zeroizing::new(data.to_vec()));
@@ -139,7 +164,7 @@ fn identity(user: &AuthInfo, files: &SharedFiles) -> Result<Option<Arc<Identity>
     };
     let certificate = read("client-cert", &user.client_certificate_data, &user.client_certificate)?;
     let key = read("client-key", user.client_key_data.expose(), &user.client_key)?;
-    Ok(Some(Arc::new(Identity::from_pem(&certificate, &key)?)))
+    Ok(Arc::new(Identity::from_pem(&certificate, &key)?))
 }
 
 /// C168: an expired token next to a plugin is a 401 for ever, and nothing else says why.

@@ -166,10 +166,9 @@ impl Inner {
     /// A credential other than the stale or refused one, through the run that is under way or a new one (C420).
     async fn obtain(self: &Arc<Self>, why: Why) -> Result<Arc<Credential>, ExecError> {
         let prepared = self.permission(&why).await?;
-        if self.entry.flights.under_way() == 0 {
-            if let Some(settled) = self.entry.settled(&why) {
-                return settled;
-            }
+        let is_idle = self.entry.flights.under_way() == 0;
+        if let Some(settled) = is_idle.then(|| self.entry.settled(&why)).flatten() {
+            return settled;
         }
         let inner = Arc::clone(self);
         match self.entry.flights.join((), move || inner.renew(&why, prepared)).await {

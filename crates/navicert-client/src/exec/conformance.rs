@@ -7,7 +7,7 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use navicert_plugin::{Completed, Policy, RunError, Stderr};
+use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
 use navicert_types::Timestamp;
 use navicert_types::exec_credential::{Cluster, DecodeError, Version};
 use navicert_types::tree::{Node, Syntax, parse};
@@ -224,7 +224,7 @@ fn judge(completed: &Completed, case: Case, now: Timestamp) -> Vec<Finding> {
     }
     match response::read(stdout, case.version) {
         Ok(output) => {
-            let said = completed.stderr.as_ref().map(|stderr| stderr.bytes()).unwrap_or_default();
+            let said = completed.stderr.as_ref().map(StderrTail::bytes).unwrap_or_default();
             advise(&output, stdout, said, now, &mut broken);
         }
         Err(error) => broken(rule_of(&error), error.to_string()),
@@ -234,9 +234,11 @@ fn judge(completed: &Completed, case: Case, now: Timestamp) -> Vec<Finding> {
 
 fn rule_of(error: &ResponseError) -> Rule {
     match error {
-        ResponseError::Undecodable(DecodeError::NotRegistered { .. }) => Rule::KnownVersion,
-        ResponseError::Undecodable(DecodeError::Fields(_)) => Rule::FieldTypes,
-        ResponseError::Undecodable(_) => Rule::OneDocument,
+        ResponseError::Undecodable(error) => match **error {
+            DecodeError::NotRegistered { .. } => Rule::KnownVersion,
+            DecodeError::Fields(_) => Rule::FieldTypes,
+            _ => Rule::OneDocument,
+        },
         ResponseError::NoVersion => Rule::HasVersion,
         ResponseError::OtherVersion { .. } => Rule::AskedVersion,
         ResponseError::NoStatus => Rule::HasStatus,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use navicert_plugin::{Backoff, SingleFlight};
+use navicert_types::time::Time;
 use navicert_types::{Clock, Timestamp};
 
 use super::error::ExecError;
@@ -212,7 +213,7 @@ impl Entry {
             generation: same.unwrap_or(next),
             authorization: output.authorization,
             identity: output.identity,
-            expires: output.expires.map(|time| time.timestamp()),
+            expires: output.expires.map(Time::timestamp),
         });
         let is_refusal = matches!(why, Why::Refused { .. });
         if same.is_none() {
@@ -319,11 +320,10 @@ impl Entry {
     fn count_certificate(&self, old: Option<&Credential>, new: &Credential, now: Timestamp) {
         let end = |credential: &Credential| credential.identity.as_ref().map(|identity| identity.validity());
         self.recorder.certificate(self.id, end(new).map(|validity| validity.not_after));
-        if let Some((old, validity)) = old.and_then(|old| Some((old, end(old)?))) {
-            if !old.has_same_identity(new) {
-                let age = Duration::try_from(now.duration_since(validity.not_before)).unwrap_or_default();
-                self.recorder.rotation(age);
-            }
+        let rotated = old.filter(|old| !old.has_same_identity(new)).and_then(end);
+        if let Some(validity) = rotated {
+            let age = Duration::try_from(now.duration_since(validity.not_before)).unwrap_or_default();
+            self.recorder.rotation(age);
         }
     }
 

@@ -32,7 +32,7 @@ pub struct Output {
 pub enum ResponseError {
     /// No `ExecCredential` at all.
     #[error("decoding stdout: {0}")]
-    Undecodable(#[source] DecodeError),
+    Undecodable(#[source] Box<DecodeError>),
     /// Nothing says which version it is; upstream calls this version `__internal` (C331).
     #[error("exec plugin returned no apiVersion (empty output?)")]
     NoVersion,
@@ -71,7 +71,7 @@ pub enum ResponseError {
 pub fn read(stdout: &[u8], configured: Version) -> Result<Output, ResponseError> {
     let (returned, credential) = exec_credential::decode(stdout).map_err(|error| match error {
         DecodeError::NoVersion => ResponseError::NoVersion,
-        other => ResponseError::Undecodable(other),
+        other => ResponseError::Undecodable(Box::new(other)),
     })?;
     if returned != configured {
         return Err(ResponseError::OtherVersion { configured, returned });

@@ -1,7 +1,6 @@
 //! Exec plugins as real processes, and what client-go was recorded to do.
 #![cfg(unix)]
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::unwrap_used,
     reason = "helpers of tests; a broken set-up should stop the test"

@@ -108,3 +108,12 @@ fn rules_have_names_of_their_own() {
     names.dedup();
     assert_eq!(names.len(), Rule::ALL.len());
 }
+
+#[test]
+fn the_page_lists_every_rule() {
+    let page = include_str!("../../../../../docs/exec-plugins.md");
+    for rule in Rule::ALL {
+        let row = format!("| {} | {}", rule.name(), if rule.is_advice() { "advice: " } else { "" });
+        assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}

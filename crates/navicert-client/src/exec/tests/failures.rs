@@ -134,7 +134,7 @@ fn after_a_failed_prompt_background_requests_wait_ten_seconds_and_a_person_does_
 #[test]
 fn the_wait_is_what_keeps_a_failing_plugin_from_being_run_all_the_time() {
     let failing = || std::iter::repeat_n(Script::exits(1), 200);
-    let (guarded, unguarded) = (Stage::new(failing()), Stage::new(failing()).as_upstream());
+    let (guarded, unguarded) = (Stage::new(failing()), Stage::new(failing()).like_upstream());
     for stage in [&guarded, &unguarded] {
         let authenticator = stage.usual();
         for _ in 0..100 {

@@ -18,7 +18,7 @@ fn a_credential_without_expiry_is_got_once() {
 // T03, C410
 #[test]
 fn without_leeway_a_credential_is_good_at_its_expiry_and_stale_a_nanosecond_later() {
-    let stage = Stage::new([token_until("a1", 3_600), token("a2")]).as_upstream();
+    let stage = Stage::new([token_until("a1", 3_600), token("a2")]).like_upstream();
     let authenticator = stage.usual();
     for (step, expected) in
         [(Duration::ZERO, "a1"), (Duration::from_secs(3_600), "a1"), (Duration::from_nanos(1), "a2")]
@@ -111,7 +111,7 @@ fn a_broken_pair_with_a_later_expiry_changes_nothing() {
         "\"token\":\"a2\",\"expirationTimestamp\":\"{expiry}\",\"clientCertificateData\":\"x\",\"clientKeyData\":\"y\""
     ));
     let stage = Stage::new([token_until("a1", 600), Script::prints(broken.clone()), Script::prints(broken)])
-        .as_upstream();
+        .like_upstream();
     let authenticator = stage.usual();
     assert_eq!(current(&authenticator), Ok("a1".into()));
     let old = authenticator.ready().unwrap();
@@ -145,7 +145,7 @@ fn generations_tell_credentials_apart() {
         with_certificate(&certificate, &key),
         token("a1"),
     ])
-    .as_upstream();
+    .like_upstream();
     let authenticator = stage.usual();
     assert_eq!(current(&authenticator), Ok("a1".into()));
     stage.later(61);

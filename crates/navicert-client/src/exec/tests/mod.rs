@@ -55,7 +55,7 @@ impl Stage {
     }
 
     /// As client-go has it: nothing is renewed early, nothing waits.
-    fn as_upstream(mut self) -> Self {
+    fn like_upstream(mut self) -> Self {
         self.settings.leeway = Duration::ZERO;
         self.settings.past_expiry = Duration::ZERO;
         self.settings.backoff = None;

@@ -114,7 +114,7 @@ fn a_server_that_refuses_everything_causes_four_runs_in_five_seconds() {
     let changing = || (0..2_000).map(|n| token(&format!("a{n}")));
     assert_eq!(runs(Stage::new(changing())), 4);
     assert_eq!(runs(Stage::new(std::iter::repeat_n(token("a1"), 2_000))), 4);
-    assert_eq!(runs(Stage::new(changing()).as_upstream()), 1_001, "this is what it is good for");
+    assert_eq!(runs(Stage::new(changing()).like_upstream()), 1_001, "this is what it is good for");
 }
 
 // C442: expiry has nothing to do with it.

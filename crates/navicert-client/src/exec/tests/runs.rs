@@ -118,7 +118,7 @@ fn what_does_not_fit_into_the_environment_is_refused_before_the_run() {
 // C320, C321, C325, T09
 #[test]
 fn a_program_that_is_not_there_is_not_found_and_one_that_cannot_run_is_said_so() {
-    let stage = Stage::new([]).as_upstream();
+    let stage = Stage::new([]).like_upstream();
     let not_found = |exec: &str| one_failure(&stage, exec);
     let bare = not_found("{command: no-such-plugin, interactiveMode: Never, installHint: \"\\e[1mget it\"}");
     assert!(bare.starts_with("exec: executable no-such-plugin not found\n\nThe kubeconfig"), "{bare}");
@@ -135,7 +135,7 @@ fn a_program_that_is_not_there_is_not_found_and_one_that_cannot_run_is_said_so()
 // C322, T11
 #[test]
 fn help_is_given_ten_times_an_hour() {
-    let stage = Stage::new([]).as_upstream();
+    let stage = Stage::new([]).like_upstream();
     let authenticator = stage.authenticator("{command: no-such-plugin, interactiveMode: Never}");
     let helped = |times: usize| {
         (0..times).filter(|_| current(&authenticator).unwrap_err().contains("not found\n\n")).count()
@@ -149,7 +149,7 @@ fn help_is_given_ten_times_an_hour() {
 
 // C306, C305, C307, C323, C324, C502, T09
 #[test]
-fn each_way_to_fail_has_upstreams_words_and_its_count() {
+fn each_way_to_fail_hlike_upstreams_words_and_its_count() {
     let program = || PathBuf::from("/bin/sh");
     let scripts = [
         (Script::exits(1), "failed with exit code 1", CallStatus::PluginExecutionError, 1),
@@ -186,7 +186,7 @@ fn each_way_to_fail_has_upstreams_words_and_its_count() {
 // C502, T09
 #[test]
 fn a_plugin_that_exits_with_zero_counts_as_good_whatever_it_prints() {
-    let stage = Stage::new([Script::prints("nonsense"), token("a1")]).as_upstream();
+    let stage = Stage::new([Script::prints("nonsense"), token("a1")]).like_upstream();
     let authenticator = stage.usual();
     assert!(
         current(&authenticator)
