@@ -2,5 +2,6 @@
 
 pub(crate) mod cel;
 pub(crate) mod completions;
+pub(crate) mod exec_plugin;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;
