@@ -25,6 +25,7 @@ pub mod api_server;
 mod background;
 pub mod ca;
 pub mod canary;
+pub mod cluster;
 mod environment;
 pub mod gate;
 pub mod http_client;
