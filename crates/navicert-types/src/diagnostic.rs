@@ -22,6 +22,8 @@ pub struct Diagnostic {
     pub message: String,
     /// What to do about it, if that is not plain from the message.
     pub hint: Option<String>,
+    /// The text at the span may be a secret: name the place, do not show it.
+    pub is_secret: bool,
 }
 
 /// The sort of trouble a [`Diagnostic`] reports.
@@ -182,6 +184,7 @@ mod tests {
             kind: DiagnosticKind::WrongType,
             message: "expected a string".into(),
             hint: None,
+            is_secret: false,
         }
     }
 

@@ -10,10 +10,12 @@
 //! ```
 
 pub mod clock;
+pub mod decode;
 pub mod diagnostic;
 pub mod field_path;
 pub mod secret;
 pub mod tree;
+pub mod versioned;
 
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};

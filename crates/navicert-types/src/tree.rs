@@ -210,6 +210,9 @@ impl Node {
 }
 
 impl Mapping {
+    /// A mapping without entries.
+    pub const EMPTY: Mapping = Mapping(Vec::new());
+
     /// All entries, repeated keys included.
     pub fn entries(&self) -> &[Entry] {
         &self.0

@@ -269,5 +269,5 @@ pub(super) fn beyond(span: Span, message: impl Into<String>) -> Diagnostic {
 }
 
 fn document_level(span: Span, kind: DiagnosticKind, message: String) -> Diagnostic {
-    Diagnostic { path: FieldPath::root(), span, kind, message, hint: None }
+    Diagnostic { path: FieldPath::root(), span, kind, message, hint: None, is_secret: false }
 }

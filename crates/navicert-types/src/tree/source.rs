@@ -49,13 +49,14 @@ const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// The code units after a UTF-16 byte order mark. An odd byte at the end becomes half a surrogate pair, which is
 /// refused or replaced like any other.
 fn utf16(bytes: &[u8]) -> Option<impl Iterator<Item = u16>> {
-    let (rest, join): (&[u8], fn([u8; 2]) -> u16) = match bytes {
-        [0xFF, 0xFE, rest @ ..] => (rest, u16::from_le_bytes),
-        [0xFE, 0xFF, rest @ ..] => (rest, u16::from_be_bytes),
+    let (rest, is_little_endian) = match bytes {
+        [0xFF, 0xFE, rest @ ..] => (rest, true),
+        [0xFE, 0xFF, rest @ ..] => (rest, false),
         _ => return None,
     };
     Some(rest.chunks(2).map(move |pair| match *pair {
-        [first, second] => join([first, second]),
+        [first, second] if is_little_endian => u16::from_le_bytes([first, second]),
+        [first, second] => u16::from_be_bytes([first, second]),
         _ => 0xD800,
     }))
 }

@@ -28,7 +28,7 @@ impl Node {
         match &self.value {
             Value::Sequence(items) if !items.is_empty() => yaml_sequence(&mut text, items, 0),
             Value::Mapping(mapping) if !mapping.is_empty() => {
-                yaml_mapping(&mut text, &mapping.effective(), 0)
+                yaml_mapping(&mut text, &mapping.effective(), 0);
             }
             _ => {
                 yaml_scalar(&mut text, self, 0);
