@@ -21,7 +21,8 @@ pub enum CacheKeyType {
 
 impl CacheKeyType {
     /// In the order in which a cache is asked (I125).
-    pub const LOOKUP_ORDER: [CacheKeyType; 3] = [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
+    pub const LOOKUP_ORDER: [CacheKeyType; 3] =
+        [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
 
     /// The spelling on the wire.
     pub fn as_str(self) -> &'static str {
@@ -140,7 +141,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 fn push_annotations(bytes: &mut Vec<u8>, annotations: &BTreeMap<String, String>) -> Result<(), KeyTooLong> {
     let count = u32::try_from(annotations.len());
-    let count = count.map_err(|_| KeyTooLong { component: "list of annotations", length: annotations.len() })?;
+    let count =
+        count.map_err(|_| KeyTooLong { component: "list of annotations", length: annotations.len() })?;
     bytes.extend_from_slice(&count.to_be_bytes());
     for (key, value) in annotations {
         push(bytes, "annotation key", key.as_bytes())?;
@@ -176,7 +178,10 @@ mod tests {
     fn keys_outside_service_account_mode_are_the_kubelets_bytes() {
         // I121, I122, I272
         let key = |key_type, image| CacheKey::new(key_type, image, &ServiceAccountKey::default()).unwrap();
-        assert_eq!(key(CacheKeyType::Image, "registry.io/image").as_bytes(), b"\x00\x11registry.io/image\x00\x00");
+        assert_eq!(
+            key(CacheKeyType::Image, "registry.io/image").as_bytes(),
+            b"\x00\x11registry.io/image\x00\x00"
+        );
         assert_eq!(key(CacheKeyType::Image, "image1").as_bytes(), b"\x00\x06image1\x00\x00");
         assert_eq!(key(CacheKeyType::Registry, "a.io/x/y").as_bytes(), b"\x00\x04a.io\x00\x00");
         assert_eq!(key(CacheKeyType::Registry, "A.io:5000/x").as_bytes(), b"\x00\x09A.io:5000\x00\x00");
@@ -192,7 +197,8 @@ mod tests {
 
         let one = BTreeMap::from([("domain.io/annotation-1".to_owned(), "value1".to_owned())]);
         let annotated = ServiceAccountKey::new(&account(), &one, None).unwrap();
-        let expected = [&prefix[..], b"\x00\x00\x00\x01\x00\x16domain.io/annotation-1\x00\x06value1"].concat();
+        let expected =
+            [&prefix[..], b"\x00\x00\x00\x01\x00\x16domain.io/annotation-1\x00\x06value1"].concat();
         assert_eq!(annotated.as_bytes(), expected);
 
         let token = Secret::from("token".to_owned());

@@ -35,11 +35,13 @@ impl PatternIndex {
     /// The numbers of the patterns that match, in ascending order, each once.
     pub(crate) fn matching(&self, image: &Location<'_>) -> Vec<u32> {
         let mut found = Vec::new();
-        let hosts = if image.port().is_empty() { Some(&self.without_port) } else { self.ports.get(image.port()) };
+        let hosts =
+            if image.port().is_empty() { Some(&self.without_port) } else { self.ports.get(image.port()) };
         if let Some(hosts) = hosts {
             hosts.collect(image, &mut found);
         }
-        found.extend(self.odd.iter().filter(|(pattern, _)| pattern.matches(image)).map(|(_, number)| *number));
+        found
+            .extend(self.odd.iter().filter(|(pattern, _)| pattern.matches(image)).map(|(_, number)| *number));
         if found.len() > 1 {
             found.sort_unstable();
             found.dedup();
@@ -89,7 +91,12 @@ impl Hosts {
         };
         match pattern.labels().iter().map(exact).collect::<Option<Vec<_>>>() {
             Some(labels) => self.exact.entry(labels.join(&b'.').into()).or_default(),
-            None => pattern.labels().iter().rev().fold(self.globs.get_or_insert_default(), Node::child).paths_mut(),
+            None => pattern
+                .labels()
+                .iter()
+                .rev()
+                .fold(self.globs.get_or_insert_default(), Node::child)
+                .paths_mut(),
         }
     }
 }
@@ -197,7 +204,9 @@ impl<T: Default> ByLength<T> {
             each(value, text);
         }
         for (length, table) in &self.longer {
-            let Some((rest, ending)) = text.len().checked_sub(*length).and_then(|at| text.split_at_checked(at)) else {
+            let Some((rest, ending)) =
+                text.len().checked_sub(*length).and_then(|at| text.split_at_checked(at))
+            else {
                 return;
             };
             if let Some(value) = table.get(ending) {
@@ -215,10 +224,12 @@ mod tests {
     use crate::profile::Profile;
 
     fn both_ways(patterns: &[String], image: &str, profile: Profile) -> Option<(Vec<u32>, Vec<u32>)> {
-        let patterns: Vec<Pattern> = patterns.iter().filter_map(|text| Pattern::parse(text, profile).ok()).collect();
+        let patterns: Vec<Pattern> =
+            patterns.iter().filter_map(|text| Pattern::parse(text, profile).ok()).collect();
         let image = Location::parse(image.as_bytes()).ok()?;
         let numbered = patterns.iter().cloned().zip(0..);
-        let one_by_one = numbered.clone().filter(|(pattern, _)| pattern.matches(&image)).map(|(_, n)| n).collect();
+        let one_by_one =
+            numbered.clone().filter(|(pattern, _)| pattern.matches(&image)).map(|(_, n)| n).collect();
         Some((PatternIndex::new(numbered).matching(&image), one_by_one))
     }
 

@@ -114,7 +114,9 @@ impl<'a> Location<'a> {
 
 fn cut(text: &[u8], at: u8) -> (&[u8], &[u8]) {
     match text.iter().position(|&byte| byte == at) {
-        Some(position) => (text.get(..position).unwrap_or_default(), text.get(position + 1..).unwrap_or_default()),
+        Some(position) => {
+            (text.get(..position).unwrap_or_default(), text.get(position + 1..).unwrap_or_default())
+        }
         None => (text, b""),
     }
 }
@@ -295,7 +297,8 @@ mod tests {
             ("https://a.io", Some(("https", "", "//a.io"))),
         ];
         for (text, expected) in cases {
-            let expected = expected.map(|(host, port, path)| (host.to_owned(), port.to_owned(), path.to_owned()));
+            let expected =
+                expected.map(|(host, port, path)| (host.to_owned(), port.to_owned(), path.to_owned()));
             assert_eq!(parts(text), expected, "{text}");
         }
     }

@@ -100,9 +100,7 @@ impl Pattern {
 
     /// Whether an image is meant. Ports, label counts, path, labels: the first difference decides.
     pub fn matches(&self, image: &Location<'_>) -> bool {
-        self.port[..] == *image.port()
-            && image.path().starts_with(&self.path)
-            && self.matches_host(image)
+        self.port[..] == *image.port() && image.path().starts_with(&self.path) && self.matches_host(image)
     }
 
     /// The same with a reason.
@@ -122,7 +120,10 @@ impl Pattern {
             return Err(Mismatch::Path { pattern: shown(&self.path) });
         }
         match self.labels.iter().zip(image.labels()).position(|(label, text)| !label.matches(text)) {
-            Some(at) => Err(Mismatch::Label { number: at + 1, image: shown(image.labels().nth(at).unwrap_or_default()) }),
+            Some(at) => Err(Mismatch::Label {
+                number: at + 1,
+                image: shown(image.labels().nth(at).unwrap_or_default()),
+            }),
             None => Ok(()),
         }
     }
@@ -148,7 +149,8 @@ impl Pattern {
 
     fn matches_host(&self, image: &Location<'_>) -> bool {
         let mut labels = self.labels.iter();
-        image.labels().all(|text| labels.next().is_some_and(|label| label.matches(text))) && labels.next().is_none()
+        image.labels().all(|text| labels.next().is_some_and(|label| label.matches(text)))
+            && labels.next().is_none()
     }
 }
 
@@ -255,7 +257,9 @@ impl fmt::Display for Mismatch {
                 write!(f, "the image's path does not begin with `{pattern}` (`*` has no meaning in a path)")
             }
             Mismatch::Path { pattern } => write!(f, "the image's path does not begin with `{pattern}`"),
-            Mismatch::Label { number, image } => write!(f, "label {number} of the host, `{image}`, does not fit"),
+            Mismatch::Label { number, image } => {
+                write!(f, "label {number} of the host, `{image}`, does not fit")
+            }
         }
     }
 }

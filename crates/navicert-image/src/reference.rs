@@ -175,7 +175,8 @@ fn check_component(component: &str) -> Result<(), ReferenceError> {
 fn check_tag(tag: &str) -> Result<(), ReferenceError> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let mut bytes = tag.bytes();
-    let legal = bytes.next().is_some_and(word) && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-');
+    let legal =
+        bytes.next().is_some_and(word) && bytes.all(|byte| word(byte) || byte == b'.' || byte == b'-');
     if legal && tag.len() <= 128 { Ok(()) } else { Err(ReferenceError::Tag(tag.to_owned())) }
 }
 
@@ -240,10 +241,33 @@ mod tests {
         let long = format!("a.io/{}", "a".repeat(256));
         let bad_digest = format!("a.io/b@sha256:{}", "A".repeat(64));
         for image in [
-            "", "registry.io/Foo", "https://registry.io/foo", &identifier, &long, &bad_digest, "a.io/", "a.io//b",
-            "a.io/b:", "a.io/b:-t", "a.io/b@sha256:abcd", "a.io/b@md5:d41d8cd98f00b204e9800998ecf8427e", "a.io:x/b",
-            "a.io:/b", "-a.io/b", "a..io/b", "a.io/b___c", "a.io/b._c", "a.io/.b", "a.io/b.", "a.io/b c", "a.io/b\n",
-            "a.io/b\0", "u:p@a.io/b", "a.io/ü", "*.io/b", "a_b.io:5000/c",
+            "",
+            "registry.io/Foo",
+            "https://registry.io/foo",
+            &identifier,
+            &long,
+            &bad_digest,
+            "a.io/",
+            "a.io//b",
+            "a.io/b:",
+            "a.io/b:-t",
+            "a.io/b@sha256:abcd",
+            "a.io/b@md5:d41d8cd98f00b204e9800998ecf8427e",
+            "a.io:x/b",
+            "a.io:/b",
+            "-a.io/b",
+            "a..io/b",
+            "a.io/b___c",
+            "a.io/b._c",
+            "a.io/.b",
+            "a.io/b.",
+            "a.io/b c",
+            "a.io/b\n",
+            "a.io/b\0",
+            "u:p@a.io/b",
+            "a.io/ü",
+            "*.io/b",
+            "a_b.io:5000/c",
         ] {
             assert!(Repository::of_image(image).is_err(), "{image:?}");
         }

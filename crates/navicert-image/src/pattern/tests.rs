@@ -183,7 +183,10 @@ fn a_mismatch_says_what_differs() {
     assert_eq!(reason("a.io", "a.io:5000/x"), "the image names port 5000, the pattern none");
     assert_eq!(reason("a.io:1", "a.io:5000/x"), "port 1 is not port 5000");
     assert_eq!(reason("*.a.io", "a.io/x"), "the pattern's host has 3 labels, the image's 2");
-    assert_eq!(reason("a.io/*", "a.io/x"), "the image's path does not begin with `/*` (`*` has no meaning in a path)");
+    assert_eq!(
+        reason("a.io/*", "a.io/x"),
+        "the image's path does not begin with `/*` (`*` has no meaning in a path)"
+    );
     assert_eq!(reason("*.b.io", "x.a.io/x"), "label 2 of the host, `a`, does not fit");
 }
 
@@ -192,7 +195,9 @@ fn backtracking(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
         Some((b'*', rest)) => (0..=text.len()).any(|skip| backtracking(rest, &text[skip..])),
-        Some((first, rest)) => text.split_first().is_some_and(|(found, tail)| first == found && backtracking(rest, tail)),
+        Some((first, rest)) => {
+            text.split_first().is_some_and(|(found, tail)| first == found && backtracking(rest, tail))
+        }
     }
 }
 
