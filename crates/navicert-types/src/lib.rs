@@ -13,7 +13,10 @@ pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 pub mod field_path;
+pub mod image_credential;
+pub mod image_provider_config;
 pub mod secret;
+pub mod time;
 pub mod tree;
 pub mod versioned;
 
