@@ -1,5 +1,6 @@
 //! Image credentials: the kubelet's providers.
 pub mod cache_key;
+pub mod config;
 pub mod credential;
 pub mod docker_config;
 mod go_json;
@@ -9,6 +10,8 @@ pub mod location;
 pub mod pattern;
 pub mod profile;
 pub mod reference;
+pub mod request;
+pub mod response;
 pub use credential::Credential;
 pub use keyring::{Keyring, lookup_all};
 pub use location::{Location, LocationError};
