@@ -1,1 +1,24 @@
-//! From a kubeconfig to an authenticated request.
+//! From a kubeconfig to an authenticated request: for whoever calls an API server.
+//!
+//! ```text
+//! kubeconfig ──▶ credential ──▶ transport
+//! (today)        (planned)      (planned)
+//! ```
+//!
+//! ```
+//! use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("config");
+//! # std::fs::write(&path, "
+//! # clusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]
+//! # users: [{name: u, user: {token: t}}]
+//! # contexts: [{name: dev, context: {cluster: c, user: u}}]
+//! # current-context: dev").unwrap();
+//!
+//! let sources = Sources::locate(Some(&path), None, None);
+//! let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), folder.path(), &Disk).unwrap();
+//! assert_eq!(effective.server(), "https://127.0.0.1:6443");
+//! assert_eq!(effective.credential_kinds(), ["token"]);
+//! ```
+
+pub mod kubeconfig;

@@ -199,7 +199,8 @@ impl Decoder {
         self.diagnostics.push(Diagnostic { path, span, kind, message, hint, is_secret });
     }
 
-    fn report_at(
+    /// Reports anything at another path.
+    pub fn report_at(
         &mut self,
         path: FieldPath,
         span: Span,
@@ -285,6 +286,14 @@ impl<'a> Fields<'a> {
         let rest = self.unknown().cloned().collect::<Vec<_>>();
         self.mapping = const { &Mapping::EMPTY };
         rest.into()
+    }
+
+    /// Reads fields that may hold secrets without being [`crate::Secret`]s, see [`Decoder::secretly`].
+    pub fn secretly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.decoder.secrets += 1;
+        let value = read(self);
+        self.decoder.secrets -= 1;
+        value
     }
 
     /// The decoder, for checks that concern several fields.

@@ -15,6 +15,8 @@ pub mod diagnostic;
 pub mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;
+pub mod kubeconfig;
+pub mod redact;
 pub mod secret;
 pub mod time;
 pub mod tree;

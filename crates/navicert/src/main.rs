@@ -1,2 +1,69 @@
 //! The `navicert` binary: reads arguments and environment, calls the libraries, prints, exits.
-fn main() {}
+//!
+//! ```text
+//! args ──▶ command/<verb> ──▶ library crates
+//!  env ──▶      │
+//!               ▼
+//!          output (stdout: results; stderr: sentences) ──▶ exit
+//! ```
+
+mod args;
+mod command;
+mod env;
+mod exit;
+mod output;
+
+use std::panic;
+use std::process::ExitCode;
+
+use crate::args::{Cli, Verb};
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+fn main() -> ExitCode {
+    report_panics_without_their_text();
+    let cli = match Cli::read() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let exit = panic::catch_unwind(|| run(cli)).unwrap_or(Exit::Bug);
+    exit.into()
+}
+
+/// One verb, one call; a failure becomes one sentence and its exit code.
+fn run(cli: Cli) -> Exit {
+    let mut output = Output::new(cli.output);
+    let environment = Environment::read();
+    let result = match cli.verb {
+        Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
+        Verb::Completions { shell } => command::completions::run(shell, &mut output),
+        Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
+    };
+    match result {
+        Ok(exit) => exit,
+        // The reader went away (`navicert … | head`): nobody is left to tell.
+        Err(Failure::OutputClosed) => Exit::Done,
+        Err(Failure::Told(exit)) => exit,
+        Err(Failure::Sentence { exit, text }) => {
+            output.error(&text);
+            exit
+        }
+    }
+}
+
+/// Help and version are answers and go to stdout with 0; anything else is a usage error.
+fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
+}
+
+/// A panic's text may quote what it choked on, and that may be a secret: say where, not what.
+fn report_panics_without_their_text() {
+    panic::set_hook(Box::new(|info| {
+        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        anstream::eprintln!(
+            "error: this is a bug in navicert, at {place}; please report it with the command line you used"
+        );
+    }));
+}

@@ -189,9 +189,9 @@ fn every_key_and_value_knows_its_place() {
         assert_eq!((list.key_span.line, list.key_span.column), (2, 1), "{text}");
         let x = list.value.as_sequence().unwrap()[0].as_mapping().unwrap().last("x").unwrap();
         let deep = &x.value.as_sequence().unwrap()[0];
-        let quoted = text[deep.span.start..deep.span.end].trim_matches('"');
+        let quoted = text.get(deep.span.start..deep.span.end).unwrap().trim_matches('"');
         assert_eq!((quoted, deep.span.line), ("deep", 3), "{text}");
-        let outer = &text[x.value.span.start..x.value.span.end];
+        let outer = text.get(x.value.span.start..x.value.span.end).unwrap();
         assert!(outer.starts_with('[') && outer.ends_with(']'), "{outer}");
     }
 }
@@ -345,7 +345,7 @@ fn any_tree() -> impl Strategy<Value = Node> {
             .prop_map(|n| Value::Number(Number::Float(n))),
         text.clone().prop_map(Value::from),
     ];
-    let tree = leaf.prop_map(Node::new).prop_recursive(5, 40, 6, move |inner| {
+    leaf.prop_map(Node::new).prop_recursive(5, 40, 6, move |inner| {
         let mapping = prop::collection::vec((text.clone(), inner.clone()), 0..6).prop_map(|pairs| {
             let mut mapping = Mapping::default();
             for (key, node) in pairs {
@@ -354,8 +354,7 @@ fn any_tree() -> impl Strategy<Value = Node> {
             Node::new(mapping)
         });
         prop_oneof![prop::collection::vec(inner, 0..6).prop_map(Node::new), mapping]
-    });
-    tree
+    })
 }
 
 proptest! {

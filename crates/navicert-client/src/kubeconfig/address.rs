@@ -1,0 +1,254 @@
+//! Server and proxy addresses, read as Go's `net/url` reads them: what kubectl accepts we accept, what it refuses we refuse.
+//!
+//! The `url` crate follows the WHATWG rules, which repair and rewrite; here nothing is repaired.
+
+/// Why a text is not an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// A control character anywhere.
+    #[error("control character in address")]
+    ControlCharacter,
+    /// Starts with a colon.
+    #[error("missing scheme")]
+    MissingScheme,
+    /// `host:port` without a scheme reads as a scheme or, if it cannot, as a broken path.
+    #[error("first path segment contains a colon; write the scheme")]
+    ColonInFirstSegment,
+    /// A `%` that is not an escape.
+    #[error("invalid percent escape")]
+    Escape,
+    /// User information with characters that need escaping.
+    #[error("invalid user information")]
+    UserInfo,
+    /// The host part holds something a host cannot.
+    #[error("invalid host")]
+    Host,
+    /// What follows the host's colon is not a number.
+    #[error("invalid port")]
+    Port,
+}
+
+/// An address taken apart; parts are as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address<'a> {
+    /// Lower-cased; empty if there is none.
+    pub scheme: String,
+    /// User information before the `@`, if any.
+    pub user_info: Option<&'a str>,
+    /// Host and port, empty if the text has no `//`.
+    pub host: &'a str,
+    /// Path, still escaped.
+    pub path: &'a str,
+    /// Query without the question mark.
+    pub query: Option<&'a str>,
+    /// Fragment without the number sign.
+    pub fragment: Option<&'a str>,
+}
+
+impl<'a> Address<'a> {
+    /// Takes a text apart.
+    ///
+    /// # Errors
+    /// Where Go's `url.Parse` has one.
+    pub fn parse(text: &'a str) -> Result<Self, AddressError> {
+        let (rest, fragment) = match text.split_once('#') {
+            Some((rest, fragment)) => (rest, Some(fragment)),
+            None => (text, None),
+        };
+        let mut address = Self::parse_without_fragment(rest)?;
+        if let Some(fragment) = fragment {
+            check_escapes(fragment)?;
+            address.fragment = Some(fragment);
+        }
+        Ok(address)
+    }
+
+    /// The same, with a `#` being part of the path (how a server address is read).
+    ///
+    /// # Errors
+    /// Where Go's `url.ParseRequestURI` has one because of a part of the text.
+    pub fn parse_without_fragment(text: &'a str) -> Result<Self, AddressError> {
+        if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+            return Err(AddressError::ControlCharacter);
+        }
+        let (scheme, rest) = split_scheme(text)?;
+        let (rest, query) = match rest.split_once('?') {
+            Some((rest, query)) => (rest, Some(query)),
+            None => (rest, None),
+        };
+        let mut address = Address {
+            scheme: scheme.to_ascii_lowercase(),
+            user_info: None,
+            host: "",
+            path: rest,
+            query,
+            fragment: None,
+        };
+        if !rest.starts_with('/') {
+            if address.scheme.is_empty() {
+                let first = rest.split('/').next().unwrap_or_default();
+                if first.contains(':') {
+                    return Err(AddressError::ColonInFirstSegment);
+                }
+            } else {
+                // Opaque (`mailto:x`): no host, and the rest is not looked at.
+                return Ok(address);
+            }
+        }
+        let has_authority = !address.scheme.is_empty() || !rest.starts_with("///");
+        if let Some(authority_and_path) = rest.strip_prefix("//").filter(|_| has_authority) {
+            let end = authority_and_path.find('/').unwrap_or(authority_and_path.len());
+            let (authority, path) = authority_and_path.split_at(end);
+            (address.user_info, address.host) = split_authority(authority)?;
+            address.path = path;
+        }
+        check_escapes(address.path)?;
+        Ok(address)
+    }
+}
+
+/// A scheme is a letter followed by letters, digits, `+`, `-`, `.`; anything else before the colon means there is none.
+fn split_scheme(text: &str) -> Result<(&str, &str), AddressError> {
+    for (index, byte) in text.bytes().enumerate() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' => {}
+            b'0'..=b'9' | b'+' | b'-' | b'.' if index > 0 => {}
+            b':' if index == 0 => return Err(AddressError::MissingScheme),
+            b':' => {
+                let (scheme, rest) = text.split_at(index);
+                return Ok((scheme, rest.strip_prefix(':').unwrap_or(rest)));
+            }
+            _ => break,
+        }
+    }
+    Ok(("", text))
+}
+
+fn split_authority(authority: &str) -> Result<(Option<&str>, &str), AddressError> {
+    let (user_info, host) = match authority.rsplit_once('@') {
+        Some((user_info, host)) => (Some(user_info), host),
+        None => (None, authority),
+    };
+    check_host(host)?;
+    if let Some(user_info) = user_info {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
+        if !user_info.bytes().all(allowed) {
+            return Err(AddressError::UserInfo);
+        }
+        check_escapes(user_info)?;
+    }
+    Ok((user_info, host))
+}
+
+fn check_host(host: &str) -> Result<(), AddressError> {
+    if let Some(rest) = host.strip_prefix('[') {
+        let (literal, port) = rest.rsplit_once(']').ok_or(AddressError::Host)?;
+        check_port(port)?;
+        // A zone is written `%25name` and may hold more; the address itself may not.
+        let (plain, zone) = match literal.split_once("%25") {
+            Some((plain, zone)) => (plain, zone),
+            None => (literal, ""),
+        };
+        check_escapes(zone)?;
+        return check_host_bytes(plain);
+    }
+    if let Some(colon) = host.rfind(':') {
+        check_port(host.split_at(colon).1)?;
+    }
+    check_host_bytes(host)
+}
+
+/// Empty, or a colon and digits.
+fn check_port(port: &str) -> Result<(), AddressError> {
+    match port.strip_prefix(':') {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
+        None if port.is_empty() => Ok(()),
+        _ => Err(AddressError::Port),
+    }
+}
+
+/// Escapes in a host may only stand for bytes outside ASCII, or for `%` itself.
+fn check_host_bytes(host: &str) -> Result<(), AddressError> {
+    let mut rest = host.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        rest = tail;
+        match byte {
+            b'%' => {
+                let (escape, tail) = tail.split_at_checked(2).ok_or(AddressError::Escape)?;
+                if !escape.iter().all(u8::is_ascii_hexdigit) {
+                    return Err(AddressError::Escape);
+                }
+                if escape != b"25" && escape.first().is_some_and(|high| (b'0'..b'8').contains(high)) {
+                    return Err(AddressError::Escape);
+                }
+                rest = tail;
+            }
+            byte if *byte >= 0x80 || byte.is_ascii_alphanumeric() => {}
+            byte if b"-_.~!$&'()*+,;=:[]<>\"".contains(byte) => {}
+            _ => return Err(AddressError::Host),
+        }
+    }
+    Ok(())
+}
+
+fn check_escapes(text: &str) -> Result<(), AddressError> {
+    for part in text.split('%').skip(1) {
+        let escape = part.as_bytes().get(..2).ok_or(AddressError::Escape)?;
+        if !escape.iter().all(u8::is_ascii_hexdigit) {
+            return Err(AddressError::Escape);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_apart_as_written() {
+        let address = Address::parse("HTTPS://u:p@h:1/a%20b?q#f").unwrap();
+        assert_eq!(address.scheme, "https");
+        assert_eq!(address.user_info, Some("u:p"));
+        assert_eq!((address.host, address.path), ("h:1", "/a%20b"));
+        assert_eq!((address.query, address.fragment), (Some("q"), Some("f")));
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for (text, error) in [
+            ("http://%1", AddressError::Escape),
+            ("http://a b", AddressError::Host),
+            ("http://h:x", AddressError::Port),
+            ("http://::bad::dev", AddressError::Port),
+            (":x", AddressError::MissingScheme),
+            ("127.0.0.1:3128", AddressError::ColonInFirstSegment),
+            ("http://[::1", AddressError::Host),
+            ("http://[::1]x", AddressError::Port),
+            ("http://h/%zz", AddressError::Escape),
+            ("http://h/\u{1}", AddressError::ControlCharacter),
+            ("http://u[@h", AddressError::UserInfo),
+            ("http://%41", AddressError::Escape),
+        ] {
+            assert_eq!(Address::parse(text), Err(error), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_go_accepts_is_accepted() {
+        for (text, scheme, host) in [
+            ("p1:3128", "p1", ""),
+            ("proxy1", "", ""),
+            ("socks5://127.0.0.1:1080", "socks5", "127.0.0.1:1080"),
+            ("http://[::1]:80", "http", "[::1]:80"),
+            ("http://[fe80::1%25eth0]:80", "http", "[fe80::1%25eth0]:80"),
+            ("http://h:", "http", "h:"),
+            ("//h/p", "", "h"),
+            ("http://%C3%A4", "http", "%C3%A4"),
+            ("", "", ""),
+        ] {
+            let address = Address::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((address.scheme.as_str(), address.host), (scheme, host), "{text}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What stops a client from being built although kubectl calls the configuration valid (C155, C165, C167, C180). A check that
+//! kept quiet about these would be of little use.
+
+use std::path::Path;
+
+use super::address::Address;
+use super::files::Files;
+use super::resolve::Effective;
+
+/// A reason why no client can be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Obstacle {
+    /// The server's address cannot be read.
+    #[error("server {server:?} is not an address: {reason}")]
+    Server {
+        /// As written.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// Trust by certificate and no check at all.
+    #[error("specifying a root certificates file with the insecure flag is not allowed")]
+    AuthorityAndInsecure,
+    /// No certificate where one should be.
+    #[error("{0} holds no PEM certificate")]
+    NoCertificate(&'static str),
+    /// No key where one should be.
+    #[error("{0} holds no PEM private key")]
+    NoKey(&'static str),
+    /// An exec protocol nobody speaks any more, or yet.
+    #[error("exec plugin: invalid apiVersion {0:?}")]
+    ExecVersion(String),
+    /// A provider that was removed from Kubernetes.
+    #[error("auth-provider {name:?} has been removed from Kubernetes; use the exec plugin `{instead}`")]
+    RemovedProvider {
+        /// `gcp` or `azure`.
+        name: String,
+        /// The exec plugin that took its place.
+        instead: &'static str,
+    },
+    /// A provider nobody knows.
+    #[error("no Auth Provider found for name {0:?}")]
+    UnknownProvider(String),
+    /// A provider that lacks a setting.
+    #[error("auth-provider \"oidc\" lacks {0:?} in its config")]
+    ProviderLacks(&'static str),
+    /// Password and bearer token.
+    #[error("username/password or bearer token may be set, but not both")]
+    BasicAndBearer,
+    /// A token file with nothing in it.
+    #[error("read empty token from file {0:?}")]
+    EmptyTokenFile(String),
+}
+
+impl Effective {
+    /// Everything that would stop a client from being built; empty if nothing does.
+    pub fn obstacles(&self, files: &dyn Files) -> Vec<Obstacle> {
+        let mut found = Vec::new();
+        if let Err(reason) = super::resolve::base_address(&self.cluster.server) {
+            found.push(Obstacle::Server { server: self.cluster.server.clone(), reason });
+        }
+        // Over plain http none of the rest is looked at (C160).
+        if self.is_https() {
+            self.trust_obstacles(files, &mut found);
+            self.certificate_obstacles(files, &mut found);
+            self.program_obstacles(&mut found);
+            self.token_obstacles(files, &mut found);
+        }
+        found
+    }
+
+    fn trust_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+        let cluster = &self.cluster;
+        let has_authority =
+            !cluster.certificate_authority.is_empty() || !cluster.certificate_authority_data.is_empty();
+        if has_authority && cluster.insecure_skip_tls_verify {
+            found.push(Obstacle::AuthorityAndInsecure);
+        } else if has_authority {
+            let data =
+                data_or_file(&cluster.certificate_authority_data, &cluster.certificate_authority, files);
+            // An empty file trusts nothing, which is allowed (C180).
+            if !data.is_empty() && !holds_pem(&data, "CERTIFICATE") {
+                found.push(Obstacle::NoCertificate("certificate-authority"));
+            }
+        }
+    }
+
+    fn certificate_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+        let user = &self.user;
+        if user.client_certificate.is_empty() && user.client_certificate_data.is_empty() {
+            return;
+        }
+        let certificate = data_or_file(&user.client_certificate_data, &user.client_certificate, files);
+        if !holds_pem(&certificate, "CERTIFICATE") {
+            found.push(Obstacle::NoCertificate("client-certificate"));
+        }
+        let key =
+            zeroize::Zeroizing::new(data_or_file(user.client_key_data.expose(), &user.client_key, files));
+        if !holds_pem(&key, "PRIVATE KEY") {
+            found.push(Obstacle::NoKey("client-key"));
+        }
+    }
+
+    fn program_obstacles(&self, found: &mut Vec<Obstacle>) {
+        const VERSIONS: [&str; 2] =
+            ["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"];
+        if let Some(exec) =
+            self.user.exec.as_ref().filter(|exec| !VERSIONS.contains(&exec.api_version.as_str()))
+        {
+            found.push(Obstacle::ExecVersion(exec.api_version.clone()));
+        }
+        let Some(provider) = &self.user.auth_provider else { return };
+        let name = provider.name.clone();
+        match provider.name.as_str() {
+            "gcp" => found.push(Obstacle::RemovedProvider { name, instead: "gke-gcloud-auth-plugin" }),
+            "azure" => found.push(Obstacle::RemovedProvider { name, instead: "kubelogin" }),
+            "oidc" => {
+                let lacking = ["idp-issuer-url", "client-id"]
+                    .into_iter()
+                    .find(|key| !provider.config.contains_key(*key));
+                found.extend(lacking.map(Obstacle::ProviderLacks));
+            }
+            _ => found.push(Obstacle::UnknownProvider(name)),
+        }
+    }
+
+    fn token_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+        let user = &self.user;
+        let bearer = !user.token.is_empty() || !user.token_file.is_empty();
+        if bearer && !user.username.is_empty() {
+            found.push(Obstacle::BasicAndBearer);
+        }
+        if user.token.is_empty() && !user.token_file.is_empty() {
+            let content =
+                zeroize::Zeroizing::new(files.read(Path::new(&user.token_file)).unwrap_or_default());
+            if content.trim_ascii().is_empty() {
+                found.push(Obstacle::EmptyTokenFile(user.token_file.clone()));
+            }
+        }
+    }
+
+    /// Whether the address names a scheme at all; without one it is plain http, which surprises people (C161).
+    pub(super) fn has_scheme(&self) -> bool {
+        Address::parse(&self.cluster.server)
+            .is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty())
+    }
+}
+
+fn data_or_file(data: &[u8], path: &str, files: &dyn Files) -> Vec<u8> {
+    if data.is_empty() { files.read(Path::new(path)).unwrap_or_default() } else { data.to_vec() }
+}
+
+fn holds_pem(data: &[u8], label_end: &str) -> bool {
+    String::from_utf8_lossy(data).lines().any(|line| {
+        line.trim()
+            .strip_prefix("-----BEGIN ")
+            .and_then(|rest| rest.strip_suffix("-----"))
+            .is_some_and(|label| label.ends_with(label_end))
+    })
+}

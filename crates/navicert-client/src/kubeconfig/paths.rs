@@ -1,0 +1,97 @@
+//! Paths inside a kubeconfig: lexical cleaning, and which fields are relative to the file they stand in (C130–C134).
+
+/// The shortest path that means the same, without looking at the disk: no `.` and no `x/..`, single separators.
+///
+/// The empty path becomes `.`, as in Go, because resolved paths are compared with what kubectl shows.
+pub fn clean(path: &str) -> String {
+    let rooted = path.starts_with('/');
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|last| *last != "..") => {
+                parts.pop();
+            }
+            ".." if rooted => {}
+            _ => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    match (rooted, joined.is_empty()) {
+        (true, _) => format!("/{joined}"),
+        (false, true) => ".".to_owned(),
+        (false, false) => joined,
+    }
+}
+
+/// Makes a path of a kubeconfig field absolute. `folder` is the absolute folder of the file the field stands in.
+///
+/// Empty stays empty and absolute stays as written (C130).
+pub(super) fn resolve(path: &str, folder: &str) -> String {
+    if path.is_empty() || path.starts_with('/') {
+        path.to_owned()
+    } else {
+        clean(&format!("{folder}/{path}"))
+    }
+}
+
+/// The same for `exec.command`: a bare name is left for `PATH` (C131).
+pub(super) fn resolve_command(command: &str, folder: &str) -> String {
+    if command.contains('/') { resolve(command, folder) } else { command.to_owned() }
+}
+
+/// The folder of a file, both absolute.
+pub(super) fn folder_of(file: &str) -> String {
+    match file.rsplit_once('/') {
+        Some(("", _)) | None => "/".to_owned(),
+        Some((folder, _)) => clean(folder),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cleaning_is_lexical() {
+        for (path, cleaned) in [
+            ("", "."),
+            ("/", "/"),
+            ("a//b/./c/", "a/b/c"),
+            ("a/../..", ".."),
+            ("../../a", "../../a"),
+            ("/../a", "/a"),
+            ("/a/b/../../..", "/"),
+            ("./p", "p"),
+            ("a/b/../c", "a/c"),
+        ] {
+            assert_eq!(clean(path), cleaned, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_commands_with_a_separator_are_relative_to_the_file() {
+        // C131
+        for (command, resolved) in [
+            ("p", "p"),
+            ("./p", "/k/p"),
+            ("bin/p", "/k/bin/p"),
+            ("../p", "/p"),
+            ("/usr/bin/p", "/usr/bin/p"),
+            ("", ""),
+        ] {
+            assert_eq!(resolve_command(command, "/k"), resolved, "{command}");
+        }
+    }
+
+    #[test]
+    fn fields_are_relative_to_the_file_unless_empty_or_absolute() {
+        // C130
+        for (path, resolved) in [("", ""), ("/a/../b", "/a/../b"), ("ca.crt", "/k/ca.crt"), ("./../t", "/t")]
+        {
+            assert_eq!(resolve(path, "/k"), resolved, "{path}");
+        }
+        assert_eq!(folder_of("/a"), "/");
+        assert_eq!(folder_of("/a/b/c"), "/a/b");
+    }
+}

@@ -1,0 +1,260 @@
+//! Step five: what stands in the way of a usable client (C150–C155). Every problem is found, none hides another, and the
+//! words are kubectl's, because people search for them.
+
+use std::io;
+use std::path::Path;
+
+use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
+
+use super::address::Address;
+use super::files::Files;
+use super::resolve::Effective;
+
+/// One reason why the selected context gives no client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The context asked for does not exist.
+    #[error("context {0:?} does not exist")]
+    NoSuchContext(String),
+    /// The user asked for does not exist.
+    #[error("auth info {0:?} does not exist")]
+    NoSuchUser(String),
+    /// The cluster asked for does not exist.
+    #[error("cluster {0:?} does not exist")]
+    NoSuchCluster(String),
+    /// `current-context` names nothing.
+    #[error("context was not found for specified context: {0}")]
+    ContextNotFound(String),
+    /// The context names a cluster that is not there (C152: upstream goes silently to localhost or blames the environment).
+    #[error("context {context:?} names cluster {cluster:?}, which does not exist")]
+    ClusterNotFound {
+        /// The selected context.
+        context: String,
+        /// What it names.
+        cluster: String,
+    },
+    /// Nothing is configured at all.
+    #[error("no configuration has been provided, try setting KUBERNETES_MASTER environment variable")]
+    NoConfiguration,
+    /// No cluster is selected, next to other problems.
+    #[error("cluster has no server defined")]
+    NoClusterSelected,
+    /// A cluster entry without a server.
+    #[error("{}", no_server(.0))]
+    NoServer(String),
+    /// A proxy address that cannot be used.
+    #[error("invalid 'proxy-url' {url:?} for cluster {cluster:?}: {reason}")]
+    Proxy {
+        /// The address, credentials hidden.
+        url: String,
+        /// The cluster.
+        cluster: String,
+        /// Why.
+        reason: String,
+    },
+    /// Two certificate authorities.
+    #[error(
+        "certificate-authority-data and certificate-authority are both specified for {0}. certificate-authority-data will override."
+    )]
+    TwoAuthorities(String),
+    /// A file that cannot be read.
+    #[error("unable to read {field} {file} for {entry} due to {source}")]
+    Unreadable {
+        /// `certificate-authority`, `client-cert` or `client-key`.
+        field: &'static str,
+        /// The file.
+        file: String,
+        /// The entry's name.
+        entry: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Two client certificates.
+    #[error("client-cert-data and client-cert are both specified for {0}. client-cert-data will override.")]
+    TwoCertificates(String),
+    /// Two client keys.
+    #[error("client-key-data and client-key are both specified for {0}; client-key-data will override")]
+    TwoKeys(String),
+    /// A client certificate without its key.
+    #[error(
+        "client-key-data or client-key must be specified for {0} to use the clientCert authentication method."
+    )]
+    NoKey(String),
+    /// Two programs that want to authenticate.
+    #[error("authProvider cannot be provided in combination with an exec plugin for {0}")]
+    ExecAndProvider(String),
+    /// An exec section that lacks something.
+    #[error("{what} must be specified for {user} to use exec authentication plugin")]
+    ExecLacks {
+        /// `command`, `apiVersion`, `env variable name` or `interactiveMode`.
+        what: &'static str,
+        /// The user.
+        user: String,
+    },
+    /// An interactive mode nobody knows.
+    #[error("invalid interactiveMode for {user}: {mode:?}")]
+    InteractiveMode {
+        /// The user.
+        user: String,
+        /// As written.
+        mode: String,
+    },
+    /// A bearer token and a password.
+    #[error(
+        "more than one authentication method found for {0}; found [token basicAuth], only one is allowed"
+    )]
+    TwoMethods(String),
+    /// Impersonated attributes without an impersonated user.
+    #[error("requesting uid, groups or user-extra for {0} without impersonating a user")]
+    ImpersonationWithoutUser(String),
+    /// A token file that has to be read at once and cannot be.
+    #[error("unable to read tokenFile {file}: {source}")]
+    TokenFile {
+        /// The user.
+        user: String,
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+fn no_server(cluster: &str) -> String {
+    if cluster.is_empty() {
+        "default cluster has no server defined".to_owned()
+    } else {
+        format!("no server found for cluster {cluster:?}")
+    }
+}
+
+/// Everything that is wrong with what was selected, in the order kubectl reports it.
+pub(super) fn validate(effective: &Effective, files: &dyn Files) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    if let Some(name) = effective.context.as_ref().filter(|_| !effective.context_exists) {
+        problems.push(Problem::ContextNotFound(name.clone()));
+    }
+    user_problems(&effective.user_name, &effective.user, files, &mut problems);
+    if effective.no_cluster() {
+        problems.push(cluster_missing(effective, problems.is_empty()));
+    } else {
+        cluster_problems(&effective.cluster_name, &effective.cluster, files, &mut problems);
+    }
+    if problems.is_empty() {
+        problems.extend(token_file_problem(effective, files));
+    }
+    problems
+}
+
+fn cluster_missing(effective: &Effective, alone: bool) -> Problem {
+    match &effective.context {
+        Some(context) if !effective.cluster_name.is_empty() => {
+            Problem::ClusterNotFound { context: context.clone(), cluster: effective.cluster_name.clone() }
+        }
+        _ if alone => Problem::NoConfiguration,
+        _ => Problem::NoClusterSelected,
+    }
+}
+
+fn cluster_problems(name: &str, cluster: &Cluster, files: &dyn Files, problems: &mut Vec<Problem>) {
+    if cluster.server.is_empty() {
+        problems.push(Problem::NoServer(name.to_owned()));
+    }
+    if let Some(reason) = proxy_fault(&cluster.proxy_url) {
+        let url = navicert_types::redact::url(&cluster.proxy_url).into_owned();
+        problems.push(Problem::Proxy { url, cluster: name.to_owned(), reason });
+    }
+    let path = &cluster.certificate_authority;
+    if path.is_empty() {
+        return;
+    }
+    if !cluster.certificate_authority_data.is_empty() {
+        problems.push(Problem::TwoAuthorities(name.to_owned()));
+    }
+    problems.extend(unreadable("certificate-authority", path, name, files));
+}
+
+fn proxy_fault(url: &str) -> Option<String> {
+    match Address::parse(url) {
+        _ if url.is_empty() => None,
+        Err(_) => Some(format!("could not parse: {}", navicert_types::redact::url(url))),
+        Ok(address) if ["http", "https", "socks5"].contains(&address.scheme.as_str()) => None,
+        Ok(address) => {
+            Some(format!("unsupported scheme {:?}, must be http, https, or socks5", address.scheme))
+        }
+    }
+}
+
+fn user_problems(name: &str, user: &AuthInfo, files: &dyn Files, problems: &mut Vec<Problem>) {
+    certificate_problems(name, user, files, problems);
+    if let Some(exec) = &user.exec {
+        if user.auth_provider.is_some() {
+            problems.push(Problem::ExecAndProvider(name.to_owned()));
+        }
+        exec_problems(name, exec, problems);
+    }
+    let basic = !user.username.is_empty() || !user.password.is_empty();
+    if !user.token.is_empty() && basic {
+        problems.push(Problem::TwoMethods(name.to_owned()));
+    }
+    let attributes = !user.impersonate_uid.is_empty()
+        || !user.impersonate_groups.is_empty()
+        || !user.impersonate_user_extra.is_empty();
+    if attributes && user.impersonate.is_empty() {
+        problems.push(Problem::ImpersonationWithoutUser(name.to_owned()));
+    }
+}
+
+fn certificate_problems(name: &str, user: &AuthInfo, files: &dyn Files, problems: &mut Vec<Problem>) {
+    let (certificate, key) = (&user.client_certificate, &user.client_key);
+    if certificate.is_empty() && user.client_certificate_data.is_empty() {
+        return; // A key alone is ignored (C163).
+    }
+    if !certificate.is_empty() && !user.client_certificate_data.is_empty() {
+        problems.push(Problem::TwoCertificates(name.to_owned()));
+    }
+    if !key.is_empty() && !user.client_key_data.is_empty() {
+        problems.push(Problem::TwoKeys(name.to_owned()));
+    }
+    if key.is_empty() && user.client_key_data.is_empty() {
+        problems.push(Problem::NoKey(name.to_owned()));
+    }
+    problems.extend(unreadable("client-cert", certificate, name, files));
+    problems.extend(unreadable("client-key", key, name, files));
+}
+
+fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<Problem>) {
+    let mut lacks = |what| problems.push(Problem::ExecLacks { what, user: user.to_owned() });
+    if exec.command.is_empty() {
+        lacks("command");
+    }
+    if exec.api_version.is_empty() {
+        lacks("apiVersion");
+    }
+    for _ in exec.env.iter().filter(|variable| variable.name.is_empty()) {
+        lacks("env variable name");
+    }
+    match exec.interactive_mode.as_str() {
+        "" => lacks("interactiveMode"),
+        "Never" | "IfAvailable" | "Always" => {}
+        mode => problems.push(Problem::InteractiveMode { user: user.to_owned(), mode: mode.to_owned() }),
+    }
+}
+
+/// A token file alone has to be readable when the client is made (C162); a plain http server never asks for it (C160).
+fn token_file_problem(effective: &Effective, files: &dyn Files) -> Option<Problem> {
+    let user = &effective.user;
+    if !effective.is_https() || user.token_file.is_empty() || !user.token.is_empty() {
+        return None;
+    }
+    let source = files.read(Path::new(&user.token_file)).err()?;
+    Some(Problem::TokenFile { user: effective.user_name.clone(), file: user.token_file.clone(), source })
+}
+
+fn unreadable(field: &'static str, path: &str, entry: &str, files: &dyn Files) -> Option<Problem> {
+    if path.is_empty() {
+        return None;
+    }
+    let source = files.read(Path::new(path)).err()?;
+    Some(Problem::Unreadable { field, file: path.to_owned(), entry: entry.to_owned(), source })
+}

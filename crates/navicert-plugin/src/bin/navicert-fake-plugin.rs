@@ -1,0 +1,115 @@
+//! The program that this crate's tests run as a plugin: it does what its arguments say, one after the other.
+//!
+//! `say=TEXT` `hex=BYTES` `err=TEXT` `errhex=BYTES` write; `args` `env` `cwd` `group` `descriptors` `cat` report;
+//! `flood` and `flood-err` write 2 GiB; `park` sleeps for ever; `hold=SOCKET` connects there and stays until the other
+//! side hangs up, `touch=SOCKET` connects and goes on; `leave=SOCKET` and `leave-session=SOCKET` leave a grandchild behind that holds; `signal=N` and
+//! `exit=N` end.
+
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::process::{ExitCode, Stdio};
+use std::thread;
+
+use rustix::process::{Signal, getpgrp, getpid, kill_process, setsid};
+
+fn main() -> ExitCode {
+    let steps: Vec<String> =
+        std::env::args_os().skip(1).map(|step| step.to_string_lossy().into_owned()).collect();
+    for step in &steps {
+        let (verb, rest) = step.split_once('=').unwrap_or((step, ""));
+        let done = match verb {
+            "exit" => return ExitCode::from(rest.parse().unwrap_or(99)),
+            "say" => print(rest.as_bytes()),
+            "hex" => print(&bytes(rest)),
+            "err" => io::stderr().write_all(rest.as_bytes()),
+            "errhex" => io::stderr().write_all(&bytes(rest)),
+            "args" => print(&joined(std::env::args_os().map(|argument| argument.as_bytes().to_vec()))),
+            "env" => print(&environment()),
+            "cwd" => std::env::current_dir().and_then(|directory| print(directory.as_os_str().as_bytes())),
+            "group" => print(format!("{} {}", getpid(), getpgrp()).as_bytes()),
+            "descriptors" => descriptors(),
+            "cat" => io::copy(&mut io::stdin(), &mut io::stdout()).and_then(|_| io::stdout().flush()),
+            "flood" => flood(&mut io::stdout()),
+            "flood-err" => flood(&mut io::stderr()),
+            "park" => loop {
+                thread::park();
+            },
+            "hold" => hold(rest),
+            "touch" => touch(rest),
+            "new-session" => setsid().map(drop).map_err(Into::into),
+            "leave" => leave(&[format!("hold={rest}")]),
+            "leave-session" => leave(&["new-session".to_owned(), format!("hold={rest}")]),
+            "signal" => die_by(rest),
+            _ => Ok(()),
+        };
+        if done.is_err() {
+            return ExitCode::from(98);
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn print(bytes: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    stdout.write_all(bytes)?;
+    stdout.flush()
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let (pairs, _) = hexadecimal.as_bytes().as_chunks::<2>();
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok();
+    pairs.iter().filter_map(byte).collect()
+}
+
+fn joined(items: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    items.flat_map(|item| item.into_iter().chain([0])).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "reporting its environment is what this program is for")]
+fn environment() -> Vec<u8> {
+    joined(std::env::vars_os().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()))
+}
+
+/// The open descriptors, without the one that looks.
+fn descriptors() -> io::Result<()> {
+    let mut open: Vec<String> = std::fs::read_dir("/proc/self/fd")?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .filter(|path| path.as_ref().is_ok_and(|path| path.read_link().is_ok_and(|to| !to.ends_with("fd"))))
+        .map(|path| path.map(|path| path.to_string_lossy().into_owned()))
+        .collect::<io::Result<_>>()?;
+    open.sort();
+    print(open.join(" ").as_bytes())
+}
+
+fn flood(stream: &mut impl Write) -> io::Result<()> {
+    let chunk = [b'x'; 64 * 1024];
+    (0..32 * 1024).try_for_each(|_| stream.write_all(&chunk))
+}
+
+fn hold(socket: &str) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.write_all(&[1])?;
+    stream.read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// Connects and goes on: the connection ends with the process.
+fn touch(socket: &str) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.write_all(&[1])?;
+    std::mem::forget(stream);
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a plugin may start programs: that is what is tested")]
+fn leave(steps: &[String]) -> io::Result<()> {
+    std::process::Command::new(std::env::current_exe()?).args(steps).stdin(Stdio::null()).spawn().map(drop)
+}
+
+fn die_by(number: &str) -> io::Result<()> {
+    let signal = number.parse().ok().and_then(Signal::from_named_raw).ok_or(io::ErrorKind::InvalidInput)?;
+    kill_process(getpid(), signal)?;
+    loop {
+        thread::park();
+    }
+}

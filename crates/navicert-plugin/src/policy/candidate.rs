@@ -1,0 +1,165 @@
+//! One command on its way to a permission: resolved once, opened once, hashed once, however many policies look at it.
+
+use std::cell::OnceCell;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Sha256Digest;
+use crate::command::Command;
+use crate::error::{PermitError, Refusal, ResolveError};
+use crate::platform;
+use crate::resolve::resolve;
+
+/// Something a policy has permitted. Only [`Policy::permit`](crate::Policy::permit) and
+/// [`Policy::permit_if_listed`](crate::Policy::permit_if_listed) build one, so holding a value is the proof. It cannot
+/// be copied: every run asks anew (C730).
+pub struct Permitted<T> {
+    value: T,
+    program: Program,
+}
+
+impl<T> Permitted<T> {
+    pub(super) fn new(value: T, program: Program) -> Self {
+        Permitted { value, program }
+    }
+
+    pub(crate) fn into_parts(self) -> (T, Program) {
+        (self.value, self.program)
+    }
+}
+
+impl Permitted<Command> {
+    /// The command that may run.
+    pub fn command(&self) -> &Command {
+        &self.value
+    }
+
+    /// The absolute path of the program that will run.
+    pub fn program(&self) -> &Path {
+        &self.program.path
+    }
+
+    /// Whether the very file that the policy looked at will run, even if its name is given to another one meanwhile
+    /// (C743).
+    pub fn is_pinned(&self) -> bool {
+        self.program.pinned.is_some()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Permitted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Permitted").field("value", &self.value).field("program", &self.program.path).finish()
+    }
+}
+
+/// The file to run.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// Its absolute path, for messages and for scripts.
+    pub(crate) path: PathBuf,
+    pinned: Option<Pinned>,
+}
+
+impl Program {
+    /// The path to give to the operating system.
+    pub(crate) fn path_to_run(&self) -> &Path {
+        self.pinned.as_ref().map_or(&self.path, |pinned| &pinned.path)
+    }
+
+    /// Whether the file itself is still there to be run.
+    pub(crate) fn is_there(&self) -> bool {
+        self.pinned.is_some() || self.path.symlink_metadata().is_ok()
+    }
+}
+
+/// An open program and the path that leads to it as long as it is open.
+#[derive(Debug)]
+struct Pinned {
+    path: PathBuf,
+    #[expect(dead_code, reason = "held open: the path is only good while it is")]
+    file: File,
+}
+
+/// What is known so far about the program a command names. Each step is taken at most once, and only if asked for:
+/// a policy that denies everything does not touch the file system.
+pub(super) struct Candidate<'a> {
+    command: &'a Command,
+    cleaned: OsString,
+    resolved: OnceCell<Result<PathBuf, ResolveError>>,
+    file: OnceCell<Result<File, Arc<io::Error>>>,
+    digest: OnceCell<Sha256Digest>,
+}
+
+impl<'a> Candidate<'a> {
+    pub(super) fn new(command: &'a Command) -> Self {
+        Candidate {
+            command,
+            cleaned: command.cleaned_program(),
+            resolved: OnceCell::new(),
+            file: OnceCell::new(),
+            digest: OnceCell::new(),
+        }
+    }
+
+    /// The configured command, cleaned.
+    pub(super) fn cleaned(&self) -> &OsStr {
+        &self.cleaned
+    }
+
+    /// The same for a message (C325).
+    pub(super) fn shown(&self) -> String {
+        self.cleaned.to_string_lossy().into_owned()
+    }
+
+    /// The absolute path for a message, or the command where it leads nowhere.
+    pub(super) fn shown_path(&self) -> String {
+        self.resolved().map_or_else(|_| self.shown(), |path| path.to_string_lossy().into_owned())
+    }
+
+    /// Where the command leads.
+    pub(super) fn resolved(&self) -> Result<&Path, &ResolveError> {
+        let search = || resolve(&self.cleaned, self.command.search_path());
+        self.resolved.get_or_init(search).as_ref().map(PathBuf::as_path)
+    }
+
+    /// Opens the file, so that the one that is compared is the one that runs (C743).
+    pub(super) fn open(&self) -> Result<&File, PermitError> {
+        let path = self.resolved().map_err(Clone::clone)?;
+        let opened = self.file.get_or_init(|| platform::open_program(path).map_err(Arc::new));
+        opened
+            .as_ref()
+            .map_err(|source| Refusal::Unreadable { path: self.shown_path(), source: source.clone() }.into())
+    }
+
+    /// Compares the open file's digest.
+    pub(super) fn require_digest(&self, expected: Sha256Digest) -> Result<(), PermitError> {
+        let file = self.open()?;
+        let actual = match self.digest.get() {
+            Some(known) => *known,
+            None => {
+                let unreadable =
+                    |error| Refusal::Unreadable { path: self.shown_path(), source: Arc::new(error) };
+                let digest = Sha256Digest::of(file).map_err(unreadable)?;
+                *self.digest.get_or_init(|| digest)
+            }
+        };
+        if actual == expected {
+            return Ok(());
+        }
+        Err(Refusal::Digest { path: self.shown_path(), actual }.into())
+    }
+
+    /// The program to run: pinned to the open file if a policy opened it and the system can run it that way.
+    pub(super) fn into_program(self) -> Result<Program, ResolveError> {
+        self.resolved().map_err(Clone::clone)?;
+        let path = self.resolved.into_inner().transpose()?.unwrap_or_default();
+        let file = self.file.into_inner().and_then(Result::ok);
+        let pinned =
+            file.and_then(|file| Some(Pinned { path: platform::path_of_open_program(&file)?, file }));
+        Ok(Program { path, pinned })
+    }
+}

@@ -1,0 +1,341 @@
+//! Tests of the policy: the texts of C720, the decisions of C730–C734, and what C741–C744 add.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::command::Environment;
+use crate::error::ResolveError;
+
+/// Two directories of a search path, each with programs of these names.
+struct Machine {
+    directories: [TempDir; 2],
+}
+
+impl Machine {
+    fn new(first: &[&str], second: &[&str]) -> Self {
+        let machine = Machine { directories: [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()] };
+        first.iter().for_each(|name| machine.install(0, name));
+        second.iter().for_each(|name| machine.install(1, name));
+        machine
+    }
+
+    fn install(&self, directory: usize, name: &str) {
+        let path = self.directories[directory].path().join(name);
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn path(&self, directory: usize, name: &str) -> String {
+        self.directories[directory].path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let path = std::env::join_paths(self.directories.iter().map(TempDir::path)).unwrap();
+        Command::new(program, [(OsString::from("PATH"), path)].into_iter().collect())
+    }
+}
+
+fn allowlist<'a>(commands: impl IntoIterator<Item = &'a str>) -> Policy {
+    listed(commands.into_iter().map(AllowlistEntry::new).collect())
+}
+
+fn listed(entries: Vec<AllowlistEntry>) -> Policy {
+    Policy::from_parts("Allowlist", Some(entries)).unwrap()
+}
+
+fn refusal(result: Result<Permitted<Command>, PermitError>) -> Refusal {
+    match result.unwrap_err() {
+        PermitError::Refused(refusal) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_policy_that_makes_no_sense_is_refused_in_upstreams_words() {
+    // C720, C705
+    let entry = |command: &str| AllowlistEntry::new(command);
+    let message = |policy: &str, list| Policy::from_parts(policy, list).unwrap_err().to_string();
+    assert_eq!(message("DisableAll", None), "unknown plugin policy: \"DisableAll\"");
+    assert_eq!(message("allowlist", Some(vec![entry("a")])), "unknown plugin policy: \"allowlist\"");
+    for policy in ["", "AllowAll", "DenyAll"] {
+        for list in [vec![], vec![entry("a")]] {
+            let expected = format!(
+                "misconfigured credential plugin allowlist: plugin policy is \"{policy}\" but allowlist is non-nil"
+            );
+            assert_eq!(message(policy, Some(list)), expected);
+        }
+    }
+    let unspecified = "credential plugin policy set to \"Allowlist\", but allowlist is unspecified";
+    assert_eq!(message("Allowlist", None), unspecified);
+    let empty = "credential plugin policy set to \"Allowlist\", but allowlist is empty; use \"DenyAll\" policy instead";
+    assert_eq!(message("Allowlist", Some(vec![])), empty);
+    let empty_entry = "misconfigured credential plugin allowlist: empty allowlist entry #2";
+    assert_eq!(message("Allowlist", Some(vec![entry("a"), entry("")])), empty_entry);
+    for (written, cleaned) in [("./a", "a"), ("/usr//bin/a", "/usr/bin/a"), ("/usr/bin/a/", "/usr/bin/a")] {
+        let expected = format!("non-normalized file path: \"{written}\" vs \"{cleaned}\"");
+        assert_eq!(message("Allowlist", Some(vec![entry(written)])), expected);
+    }
+}
+
+#[test]
+fn allow_all_and_its_empty_spelling_allow_what_exists() {
+    // C730, C705
+    let machine = Machine::new(&["plugin"], &[]);
+    for policy in [
+        Policy::default(),
+        Policy::from_parts("", None).unwrap(),
+        Policy::from_parts("AllowAll", None).unwrap(),
+    ] {
+        let permitted = policy.permit(machine.command("plugin")).unwrap();
+        assert_eq!(permitted.program(), Path::new(&machine.path(0, "plugin")));
+        assert!(!permitted.is_pinned(), "nothing was compared, so there is nothing to hold on to");
+        let error = policy.permit(machine.command("absent")).unwrap_err();
+        assert!(matches!(error, PermitError::Unresolved(ResolveError::NotInPath { .. })), "{error:?}");
+    }
+}
+
+#[test]
+fn deny_all_denies_whether_or_not_the_program_exists() {
+    // C730, C325: the message has the cleaned configured command.
+    let machine = Machine::new(&["plugin"], &[]);
+    let policy = Policy::from_parts("DenyAll", None).unwrap();
+    for (command, shown) in
+        [("plugin", "plugin"), ("absent", "absent"), ("/usr//bin/p", "/usr/bin/p"), ("./p", "./p")]
+    {
+        let message = refusal(policy.permit(machine.command(command))).to_string();
+        assert_eq!(message, format!("plugin \"{shown}\" not allowed: policy set to \"DenyAll\""));
+    }
+}
+
+#[test]
+fn an_entry_means_what_lookup_finds() {
+    // C731, C734, T13: command × entry, each absolute (in the first or second directory) or bare.
+    let machine = Machine::new(&["plugin", "first-only"], &["plugin", "second-only"]);
+    let absolute = |directory, name| machine.path(directory, name);
+    let cases = [
+        ("plugin".to_owned(), "plugin".to_owned(), true),
+        (absolute(0, "plugin"), absolute(0, "plugin"), true),
+        (absolute(1, "plugin"), absolute(1, "plugin"), true),
+        // The KEP's matrix: allowed only if the lookup finds that very file.
+        (absolute(0, "plugin"), "plugin".to_owned(), true),
+        (absolute(1, "plugin"), "plugin".to_owned(), false),
+        ("plugin".to_owned(), absolute(0, "plugin"), true),
+        ("plugin".to_owned(), absolute(1, "plugin"), false),
+        (absolute(0, "plugin"), absolute(1, "plugin"), false),
+        ("second-only".to_owned(), absolute(1, "second-only"), true),
+        (absolute(1, "second-only"), "second-only".to_owned(), true),
+        ("first-only".to_owned(), "second-only".to_owned(), false),
+        ("first-only".to_owned(), "first".to_owned(), false),
+    ];
+    for (command, entry, allowed) in cases {
+        for entries in
+            [vec![&*entry], vec!["other", &entry, "/no/such/file"], vec!["/no/such/file", "other", &entry]]
+        {
+            let decision = allowlist(entries).permit(machine.command(&command));
+            assert_eq!(decision.is_ok(), allowed, "command {command}, entry {entry}: {decision:?}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_names_the_resolved_path() {
+    // C731 (4)
+    let machine = Machine::new(&["plugin"], &[]);
+    let message = refusal(allowlist(["other"]).permit(machine.command("plugin"))).to_string();
+    let path = machine.path(0, "plugin");
+    assert_eq!(
+        message,
+        format!("plugin path \"{path}\" is not permitted by the credential plugin allowlist")
+    );
+}
+
+#[test]
+fn a_command_that_leads_nowhere_is_refused_unless_it_is_listed_as_written() {
+    // C731 (1) and (2): listed verbatim it is allowed, and then simply not found (C320).
+    let machine = Machine::new(&[], &[]);
+    let refused = refusal(allowlist(["other"]).permit(machine.command("absent")));
+    let expected = "plugin path \"absent\" cannot be resolved for credential plugin allowlist check";
+    assert_eq!(refused.to_string(), expected);
+    assert_eq!(std::error::Error::source(&refused).unwrap().to_string(), "`absent` was not found in PATH");
+    for command in ["absent", "/no/such/file"] {
+        let error = allowlist([command]).permit(machine.command(command)).unwrap_err();
+        assert!(matches!(&error, PermitError::Unresolved(source) if source.is_not_found()), "{error:?}");
+    }
+}
+
+#[test]
+fn comparison_is_of_text_and_does_not_follow_links() {
+    // C732
+    let machine = Machine::new(&["plugin"], &[]);
+    symlink(machine.path(0, "plugin"), machine.path(1, "link")).unwrap();
+    assert!(allowlist([&*machine.path(0, "plugin")]).permit(machine.command("link")).is_err());
+    assert!(allowlist([&*machine.path(1, "link")]).permit(machine.command("link")).is_ok());
+    assert!(allowlist(["link"]).permit(machine.command(&machine.path(0, "plugin"))).is_err());
+}
+
+#[test]
+fn the_configured_command_is_cleaned_before_it_is_compared() {
+    // C731 (1), C134
+    let machine = Machine::new(&["plugin"], &[]);
+    let path = machine.path(0, "plugin");
+    let policy = allowlist([&*path]);
+    assert!(policy.permit(machine.command(&path.replace("/plugin", "//./plugin"))).is_ok());
+    assert!(policy.permit(machine.command(&path.replace("/plugin", "/x/../plugin"))).is_ok());
+    assert!(allowlist(["plugin"]).permit(machine.command("./plugin")).is_err(), "never looked up in PATH");
+}
+
+#[test]
+fn where_a_bare_entry_led_is_remembered() {
+    // C731 (3), T13: a second program of that name, earlier in PATH, appears between two runs.
+    let machine = Machine::new(&[], &["plugin"]);
+    let policy = allowlist(["plugin"]);
+    let original = machine.path(1, "plugin");
+    assert!(policy.permit(machine.command(&original)).is_ok());
+    machine.install(0, "plugin");
+    assert!(policy.permit(machine.command(&original)).is_ok());
+    assert!(policy.clone().permit(machine.command(&original)).is_err(), "a copy remembers nothing");
+    assert!(policy.permit(machine.command(&machine.path(0, "plugin"))).is_ok());
+}
+
+#[test]
+fn all_conditions_of_one_entry_hold_or_another_entry_does() {
+    // C732, C741: the arguments begin with exactly these.
+    let machine = Machine::new(&["plugin"], &[]);
+    let policy = listed(vec![
+        AllowlistEntry::new("other"),
+        AllowlistEntry::new("plugin").args(["get-token", "--profile"]),
+        AllowlistEntry::new(machine.path(0, "plugin")).args(["version"]),
+    ]);
+    for (arguments, allowed) in [
+        (&["get-token", "--profile"][..], true),
+        (&["get-token", "--profile", "production"], true),
+        (&["version"], true),
+        (&["get-token"], false),
+        (&["get-token", "--profile=x"], false),
+        (&["-c", "get-token", "--profile"], false),
+        (&[], false),
+    ] {
+        let decision = policy.permit(machine.command("plugin").args(arguments));
+        assert_eq!(decision.is_ok(), allowed, "{arguments:?}");
+        if !allowed {
+            let message = refusal(decision).to_string();
+            assert!(
+                message.ends_with("is in the credential plugin allowlist, but not with these arguments"),
+                "{message}"
+            );
+        }
+    }
+}
+
+#[test]
+fn variables_that_steer_a_loader_are_refused_unless_the_entry_opts_in() {
+    // C741
+    let machine = Machine::new(&["plugin"], &[]);
+    let refused = [
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "DYLD_INSERT_LIBRARIES",
+        "PATH",
+        "MALLOC_PRELOAD",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "NODE_OPTIONS",
+        "RUBYOPT",
+        "PERL5LIB",
+        "PERL5OPT",
+        "JAVA_TOOL_OPTIONS",
+        "BASH_ENV",
+        "ENV",
+    ];
+    for name in refused {
+        let command = || machine.command("plugin").env("AWS_PROFILE", "x").env(name, "y");
+        let Refusal::Variable { name: shown, .. } = refusal(allowlist(["plugin"]).permit(command())) else {
+            panic!("{name}")
+        };
+        assert_eq!(shown, name);
+        let opted_in = listed(vec![AllowlistEntry::new("plugin").env_names(["X", name])]);
+        assert!(opted_in.permit(command()).is_ok(), "{name}");
+        assert!(opted_in.permit(command().env("LD_AUDIT", "z")).is_err(), "{name}");
+        assert!(Policy::AllowAll.permit(command()).is_ok(), "only an allowlist promises anything");
+    }
+    for name in
+        ["AWS_PROFILE", "KUBERNETES_EXEC_INFO", "MY_PATH", "PATHS", "ENVIRONMENT", "HTTPS_PROXY", "path"]
+    {
+        assert!(allowlist(["plugin"]).permit(machine.command("plugin").env(name, "y")).is_ok(), "{name}");
+    }
+    // What the client itself inherited is the user's own business.
+    let inherited: Environment = [("LD_PRELOAD", "mine")].into_iter().collect();
+    let own = Command::new(machine.path(0, "plugin"), inherited);
+    assert!(allowlist([&*machine.path(0, "plugin")]).permit(own).is_ok());
+    // A name that is two is nobody's (it would reach the child as PATH).
+    let trick = allowlist(["plugin"]).permit(machine.command("plugin").env("PATH=/evil", ""));
+    assert!(matches!(trick, Err(PermitError::Malformed(_))), "{trick:?}");
+}
+
+#[test]
+fn a_digest_has_to_be_the_files_own() {
+    // C741, C743
+    let machine = Machine::new(&["plugin"], &[]);
+    let digest = "a8076d3d28d21e02012b20eaf7dbf75409a6277134439025f282e368e3305abf".parse().unwrap();
+    let policy = listed(vec![AllowlistEntry::new("plugin").sha256(digest)]);
+    assert!(policy.permit(machine.command("plugin")).is_ok());
+    fs::write(machine.path(0, "plugin"), "#!/bin/sh\n# changed\n").unwrap();
+    let Refusal::Digest { actual, .. } = refusal(policy.permit(machine.command("plugin"))) else { panic!() };
+    assert_ne!(actual, digest);
+    let updated = listed(vec![
+        AllowlistEntry::new("plugin").sha256(digest),
+        AllowlistEntry::new("plugin").sha256(actual),
+    ]);
+    assert!(updated.permit(machine.command("plugin")).is_ok(), "the message says what to write");
+}
+
+#[test]
+fn two_policies_permit_what_both_permit() {
+    // C742: a caller can only make it stricter.
+    let machine = Machine::new(&["a", "b"], &[]);
+    let permits = |policy: &Policy, name: &str| policy.permit(machine.command(name)).is_ok();
+    let both = allowlist(["a", "b"]).and(allowlist(["b"]));
+    assert!(!permits(&both, "a") && permits(&both, "b"));
+    assert!(!permits(&Policy::AllowAll.and(Policy::DenyAll), "a"));
+    assert!(!permits(&allowlist(["a"]).and(Policy::DenyAll), "a"));
+    assert!(permits(&Policy::AllowAll.and(allowlist(["a"])), "a"));
+    assert!(!permits(&Policy::AllowAll.and(allowlist(["a"])), "b"));
+}
+
+#[test]
+fn signers_run_only_if_a_list_names_them() {
+    // C744: the same policy, but silence is a no.
+    let machine = Machine::new(&["signer"], &[]);
+    let decide = |policy: &Policy| policy.permit_if_listed(machine.command("signer"));
+    let unlisted = refusal(decide(&Policy::AllowAll));
+    assert!(
+        matches!(&unlisted, Refusal::MustBeListed { path } if *path == machine.path(0, "signer")),
+        "{unlisted:?}"
+    );
+    assert!(matches!(refusal(decide(&Policy::AllowAll.and(Policy::AllowAll))), Refusal::MustBeListed { .. }));
+    assert!(matches!(refusal(decide(&Policy::DenyAll)), Refusal::DenyAll { .. }));
+    assert!(matches!(refusal(decide(&allowlist(["other"]))), Refusal::NotListed { .. }));
+    assert!(decide(&allowlist(["signer"])).is_ok());
+    assert!(decide(&Policy::AllowAll.and(allowlist(["signer"]))).is_ok());
+}
+
+#[test]
+fn a_fifo_in_the_programs_place_is_no_program_and_nobody_waits_for_it() {
+    // C743: a file swapped for a FIFO must not hang whoever opens it.
+    let machine = Machine::new(&[], &[]);
+    let path = machine.path(0, "plugin");
+    rustix::fs::mknodat(rustix::fs::CWD, &*path, rustix::fs::FileType::Fifo, 0o777.into(), 0).unwrap();
+    assert!(crate::platform::open_program(Path::new(&path)).is_err());
+    assert!(allowlist(["plugin"]).permit(machine.command("plugin")).is_err());
+}
+
+#[test]
+fn a_permission_shows_no_secret() {
+    let machine = Machine::new(&["plugin"], &[]);
+    let command = machine.command("plugin").args(["canary"]).env("A", "canary");
+    let shown = format!("{:?}", Policy::AllowAll.permit(command).unwrap());
+    assert!(!shown.contains("canary") && shown.contains("plugin"), "{shown}");
+}

@@ -1,0 +1,78 @@
+//! After a thousand runs of every kind there is no zombie, no descriptor and no thread more than before. One test alone
+//! in its process, so that it can count.
+#![cfg(unix)]
+#![expect(clippy::expect_used, reason = "helpers of a test; a broken set-up should stop it")]
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_plugin::{
+    AllowlistEntry, Command, Environment, Policy, ProcessGroup, ProcessRunner, Runner, Stderr, Stdin, start,
+};
+use navicert_types::SystemClock;
+
+const FAKE_PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-plugin");
+const RUNS: usize = 1_000;
+
+/// One command of each kind: good, failing, killed, talkative, slow, fed, unread, and one that cannot start.
+fn command(kind: usize) -> Command {
+    let plugin =
+        |steps: &[&str]| Command::new(FAKE_PLUGIN, Environment::empty()).args(steps).stderr(Stderr::Tail(64));
+    let large = || Stdin::Bytes(vec![0; 256 * 1024].into());
+    match kind % 10 {
+        0 => plugin(&["say=token", "err=a word"]),
+        1 => plugin(&["exit=1"]),
+        2 => plugin(&["signal=9"]).process_group(ProcessGroup::New),
+        3 => plugin(&["flood"]).stdout_cap(1000),
+        4 => plugin(&["park"])
+            .limit(Some(Duration::from_millis(2)))
+            .process_group(ProcessGroup::NewKilledAtEnd),
+        5 => plugin(&["cat"]).stdin(large()),
+        6 => plugin(&["say=not read"]).stdin(large()),
+        7 => plugin(&["say=inherits"]).stderr(Stderr::Inherit).stdin(Stdin::Inherit),
+        8 => plugin(&["say=x"]).env("TOO_LONG", "x".repeat(8 * 1024 * 1024)),
+        _ => plugin(&["say=elsewhere"]),
+    }
+}
+
+fn run(kind: usize, policy: &Policy, runner: &Arc<ProcessRunner>) -> bool {
+    let permitted = policy.permit(command(kind)).expect("the program exists");
+    let result = if kind % 10 == 9 {
+        start(Arc::clone(runner) as Arc<dyn Runner>, permitted).wait().expect("a thread")
+    } else {
+        runner.run(permitted)
+    };
+    result.is_ok_and(|completed| completed.exit.is_success())
+}
+
+/// Open descriptors and children of this process, counted after whatever is still ending has ended.
+fn belongings() -> (usize, Vec<String>) {
+    let descriptors = fs::read_dir("/proc/self/fd").expect("a list of descriptors").count();
+    let children = fs::read_dir("/proc/self/task")
+        .expect("a list of threads")
+        .filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let children =
+        children.flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+    (descriptors, children)
+}
+
+#[test]
+fn after_a_thousand_runs_nothing_is_left() {
+    // C306, I96: no zombie ever, no leaked descriptor.
+    let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
+    let policies = [
+        Policy::AllowAll,
+        Policy::from_parts("Allowlist", Some(vec![AllowlistEntry::new(FAKE_PLUGIN)])).expect("a policy"),
+    ];
+    assert_eq!(
+        (0..10).filter(|kind| run(*kind, &policies[0], &runner)).count(),
+        5,
+        "five of ten kinds end well"
+    );
+    let before = belongings();
+    assert!(before.1.is_empty(), "{before:?}");
+    let good = (0..RUNS).filter(|kind| run(*kind, &policies[(kind / 10) % 2], &runner)).count();
+    assert_eq!(good, RUNS / 2);
+    assert_eq!(belongings(), before);
+}

@@ -1,0 +1,225 @@
+//! What is never printed: the masks for everything that may carry a secret without being a [`crate::Secret`], and
+//! the cleaning of text from files before it reaches a terminal.
+
+use std::borrow::Cow;
+
+use unicode_general_category::{GeneralCategory, get_general_category};
+
+/// What stands for a masked value, as in `kubectl config view`.
+pub const REDACTED: &str = "REDACTED";
+
+/// What stands for masked certificate and key data, as in `kubectl config view`.
+pub const DATA_OMITTED: &str = "DATA+OMITTED";
+
+const MASKED: &str = "<masked>";
+
+/// A URL without its user information, which may be a password or a token. It need not be a well-formed one.
+///
+/// ```
+/// use navicert_types::redact;
+///
+/// assert_eq!(redact::url("http://user:pass@proxy:3128/x@y"), "http://REDACTED@proxy:3128/x@y");
+/// assert_eq!(redact::url("https://example.com/a@b"), "https://example.com/a@b");
+/// ```
+pub fn url(text: &str) -> Cow<'_, str> {
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, text),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    // A stray slash in a password must not let the rest of it through.
+    let (host, tail) = match (authority.rsplit_once('@'), tail.rsplit_once('@')) {
+        (Some((_, host)), _) => (host, tail),
+        (None, Some((_, host))) if authority.contains(':') && looks_like_a_password(authority) => (host, ""),
+        _ => return Cow::Borrowed(text),
+    };
+    let (scheme, separator) = scheme.map_or(("", ""), |scheme| (scheme, "://"));
+    Cow::Owned(format!("{scheme}{separator}{REDACTED}@{host}{tail}"))
+}
+
+/// Whether `user:rest` cannot be `host:port`.
+fn looks_like_a_password(authority: &str) -> bool {
+    authority.rsplit_once(':').is_some_and(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The value of a header as it may be logged (C195): of credentials only the scheme is left.
+///
+/// ```
+/// use navicert_types::redact;
+///
+/// assert_eq!(redact::header("authorization", "Bearer ey.secret"), "Bearer <masked>");
+/// assert_eq!(redact::header("Accept", "application/json"), "application/json");
+/// ```
+pub fn header<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
+    if is("Cookie") || is("Set-Cookie") {
+        return Cow::Borrowed(MASKED);
+    }
+    if value.is_empty() || !(is("Authorization") || is("Proxy-Authorization")) {
+        return Cow::Borrowed(value);
+    }
+    let (scheme, credentials) = value.split_once(' ').unwrap_or((value, ""));
+    let known = ["bearer", "basic", "negotiate"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    match (known, credentials.is_empty()) {
+        (false, _) => Cow::Borrowed(MASKED),
+        (true, true) => Cow::Borrowed(scheme),
+        (true, false) => Cow::Owned(format!("{scheme} {MASKED}")),
+    }
+}
+
+/// A text from a file or a program as it may be shown on a terminal (C166): every character that is not a letter,
+/// mark, number, punctuation, symbol, separator or plain white space is spelled out, so that ESC becomes `U+001B`.
+pub fn terminal(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let spell = |c: char| if is_printable(c) { c.to_string() } else { format!("U+{:04X}", u32::from(c)) };
+    Cow::Owned(text.chars().map(spell).collect())
+}
+
+/// Tab to carriage return, and every general category but the C ones.
+fn is_printable(c: char) -> bool {
+    use GeneralCategory::{Control, Format, PrivateUse, Surrogate, Unassigned};
+    matches!(c, '\t'..='\r')
+        || !matches!(get_general_category(c), Control | Format | PrivateUse | Surrogate | Unassigned)
+}
+
+/// Whether a variable, flag or setting of this name probably holds a secret.
+pub fn is_secret_name(name: &str) -> bool {
+    const SIGNS: [&str; 9] =
+        ["token", "secret", "passw", "passphrase", "credential", "private", "apikey", "api-key", "api_key"];
+    const WORDS: [&str; 5] = ["key", "pin", "pwd", "pass", "auth"];
+    let name = name.to_ascii_lowercase();
+    SIGNS.iter().any(|sign| name.contains(sign))
+        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
+}
+
+/// The arguments of a command with the values of secret-looking flags masked: `--token x`, `--token=x`.
+pub fn arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<Cow<'_, str>> {
+    let mut value_is_secret = false;
+    let mut shown = Vec::with_capacity(arguments.len());
+    for argument in arguments {
+        let text = argument.as_ref();
+        let follows_secret_flag = std::mem::take(&mut value_is_secret);
+        shown.push(match text.split_once('=') {
+            _ if follows_secret_flag && !text.starts_with('-') => Cow::Borrowed(REDACTED),
+            Some((name, _)) if is_secret_name(name) => Cow::Owned(format!("{name}={REDACTED}")),
+            Some(_) => url(text),
+            None => {
+                value_is_secret = text.starts_with('-') && is_secret_name(text);
+                url(text)
+            }
+        });
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn user_information_leaves_a_url() {
+        let cases = [
+            ("http://u:p@127.0.0.1:9", "http://REDACTED@127.0.0.1:9"),
+            ("http://token@h/path?q=a@b#c@d", "http://REDACTED@h/path?q=a@b#c@d"),
+            ("http://u:p@ss@h", "http://REDACTED@h"),
+            ("http://u:p/w@h", "http://REDACTED@h"),
+            ("u:p@proxy:3128", "REDACTED@proxy:3128"),
+            ("http://%1", "http://%1"),
+            ("https://h:6443/a@b", "https://h:6443/a@b"),
+            ("proxy1", "proxy1"),
+            ("", ""),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(url(text), shown);
+        }
+    }
+
+    // C195
+    #[test]
+    fn headers_show_the_scheme_of_a_credential_only() {
+        let cases = [
+            ("Authorization", "Bearer abc", "Bearer <masked>"),
+            ("AUTHORIZATION", "basic abc", "basic <masked>"),
+            ("Authorization", "Negotiate abc", "Negotiate <masked>"),
+            ("Authorization", "Bearer", "Bearer"),
+            ("Authorization", "abc", "<masked>"),
+            ("Authorization", "Digest abc", "<masked>"),
+            ("Authorization", "", ""),
+            ("Proxy-Authorization", "Basic abc", "Basic <masked>"),
+            ("Cookie", "a=b", "<masked>"),
+            ("Impersonate-User", "ann", "ann"),
+        ];
+        for (name, value, shown) in cases {
+            assert_eq!(header(name, value), shown, "{name}: {value}");
+        }
+    }
+
+    // C166
+    #[test]
+    fn what_could_move_the_cursor_is_spelled_out() {
+        let cases = [
+            ("plain\ttext\r\n\u{B}\u{C}", "plain\ttext\r\n\u{B}\u{C}"),
+            ("\u{1B}[31mred\u{7}", "U+001B[31mredU+0007"),
+            ("übung 日本 – €", "übung 日本 – €"),
+            ("a\u{202E}b\u{200B}c\u{FEFF}", "aU+202EbU+200BcU+FEFF"),
+            ("\u{0}\u{9F}\u{E000}\u{10FFFF}", "U+0000U+009FU+E000U+10FFFF"),
+            ("e\u{301}\u{2028}\u{A0}😀", "e\u{301}\u{2028}\u{A0}😀"),
+        ];
+        for (text, shown) in cases {
+            assert_eq!(terminal(text), shown);
+        }
+    }
+
+    #[test]
+    fn names_tell_what_probably_is_a_secret() {
+        for name in [
+            "TOKEN",
+            "client-secret",
+            "AWS_SECRET_ACCESS_KEY",
+            "id-token",
+            "PGPASSWORD",
+            "--pin",
+            "apiKey",
+            "AUTH",
+        ] {
+            assert!(is_secret_name(name), "{name}");
+        }
+        for name in
+            ["AWS_PROFILE", "idp-issuer-url", "--region", "monkey", "author", "spinner", "compass", ""]
+        {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_keep_everything_but_the_values_of_secret_flags() {
+        let given = [
+            "get-token",
+            "--cluster",
+            "c",
+            "--secret",
+            "s",
+            "--password=p",
+            "-v",
+            "--token",
+            "--x",
+            "http://u:p@h",
+        ];
+        let shown = [
+            "get-token",
+            "--cluster",
+            "c",
+            "--secret",
+            "REDACTED",
+            "--password=REDACTED",
+            "-v",
+            "--token",
+            "--x",
+            "http://REDACTED@h",
+        ];
+        assert_eq!(arguments(&given), shown);
+    }
+}

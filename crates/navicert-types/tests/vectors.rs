@@ -1,0 +1,172 @@
+//! The recorded behaviour of Kubernetes, as far as reading a text decides it. Without the vectors there is one line
+//! of output; with `NAVICERT_SHARED` set and no vectors there, a failure.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers; a broken vector should stop the test")]
+
+use std::path::PathBuf;
+
+use navicert_types::kubeconfig::{self, Config};
+use navicert_types::tree::{Node, Syntax, Value as TreeValue, parse};
+use serde_json::Value;
+
+/// The lines of one vector file; none if the vectors are not here.
+fn vectors(file: &str) -> Vec<Value> {
+    #[expect(clippy::disallowed_methods, reason = "this variable is how tests find the vectors")]
+    let configured = std::env::var_os("NAVICERT_SHARED").map(PathBuf::from);
+    let default = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
+    let path = configured.clone().unwrap_or(default).join("vectors").join(file);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+        Err(error) if configured.is_some() => panic!("{}: {error}", path.display()),
+        Err(_) => {
+            #[expect(clippy::print_stderr, reason = "says that the suite did not run")]
+            {
+                eprintln!("skipped: no {file} beside the workspace and NAVICERT_SHARED is not set");
+            }
+            Vec::new()
+        }
+    }
+}
+
+fn text<'a>(vector: &'a Value, pointer: &str) -> &'a str {
+    vector.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer} in {vector}"))
+}
+
+/// An absent member, null and an empty list are the same.
+fn normal(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(normal).collect(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| (name.clone(), normal(value)))
+            .filter(|(_, value)| !value.is_null() && *value != Value::Array(Vec::new()))
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+fn json(tree: &Node) -> Value {
+    normal(&serde_json::from_str(&tree.to_json()).unwrap())
+}
+
+#[test]
+fn a_kubeconfig_decodes_exactly_when_kubernetes_loads_it() {
+    let mut tried = 0;
+    for vector in vectors("kubeconfig.jsonl") {
+        let files = vector.pointer("/input/files").and_then(Value::as_object).unwrap();
+        let listed = vector.pointer("/input/kubeconfig").and_then(Value::as_array).unwrap();
+        let existing: Vec<&str> = listed
+            .iter()
+            .filter_map(|name| files.get(name.as_str().unwrap()))
+            .map(|text| text.as_str().unwrap())
+            .collect();
+        if text(&vector, "/note") == "directory in place of a file" {
+            continue;
+        }
+        let decoded: Vec<_> = existing.iter().map(|text| kubeconfig::decode(text.as_bytes())).collect();
+        let loads = vector.pointer("/expect/loads").and_then(Value::as_bool).unwrap();
+        assert_eq!(decoded.iter().all(Result::is_ok), loads, "{} {decoded:?}", text(&vector, "/note"));
+        tried += 1;
+        if let ([Ok(config)], true) = (decoded.as_slice(), loads) {
+            compare_views(&vector, config);
+        }
+    }
+    assert!(tried == 0 || tried > 270, "{tried} lines");
+}
+
+fn compare_views(vector: &Value, config: &Config) {
+    let merged = normal(vector.pointer("/expect/merged").unwrap());
+    assert_eq!(json(&config.expose_tree()), merged, "{}", text(vector, "/note"));
+    if let Some(redacted) = vector.pointer("/expect/redacted") {
+        let mut ours = json(&config.redacted_tree());
+        hide_less(&mut ours, &normal(redacted));
+        assert_eq!(ours, normal(redacted), "{}", text(vector, "/note"));
+    }
+}
+
+/// Takes back what is masked here and readable in kubectl's view: exec arguments and environment, settings of an
+/// auth-provider, user information in a proxy's address. All other differences stay.
+fn hide_less(ours: &mut Value, kubectl: &Value) {
+    let masked = |ours: &Value, kubectl: &Value| {
+        ours.as_str().is_some_and(|text| text.contains("REDACTED")) && kubectl.as_str() != Some("REDACTED")
+    };
+    match (ours, kubectl) {
+        (Value::Object(ours), Value::Object(kubectl)) => {
+            for (name, ours) in ours {
+                if let Some(kubectl) = kubectl.get(name) {
+                    let may_hide = matches!(
+                        name.as_str(),
+                        "proxy-url" | "value" | "client-secret" | "id-token" | "refresh-token"
+                    );
+                    if may_hide && masked(ours, kubectl) {
+                        *ours = kubectl.clone();
+                    } else {
+                        hide_less(ours, kubectl);
+                    }
+                }
+            }
+        }
+        (Value::Array(ours), Value::Array(kubectl)) => {
+            for (ours, kubectl) in ours.iter_mut().zip(kubectl) {
+                if masked(ours, kubectl) { *ours = kubectl.clone() } else { hide_less(ours, kubectl) }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is read back after writing is the same, for every kubeconfig that loads.
+#[test]
+fn every_kubeconfig_survives_being_written() {
+    for vector in vectors("kubeconfig.jsonl") {
+        for file in vector.pointer("/input/files").and_then(Value::as_object).unwrap().values() {
+            let Ok(config) = kubeconfig::decode(file.as_str().unwrap().as_bytes()) else { continue };
+            let written = config.expose_tree_with_unknown_fields();
+            for text in [written.to_yaml(), written.to_json_pretty()] {
+                let back =
+                    kubeconfig::decode(text.as_bytes()).unwrap_or_else(|error| panic!("{error}: {text}"));
+                assert_eq!(back.expose_tree_with_unknown_fields(), written, "{text}");
+            }
+        }
+    }
+}
+
+fn has_repeated_keys(node: &Node) -> bool {
+    match &node.value {
+        TreeValue::Sequence(items) => items.iter().any(has_repeated_keys),
+        TreeValue::Mapping(mapping) => {
+            mapping.entries().iter().any(|entry| entry.repeated || has_repeated_keys(&entry.value))
+        }
+        _ => false,
+    }
+}
+
+/// Texts that a strict loader of Kubernetes gets through its decoder parse here, and have no repeated keys.
+#[test]
+fn what_kubernetes_decodes_strictly_parses_without_repetition() {
+    for (file, member, syntax) in [
+        ("authn-config.jsonl", "config", Syntax::JsonOrYaml),
+        ("image-config.jsonl", "config", Syntax::JsonOrYaml),
+        ("image-response.jsonl", "response", Syntax::Json),
+    ] {
+        for vector in vectors(file) {
+            let stage = vector.pointer("/expect/stage").and_then(Value::as_str);
+            if stage != Some("decode") {
+                let input = text(&vector, &format!("/input/{member}"));
+                let node = parse(input.as_bytes(), syntax).unwrap_or_else(|error| panic!("{error}: {input}"));
+                assert!(!has_repeated_keys(&node), "{input}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_an_exec_plugin_may_print_parses() {
+    // C241, C242
+    for vector in vectors("exec-output.jsonl") {
+        if vector.pointer("/expect/ok") == Some(&Value::Bool(true)) {
+            let stdout = text(&vector, "/input/stdout");
+            parse(stdout.as_bytes(), Syntax::JsonOrYaml).unwrap_or_else(|error| panic!("{error}: {stdout}"));
+        }
+    }
+}

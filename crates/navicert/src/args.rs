@@ -1,0 +1,244 @@
+//! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
+
+use std::path::PathBuf;
+
+use clap::builder::Styles;
+use clap::builder::styling::{AnsiColor, Effects};
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::{env, exit};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .usage(AnsiColor::Green.on_default().effects(Effects::BOLD))
+    .literal(AnsiColor::Cyan.on_default().effects(Effects::BOLD))
+    .placeholder(AnsiColor::Cyan.on_default())
+    .error(AnsiColor::Red.on_default().effects(Effects::BOLD))
+    .valid(AnsiColor::Green.on_default())
+    .invalid(AnsiColor::Yellow.on_default());
+
+/// Every Kubernetes credential, on every side.
+#[derive(Debug, Parser)]
+#[command(
+    name = "navicert",
+    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("NAVICERT_COMMIT"), ")"),
+    styles = STYLES,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    after_help = exit::HELP,
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+
+    /// How results are printed
+    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Format,
+}
+
+impl Cli {
+    /// The command line of this process, or why it is none (help and version are such reasons).
+    pub(crate) fn read() -> Result<Self, clap::Error> {
+        Cli::from_arg_matches(&definition().try_get_matches()?)
+    }
+}
+
+/// The definition that parsing, help, completions and manual pages share.
+pub(crate) fn definition() -> Command {
+    let variables =
+        env::VARIABLES.iter().map(|variable| format!("  {:<15} {}\n", variable.name, variable.meaning));
+    Cli::command().after_long_help(format!(
+        "{}\n\nEnvironment:\n{}",
+        exit::HELP,
+        variables.collect::<String>()
+    ))
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people; where the result is a file, YAML
+    #[default]
+    #[value(alias = "yaml")]
+    Text,
+    /// For machines
+    Json,
+}
+
+/// Whose rules decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Profile {
+    /// Exactly as Kubernetes decides
+    Kube,
+    /// Safer where Kubernetes is not
+    Hardened,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Show and check kubeconfig files
+    #[command(subcommand)]
+    Kubeconfig(KubeconfigVerb),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
+    Completions {
+        /// The shell that will read the script
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// Folder to write into, one page per verb; without it the main page goes to standard output
+        #[arg(long, value_name = "FOLDER")]
+        dir: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KubeconfigVerb {
+    /// Print the merged kubeconfig, secrets hidden
+    View(Box<ViewArgs>),
+    /// Say whether a context gives a usable client, and what is wrong if not
+    Check(Box<CheckArgs>),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ViewArgs {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    /// Show secrets as they are
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Only the selected context and what it uses
+    #[arg(long)]
+    pub(crate) minify: bool,
+
+    /// Relative paths made absolute, as a client would use them
+    #[arg(long)]
+    pub(crate) resolve: bool,
+
+    /// Whose redaction: `kube` hides what kubectl hides, `hardened` also exec arguments and environment,
+    /// auth-provider configuration and credentials in proxy addresses
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// Read one JSON object per line from standard input and answer each with one line
+    #[arg(long, conflicts_with_all = ["raw", "minify", "resolve"])]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    /// Check every context, not only the selected one
+    #[arg(long, conflicts_with = "context")]
+    pub(crate) all_contexts: bool,
+}
+
+/// Which cluster, as whom: kubectl's own flag names (client-credentials.md C146).
+///
+/// There is no `--token` and no `--password`: an argument is visible to every user of the machine.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionArgs {
+    /// Kubeconfig file to use, alone, instead of `KUBECONFIG` or `~/.kube/config`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context to use instead of `current-context`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// Cluster entry to use instead of the context's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
+
+    /// User entry to use instead of the context's
+    #[arg(long, value_name = "NAME")]
+    pub(crate) user: Option<String>,
+
+    /// Namespace to use instead of the context's
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+
+    /// Address of the API server
+    #[arg(short, long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+
+    /// Name the server's certificate is checked for
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tls_server_name: Option<String>,
+
+    /// Do not check the server's certificate (dangerous)
+    #[arg(long)]
+    pub(crate) insecure_skip_tls_verify: bool,
+
+    /// Certificate authority file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) certificate_authority: Option<String>,
+
+    /// Client certificate file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_certificate: Option<String>,
+
+    /// Client key file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) client_key: Option<String>,
+
+    /// User to impersonate
+    #[arg(long = "as", value_name = "USER")]
+    pub(crate) impersonate: Option<String>,
+
+    /// UID to impersonate
+    #[arg(long = "as-uid", value_name = "UID")]
+    pub(crate) impersonate_uid: Option<String>,
+
+    /// Group to impersonate; repeatable
+    #[arg(long = "as-group", value_name = "GROUP")]
+    pub(crate) impersonate_groups: Vec<String>,
+
+    /// Extra attribute to impersonate; repeatable
+    #[arg(long = "as-user-extra", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    pub(crate) impersonate_extra: Vec<(String, String)>,
+
+    /// Proxy for requests to the server
+    #[arg(long, value_name = "URL")]
+    pub(crate) proxy_url: Option<String>,
+
+    /// Do not ask the server for compressed answers
+    #[arg(long)]
+    pub(crate) disable_compression: bool,
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::definition;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn no_flag_takes_a_secret() {
+        let mut commands = vec![definition()];
+        while let Some(command) = commands.pop() {
+            for argument in command.get_arguments() {
+                let name = argument.get_long().unwrap_or_default();
+                assert!(!["token", "password", "pin"].contains(&name), "--{name} on {}", command.get_name());
+            }
+            commands.extend(command.get_subcommands().cloned());
+        }
+    }
+}

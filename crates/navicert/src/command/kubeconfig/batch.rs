@@ -1,0 +1,195 @@
+//! `navicert kubeconfig view --jsonl`: one question per line, one answer per line (docs/kubeconfig.md).
+//!
+//! The files of a question exist only in it: they are read from memory and lie in a folder written `$DIR` in answers.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead};
+use std::path::{Path, PathBuf};
+
+use navicert_client::kubeconfig::{Effective, MemoryFolder, Merged, Overrides, Sources, load};
+use navicert_types::tree::Node;
+use serde_json::{Map, Value, json};
+
+use super::view;
+use crate::args::Profile;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// The folder's stand-in: absolute, so that paths resolve, and no folder of that name is on a disk.
+const ROOT: &str = "/$DIR";
+
+/// Answers every line of standard input.
+pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit, Failure> {
+    let profile = profile.unwrap_or(Profile::Kube);
+    for line in io::stdin().lock().split(b'\n') {
+        let line =
+            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        output.text(&format!("{}\n", answer(&line, profile)))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn answer(line: &[u8], profile: Profile) -> Value {
+    let question: Value = match serde_json::from_slice(line) {
+        Ok(question) => question,
+        // What serde_json says may quote the line, and the line may hold secrets.
+        Err(error) => return json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
+    };
+    let id = question.get("id").cloned().unwrap_or_default();
+    let mut answer = match Question::read(&question) {
+        Ok(question) => question.answer(profile),
+        Err(fault) => json!({ "fault": fault }),
+    };
+    if let Some(members) = answer.as_object_mut() {
+        members.insert("id".to_owned(), id);
+    }
+    answer
+}
+
+struct Question {
+    files: MemoryFolder,
+    sources: Sources,
+    overrides: Overrides,
+}
+
+impl Question {
+    fn read(question: &Value) -> Result<Self, String> {
+        let files = question.get("files").and_then(Value::as_object).ok_or("`files` has to be an object")?;
+        let files = files.iter().map(|(name, text)| {
+            let text = text.as_str().ok_or_else(|| format!("`files.{name}` has to be a string"))?;
+            Ok((PathBuf::from(name), text.as_bytes().to_vec()))
+        });
+        let files = MemoryFolder::new(ROOT, files.collect::<Result<Vec<_>, String>>()?);
+        let listed = strings(question.get("kubeconfig"), "kubeconfig")?;
+        let sources = Sources::list(listed.into_iter().map(PathBuf::from));
+        let mut overrides = overrides(question.get("overrides"))?;
+        if let Some(context) = text(question.get("context"), "context")? {
+            overrides.context = context;
+        }
+        Ok(Question { files, sources, overrides })
+    }
+
+    fn answer(&self, profile: Profile) -> Value {
+        let loaded = match load(&self.sources, Path::new(ROOT), &self.files) {
+            Ok(loaded) => loaded,
+            Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(&errors)}),
+        };
+        let merged = Merged::new(loaded);
+        let (shown, resolved) = (merged.config.expose_tree(), merged.resolved().expose_tree());
+        let mut answer = json!({
+            "loads": true,
+            "merged": to_json(&shown),
+            "redacted": to_json(&view::redacted(&merged.config, Some(profile))),
+        });
+        let Some(members) = answer.as_object_mut() else { return answer };
+        if resolved != shown {
+            members.insert("resolved".to_owned(), to_json(&resolved));
+        }
+        let errors = match merged.select(&self.overrides, &self.files) {
+            Ok(effective) => {
+                members.insert("client".to_owned(), self.client(&effective));
+                Vec::new()
+            }
+            Err(problems) => texts(&problems),
+        };
+        members.insert("valid".to_owned(), json!(errors.is_empty()));
+        members.insert("errors".to_owned(), json!(errors));
+        answer
+    }
+
+    fn client(&self, effective: &Effective) -> Value {
+        let mut client = json!({"server": effective.server(), "auth": effective.credential_kinds()});
+        let obstacles = texts(&effective.obstacles(&self.files));
+        if let (false, Some(members)) = (obstacles.is_empty(), client.as_object_mut()) {
+            members.insert("build_error".to_owned(), json!(obstacles.join(", ")));
+        }
+        client
+    }
+}
+
+/// Overrides by flag name (C146).
+fn overrides(given: Option<&Value>) -> Result<Overrides, String> {
+    let mut overrides = Overrides::default();
+    let empty = Map::new();
+    let given = match given {
+        None | Some(Value::Null) => &empty,
+        Some(given) => given.as_object().ok_or("`overrides` has to be an object")?,
+    };
+    for (name, value) in given {
+        let text = || text(Some(value), name).map(Option::unwrap_or_default);
+        let flag = || value.as_bool().ok_or_else(|| format!("`overrides.{name}` has to be true or false"));
+        match name.as_str() {
+            "context" => overrides.context = text()?,
+            "cluster" => overrides.cluster = text()?,
+            "user" => overrides.user = text()?,
+            "namespace" => overrides.namespace = text()?,
+            "server" => overrides.server = text()?,
+            "tls-server-name" => overrides.tls_server_name = text()?,
+            "insecure-skip-tls-verify" => overrides.insecure_skip_tls_verify = flag()?,
+            "certificate-authority" => overrides.certificate_authority = text()?,
+            "proxy-url" => overrides.proxy_url = text()?,
+            "disable-compression" => overrides.disable_compression = flag()?,
+            "client-certificate" => overrides.client_certificate = text()?,
+            "client-key" => overrides.client_key = text()?,
+            "token" => overrides.token = text()?.into(),
+            "username" => overrides.username = text()?,
+            "password" => overrides.password = text()?.into(),
+            "as" => overrides.impersonate = text()?,
+            "as-uid" => overrides.impersonate_uid = text()?,
+            "as-group" => overrides.impersonate_groups = strings(Some(value), name)?,
+            "as-user-extra" => overrides.impersonate_user_extra = extra(value)?,
+            // It limits requests, and none is made here.
+            "request-timeout" => {}
+            _ => return Err(format!("`overrides.{name}` is not a flag")),
+        }
+    }
+    Ok(overrides)
+}
+
+/// Either `["key=value", …]` as on a command line, or `{"key": ["value", …]}`.
+fn extra(value: &Value) -> Result<BTreeMap<String, Vec<String>>, String> {
+    let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    if let Some(members) = value.as_object() {
+        for (key, values) in members {
+            extra.insert(key.clone(), strings(Some(values), "as-user-extra")?);
+        }
+        return Ok(extra);
+    }
+    for pair in strings(Some(value), "as-user-extra")? {
+        let (key, value) = pair.split_once('=').ok_or("`overrides.as-user-extra` has to be key=value")?;
+        extra.entry(key.to_owned()).or_default().push(value.to_owned());
+    }
+    Ok(extra)
+}
+
+fn text(value: Option<&Value>, name: &str) -> Result<Option<String>, String> {
+    match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(format!("`{name}` has to be a string")),
+    }
+}
+
+/// A list of strings, or one.
+fn strings(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
+    let wrong = || format!("`{name}` has to be a list of strings");
+    match value {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(vec![text.clone()]),
+        Some(value) => {
+            let items = value.as_array().ok_or_else(wrong)?.iter();
+            items.map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        }
+    }
+}
+
+fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+    items.iter().map(|item| item.to_string().replace(ROOT, "$DIR")).collect()
+}
+
+fn to_json(tree: &Node) -> Value {
+    serde_json::from_str(&tree.to_json().replace(ROOT, "$DIR")).unwrap_or_default()
+}

@@ -1,0 +1,132 @@
+//! `navicert kubeconfig check`: whether a context gives a usable client, and everything that is wrong if not.
+
+use navicert_client::kubeconfig::{Advice, Disk, Effective, Merged, Obstacle, Overrides};
+use serde_json::{Value, json};
+
+use super::report::{self, Finding};
+use crate::args::CheckArgs;
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Checks the selected context, or all of them.
+pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+    let merged = super::merged(&args.connection, environment, output)?;
+    let overrides = args.connection.overrides(&environment.current_dir);
+    let contexts: Vec<String> = if args.all_contexts {
+        merged.config.contexts.iter().map(|entry| entry.name.clone()).collect()
+    } else {
+        vec![overrides.context.clone()]
+    };
+    let verdicts: Vec<Verdict<'_>> = contexts
+        .into_iter()
+        .map(|context| Verdict::of(&merged, &Overrides { context, ..overrides.clone() }))
+        .collect();
+    if output.is_json() {
+        output.json(&json!({
+            "usable": verdicts.iter().all(Verdict::usable),
+            "contexts": verdicts.iter().map(Verdict::json).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        for verdict in &verdicts {
+            verdict.print(output)?;
+        }
+    }
+    Ok(if verdicts.iter().all(Verdict::usable) { Exit::Done } else { Exit::No })
+}
+
+struct Verdict<'a> {
+    context: Option<String>,
+    effective: Option<Effective>,
+    findings: Vec<Finding<'a>>,
+}
+
+impl<'a> Verdict<'a> {
+    fn of(merged: &'a Merged, overrides: &Overrides) -> Self {
+        let asked = Some(&overrides.context).filter(|name| !name.is_empty());
+        let current = Some(&merged.config.current_context).filter(|name| !name.is_empty());
+        let context = asked.or(current).cloned();
+        match merged.select(overrides, &Disk) {
+            Ok(effective) => {
+                let findings = soft_findings(merged, &effective);
+                Verdict { context, effective: Some(effective), findings }
+            }
+            Err(problems) => {
+                let findings = problems.iter().map(|problem| Finding {
+                    fatal: true,
+                    message: problem.to_string(),
+                    hint: report::way_out(problem),
+                    place: merged.place_of_problem(problem),
+                });
+                Verdict { context, effective: None, findings: findings.collect() }
+            }
+        }
+    }
+
+    fn usable(&self) -> bool {
+        !self.findings.iter().any(|finding| finding.fatal)
+    }
+
+    fn name(&self) -> String {
+        self.context.as_ref().map_or_else(|| "no context".to_owned(), |name| format!("context `{name}`"))
+    }
+
+    fn print(&self, output: &mut Output) -> Result<(), Failure> {
+        for finding in &self.findings {
+            finding.print(output);
+        }
+        let Some(effective) = self.effective.as_ref().filter(|_| self.usable()) else {
+            return output.text(&format!("{}: not usable\n", self.name()));
+        };
+        let kinds = effective.credential_kinds();
+        let credential = if kinds.is_empty() { "anonymous".to_owned() } else { kinds.join(", ") };
+        output.text(&format!(
+            "{}: usable\n  server      {}\n  credential  {credential}\n",
+            self.name(),
+            effective.server(),
+        ))
+    }
+
+    fn json(&self) -> Value {
+        let mut value = json!({
+            "context": self.context,
+            "usable": self.usable(),
+            "findings": self.findings.iter().map(Finding::json).collect::<Vec<_>>(),
+        });
+        if let (Some(effective), Some(object)) = (&self.effective, value.as_object_mut()) {
+            object.insert("server".to_owned(), json!(effective.server()));
+            object.insert("credentials".to_owned(), json!(effective.credential_kinds()));
+        }
+        value
+    }
+}
+
+/// What kubectl would accept and a client would still fail on, and what is probably not meant.
+fn soft_findings<'a>(merged: &'a Merged, effective: &Effective) -> Vec<Finding<'a>> {
+    let obstacles = effective.obstacles(&Disk).into_iter().map(|obstacle| Finding {
+        fatal: true,
+        message: obstacle.to_string(),
+        hint: obstacle_way_out(&obstacle),
+        place: merged.place_of_obstacle(&obstacle, effective),
+    });
+    let advice = effective.advice().into_iter().map(|advice| Finding {
+        fatal: false,
+        message: advice.to_string(),
+        hint: matches!(advice, Advice::ExecUnused(_))
+            .then(|| "remove the static credential to use the plugin".to_owned()),
+        place: merged.place_of_advice(&advice, effective),
+    });
+    obstacles.chain(advice).collect()
+}
+
+fn obstacle_way_out(obstacle: &Obstacle) -> Option<String> {
+    let text = match obstacle {
+        Obstacle::AuthorityAndInsecure => "remove `insecure-skip-tls-verify`",
+        Obstacle::ExecVersion(_) => {
+            "use client.authentication.k8s.io/v1 if the plugin speaks it, else …/v1beta1"
+        }
+        Obstacle::BasicAndBearer => "keep either the token or the password",
+        _ => return None,
+    };
+    Some(text.to_owned())
+}

@@ -1,0 +1,116 @@
+//! Tells what is wrong with kubeconfig files: each problem once, with its place, file and way out.
+
+use navicert_client::kubeconfig::{FileError, FileErrorReason, Place, Problem};
+use serde_json::{Value, json};
+
+use crate::output::Output;
+use crate::output::snippet::{self, Problem as Drawn};
+
+/// One finding, ready to be printed for people or machines.
+pub(super) struct Finding<'a> {
+    pub(super) fatal: bool,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+    pub(super) place: Option<Place<'a>>,
+}
+
+impl Finding<'_> {
+    /// For people, on standard error.
+    pub(super) fn print(&self, output: &mut Output) {
+        let Some(place) = &self.place else {
+            let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
+            let text = format!("{}{hint}", self.message);
+            return if self.fatal { output.error(&text) } else { output.warning(&text) };
+        };
+        output.note(&snippet::render(&Drawn {
+            file: &place.origin.path.display().to_string(),
+            text: &String::from_utf8_lossy(place.origin.text.expose()),
+            span: place.span,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            fatal: self.fatal,
+        }));
+    }
+
+    /// For machines.
+    pub(super) fn json(&self) -> Value {
+        let mut value = json!({
+            "severity": if self.fatal { "error" } else { "warning" },
+            "message": self.message,
+        });
+        if let Some(object) = value.as_object_mut() {
+            if let Some(hint) = &self.hint {
+                object.insert("hint".to_owned(), json!(hint));
+            }
+            if let Some(place) = &self.place {
+                object.insert("file".to_owned(), json!(place.origin.path.display().to_string()));
+                object.insert("line".to_owned(), json!(place.span.line));
+                object.insert("column".to_owned(), json!(place.span.column));
+            }
+        }
+        value
+    }
+}
+
+/// Files that cannot be loaded: every fault of every file.
+pub(super) fn file_errors(errors: &[FileError], output: &mut Output) {
+    for error in errors {
+        let FileErrorReason::Undecodable { diagnostics, text } = &error.reason else {
+            output.error(&error.to_string());
+            continue;
+        };
+        let file = error.path.display().to_string();
+        let text = String::from_utf8_lossy(text.expose());
+        for diagnostic in diagnostics {
+            let field =
+                if diagnostic.path.is_root() { String::new() } else { format!("{}: ", diagnostic.path) };
+            output.note(&snippet::render(&Drawn {
+                file: &file,
+                text: &text,
+                span: diagnostic.span,
+                message: format!("{field}{}", diagnostic.message),
+                hint: diagnostic.hint.clone(),
+                fatal: true,
+            }));
+        }
+    }
+}
+
+/// The way out of a problem, where the problem's own words do not say it.
+pub(super) fn way_out(problem: &Problem) -> Option<String> {
+    let text = match problem {
+        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) => {
+            "`navicert kubeconfig view` lists the contexts there are".to_owned()
+        }
+        Problem::NoSuchUser(_) | Problem::NoSuchCluster(_) => {
+            "`navicert kubeconfig view` lists the entries there are".to_owned()
+        }
+        Problem::ClusterNotFound { cluster, .. } => format!("add an entry named `{cluster}` to `clusters`"),
+        Problem::NoConfiguration => {
+            "set `KUBECONFIG`, write ~/.kube/config, or name a file with --kubeconfig; then select a context"
+                .to_owned()
+        }
+        Problem::NoServer(_) => "add `server: https://…` to the cluster".to_owned(),
+        Problem::Proxy { .. } => "write the proxy as http://host:port, https://… or socks5://…".to_owned(),
+        Problem::TwoAuthorities(_) => "keep one of the two".to_owned(),
+        Problem::TwoCertificates(_) | Problem::TwoKeys(_) => "keep one of the two".to_owned(),
+        Problem::Unreadable { .. } | Problem::TokenFile { .. } => {
+            "relative paths are relative to the kubeconfig file they stand in".to_owned()
+        }
+        Problem::NoKey(_) => "add `client-key` or `client-key-data`".to_owned(),
+        Problem::ExecAndProvider(_) => "keep `exec` and remove `auth-provider`".to_owned(),
+        Problem::ExecLacks { what: "interactiveMode", .. } => {
+            "add `interactiveMode: IfAvailable` (or `Never`, `Always`)".to_owned()
+        }
+        Problem::ExecLacks { what: "apiVersion", .. } => {
+            "add `apiVersion: client.authentication.k8s.io/v1`".to_owned()
+        }
+        Problem::InteractiveMode { .. } => "use `Never`, `IfAvailable` or `Always`".to_owned(),
+        Problem::TwoMethods(_) => "keep either `token` or `username` and `password`".to_owned(),
+        Problem::ImpersonationWithoutUser(_) => {
+            "add `as: USER`, or remove the other `as-…` fields".to_owned()
+        }
+        _ => return None,
+    };
+    Some(text)
+}

@@ -1,0 +1,24 @@
+//! `navicert man`: manual pages, generated from the same definitions as `--help`.
+
+use std::path::Path;
+
+use crate::args::definition;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Writes every page into a folder, or prints the main one.
+pub(crate) fn run(dir: Option<&Path>, output: &mut Output) -> Result<Exit, Failure> {
+    match dir {
+        Some(dir) => clap_mangen::generate_to(definition(), dir).map_err(|error| {
+            Failure::bad_input(format!("cannot write manual pages into `{}`: {error}", dir.display()))
+        })?,
+        None => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(definition())
+                .render(&mut page)
+                .map_err(|error| Failure::bad_input(format!("cannot render the manual page: {error}")))?;
+            output.bytes(&page)?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,178 @@
+//! Draws a problem under the line it is about. The line is shown with every value masked that might be a secret:
+//! an error message ends up in terminals, tickets and logs.
+
+use std::ops::Range;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use navicert_types::tree::Span;
+
+/// One problem of one file.
+pub(crate) struct Problem<'a> {
+    /// The file as the user named it.
+    pub(crate) file: &'a str,
+    /// The file's whole text.
+    pub(crate) text: &'a str,
+    /// Where.
+    pub(crate) span: Span,
+    /// One clause saying what is wrong.
+    pub(crate) message: String,
+    /// The way out.
+    pub(crate) hint: Option<String>,
+    /// Whether it stops us.
+    pub(crate) fatal: bool,
+}
+
+/// The problem as a block of text for a terminal.
+pub(crate) fn render(problem: &Problem<'_>) -> String {
+    let level = if problem.fatal { Level::ERROR } else { Level::WARNING };
+    let title = level.primary_title(problem.message.as_str());
+    let (line, place) = masked_line(problem.text, problem.span);
+    let snippet = Snippet::source(line.as_str())
+        .path(problem.file)
+        .line_start(problem.span.line)
+        .fold(false)
+        .annotation(AnnotationKind::Primary.span(place));
+    let mut group = title.element(snippet);
+    if let Some(hint) = &problem.hint {
+        group = group.element(Level::HELP.message(hint.as_str()));
+    }
+    Renderer::styled().render(&[group])
+}
+
+/// Fields whose values are never secret; everything else is shown as `…`.
+const SHOWN: &[&str] = &[
+    "apiVersion",
+    "as",
+    "certificate-authority",
+    "client-certificate",
+    "client-key",
+    "cluster",
+    "clusters",
+    "command",
+    "contexts",
+    "current-context",
+    "disable-compression",
+    "insecure-skip-tls-verify",
+    "interactiveMode",
+    "kind",
+    "name",
+    "namespace",
+    "provideClusterInfo",
+    "server",
+    "tls-server-name",
+    "tokenFile",
+    "user",
+    "users",
+];
+
+/// The line of `span` with its secrets masked, and the bytes of it to underline.
+fn masked_line(text: &str, span: Span) -> (String, Range<usize>) {
+    let line = text.lines().nth(span.line.saturating_sub(1)).unwrap_or_default().trim_end_matches('\r');
+    let key = key_of(line);
+    let shown = match &key {
+        Some(key) if key.value.is_empty() || SHOWN.contains(&key.name) => line.to_owned(),
+        Some(key) => format!("{}…", key.before_value),
+        None if line.trim().is_empty() => line.to_owned(),
+        None => "…".to_owned(),
+    };
+    let start: usize = line.chars().take(span.column.saturating_sub(1)).map(char::len_utf8).sum();
+    let end = start.saturating_add(span.end.saturating_sub(span.start));
+    let start = floor(&shown, start.min(last_character(&shown)));
+    let end = floor(&shown, end.clamp(start, shown.len()));
+    (shown.clone(), start..end.max(start))
+}
+
+struct Key<'a> {
+    name: &'a str,
+    before_value: &'a str,
+    value: &'a str,
+}
+
+/// A line of the plain form `- key: value`, in YAML or one field per line in JSON.
+fn key_of(line: &str) -> Option<Key<'_>> {
+    let colon = line.find(':')?;
+    let (before, value) = line.split_at(colon + 1);
+    if !(value.is_empty() || value.starts_with([' ', '\t'])) {
+        return None;
+    }
+    let name = before.trim_end_matches(':').trim_start_matches([' ', '\t', '-', '?']).trim_matches('"');
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(plain) {
+        return None;
+    }
+    let value = value.trim();
+    // `key: {…}` and `key: […]` may hold other keys.
+    let value_is_nested = value.starts_with(['{', '[', '&', '*', '!', '|', '>']);
+    let name = if value_is_nested { "" } else { name };
+    let space = line.get(colon + 1..).map_or(0, |rest| rest.len() - rest.trim_start().len());
+    Some(Key { name, before_value: line.get(..colon + 1 + space)?, value })
+}
+
+fn last_character(text: &str) -> usize {
+    text.char_indices().next_back().map_or(0, |(start, _)| start)
+}
+
+fn floor(text: &str, mut index: usize) -> usize {
+    while !text.is_char_boundary(index) {
+        index -= 1;
+    }
+    index
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn masked(line: &str) -> String {
+        masked_line(line, Span { start: 0, end: 1, line: 1, column: 1 }).0
+    }
+
+    #[test]
+    fn values_are_masked_unless_the_field_is_known_to_be_harmless() {
+        for (line, shown) in [
+            ("    server: https://h", "    server: https://h"),
+            ("    token: canary", "    token: …"),
+            ("  - name: ann", "  - name: ann"),
+            ("    \"token\": \"canary\",", "    \"token\": …"),
+            ("    client-key-data:", "    client-key-data:"),
+            ("      canary", "…"),
+            ("{\"users\": [{\"user\": {\"token\": \"canary\"}}]}", "…"),
+            ("  user: {token: canary}", "  user: …"),
+            ("  name: &a canary", "  name: …"),
+            ("proxy-url: http://u:canary@h", "proxy-url: …"),
+            ("- https://u:canary@h", "…"),
+            ("  server: !!str canary", "  server: …"),
+            ("", ""),
+        ] {
+            assert_eq!(masked(line), shown);
+        }
+    }
+
+    #[test]
+    fn the_underline_stays_inside_the_masked_line() {
+        for (line, column, length) in
+            [("token: cänary", 8, 7), ("token: x", 400, 9), ("", 1, 1), ("ä: ö", 4, 2)]
+        {
+            let span = Span { start: 0, end: length, line: 1, column };
+            let (shown, place) = masked_line(line, span);
+            assert!(shown.get(place.clone()).is_some(), "{shown:?} {place:?}");
+        }
+    }
+
+    #[test]
+    fn a_problem_names_file_line_and_way_out() {
+        let problem = Problem {
+            file: "a.yaml",
+            text: "kind: Config\ntoken: canary\n",
+            span: Span { start: 20, end: 26, line: 2, column: 8 },
+            message: "token: expected a string".to_owned(),
+            hint: Some("put it in quotes".to_owned()),
+            fatal: true,
+        };
+        let drawn = anstream::adapter::strip_str(&render(&problem)).to_string();
+        assert!(drawn.starts_with("error: token: expected a string\n"), "{drawn}");
+        assert!(drawn.contains("a.yaml:2:8"), "{drawn}");
+        assert!(drawn.contains("help: put it in quotes"), "{drawn}");
+        assert!(!drawn.contains("canary"), "{drawn}");
+    }
+}
