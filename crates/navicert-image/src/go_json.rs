@@ -31,13 +31,6 @@ impl Object {
         self
     }
 
-    /// A member with a number.
-    pub(crate) fn number(mut self, name: &str, value: u64) -> Self {
-        self.name(name);
-        self.0.push_str(&value.to_string());
-        self
-    }
-
     /// The whole object.
     pub(crate) fn finish(mut self) -> Zeroizing<String> {
         self.0.push('}');
@@ -90,6 +83,6 @@ mod tests {
             .finish();
         let expected = r#"{"a\"\\":"\u003c1\u003e\u0026\u2028\u0001\n\t\r\b\f"#.to_owned() + "é\u{7f}\"}";
         assert_eq!(*text, expected);
-        assert_eq!(*Object::new().object("o", Object::new()).number("n", 3).finish(), r#"{"o":{},"n":3}"#);
+        assert_eq!(*Object::new().object("o", Object::new()).text("n", "").finish(), r#"{"o":{},"n":""}"#);
     }
 }
