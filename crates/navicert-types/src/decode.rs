@@ -288,6 +288,11 @@ impl<'a> Fields<'a> {
         rest.into()
     }
 
+    /// The same where unknown fields are tolerated; where they are errors they stay to be reported.
+    pub fn rest_if_lenient(&mut self) -> Mapping {
+        if self.decoder.mode == Mode::Lenient { self.rest() } else { Mapping::default() }
+    }
+
     /// Reads fields that may hold secrets without being [`crate::Secret`]s, see [`Decoder::secretly`].
     pub fn secretly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         self.decoder.secrets += 1;

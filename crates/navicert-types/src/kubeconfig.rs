@@ -30,6 +30,17 @@ pub fn decode(bytes: &[u8]) -> Result<Config, Diagnostics> {
     read::config(bytes)
 }
 
+/// Fields of a file that nobody reads, with their places: mostly typing errors. Empty for a file that does not load.
+///
+/// ```
+/// let text = b"clusters: [{name: c, cluster: {sever: 'https://127.0.0.1'}}]";
+/// let unknown = navicert_types::kubeconfig::unknown_fields(text);
+/// assert_eq!(unknown.iter().next().unwrap().hint.as_deref(), Some("did you mean `server`?"));
+/// ```
+pub fn unknown_fields(bytes: &[u8]) -> Diagnostics {
+    read::unknown_fields(bytes)
+}
+
 /// A kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {

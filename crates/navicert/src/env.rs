@@ -14,7 +14,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
     Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
-    Variable { name: "CLICOLOR_FORCE", meaning: "any value but `0`: colours even into a pipe" },
+    Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];
 
 /// What was read from the environment at start.

@@ -2,7 +2,7 @@
 //! entry remembers its file: paths are relative to it, and messages point into it.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::PathBuf;
 
 use navicert_types::kubeconfig::{AuthInfo, Cluster, Config, Context, NamedExtension};
 
@@ -24,7 +24,7 @@ pub struct Merged {
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The file as it was named.
-    pub path: std::path::PathBuf,
+    pub path: PathBuf,
     /// Its absolute folder.
     pub folder: String,
     /// Its text.
@@ -94,8 +94,8 @@ impl Merged {
     }
 
     /// The files that were merged, in order.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|origin| origin.path.as_path())
+    pub fn origins(&self) -> &[Origin] {
+        &self.files
     }
 
     /// A context.

@@ -37,6 +37,10 @@ impl Merged {
 
     /// Where the reason for an advice is written.
     pub fn place_of_advice(&self, advice: &Advice, effective: &Effective) -> Option<Place<'_>> {
+        if let Advice::PlainHttp(server) | Advice::NoScheme(server) = advice {
+            // A server from the command line is in no file.
+            self.cluster(&effective.cluster_name).filter(|cluster| cluster.server == *server)?;
+        }
         self.place(&advice_subject(advice, effective))
     }
 

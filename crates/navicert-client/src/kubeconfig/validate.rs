@@ -35,7 +35,7 @@ pub enum Problem {
         cluster: String,
     },
     /// Nothing is configured at all.
-    #[error("no configuration has been provided, try setting KUBERNETES_MASTER environment variable")]
+    #[error("no configuration has been provided")]
     NoConfiguration,
     /// No cluster is selected, next to other problems.
     #[error("cluster has no server defined")]

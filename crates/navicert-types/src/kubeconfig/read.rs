@@ -31,6 +31,13 @@ pub(super) fn config(bytes: &[u8]) -> Result<Config, Diagnostics> {
     })
 }
 
+/// The same file read strictly: what lenient reading passes over.
+pub(super) fn unknown_fields(bytes: &[u8]) -> Diagnostics {
+    let strict = Versions { mode: Mode::Strict, ..CONFIG };
+    let found = strict.decode(bytes).err().unwrap_or_default().into_iter();
+    found.filter(|diagnostic| diagnostic.kind == DiagnosticKind::UnknownField).collect()
+}
+
 impl Decode for Config {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| Config {
@@ -40,7 +47,7 @@ impl Decode for Config {
             contexts: named(fields, "contexts"),
             current_context: fields.default("current-context"),
             extensions: named(fields, "extensions"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -50,7 +57,7 @@ impl Decode for Preferences {
         decoder.object(node, |fields| Preferences {
             colors: fields.default("colors"),
             extensions: named(fields, "extensions"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -60,7 +67,7 @@ impl Decode for NamedCluster {
         decoder.object(node, |fields| NamedCluster {
             name: fields.default("name"),
             cluster: fields.default("cluster"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -76,7 +83,7 @@ impl Decode for Cluster {
             proxy_url: fields.default("proxy-url"),
             disable_compression: fields.default("disable-compression"),
             extensions: named(fields, "extensions"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -86,7 +93,7 @@ impl Decode for NamedAuthInfo {
         decoder.object(node, |fields| NamedAuthInfo {
             name: fields.default("name"),
             user: fields.default("user"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -109,7 +116,7 @@ impl Decode for AuthInfo {
             auth_provider: fields.optional("auth-provider"),
             exec: fields.optional("exec"),
             extensions: named(fields, "extensions"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -119,7 +126,7 @@ impl Decode for AuthProviderConfig {
         decoder.object(node, |fields| AuthProviderConfig {
             name: fields.default("name"),
             config: fields.default("config"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -134,7 +141,7 @@ impl Decode for ExecConfig {
             install_hint: fields.default("installHint"),
             provide_cluster_info: fields.default("provideClusterInfo"),
             interactive_mode: fields.default("interactiveMode"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })?;
         let is_old = matches!(
             exec.api_version.as_str(),
@@ -152,7 +159,7 @@ impl Decode for ExecEnvVar {
         decoder.object(node, |fields| ExecEnvVar {
             name: fields.default("name"),
             value: fields.default("value"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -162,7 +169,7 @@ impl Decode for NamedContext {
         decoder.object(node, |fields| NamedContext {
             name: fields.default("name"),
             context: fields.default("context"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -174,7 +181,7 @@ impl Decode for Context {
             user: fields.default("user"),
             namespace: fields.default("namespace"),
             extensions: named(fields, "extensions"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }
@@ -184,7 +191,7 @@ impl Decode for NamedExtension {
         decoder.object(node, |fields| NamedExtension {
             name: fields.default("name"),
             extension: fields.default("extension"),
-            other: fields.rest(),
+            other: fields.rest_if_lenient(),
         })
     }
 }

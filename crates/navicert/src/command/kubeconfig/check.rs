@@ -1,6 +1,7 @@
 //! `navicert kubeconfig check`: whether a context gives a usable client, and everything that is wrong if not.
 
-use navicert_client::kubeconfig::{Advice, Disk, Effective, Merged, Obstacle, Overrides};
+use navicert_client::kubeconfig::{Advice, Disk, Effective, Merged, Obstacle, Overrides, Place};
+use navicert_types::kubeconfig;
 use serde_json::{Value, json};
 
 use super::report::{self, Finding};
@@ -18,6 +19,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     } else {
         vec![overrides.context.clone()]
     };
+    let unknown = unknown_fields(&merged);
     let verdicts: Vec<Verdict<'_>> = contexts
         .into_iter()
         .map(|context| Verdict::of(&merged, &Overrides { context, ..overrides.clone() }))
@@ -25,14 +27,32 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     if output.is_json() {
         output.json(&json!({
             "usable": verdicts.iter().all(Verdict::usable),
+            "findings": unknown.iter().map(Finding::json).collect::<Vec<_>>(),
             "contexts": verdicts.iter().map(Verdict::json).collect::<Vec<_>>(),
         }))?;
     } else {
+        for finding in &unknown {
+            finding.print(output);
+        }
         for verdict in &verdicts {
             verdict.print(output)?;
         }
     }
     Ok(if verdicts.iter().all(Verdict::usable) { Exit::Done } else { Exit::No })
+}
+
+/// Fields that nobody reads, in any file: they load, and they are mostly typing errors.
+fn unknown_fields(merged: &Merged) -> Vec<Finding<'_>> {
+    let found = merged.origins().iter().flat_map(|origin| {
+        let unknown = kubeconfig::unknown_fields(origin.text.expose()).into_iter();
+        unknown.map(move |diagnostic| Finding {
+            fatal: false,
+            message: format!("{}: unknown field, ignored", diagnostic.path),
+            place: Some(Place { origin, span: diagnostic.span }),
+            hint: diagnostic.hint,
+        })
+    });
+    found.collect()
 }
 
 struct Verdict<'a> {

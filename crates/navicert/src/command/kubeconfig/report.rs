@@ -55,11 +55,16 @@ impl Finding<'_> {
 /// Files that cannot be loaded: every fault of every file.
 pub(super) fn file_errors(errors: &[FileError], output: &mut Output) {
     for error in errors {
-        let FileErrorReason::Undecodable { diagnostics, text } = &error.reason else {
-            output.error(&error.to_string());
-            continue;
-        };
         let file = error.path.display().to_string();
+        let (diagnostics, text) = match &error.reason {
+            FileErrorReason::Undecodable { diagnostics, text } => (diagnostics, text),
+            FileErrorReason::Unreadable(cause) => {
+                output.error(&format!(
+                    "cannot read kubeconfig `{file}`: {cause}; name a file that can be read"
+                ));
+                continue;
+            }
+        };
         let text = String::from_utf8_lossy(text.expose());
         for diagnostic in diagnostics {
             let field =

@@ -1,0 +1,278 @@
+//! How a race is run and judged: contestants take turns within every round, the best of several rounds counts, and
+//! only the ratio of the two decides.
+
+use std::fmt;
+use std::time::Duration;
+
+use navicert_types::{Clock, SystemClock};
+
+use crate::allocations;
+
+/// Why a race could not be run.
+pub(crate) type Fault = Box<dyn std::error::Error>;
+
+/// One contestant: does the thing once.
+pub(crate) type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
+
+/// At least five (the rule of the house); a few more cost little and make noise rarer.
+const ROUNDS: usize = 7;
+/// How long one contestant's share of a round takes, about.
+const ROUND: Duration = Duration::from_millis(60);
+/// A turn is long enough that reading the clock does not matter.
+const TURN: Duration = Duration::from_micros(200);
+/// A ratio over its limit is measured again this often before it counts.
+const ATTEMPTS: usize = 4;
+
+/// Ours against a reference.
+pub(crate) struct Race {
+    /// What is raced, as the table names it.
+    pub(crate) what: &'static str,
+    /// Ours may take this many times the reference's time.
+    limit: f64,
+    /// Ours may allocate this often, where that is promised.
+    allocations: Option<u64>,
+    ours: Contestant,
+    reference: Contestant,
+}
+
+impl Race {
+    /// A race that ours wins if it takes at most `limit` times as long as the reference.
+    pub(crate) fn new(
+        what: &'static str,
+        limit: f64,
+        ours: impl FnMut() -> Result<(), Fault> + 'static,
+        reference: impl FnMut() -> Result<(), Fault> + 'static,
+    ) -> Self {
+        Race { what, limit, allocations: None, ours: Box::new(ours), reference: Box::new(reference) }
+    }
+
+    /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
+    pub(crate) fn allocations_at_most(mut self, most: u64) -> Self {
+        self.allocations = Some(most);
+        self
+    }
+
+    /// Measures until the limit holds or the attempts are used up; the best attempt counts.
+    pub(crate) fn run(mut self) -> Result<Row, Fault> {
+        let mut best = self.attempt()?;
+        for _ in 1..ATTEMPTS {
+            if best.holds() {
+                break;
+            }
+            let again = self.attempt()?;
+            if again.ratio() < best.ratio() {
+                best = again;
+            }
+        }
+        Ok(best)
+    }
+
+    fn attempt(&mut self) -> Result<Row, Fault> {
+        let per_turn = calls_per_turn(&mut self.ours)?.max(calls_per_turn(&mut self.reference)?);
+        let turns = turns_per_round(&mut self.ours, &mut self.reference, per_turn)?;
+        let mut best: Option<(Duration, Duration)> = None;
+        for round in 0..ROUNDS {
+            let (mut ours, mut reference) = (Vec::with_capacity(turns), Vec::with_capacity(turns));
+            for _ in 0..turns {
+                // Whoever goes second finds a warmer machine: take turns at that too.
+                if round % 2 == 0 {
+                    ours.push(time(&mut self.ours, per_turn)?);
+                    reference.push(time(&mut self.reference, per_turn)?);
+                } else {
+                    reference.push(time(&mut self.reference, per_turn)?);
+                    ours.push(time(&mut self.ours, per_turn)?);
+                }
+            }
+            let (ours, reference) = (median(ours), median(reference));
+            best = Some(best.map_or((ours, reference), |best| (best.0.min(ours), best.1.min(reference))));
+        }
+        let (ours, reference) = best.unwrap_or_default();
+        Ok(Row {
+            what: self.what,
+            limit: self.limit,
+            allocation_limit: self.allocations,
+            ours: Figure { time: ours, allocations: count_allocations(&mut self.ours)? },
+            reference: Figure { time: reference, allocations: count_allocations(&mut self.reference)? },
+        })
+    }
+}
+
+/// One call's time, averaged over a turn.
+fn time(contestant: &mut Contestant, calls: u32) -> Result<Duration, Fault> {
+    let started = SystemClock.monotonic();
+    for _ in 0..calls {
+        contestant()?;
+    }
+    Ok(SystemClock.monotonic().saturating_sub(started) / calls.max(1))
+}
+
+fn calls_per_turn(contestant: &mut Contestant) -> Result<u32, Fault> {
+    let mut calls = 1_u32;
+    loop {
+        let taken = time(contestant, calls)?.saturating_mul(calls);
+        if taken >= TURN || calls > u32::MAX / 2 {
+            return Ok(calls);
+        }
+        calls *= 2;
+    }
+}
+
+fn turns_per_round(ours: &mut Contestant, reference: &mut Contestant, per_turn: u32) -> Result<usize, Fault> {
+    let slower = time(ours, per_turn)?.max(time(reference, per_turn)?).saturating_mul(per_turn);
+    let turns = ROUND.as_nanos() / slower.as_nanos().max(1);
+    Ok(usize::try_from(turns).unwrap_or(usize::MAX).clamp(3, 10_000))
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied().unwrap_or_default()
+}
+
+/// The least of a few calls: now and then somebody else allocates too, or a buffer grows.
+fn count_allocations(contestant: &mut Contestant) -> Result<u64, Fault> {
+    let mut least = u64::MAX;
+    for _ in 0..10 {
+        let before = allocations::count();
+        contestant()?;
+        least = least.min(allocations::count() - before);
+    }
+    Ok(least)
+}
+
+/// What one contestant took.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figure {
+    time: Duration,
+    allocations: u64,
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.allocations == 1 { "" } else { "s" };
+        write!(f, "{:.1?}, {} allocation{plural}", self.time, self.allocations)
+    }
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Row {
+    what: &'static str,
+    limit: f64,
+    allocation_limit: Option<u64>,
+    ours: Figure,
+    reference: Figure,
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.ours.time.as_secs_f64() / self.reference.time.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    fn holds(&self) -> bool {
+        self.ratio() <= self.limit && self.allocation_limit.is_none_or(|most| self.ours.allocations <= most)
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let allocations =
+            self.allocation_limit.map(|most| format!(", {most} allocations")).unwrap_or_default();
+        [
+            self.what.to_owned(),
+            self.ours.to_string(),
+            self.reference.to_string(),
+            format!("{:.2}", self.ratio()),
+            format!("≤ {:.2}{allocations}", self.limit),
+            if self.holds() { "holds" } else { "BROKEN" }.to_owned(),
+        ]
+    }
+}
+
+/// The table that `make bench` prints.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<Row>);
+
+impl Table {
+    pub(crate) fn push(&mut self, row: Row) {
+        self.0.push(row);
+    }
+
+    pub(crate) fn all_hold(&self) -> bool {
+        self.0.iter().all(Row::holds)
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = ["what", "ours", "reference", "ratio", "limit", "verdict"].map(str::to_owned);
+        let lines: Vec<[String; 6]> = std::iter::once(head).chain(self.0.iter().map(Row::cells)).collect();
+        let width = |column: usize| {
+            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
+        };
+        let widths: [usize; 6] = std::array::from_fn(|column| width(column).unwrap_or_default());
+        for (number, line) in lines.iter().enumerate() {
+            let cells: Vec<String> =
+                line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            writeln!(f, "| {} |", cells.join(" | "))?;
+            if number == 0 {
+                writeln!(f, "| {} |", widths.map(|width| "-".repeat(width)).join(" | "))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(ours: u64, reference: u64, allocations: u64) -> Row {
+        let figure = |micros, allocations| Figure { time: Duration::from_micros(micros), allocations };
+        Row {
+            what: "a thing",
+            limit: 1.3,
+            allocation_limit: Some(2),
+            ours: figure(ours, allocations),
+            reference: figure(reference, 1),
+        }
+    }
+
+    #[test]
+    fn only_the_ratio_and_promised_allocations_decide() {
+        assert!(row(130, 100, 2).holds());
+        assert!(row(1_300_000, 1_000_000, 0).holds(), "absolute times never matter");
+        assert!(!row(131, 100, 0).holds());
+        assert!(!row(50, 100, 3).holds());
+    }
+
+    #[test]
+    fn the_table_names_what_is_broken() {
+        let mut table = Table::default();
+        table.push(row(110, 100, 1));
+        assert!(table.all_hold());
+        table.push(row(200, 100, 0));
+        assert!(!table.all_hold());
+        let expected = "\
+| what    | ours                   | reference             | ratio | limit                 | verdict |
+| ------- | ---------------------- | --------------------- | ----- | --------------------- | ------- |
+| a thing | 110.0µs, 1 allocation  | 100.0µs, 1 allocation | 1.10  | ≤ 1.30, 2 allocations | holds   |
+| a thing | 200.0µs, 0 allocations | 100.0µs, 1 allocation | 2.00  | ≤ 1.30, 2 allocations | BROKEN  |
+";
+        assert_eq!(table.to_string(), expected);
+    }
+
+    #[test]
+    fn a_race_counts_what_each_call_allocates() {
+        let ours = || {
+            std::hint::black_box(vec![1_u8; 100]);
+            Ok(())
+        };
+        let row = Race::new("allocation", f64::MAX, ours, || Ok(())).allocations_at_most(1).run().unwrap();
+        assert_eq!((row.ours.allocations, row.reference.allocations), (1, 0));
+        assert!(row.holds());
+    }
+
+    #[test]
+    fn a_contestant_that_cannot_run_stops_the_race() {
+        let race = Race::new("broken", 1.0, || Err("no such thing".into()), || Ok(()));
+        assert_eq!(race.run().unwrap_err().to_string(), "no such thing");
+    }
+}

@@ -1,0 +1,47 @@
+//! `make bench`: races ours against a reference and prints one table of ratios.
+//!
+//! One file per area, each with a `races()` that is listed in [`AREAS`]; [`frame`] measures and judges. Absolute times
+//! are shown but never judged: a ratio means the same on every machine. Exits with 1 if a ratio breaks its limit on
+//! every attempt, with 2 if a race could not be run. An argument picks the races whose name contains it.
+
+mod allocations;
+mod frame;
+mod plugin;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use frame::{Fault, Race, Table};
+
+#[global_allocator]
+static ALLOCATOR: allocations::Counting = allocations::Counting;
+
+/// Where races come from. A new area adds its file above and its line here.
+const AREAS: [Area; 1] = [plugin::races];
+
+type Area = fn() -> Result<Vec<Race>, Fault>;
+
+fn main() -> ExitCode {
+    let picked = std::env::args().nth(1).unwrap_or_default();
+    match run(&picked) {
+        Ok(table) if table.all_hold() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::from(1),
+        Err(fault) => {
+            let _ = writeln!(io::stderr(), "bench: {fault}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(picked: &str) -> Result<Table, Fault> {
+    let mut table = Table::default();
+    for races in AREAS {
+        for race in races()?.into_iter().filter(|race| race.what.contains(picked)) {
+            let what = race.what;
+            let _ = writeln!(io::stderr(), "racing: {what}");
+            table.push(race.run().map_err(|fault| format!("{what}: {fault}"))?);
+        }
+    }
+    writeln!(io::stdout(), "{table}")?;
+    Ok(table)
+}

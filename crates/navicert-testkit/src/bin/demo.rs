@@ -1,0 +1,134 @@
+//! `make demo`: what navicert does, told in a minute. Everything is made here, in a temporary folder; no cluster is needed,
+//! nothing is configured, nothing stays behind. Each scene runs the real binary and shows what it prints.
+
+#![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use navicert_testkit::Program;
+
+const WORK: &str = "\
+apiVersion: v1
+kind: Config
+clusters:
+- name: prod
+  cluster:
+    server: https://prod.example:6443
+users:
+- name: ann
+  user:
+    token: ey.this-is-a-secret
+contexts:
+- name: prod
+  context:
+    cluster: prod
+    user: ann
+current-context: prod
+";
+
+const LAB: &str = "\
+apiVersion: v1
+kind: Config
+clusters:
+- name: lab
+  cluster:
+    server: https://127.0.0.1:6443
+    proxy_url: http://127.0.0.1:3128
+users:
+- name: plug
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1
+      command: cloud-login
+contexts:
+- name: lab
+  context:
+    cluster: lab
+    user: plug
+";
+
+fn main() -> ExitCode {
+    match tell() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            println!("\nthe demo stops here: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn tell() -> Result<(), String> {
+    let stage = Stage::set()?;
+    println!("navicert: every Kubernetes credential, on every side\n");
+
+    stage.scene("Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.");
+    stage.run(&["kubeconfig", "view"], 0)?;
+
+    stage.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
+    stage.run(&["kubeconfig", "check", "--context", "lab"], 1)?;
+
+    stage.scene("The same question for a machine.");
+    stage.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;
+
+    println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
+    Ok(())
+}
+
+/// A temporary folder with the story's files, and the binary.
+struct Stage {
+    folder: tempfile::TempDir,
+    navicert: PathBuf,
+    bold: &'static str,
+    plain: &'static str,
+}
+
+impl Stage {
+    fn set() -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
+        for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB)] {
+            write(&folder.path().join(name), text)?;
+        }
+        let (bold, plain) = if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        Ok(Stage { folder, navicert: navicert()?, bold, plain })
+    }
+
+    fn scene(&self, title: &str) {
+        println!("{}# {title}{}", self.bold, self.plain);
+    }
+
+    /// Runs navicert, shows what it prints, and checks that it exits as the story says.
+    fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
+        println!("$ KUBECONFIG=work.yaml:lab.yaml navicert {}", arguments.join(" "));
+        let outcome = Program::new(&self.navicert)
+            .arguments(arguments)
+            .own_environment()
+            .variable("KUBECONFIG", "work.yaml:lab.yaml")
+            .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")
+            .directory(self.folder.path())
+            .merged()
+            .run()
+            .map_err(|error| format!("cannot run {}: {error}", self.navicert.display()))?;
+        println!("{}", String::from_utf8_lossy(&outcome.stdout));
+        match outcome.code() {
+            Some(code) if code == expected => Ok(()),
+            code => Err(format!("exit code {code:?} where the story has {expected}")),
+        }
+    }
+}
+
+/// The binary lies beside this one: `make demo` builds both.
+fn navicert() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
+    let navicert = own.with_file_name("navicert");
+    if navicert.is_file() {
+        Ok(navicert)
+    } else {
+        Err(format!("{} is not there; run `make demo`, which builds it", navicert.display()))
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

@@ -1,0 +1,58 @@
+//! Real parts for the workspace's tests: on loopback, in temporary directories, never part of a product.
+//!
+//! ```text
+//! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
+//!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
+//!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
+//!                RawServer (any bytes)
+//! ```
+//!
+//! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
+//! answer waits at a [`Gate`] the test opens, and a test waits for the event itself, with a limit
+//! ([`wait::LIMIT`]). The waits are async; [`wait::blocking`] serves tests that are not. What is wrong panics with
+//! a sentence: this crate is test support, and a panic is how a test fails.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    reason = "test support: a panic with a clear sentence is how it fails a test"
+)]
+
+pub mod answer;
+pub mod api_server;
+mod background;
+pub mod ca;
+pub mod canary;
+mod environment;
+pub mod gate;
+pub mod http_client;
+pub mod http_server;
+pub mod issuer;
+pub mod jws;
+mod platform;
+pub mod program;
+pub mod raw;
+pub mod shared;
+pub mod softhsm;
+pub mod transcript;
+pub mod tunnel;
+pub mod wait;
+pub mod watch;
+
+pub use answer::{Answer, Cut};
+pub use api_server::ApiServer;
+pub use ca::{Ca, Identity, KeyKind};
+pub use canary::Canaries;
+pub use gate::Gate;
+pub use http_client::HttpClient;
+pub use http_server::{ClientAuth, HttpServer};
+pub use issuer::Issuer;
+pub use jws::{Algorithm, SigningKey};
+pub use program::Program;
+pub use raw::{RawClient, RawServer, Step};
+pub use softhsm::SoftHsm;
+pub use transcript::TestContext;
+pub use tunnel::Tunnel;
+pub use watch::Watch;

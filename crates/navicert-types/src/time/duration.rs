@@ -1,0 +1,349 @@
+//! metav1.Duration: Go's `time.Duration` as text, such as `1h2m3.5s`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::decode::{Decode, Decoder};
+use crate::tree::Node;
+
+/// A span of time in nanoseconds, written as Go writes it.
+///
+/// ```
+/// use navicert_types::time::Duration;
+///
+/// let duration: Duration = "1.5h".parse().unwrap();
+/// assert_eq!(duration.to_string(), "1h30m0s");
+/// assert_eq!("-2m.5s".parse::<Duration>().unwrap().to_string(), "-2m0.5s");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(i64);
+
+/// Why a text is not a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DurationError {
+    /// Not digits and units one after another, or too long for 64 bits of nanoseconds.
+    #[error("not a duration such as `1h30m`, or out of range")]
+    Invalid,
+    /// A number has no unit.
+    #[error("a number without a unit in a duration; write `30s`, not `30`")]
+    MissingUnit,
+    /// The unit is not one of Go's.
+    #[error("unknown unit in a duration; known are `ns`, `us`, `ms`, `s`, `m`, `h`")]
+    UnknownUnit,
+}
+
+const MICROSECOND: u64 = 1_000;
+const MILLISECOND: u64 = 1_000 * MICROSECOND;
+const SECOND: u64 = 1_000 * MILLISECOND;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+
+/// The magnitude of the smallest duration; one more than that of the largest.
+const LIMIT: u64 = 1 << 63;
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Duration = Duration(0);
+
+    /// This many nanoseconds.
+    pub const fn from_nanoseconds(nanoseconds: i64) -> Self {
+        Duration(nanoseconds)
+    }
+
+    /// The length in nanoseconds.
+    pub const fn nanoseconds(self) -> i64 {
+        self.0
+    }
+
+    /// Whether it is less than nothing.
+    pub const fn is_negative(self) -> bool {
+        self.0 < 0
+    }
+
+    /// As the standard library has it; none if it is negative.
+    pub fn to_std(self) -> Option<std::time::Duration> {
+        u64::try_from(self.0).ok().map(std::time::Duration::from_nanos)
+    }
+}
+
+/// The longest one there is stands for longer ones.
+impl From<std::time::Duration> for Duration {
+    fn from(duration: std::time::Duration) -> Self {
+        Duration(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
+    }
+}
+
+impl FromStr for Duration {
+    type Err = DurationError;
+
+    fn from_str(text: &str) -> Result<Self, DurationError> {
+        let (negative, mut rest) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text.strip_prefix('+').unwrap_or(text)),
+        };
+        if rest == "0" {
+            return Ok(Duration::ZERO);
+        }
+        if rest.is_empty() {
+            return Err(DurationError::Invalid);
+        }
+        let mut total = 0u64;
+        while !rest.is_empty() {
+            let (part, after) = part(rest)?;
+            total = total.checked_add(part).filter(|total| *total <= LIMIT).ok_or(DurationError::Invalid)?;
+            rest = after;
+        }
+        let signed = if negative { 0i64.checked_sub_unsigned(total) } else { i64::try_from(total).ok() };
+        signed.map(Duration).ok_or(DurationError::Invalid)
+    }
+}
+
+/// One number with its unit in nanoseconds, and what follows.
+fn part(text: &str) -> Result<(u64, &str), DurationError> {
+    let (whole, rest) = digits(text);
+    let (fraction, rest) = match rest.strip_prefix('.') {
+        Some(rest) => digits(rest),
+        None => ("", rest),
+    };
+    if whole.is_empty() && fraction.is_empty() {
+        return Err(DurationError::Invalid);
+    }
+    let end = rest.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(rest.len());
+    let (unit, rest) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let unit = match unit {
+        "" => return Err(DurationError::MissingUnit),
+        "ns" => 1,
+        // The micro sign, and the Greek letter it looks like.
+        "us" | "\u{B5}s" | "\u{3BC}s" => MICROSECOND,
+        "ms" => MILLISECOND,
+        "s" => SECOND,
+        "m" => MINUTE,
+        "h" => HOUR,
+        _ => return Err(DurationError::UnknownUnit),
+    };
+    let whole = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
+    let product = whole.ok().and_then(|whole| whole.checked_mul(unit)).ok_or(DurationError::Invalid)?;
+    let sum = product.checked_add(fraction_of(unit, fraction)).filter(|sum| *sum <= LIMIT);
+    Ok((sum.ok_or(DurationError::Invalid)?, rest))
+}
+
+fn digits(text: &str) -> (&str, &str) {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, ""))
+}
+
+/// Go calculates this in a double, with as many digits as fit into 63 bits; so do we, to be off by the same.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the digits are meant to be rounded, and the result is less than one hour"
+)]
+fn fraction_of(unit: u64, digits: &str) -> u64 {
+    let (mut value, mut scale) = (0u64, 1f64);
+    for digit in digits.bytes().map(|digit| u64::from(digit - b'0')) {
+        let longer = value.checked_mul(10).and_then(|value| value.checked_add(digit));
+        match longer.filter(|longer| *longer <= LIMIT && value <= (LIMIT - 1) / 10) {
+            Some(longer) => value = longer,
+            None => break,
+        }
+        scale *= 10.0;
+    }
+    (value as f64 * (unit as f64 / scale)) as u64
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let magnitude = self.0.unsigned_abs();
+        if magnitude == 0 {
+            return f.write_str("0s");
+        }
+        if self.is_negative() {
+            f.write_str("-")?;
+        }
+        match magnitude {
+            ..MICROSECOND => write!(f, "{magnitude}ns"),
+            ..MILLISECOND => write!(f, "{}\u{B5}s", Decimal(magnitude, MICROSECOND)),
+            ..SECOND => write!(f, "{}ms", Decimal(magnitude, MILLISECOND)),
+            _ => {
+                let (hours, minutes) = (magnitude / HOUR, magnitude % HOUR / MINUTE);
+                if hours > 0 {
+                    write!(f, "{hours}h")?;
+                }
+                if magnitude >= MINUTE {
+                    write!(f, "{minutes}m")?;
+                }
+                write!(f, "{}s", Decimal(magnitude % MINUTE, SECOND))
+            }
+        }
+    }
+}
+
+/// A number of units with its fraction, without zeros at the end.
+struct Decimal(u64, u64);
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Decimal(value, unit) = *self;
+        write!(f, "{}", value / unit)?;
+        if value % unit == 0 {
+            return Ok(());
+        }
+        let width = usize::try_from(unit.ilog10()).unwrap_or_default();
+        let fraction = format!("{:0width$}", value % unit);
+        write!(f, ".{}", fraction.trim_end_matches('0'))
+    }
+}
+
+impl Decode for Duration {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        let text = String::decode(node, decoder)?;
+        text.parse().map_err(|error: DurationError| decoder.invalid_value(node, error.to_string())).ok()
+    }
+}
+
+impl Serialize for Duration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // Taken from Go's time package.
+    #[test]
+    fn texts_are_read_and_written_as_go_does() {
+        let cases = [
+            ("0", 0, "0s"),
+            ("0s", 0, "0s"),
+            ("+0", 0, "0s"),
+            ("-0", 0, "0s"),
+            ("1ns", 1, "1ns"),
+            ("1100ns", 1_100, "1.1µs"),
+            ("5us", 5_000, "5µs"),
+            ("5µs", 5_000, "5µs"),
+            ("5μs", 5_000, "5µs"),
+            ("2200us", 2_200_000, "2.2ms"),
+            ("10ms", 10_000_000, "10ms"),
+            ("3300ms", 3_300_000_000, "3.3s"),
+            ("60s", 60_000_000_000, "1m0s"),
+            ("1h", 3_600_000_000_000, "1h0m0s"),
+            ("1h2m3.5s", 3_723_500_000_000, "1h2m3.5s"),
+            (".5s", 500_000_000, "500ms"),
+            ("1.s", 1_000_000_000, "1s"),
+            ("-1h", -3_600_000_000_000, "-1h0m0s"),
+            ("1h1h", 7_200_000_000_000, "2h0m0s"),
+            ("1s1h", 3_601_000_000_000, "1h0m1s"),
+            ("0.000000001s", 1, "1ns"),
+            ("0.0000000009s", 0, "0s"),
+            ("1.00000000000000000000000000001s", 1_000_000_000, "1s"),
+            ("0.3333333333333333333h", 1_200_000_000_000, "20m0s"),
+            ("9007199254.740993s", 9_007_199_254_740_993_000, "2501999h47m34.740993s"),
+            ("9223372036854775807ns", i64::MAX, "2562047h47m16.854775807s"),
+            ("2562047h47m16.854775807s", i64::MAX, "2562047h47m16.854775807s"),
+            ("-9223372036854775808ns", i64::MIN, "-2562047h47m16.854775808s"),
+            ("-2562047h47m16.854775808s", i64::MIN, "-2562047h47m16.854775808s"),
+            ("0.100000000000000000000h", 360_000_000_000, "6m0s"),
+            ("0.830103483285477580700h", 2_988_372_539_827, "49m48.372539827s"),
+        ];
+        for (text, nanoseconds, written) in cases {
+            let duration: Duration = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(
+                (duration.nanoseconds(), duration.to_string().as_str()),
+                (nanoseconds, written),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        use DurationError::{Invalid, MissingUnit, UnknownUnit};
+        let cases = [
+            ("", Invalid),
+            ("-", Invalid),
+            ("+", Invalid),
+            (".", Invalid),
+            ("-.", Invalid),
+            (".s", Invalid),
+            ("s", Invalid),
+            (" 1s", Invalid),
+            ("1s ", UnknownUnit),
+            ("1", MissingUnit),
+            ("60", MissingUnit),
+            ("1.5", MissingUnit),
+            ("1d", UnknownUnit),
+            ("1e3s", UnknownUnit),
+            ("1m 1s", UnknownUnit),
+            ("PT1H", Invalid),
+            ("abc", Invalid),
+            ("--1s", Invalid),
+            ("1S", UnknownUnit),
+            ("2562047h47m16.854775808s", Invalid),
+            ("-2562047h47m16.854775809s", Invalid),
+            ("9223372036854775808ns", Invalid),
+            ("-9223372036854775809ns", Invalid),
+            ("3000000h", Invalid),
+            ("9223372036854775.808us", Invalid),
+            ("99999999999999999999s", Invalid),
+            ("1000000000000000000000000ns", Invalid),
+        ];
+        for (text, error) in cases {
+            assert_eq!(text.parse::<Duration>(), Err(error), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_duration_in_a_file_is_reported_at_its_place() {
+        let read = |text: &str| {
+            let node = crate::tree::parse(text.as_bytes(), crate::tree::Syntax::Yaml).unwrap();
+            crate::decode::decode::<Vec<Duration>>(&node, crate::decode::Mode::Strict)
+                .map_err(|errors| errors.to_string())
+        };
+        assert_eq!(read("[1m, 2h]"), Ok(vec![Duration(60_000_000_000), Duration(7_200_000_000_000)]));
+        assert_eq!(
+            read("[1m, 1d]").unwrap_err(),
+            "[1]: unknown unit in a duration; known are `ns`, `us`, `ms`, `s`, `m`, `h` (line 1, column 6)"
+        );
+        assert_eq!(
+            read("[60]").unwrap_err(),
+            "[0]: expected a string, found a number (line 1, column 2); put the value in quotes"
+        );
+    }
+
+    #[test]
+    fn it_converts_to_and_from_the_standard_one() {
+        assert_eq!(Duration::from(std::time::Duration::from_millis(1_500)).to_string(), "1.5s");
+        assert_eq!(Duration::from(std::time::Duration::MAX), Duration(i64::MAX));
+        assert_eq!("90s".parse::<Duration>().unwrap().to_std(), Some(std::time::Duration::from_secs(90)));
+        assert_eq!(Duration(-1).to_std(), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(nanoseconds in prop_oneof![any::<i64>(), -5_000_000_000i64..5_000_000_000]) {
+            let text = Duration(nanoseconds).to_string();
+            prop_assert_eq!(text.parse(), Ok(Duration(nanoseconds)), "{}", text);
+            let json = serde_json::to_string(&Duration(nanoseconds)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Duration>(&json).unwrap(), Duration(nanoseconds));
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[-+0-9.nuµmsh]{0,40}|\\PC{0,10}") {
+            let _ = text.parse::<Duration>();
+        }
+    }
+}

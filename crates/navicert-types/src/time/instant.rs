@@ -1,0 +1,379 @@
+//! metav1.Time: RFC 3339 on the wire, with Go's leniencies when read and whole seconds in UTC when written.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::decode::{Decode, Decoder};
+use crate::tree::Node;
+
+/// A moment, or none: Go's zero time stands for "not set", and so does `null` on the wire (C333).
+///
+/// Any moment of the years 0 to 9999 in any offset fits, which is a little more than a [`Timestamp`] holds.
+///
+/// ```
+/// use navicert_types::time::Time;
+///
+/// let time: Time = "2031-01-02T03:04:05.678+02:00".parse().unwrap();
+/// assert_eq!(time.to_string(), "2031-01-02T01:04:05.678Z");
+/// assert_eq!(time.to_wire(), "2031-01-02T01:04:05Z");
+/// assert!(Time::default().is_zero());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time {
+    /// Seconds since 1970 in UTC.
+    seconds: i64,
+    nanoseconds: u32,
+}
+
+/// A text is not a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 time such as `2031-01-02T03:04:05Z`")]
+pub struct TimeError;
+
+const DAY: i64 = 86_400;
+
+impl Time {
+    /// Go's zero time, the first moment of the year 1: not set.
+    pub const ZERO: Time = Time { seconds: -62_135_596_800, nanoseconds: 0 };
+
+    /// Whether it is not set.
+    pub fn is_zero(self) -> bool {
+        self == Time::ZERO
+    }
+
+    /// Whole seconds since 1970 in UTC.
+    pub fn unix_seconds(self) -> i64 {
+        self.seconds
+    }
+
+    /// What is left beside the whole seconds.
+    pub fn subsecond_nanoseconds(self) -> u32 {
+        self.nanoseconds
+    }
+
+    /// For comparing with a clock. The last two days of the year 9999 become the last moment a timestamp has.
+    pub fn timestamp(self) -> Timestamp {
+        let nanoseconds = i32::try_from(self.nanoseconds).unwrap_or_default();
+        let bound = if self.seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
+        Timestamp::new(self.seconds, nanoseconds).unwrap_or(bound)
+    }
+
+    /// As Kubernetes sends it: UTC, whole seconds. The zero time is sent as null, which is up to the caller.
+    pub fn to_wire(self) -> String {
+        Time { nanoseconds: 0, ..self }.to_string()
+    }
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Time::ZERO
+    }
+}
+
+impl From<Timestamp> for Time {
+    fn from(timestamp: Timestamp) -> Self {
+        // Before 1970 the fraction counts backwards.
+        let nanoseconds = i64::from(timestamp.subsec_nanosecond());
+        let seconds = timestamp.as_second() + nanoseconds.div_euclid(1_000_000_000);
+        let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
+        Time { seconds, nanoseconds }
+    }
+}
+
+/// Go's reading of RFC 3339 (C243): the hour may have one digit, a comma may stand for the point, digits after the
+/// ninth are dropped, offsets go to 24 hours and 60 minutes; a second 60 and a lower-case `t` or `z` are refused.
+impl FromStr for Time {
+    type Err = TimeError;
+
+    fn from_str(text: &str) -> Result<Self, TimeError> {
+        let mut reader = Reader(text.as_bytes());
+        let time = reader.time().ok_or(TimeError)?;
+        if reader.0.is_empty() { Ok(time) } else { Err(TimeError) }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn time(&mut self) -> Option<Time> {
+        let year = self.two_digits()? * 100 + self.two_digits()?;
+        self.expect(b'-')?;
+        let month = self.two_digits().filter(|month| (1..=12).contains(month))?;
+        self.expect(b'-')?;
+        let day = self.two_digits().filter(|day| (1..=days_of(year, month)).contains(day))?;
+        self.expect(b'T')?;
+        let hour = self.one_or_two_digits().filter(|hour| *hour < 24)?;
+        self.expect(b':')?;
+        let minute = self.two_digits().filter(|minute| *minute < 60)?;
+        self.expect(b':')?;
+        let second = self.two_digits().filter(|second| *second < 60)?;
+        let nanoseconds = self.fraction();
+        let offset = self.offset()?;
+        let seconds = days_before(year, month, day) * DAY + hour * 3_600 + minute * 60 + second - offset;
+        Some(Time { seconds, nanoseconds })
+    }
+
+    /// A point or comma and at least one digit; anything else is left for what follows.
+    fn fraction(&mut self) -> u32 {
+        let [b'.' | b',', digits @ ..] = self.0 else { return 0 };
+        let count = digits.iter().take_while(|digit| digit.is_ascii_digit()).count();
+        if count == 0 {
+            return 0;
+        }
+        let padded = digits.iter().take(count).copied().chain(std::iter::repeat(b'0')).take(9);
+        let nanoseconds = padded.fold(0, |value, digit| value * 10 + u32::from(digit - b'0'));
+        self.0 = digits.get(count..).unwrap_or_default();
+        nanoseconds
+    }
+
+    /// Seconds east of Greenwich.
+    fn offset(&mut self) -> Option<i64> {
+        let sign = match self.next()? {
+            b'Z' => return Some(0),
+            b'+' => 1,
+            b'-' => -1,
+            _ => return None,
+        };
+        let hours = self.two_digits().filter(|hours| *hours <= 24)?;
+        self.expect(b':')?;
+        let minutes = self.two_digits().filter(|minutes| *minutes <= 60)?;
+        Some(sign * (hours * 3_600 + minutes * 60))
+    }
+
+    fn two_digits(&mut self) -> Option<i64> {
+        Some(self.digit()? * 10 + self.digit()?)
+    }
+
+    fn one_or_two_digits(&mut self) -> Option<i64> {
+        let first = self.digit()?;
+        Some(self.digit().map_or(first, |second| first * 10 + second))
+    }
+
+    fn digit(&mut self) -> Option<i64> {
+        let (digit, rest) = self.0.split_first().filter(|(digit, _)| digit.is_ascii_digit())?;
+        self.0 = rest;
+        Some(i64::from(digit - b'0'))
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.next().filter(|next| *next == byte).map(|_| ())
+    }
+
+    fn next(&mut self) -> Option<u8> {
+        let (next, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*next)
+    }
+}
+
+fn is_leap(year: i64) -> bool {
+    year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+}
+
+fn days_of(year: i64, month: i64) -> i64 {
+    match month {
+        2 => 28 + i64::from(is_leap(year)),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Days of the Gregorian calendar from the first of January of the year 0 to that of `year`.
+fn days_to_year(year: i64) -> i64 {
+    let before = year - 1;
+    365 * year + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) + 1
+}
+
+/// Days from 1970-01-01 to this date.
+fn days_before(year: i64, month: i64, day: i64) -> i64 {
+    let months: i64 = (1..month).map(|month| days_of(year, month)).sum();
+    days_to_year(year) - days_to_year(1970) + months + day - 1
+}
+
+/// Year, month and day of this many days after 1970-01-01.
+fn date_of(days: i64) -> (i64, i64, i64) {
+    let since_zero = days + days_to_year(1970);
+    // 146 097 days are 400 years; the guess is at most one too high or low.
+    let mut year = (since_zero * 400).div_euclid(146_097);
+    while days_to_year(year) > since_zero {
+        year -= 1;
+    }
+    while days_to_year(year + 1) <= since_zero {
+        year += 1;
+    }
+    let (mut month, mut rest) = (1, since_zero - days_to_year(year));
+    while rest >= days_of(year, month) {
+        rest -= days_of(year, month);
+        month += 1;
+    }
+    (year, month, rest + 1)
+}
+
+/// RFC 3339 in UTC with the shortest fraction.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = date_of(self.seconds.div_euclid(DAY));
+        let second = self.seconds.rem_euclid(DAY);
+        let sign = if year < 0 { "-" } else { "" };
+        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+        write!(f, "{sign}{:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}", year.unsigned_abs())?;
+        if self.nanoseconds > 0 {
+            let fraction = format!("{:09}", self.nanoseconds);
+            write!(f, ".{}", fraction.trim_end_matches('0'))?;
+        }
+        f.write_str("Z")
+    }
+}
+
+impl Decode for Time {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        let text = String::decode(node, decoder)?;
+        text.parse().map_err(|error: TimeError| decoder.invalid_value(node, error.to_string())).ok()
+    }
+}
+
+/// The zero time is null.
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.is_zero() { serializer.serialize_none() } else { serializer.serialize_str(&self.to_wire()) }
+    }
+}
+
+/// Null is the zero time.
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Option::<String>::deserialize(deserializer)?;
+        text.map_or(Ok(Time::ZERO), |text| text.parse().map_err(serde::de::Error::custom))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    // C243
+    #[test]
+    fn texts_are_read_with_gos_leniencies() {
+        let cases = [
+            ("2031-01-02T03:04:05Z", "2031-01-02T03:04:05Z"),
+            ("2031-01-02T03:04:05+02:00", "2031-01-02T01:04:05Z"),
+            ("2031-01-02T03:04:05-07:30", "2031-01-02T10:34:05Z"),
+            ("2031-01-02T3:04:05Z", "2031-01-02T03:04:05Z"),
+            ("2031-01-02T03:04:05,5Z", "2031-01-02T03:04:05.5Z"),
+            ("2031-01-02T03:04:05.123456789Z", "2031-01-02T03:04:05.123456789Z"),
+            ("2031-01-02T03:04:05.12345678999Z", "2031-01-02T03:04:05.123456789Z"),
+            ("2031-01-02T03:04:05.000Z", "2031-01-02T03:04:05Z"),
+            ("2031-01-02T03:04:05+24:00", "2031-01-01T03:04:05Z"),
+            ("2031-01-02T03:04:05+23:60", "2031-01-01T03:04:05Z"),
+            ("2031-01-02T03:04:05-00:00", "2031-01-02T03:04:05Z"),
+            ("2028-02-29T00:00:00Z", "2028-02-29T00:00:00Z"),
+            ("2000-02-29T00:00:00Z", "2000-02-29T00:00:00Z"),
+            ("1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z"),
+            ("1969-12-31T23:59:59.5Z", "1969-12-31T23:59:59.5Z"),
+            ("0000-01-01T00:00:00Z", "0000-01-01T00:00:00Z"),
+            ("0000-01-01T00:00:00+01:00", "-0001-12-31T23:00:00Z"),
+            ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+            ("9999-12-31T23:59:59-01:00", "10000-01-01T00:59:59Z"),
+            ("0001-01-01T00:00:01Z", "0001-01-01T00:00:01Z"),
+        ];
+        for (text, written) in cases {
+            assert_eq!(text.parse::<Time>().map(|time| time.to_string()), Ok(written.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_go_refuses_is_refused() {
+        for text in [
+            "",
+            "2031",
+            "2031-01-02",
+            "2031-01-02T03:04Z",
+            "2031-01-02T03:04:05",
+            "2031-01-02t03:04:05Z",
+            "2031-01-02T03:04:05z",
+            "2031-01-02 03:04:05Z",
+            "2031-1-02T03:04:05Z",
+            "2031-01-2T03:04:05Z",
+            "2031-01-02T03:4:05Z",
+            "2031-01-02T03:04:5Z",
+            "31-01-02T03:04:05Z",
+            "20310-01-02T03:04:05Z",
+            "2031-00-02T03:04:05Z",
+            "2031-13-02T03:04:05Z",
+            "2031-01-00T03:04:05Z",
+            "2031-01-32T03:04:05Z",
+            "2031-02-29T03:04:05Z",
+            "1900-02-29T03:04:05Z",
+            "2031-01-02T24:04:05Z",
+            "2031-01-02T03:60:05Z",
+            "2031-01-02T03:04:60Z",
+            "2031-01-02T03:04:05+25:00",
+            "2031-01-02T03:04:05+00:61",
+            "2031-01-02T03:04:05+0200",
+            "2031-01-02T03:04:05+02",
+            "2031-01-02T03:04:05Z+02:00",
+            "2031-01-02T03:04:05.Z",
+            "2031-01-02T03:04:05Z ",
+            " 2031-01-02T03:04:05Z",
+            "2031-01-02T03:04:05 UTC",
+            "20310102T030405Z",
+            "1925000000",
+            "soon",
+            "２031-01-02T03:04:05Z",
+        ] {
+            assert_eq!(text.parse::<Time>(), Err(TimeError), "{text:?}");
+        }
+    }
+
+    // C333
+    #[test]
+    fn the_zero_instant_in_any_offset_is_not_set() {
+        for text in ["0001-01-01T00:00:00Z", "0001-01-01T02:00:00+02:00", "0000-12-31T23:00:00-01:00"] {
+            assert!(text.parse::<Time>().unwrap().is_zero(), "{text}");
+        }
+        assert!(!"0001-01-01T00:00:00.1Z".parse::<Time>().unwrap().is_zero());
+        assert!(serde_json::from_str::<Time>("null").unwrap().is_zero());
+        assert_eq!(serde_json::to_string(&Time::ZERO).unwrap(), "null");
+    }
+
+    #[test]
+    fn the_wire_has_whole_seconds_in_utc() {
+        let time: Time = serde_json::from_str(r#""2031-01-02T03:04:05.9+02:00""#).unwrap();
+        assert_eq!(serde_json::to_string(&time).unwrap(), r#""2031-01-02T01:04:05Z""#);
+        assert!(serde_json::from_str::<Time>(r#""""#).is_err());
+        assert!(serde_json::from_str::<Time>("1925000000").is_err());
+    }
+
+    #[test]
+    fn the_ends_of_time_are_clamped_for_the_clock() {
+        assert_eq!("9999-12-31T23:59:59Z".parse::<Time>().unwrap().timestamp(), Timestamp::MAX);
+        assert_eq!(
+            "2031-01-02T03:04:05.5Z".parse::<Time>().unwrap().timestamp().to_string(),
+            "2031-01-02T03:04:05.5Z"
+        );
+        assert!("0000-01-01T00:00:00+24:00".parse::<Time>().unwrap().timestamp() < Timestamp::UNIX_EPOCH);
+    }
+
+    proptest! {
+        #[test]
+        fn the_calendar_agrees_with_jiffs(seconds in -377_705_023_201i64..253_402_207_200, nanoseconds in 0i32..1_000_000_000) {
+            let timestamp = Timestamp::new(seconds, nanoseconds).unwrap();
+            let time = Time::from(timestamp);
+            prop_assert_eq!(time.timestamp(), timestamp);
+            if seconds > -62_167_219_200 {
+                prop_assert_eq!(time.to_string(), timestamp.to_string());
+                prop_assert_eq!(time.to_string().parse::<Time>(), Ok(time));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9TZ:.,+-]{0,40}|\\PC{0,10}") {
+            let _ = text.parse::<Time>();
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Decisions recorded from client-go and kubectl, through the same command a user would run.
+
+#![expect(clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
+
+use std::collections::HashMap;
+
+use navicert_testkit::{Program, shared};
+use serde_json::{Map, Value};
+
+#[test]
+fn every_recorded_kubeconfig_decision_agrees() {
+    let Some(vectors) = shared::vectors("kubeconfig.jsonl") else { return };
+    let questions: String = vectors.iter().map(|vector| question(vector) + "\n").collect();
+    let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
+        .arguments(["kubeconfig", "view", "--jsonl"])
+        .stdin(questions)
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), Some(0));
+    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
+        .collect();
+    assert_eq!(answers.len(), vectors.len());
+    shared::check("kubeconfig", &vectors, |vector| compare(&vector.expect, &answers[&vector.id]));
+}
+
+fn question(vector: &shared::Vector) -> String {
+    let mut question = vector.input.clone();
+    question["id"] = Value::from(vector.id.clone());
+    question.to_string()
+}
+
+/// By the rules of the vectors' README: texts are never compared, absent, null and empty are the same.
+fn compare(expected: &Value, answer: &Value) -> Result<(), String> {
+    if let Some(fault) = answer.get("fault") {
+        return Err(format!("fault: {fault}"));
+    }
+    for member in ["loads", "valid"] {
+        if expected[member] != answer[member] {
+            return Err(format!("{member}: {} instead of {}", answer[member], expected[member]));
+        }
+    }
+    for member in ["merged", "resolved", "redacted"] {
+        let (expected, answer) = (expected.get(member), answer.get(member));
+        let unexpected = member == "resolved" && expected.is_none() && answer.is_some();
+        if unexpected || expected.is_some_and(|expected| Some(normal(expected)) != answer.map(normal)) {
+            return Err(format!("{member}: {answer:?} instead of {expected:?}"));
+        }
+    }
+    let count = |value: &Value| value["errors"].as_array().map_or(0, Vec::len);
+    if expected["loads"] == true && count(expected) != count(answer) {
+        return Err(format!("errors: {} instead of {}", answer["errors"], expected["errors"]));
+    }
+    // A key pair that does not match is found by the TLS library, when the client is built.
+    let expected_obstacle = expected.pointer("/client/build_error").and_then(Value::as_str);
+    let pair = expected_obstacle.is_some_and(|text| text.starts_with("tls: private key"));
+    let obstacle = answer.pointer("/client/build_error");
+    if !pair && expected_obstacle.is_some() != obstacle.is_some() {
+        return Err(format!("build_error: {obstacle:?} instead of {expected_obstacle:?}"));
+    }
+    Ok(())
+}
+
+fn normal(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let kept = members.iter().filter(|(_, value)| {
+                !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+            });
+            Value::Object(kept.map(|(key, value)| (key.clone(), normal(value))).collect::<Map<_, _>>())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(normal).collect()),
+        other => other.clone(),
+    }
+}
