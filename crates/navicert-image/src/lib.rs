@@ -1,8 +1,10 @@
 //! Image credentials: the kubelet's providers.
+pub mod author;
 pub mod cache_key;
 pub mod config;
 pub mod credential;
 pub mod docker_config;
+pub mod docker_helper;
 pub mod error;
 mod go_json;
 mod index;
@@ -13,6 +15,7 @@ pub mod pattern;
 pub mod profile;
 pub mod provider;
 pub mod reference;
+pub mod reload;
 pub mod request;
 pub mod response;
 pub mod service_account;

@@ -189,6 +189,12 @@ impl Providers {
         Lookup { image: image.to_owned(), outcomes: outcomes.collect() }
     }
 
+    /// Asks one provider, whether or not its patterns match: for whoever has chosen it by other means (I232).
+    pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, asker: &Asker) -> Lookup {
+        let outcome = provider.ask(image, asker, &self.shared);
+        Lookup { image: image.to_owned(), outcomes: vec![(Arc::clone(provider), outcome)] }
+    }
+
     /// Forgets what is remembered for an image: its own answers, its registry's and the global ones, of every provider
     /// that matches it. Returns how many answers that were (I261).
     pub fn invalidate(&self, image: &str) -> usize {
