@@ -120,6 +120,11 @@ impl ResponseBuilder {
         Ok(self)
     }
 
+    /// Whether there is a credential under this key.
+    pub fn has(&self, key: &str) -> bool {
+        self.auth.contains_key(key)
+    }
+
     /// The line for standard output.
     pub fn encode(&self, version: WireVersion) -> Secret<Vec<u8>> {
         let mut object = Object::new()
@@ -127,10 +132,13 @@ impl ResponseBuilder {
             .text("apiVersion", version.api_version())
             .text("cacheKeyType", self.key_type.as_str());
         if let Some(duration) = self.duration {
-            object = object.text("cacheDuration", &navicert_types::time::Duration::from(duration).to_string());
+            object =
+                object.text("cacheDuration", &navicert_types::time::Duration::from(duration).to_string());
         }
         let auth = self.auth.iter().fold(Object::new(), |auth, (key, credential)| {
-            let entry = Object::new().text("username", &credential.username).text("password", credential.password.expose());
+            let entry = Object::new()
+                .text("username", &credential.username)
+                .text("password", credential.password.expose());
             auth.object(key, entry)
         });
         let text = object.object("auth", auth).finish();
@@ -154,7 +162,10 @@ mod tests {
             let read = Response::decode(built.encode(version).expose(), version).unwrap();
             assert_eq!(read.cache_key_type, CacheKeyType::Registry);
             assert_eq!(read.cache_duration.unwrap().to_string(), "1m30s");
-            assert_eq!(read.auth, [("*.a.io/<x>".to_owned(), Credential::new("u&", "p\"\\\u{2028}".to_owned()))]);
+            assert_eq!(
+                read.auth,
+                [("*.a.io/<x>".to_owned(), Credential::new("u&", "p\"\\\u{2028}".to_owned()))]
+            );
         }
     }
 
@@ -174,7 +185,11 @@ mod tests {
             let (read, found) = read_request(&mut bytes.expose().as_slice()).unwrap();
             assert_eq!((read, found), (request, version));
         }
-        for text in ["", "{}", r#"{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}"#] {
+        for text in [
+            "",
+            "{}",
+            r#"{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1"}"#,
+        ] {
             assert!(read_request(&mut text.as_bytes()).is_err(), "{text}");
         }
     }

@@ -57,7 +57,9 @@ pub enum HelperError {
     #[error("{0}")]
     Failed(String),
     /// I238.
-    #[error("navicert takes credentials from image credential providers and stores none; remove `docker-credential-navicert` from this registry to log in by hand")]
+    #[error(
+        "navicert takes credentials from image credential providers and stores none; remove `docker-credential-navicert` from this registry to log in by hand"
+    )]
     StoreRefused,
 }
 
@@ -113,7 +115,9 @@ pub fn list(providers: &Providers) -> BTreeMap<String, String> {
         let concrete = cached.entry.keyring().entries().filter(|(key, _)| !key.contains(&b'*'));
         for (key, credentials) in concrete {
             if let Some(credential) = credentials.iter().find(|credential| !credential.is_anonymous()) {
-                listed.entry(String::from_utf8_lossy(key).into_owned()).or_insert(credential.username.clone());
+                listed
+                    .entry(String::from_utf8_lossy(key).into_owned())
+                    .or_insert(credential.username.clone());
             }
         }
     }
@@ -136,12 +140,20 @@ pub fn normalise_server(server: &str) -> Result<String, HelperError> {
     if name.contains('@') {
         return Err(HelperError::BadServer("has user info in it"));
     }
-    if name.contains(['%', '?', '#', '*', '\\', '"', '<', '>']) || name.contains("://") || name.contains("/..") {
+    if name.contains(['%', '?', '#', '*', '\\', '"', '<', '>'])
+        || name.contains("://")
+        || name.contains("/..")
+    {
         return Err(HelperError::BadServer("has a character in it that no registry's name has"));
     }
-    let name = ["/v1/", "/v2/", "/v1", "/v2", "/"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+    let name =
+        ["/v1/", "/v2/", "/v1", "/v2", "/"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let host = name.split('/').next().unwrap_or_default();
-    if host.is_empty() || host.starts_with('.') || host.ends_with('.') || Location::parse(name.as_bytes()).is_err() {
+    if host.is_empty()
+        || host.starts_with('.')
+        || host.ends_with('.')
+        || Location::parse(name.as_bytes()).is_err()
+    {
         return Err(HelperError::BadServer("is not a registry's host name"));
     }
     let rest = name.strip_prefix(host).unwrap_or_default();
@@ -188,14 +200,19 @@ fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, He
     let mut scoped: Vec<Attempt<'a>> = Vec::new();
     for (provider, answer) in lookup.answers() {
         for (key, credentials) in answer.entry.keyring().entries() {
-            let attempts = credentials.iter().map(|credential| Attempt { provider, key, credential, source: None });
+            let attempts =
+                credentials.iter().map(|credential| Attempt { provider, key, credential, source: None });
             scoped.extend(attempts.filter(|attempt| is_usable(attempt, &location)));
         }
     }
     match scoped.split_first() {
-        Some((first, rest)) if rest.iter().all(|other| other.credential == first.credential) => Ok(Some(*first)),
+        Some((first, rest)) if rest.iter().all(|other| other.credential == first.credential) => {
+            Ok(Some(*first))
+        }
         Some(_) => {
-            let hint = format!("the credentials for {asked} differ by path, and the protocol can name only the registry");
+            let hint = format!(
+                "the credentials for {asked} differ by path, and the protocol can name only the registry"
+            );
             Err(HelperError::Ambiguous { hint })
         }
         None => Ok(None),

@@ -82,7 +82,9 @@ pub enum ProviderError {
     },
 
     /// The last run failed a moment ago; the next one waits (I262).
-    #[error("credential provider plugin {provider} failed a moment ago and is asked again in {remaining:?}: {source}")]
+    #[error(
+        "credential provider plugin {provider} failed a moment ago and is asked again in {remaining:?}: {source}"
+    )]
     BackingOff {
         /// The provider.
         provider: String,

@@ -183,38 +183,91 @@ impl Counters {
         let mut out = String::new();
         self.upstream(&mut out);
         let total = |count: u64| vec![(String::new(), count.to_string())];
-        self.family(&mut out, "navicert_image_config_refused_total", "counter", "Number of new configurations that were refused", total(self.refused));
-        self.family(&mut out, "navicert_image_no_match_total", "counter", "Number of images that no provider matched", total(self.no_match));
+        self.family(
+            &mut out,
+            "navicert_image_config_refused_total",
+            "counter",
+            "Number of new configurations that were refused",
+            total(self.refused),
+        );
+        self.family(
+            &mut out,
+            "navicert_image_no_match_total",
+            "counter",
+            "Number of images that no provider matched",
+            total(self.no_match),
+        );
         let each = |value: fn(&PerProvider) -> u64| {
-            self.providers.iter().map(|(name, one)| (label("plugin_name", name), value(one).to_string())).collect()
+            self.providers
+                .iter()
+                .map(|(name, one)| (label("plugin_name", name), value(one).to_string()))
+                .collect()
         };
-        self.family(&mut out, "navicert_image_plugin_timeouts_total", "counter", "Number of plugin runs that were ended at their limit", each(|one| one.timeouts));
-        self.family(&mut out, "navicert_image_plugin_in_flight", "gauge", "Number of plugin runs under way", each(|one| one.in_flight));
-        let refused = self.nested(|one| one.refused.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect());
-        self.family(&mut out, "navicert_image_response_errors_total", "counter", "Number of plugin answers that could not be used", refused);
-        let lookups = self.nested(|one| one.lookups.iter().map(|(result, count)| ("result", result.to_string(), *count)).collect());
-        self.family(&mut out, "navicert_image_cache_lookups_total", "counter", "Number of cache lookups by what came of them", lookups);
+        self.family(
+            &mut out,
+            "navicert_image_plugin_timeouts_total",
+            "counter",
+            "Number of plugin runs that were ended at their limit",
+            each(|one| one.timeouts),
+        );
+        self.family(
+            &mut out,
+            "navicert_image_plugin_in_flight",
+            "gauge",
+            "Number of plugin runs under way",
+            each(|one| one.in_flight),
+        );
+        let refused = self.nested(|one| {
+            one.refused.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()
+        });
+        self.family(
+            &mut out,
+            "navicert_image_response_errors_total",
+            "counter",
+            "Number of plugin answers that could not be used",
+            refused,
+        );
+        let lookups = self.nested(|one| {
+            one.lookups.iter().map(|(result, count)| ("result", result.to_string(), *count)).collect()
+        });
+        self.family(
+            &mut out,
+            "navicert_image_cache_lookups_total",
+            "counter",
+            "Number of cache lookups by what came of them",
+            lookups,
+        );
         out
     }
 
     /// The kubelet's three, help texts included (I156–I158, I161).
     fn upstream(&self, out: &mut String) {
-        let errors = self.providers.iter().map(|(name, one)| (label("plugin_name", name), one.errors.to_string()));
+        let errors =
+            self.providers.iter().map(|(name, one)| (label("plugin_name", name), one.errors.to_string()));
         let help = "[ALPHA] Number of errors from credential provider plugin";
-        self.family(out, "kubelet_credential_provider_plugin_errors_total", "counter", help, errors.collect());
+        self.family(
+            out,
+            "kubelet_credential_provider_plugin_errors_total",
+            "counter",
+            help,
+            errors.collect(),
+        );
         let name = "kubelet_credential_provider_plugin_duration";
         let mut series = Vec::new();
         for (provider, one) in &self.providers {
             let of = label("plugin_name", provider);
             let bounds = BUCKETS.iter().map(|(_, bound)| *bound).zip(one.buckets).chain([("+Inf", one.runs)]);
-            series.extend(bounds.map(|(bound, count)| (format!("_bucket\u{0}{of},le=\"{bound}\""), count.to_string())));
+            series.extend(
+                bounds.map(|(bound, count)| (format!("_bucket\u{0}{of},le=\"{bound}\""), count.to_string())),
+            );
             series.push((format!("_sum\u{0}{of}"), one.seconds.to_string()));
             series.push((format!("_count\u{0}{of}"), one.runs.to_string()));
         }
         let help = "[ALPHA] Duration of execution in seconds for credential provider plugin";
         self.family(out, name, "histogram", help, series);
         let info = self.hash.iter().map(|hash| (label("hash", hash), "1".to_owned())).collect();
-        let help = "[ALPHA] Information about the last applied credential provider configuration with hash as label";
+        let help =
+            "[ALPHA] Information about the last applied credential provider configuration with hash as label";
         self.family(out, "kubelet_credential_provider_config_info", "gauge", help, info);
     }
 

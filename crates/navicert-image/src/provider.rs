@@ -95,7 +95,12 @@ impl Default for Limits {
 
 impl Settings {
     /// Settings with the defaults: hardened, any executable of the folder, nothing counted, no API server.
-    pub fn new(bin_dir: &Path, environment: Environment, runner: Arc<dyn Runner>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(
+        bin_dir: &Path,
+        environment: Environment,
+        runner: Arc<dyn Runner>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Settings {
             bin_dir: bin_dir.to_owned(),
             environment,
@@ -149,7 +154,8 @@ impl Providers {
         };
         let providers: Vec<_> = config.providers().iter().map(provider).collect();
         let numbered = config.providers().iter().zip(0..);
-        let patterns = numbered.flat_map(|(config, at)| config.patterns.iter().map(move |(_, pattern)| (pattern.clone(), at)));
+        let patterns = numbered
+            .flat_map(|(config, at)| config.patterns.iter().map(move |(_, pattern)| (pattern.clone(), at)));
         let index = PatternIndex::new(patterns);
         shared.settings.recorder.record(&Event::ConfigLoaded { hash: config.hash() });
         Providers { index, hash: config.hash().to_owned(), providers, shared }
@@ -198,7 +204,11 @@ impl Providers {
     /// Forgets what is remembered for an image: its own answers, its registry's and the global ones, of every provider
     /// that matches it. Returns how many answers that were (I261).
     pub fn invalidate(&self, image: &str) -> usize {
-        self.matching(image).into_iter().filter_map(|at| self.provider(at)).map(|provider| provider.forget(image)).sum()
+        self.matching(image)
+            .into_iter()
+            .filter_map(|at| self.provider(at))
+            .map(|provider| provider.forget(image))
+            .sum()
     }
 
     /// A registry refused a credential (401 or 403): the answer it came from is forgotten once, and not again within
@@ -206,7 +216,8 @@ impl Providers {
     pub fn refused(&self, image: &str, credential_hash: &str) -> bool {
         let matching = self.matching(image);
         let providers = matching.into_iter().filter_map(|at| self.provider(at));
-        providers.fold(false, |any, provider| provider.forget_refused(image, credential_hash, &self.shared) || any)
+        providers
+            .fold(false, |any, provider| provider.forget_refused(image, credential_hash, &self.shared) || any)
     }
 
     /// Drops every expired answer, secrets and all (I130).

@@ -168,14 +168,18 @@ mod tests {
         write(format!("{HEAD}{}", provider("sh", "a.io")));
         let runner = Arc::new(ScriptedRunner::new([answer("first"), answer("second")]));
         let clock = Arc::new(ManualClock::at(0));
-        let settings = Settings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
+        let settings =
+            Settings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
         let reloader = Reloader::open(&path, settings).unwrap();
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
         assert_eq!(reloader.reload(), Reload::Unchanged);
 
         write(format!("{HEAD}{}{}", provider("sh", "a.io"), provider("cat", "b.io")));
         assert_eq!(reloader.reload(), Reload::Applied);
-        assert_eq!((users(&reloader, "a.io/x"), users(&reloader, "b.io/x")), (vec!["first".to_owned()], vec!["second".to_owned()]));
+        assert_eq!(
+            (users(&reloader, "a.io/x"), users(&reloader, "b.io/x")),
+            (vec!["first".to_owned()], vec!["second".to_owned()])
+        );
         assert_eq!(runner.commands().len(), 2);
 
         let good = reloader.providers().hash().to_owned();

@@ -44,7 +44,7 @@ pub enum ResponseError {
     #[error("the plugin answered with apiVersion {found}, but the provider is configured with `{expected}`")]
     Version {
         /// The configured version.
-        expected: &'static str,
+        expected: String,
         /// What the answer has, where that can be shown.
         found: FoundVersion,
     },
@@ -102,8 +102,16 @@ impl Response {
     /// # Errors
     /// [`ResponseError`], exactly where the kubelet refuses the response.
     pub fn decode(stdout: &[u8], version: WireVersion) -> Result<Self, ResponseError> {
+        Response::decode_as(stdout, version.api_version())
+    }
+
+    /// The same for a version as somebody wrote it, known or not.
+    ///
+    /// # Errors
+    /// [`ResponseError`].
+    pub fn decode_as(stdout: &[u8], api_version: &str) -> Result<Self, ResponseError> {
         let node = tree::parse(stdout, Syntax::Json).map_err(|source| not_json(stdout, source.into()))?;
-        check_version(&node, stdout, version)?;
+        check_version(&node, stdout, api_version)?;
         let response = CREDENTIAL_PROVIDER_RESPONSE
             .decode_tree(&node)
             .map_err(|source| ResponseError::Schema { source })?;
@@ -158,7 +166,7 @@ impl ResponseStage {
 }
 
 /// The kubelet looks at the version before anything else, with Go's leniency about case and null (I102).
-fn check_version(node: &Node, stdout: &[u8], version: WireVersion) -> Result<(), ResponseError> {
+fn check_version(node: &Node, stdout: &[u8], expected: &str) -> Result<(), ResponseError> {
     let wrong_shape = || not_json(stdout, Diagnostics::default());
     let entries = match node.as_mapping() {
         Some(mapping) => mapping.entries(),
@@ -176,10 +184,10 @@ fn check_version(node: &Node, stdout: &[u8], version: WireVersion) -> Result<(),
             found = if is_version { text } else { found };
         }
     }
-    if found == version.api_version() {
+    if found == expected {
         return Ok(());
     }
-    Err(ResponseError::Version { expected: version.api_version(), found: FoundVersion(shown(found)) })
+    Err(ResponseError::Version { expected: expected.to_owned(), found: FoundVersion(shown(found)) })
 }
 
 fn not_json(stdout: &[u8], source: Diagnostics) -> ResponseError {

@@ -265,7 +265,11 @@ mod tests {
 
     impl ServiceAccounts for Api {
         fn account(&self, _: &str, name: &str) -> Result<ServiceAccount, String> {
-            if *self.down.lock().unwrap() { Err("down".into()) } else { Ok(ServiceAccount { uid: name.into(), ..Default::default() }) }
+            if *self.down.lock().unwrap() {
+                Err("down".into())
+            } else {
+                Ok(ServiceAccount { uid: name.into(), ..Default::default() })
+            }
         }
 
         fn token(&self, _: &TokenRequest) -> Result<Token, String> {
@@ -334,7 +338,10 @@ mod tests {
         // I116, I243
         let message = "serviceaccounts \"s\" is forbidden: audience: User \"system:node:n\" is not authorized to request tokens for audience \"a\"";
         let error = ServiceAccountError::Token { message: message.into(), audience: "a".into() }.to_string();
-        assert!(error.contains("request-serviceaccounts-token-audience") && error.contains("resources: [\"a\"]"), "{error}");
+        assert!(
+            error.contains("request-serviceaccounts-token-audience") && error.contains("resources: [\"a\"]"),
+            "{error}"
+        );
     }
 
     #[test]
@@ -347,9 +354,13 @@ mod tests {
             required_annotations: vec!["r".into()],
             optional_annotations: vec!["o".into(), "absent".into()],
         };
-        let have = |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let have =
+            |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         let selected = select_annotations(&settings, &have(&[("r", ""), ("o", "1"), ("x", "2")])).unwrap();
         assert_eq!(selected, have(&[("r", ""), ("o", "1")]));
-        assert_eq!(select_annotations(&settings, &have(&[("o", "1")])), Err(PassedOver::MissingAnnotation("r".into())));
+        assert_eq!(
+            select_annotations(&settings, &have(&[("o", "1")])),
+            Err(PassedOver::MissingAnnotation("r".into()))
+        );
     }
 }

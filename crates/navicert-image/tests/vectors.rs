@@ -10,7 +10,6 @@ use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
 use navicert_testkit::shared::{Vector, run_suite};
-use navicert_types::image_credential::WireVersion;
 use navicert_types::time::Duration;
 use serde_json::{Value, json};
 
@@ -33,7 +32,9 @@ fn image_keyring_vectors_agree() {
     run_suite("image-keyring.jsonl", |vector| {
         let found = keyring(vector).map(|keyring| {
             let found = keyring.lookup(text(&vector.input, "image")).into_iter();
-            found.map(|found| json!({"username": found.username, "password": found.password.expose()})).collect::<Vec<_>>()
+            found
+                .map(|found| json!({"username": found.username, "password": found.password.expose()}))
+                .collect::<Vec<_>>()
         });
         agree("error", &json!(vector.expect.get("error").is_some()), &json!(found.is_none()))?;
         agree("credentials", &vector.expect["credentials"], &json!(found.unwrap_or_default()))
@@ -45,7 +46,8 @@ fn keyring(vector: &Vector) -> Option<Keyring> {
         return read_config_json(config.as_bytes()).ok().map(|config| Keyring::new(config, Profile::Kube));
     }
     let auths = vector.input["auths"].as_object().unwrap();
-    let credential = |entry: &Value| Credential::new(text(entry, "username"), text(entry, "password").to_owned());
+    let credential =
+        |entry: &Value| Credential::new(text(entry, "username"), text(entry, "password").to_owned());
     Some(Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), Profile::Kube))
 }
 
@@ -53,8 +55,8 @@ fn keyring(vector: &Vector) -> Option<Keyring> {
 fn image_response_vectors_agree() {
     // I101–I108
     run_suite("image-response.jsonl", |vector| {
-        let version = WireVersion::from_api_version(text(&vector.input, "apiVersion")).unwrap();
-        let response = Response::decode(text(&vector.input, "response").as_bytes(), version);
+        let version = text(&vector.input, "apiVersion");
+        let response = Response::decode_as(text(&vector.input, "response").as_bytes(), version);
         agree("ok", &vector.expect["ok"], &json!(response.is_ok()))?;
         match response {
             Err(error) => agree("stage", &vector.expect["stage"], &json!(error.stage().as_str())),
@@ -62,8 +64,13 @@ fn image_response_vectors_agree() {
                 let auth = response.auth.iter().map(|(key, found)| {
                     (key.clone(), json!({"username": found.username, "password": found.password.expose()}))
                 });
-                let expected: Option<Duration> = vector.expect["cacheDuration"].as_str().map(|text| text.parse().unwrap());
-                agree("cacheKeyType", &vector.expect["cacheKeyType"], &json!(response.cache_key_type.as_str()))?;
+                let expected: Option<Duration> =
+                    vector.expect["cacheDuration"].as_str().map(|text| text.parse().unwrap());
+                agree(
+                    "cacheKeyType",
+                    &vector.expect["cacheKeyType"],
+                    &json!(response.cache_key_type.as_str()),
+                )?;
                 agree("cacheDuration", &json!(expected), &json!(response.cache_duration))?;
                 agree("auth", &vector.expect["auth"], &Value::Object(auth.collect()))
             }
@@ -75,7 +82,8 @@ fn image_response_vectors_agree() {
 fn image_config_vectors_agree() {
     // I20–I60
     run_suite("image-config.jsonl", |vector| {
-        let file = ConfigFile { path: PathBuf::from("config.yaml"), text: text(&vector.input, "config").into() };
+        let file =
+            ConfigFile { path: PathBuf::from("config.yaml"), text: text(&vector.input, "config").into() };
         let decoded = Config::decode(&[file], Profile::Kube);
         agree("valid", &vector.expect["valid"], &json!(decoded.is_ok()))?;
         let Err(errors) = decoded else { return Ok(()) };
@@ -85,9 +93,11 @@ fn image_config_vectors_agree() {
             return Ok(());
         }
         let expected = vector.expect["errors"].as_array().unwrap().iter();
-        let expected: BTreeSet<_> = expected.map(|error| (text(error, "type"), text(error, "field"))).collect();
+        let expected: BTreeSet<_> =
+            expected.map(|error| (text(error, "type"), text(error, "field"))).collect();
         let found = errors.problems().iter();
-        let found: BTreeSet<_> = found.map(|found| (found.error_type.unwrap().as_str(), &*found.field)).collect();
+        let found: BTreeSet<_> =
+            found.map(|found| (found.error_type.unwrap().as_str(), &*found.field)).collect();
         agree("errors", &json!(expected), &json!(found))
     });
 }

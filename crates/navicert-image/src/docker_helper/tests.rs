@@ -16,11 +16,16 @@ fn providers(patterns: &[&str], answers: &[&str]) -> (Arc<ScriptedRunner>, Provi
     let entries: String = patterns.iter().zip(names).map(|(patterns, name)| format!(
         "- {{name: {name}, matchImages: [{patterns}], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}}\n"
     )).collect();
-    let text = format!("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{entries}");
-    let config = Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
-    let script = |auth: &&str| Script::prints(format!(
-        r#"{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","auth":{auth}}}"#
-    ));
+    let text = format!(
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{entries}"
+    );
+    let config =
+        Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
+    let script = |auth: &&str| {
+        Script::prints(format!(
+            r#"{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","auth":{auth}}}"#
+        ))
+    };
     let runner = Arc::new(ScriptedRunner::new(answers.iter().map(script)));
     let clock = Arc::new(ManualClock::at(0));
     let settings = Settings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
@@ -53,9 +58,24 @@ fn server_names_are_normalised() {
 #[test]
 fn names_that_smuggle_something_are_refused() {
     for server in [
-        "a.io\nb.io", "a.io\r\nhost=evil.com", "a.io\0.evil.com", "user:pw@a.io", "a.io@evil.com", "https://a.io@evil.com/",
-        "a.io evil.com", "a.io%0aevil.com", "a.io?x", "a.io#x", "ftp://a.io", "https://https://a.io", "*.io", ".a.io", "a.io.",
-        "a:b:c", "/x", "a.io/../b",
+        "a.io\nb.io",
+        "a.io\r\nhost=evil.com",
+        "a.io\0.evil.com",
+        "user:pw@a.io",
+        "a.io@evil.com",
+        "https://a.io@evil.com/",
+        "a.io evil.com",
+        "a.io%0aevil.com",
+        "a.io?x",
+        "a.io#x",
+        "ftp://a.io",
+        "https://https://a.io",
+        "*.io",
+        ".a.io",
+        "a.io.",
+        "a:b:c",
+        "/x",
+        "a.io/../b",
     ] {
         assert!(matches!(normalise_server(server), Err(HelperError::BadServer(_))), "{server:?}");
     }
@@ -100,7 +120,10 @@ fn a_registry_configured_by_path_is_answered_when_one_provider_owns_it() {
     let (runner, one) = providers(&["a.io/team/long, a.io/team/"], &[&format!(r#"{{"a.io/team":{ANN}}}"#)]);
     assert_eq!(user(&one, "a.io").unwrap(), "ann");
     let request = String::from_utf8(runner.commands()[0].stdin_bytes().unwrap().expose().clone()).unwrap();
-    assert!(request.contains(r#""image":"a.io/team""#), "the shortest path, without a slash at the end: {request}");
+    assert!(
+        request.contains(r#""image":"a.io/team""#),
+        "the shortest path, without a slash at the end: {request}"
+    );
 }
 
 #[test]

@@ -114,9 +114,17 @@ impl Provider {
     pub(super) fn is_configured_as(&self, config: &ProviderConfig) -> bool {
         let shown = |config: &ProviderConfig| {
             let texts: Vec<String> = config.patterns.iter().map(|(text, _)| text.clone()).collect();
-            (config.name.clone(), texts, config.default_cache_duration, config.wire_version, config.token.clone())
+            (
+                config.name.clone(),
+                texts,
+                config.default_cache_duration,
+                config.wire_version,
+                config.token.clone(),
+            )
         };
-        shown(&self.config) == shown(config) && self.config.args == config.args && self.config.env == config.env
+        shown(&self.config) == shown(config)
+            && self.config.args == config.args
+            && self.config.env == config.env
     }
 
     pub(super) fn remember_stderr(&self, text: &str) {
@@ -128,7 +136,12 @@ impl Provider {
     }
 
     /// The answer if it is remembered, or the reason not to ask; `None` if the plugin has to be run.
-    pub(super) fn cached(self: &Arc<Self>, image: &str, asker: &Asker, shared: &Arc<Shared>) -> Option<Outcome> {
+    pub(super) fn cached(
+        self: &Arc<Self>,
+        image: &str,
+        asker: &Asker,
+        shared: &Arc<Shared>,
+    ) -> Option<Outcome> {
         // With an API server in play, looking costs as much as asking: leave it to `ask`.
         let needs_api = self.config.token.is_some() && matches!(asker, Asker::Pod(_));
         if needs_api {
@@ -144,13 +157,20 @@ impl Provider {
     /// The answer, whatever it takes.
     pub(super) fn ask(self: &Arc<Self>, image: &str, asker: &Asker, shared: &Arc<Shared>) -> Outcome {
         match self.caller(asker, shared) {
-            Ok(Ok(caller)) => self.answer(image, caller, shared).map_or_else(Outcome::Failed, Outcome::Answered),
+            Ok(Ok(caller)) => {
+                self.answer(image, caller, shared).map_or_else(Outcome::Failed, Outcome::Answered)
+            }
             Ok(Err(passed_over)) => Outcome::PassedOver(passed_over),
             Err(error) => Outcome::Failed(error),
         }
     }
 
-    fn answer(self: &Arc<Self>, image: &str, caller: Caller, shared: &Arc<Shared>) -> Result<Answer, ProviderError> {
+    fn answer(
+        self: &Arc<Self>,
+        image: &str,
+        caller: Caller,
+        shared: &Arc<Shared>,
+    ) -> Result<Answer, ProviderError> {
         if let Some(answer) = self.remembered(image, &caller, shared)? {
             return Ok(answer);
         }
@@ -159,7 +179,9 @@ impl Provider {
         }
         let (source, caller) = (caller.source.clone(), Arc::new(caller));
         let entry = match shared.settings.profile {
-            Profile::Kube => self.fly(image, self.kubelet_flight(image, &caller, shared)?, &caller, shared)?,
+            Profile::Kube => {
+                self.fly(image, self.kubelet_flight(image, &caller, shared)?, &caller, shared)?
+            }
             Profile::Hardened => self.share_a_run(image, &caller, shared)?,
         };
         Ok(Answer { entry, origin: Origin::Plugin, source })
@@ -196,7 +218,12 @@ impl Provider {
 
     /// A run that serves everybody it can: until the plugin has shown otherwise, its answers are taken to be good for
     /// a registry, and whoever that does not serve goes on alone (I259).
-    fn share_a_run(self: &Arc<Self>, image: &str, caller: &Arc<Caller>, shared: &Arc<Shared>) -> Result<Arc<Entry>, ProviderError> {
+    fn share_a_run(
+        self: &Arc<Self>,
+        image: &str,
+        caller: &Arc<Caller>,
+        shared: &Arc<Shared>,
+    ) -> Result<Arc<Entry>, ProviderError> {
         let learned = self.learned();
         let flight = |key_type: CacheKeyType| FlightKey {
             about: format!("{} {}", key_type.as_str(), key_type.base(image)),
@@ -221,7 +248,12 @@ impl Provider {
     }
 
     /// The kubelet's idea of equal runs: one image, and in service-account mode one token (I131).
-    fn kubelet_flight(&self, image: &str, caller: &Caller, shared: &Shared) -> Result<FlightKey, ProviderError> {
+    fn kubelet_flight(
+        &self,
+        image: &str,
+        caller: &Caller,
+        shared: &Shared,
+    ) -> Result<FlightKey, ProviderError> {
         let token = caller.token(shared).map_err(|source| self.account_error(source))?;
         let account = format!("{} {:?}", token_hash(&token), caller.annotations).into_bytes();
         Ok(FlightKey { about: image.to_owned(), account })
@@ -255,7 +287,12 @@ impl Provider {
         })
     }
 
-    fn run_and_store(&self, image: &str, caller: &Caller, shared: &Shared) -> Result<Arc<Entry>, ProviderError> {
+    fn run_and_store(
+        &self,
+        image: &str,
+        caller: &Caller,
+        shared: &Shared,
+    ) -> Result<Arc<Entry>, ProviderError> {
         let entry = self.run(image, caller, shared)?;
         self.learned.store(number(entry.key_type()), Ordering::Relaxed);
         self.cache.store(&entry, &caller.key).map_err(|source| self.key_error(source))?;
@@ -306,7 +343,10 @@ impl Provider {
             return false;
         }
         let holds = |entry: &Entry| {
-            entry.keyring().entries().any(|(_, credentials)| credentials.iter().any(|found| found.hash() == hash))
+            entry
+                .keyring()
+                .entries()
+                .any(|(_, credentials)| credentials.iter().any(|found| found.hash() == hash))
         };
         let forgotten = self.cache.forget(image, holds) > 0;
         if forgotten {
@@ -357,8 +397,10 @@ impl Provider {
             Ok(annotations) => annotations,
             Err(passed_over) => return Ok(Err(passed_over)),
         };
-        let nobody = ServiceAccountIdentity { namespace: String::new(), name: String::new(), uid: String::new() };
-        let key = ServiceAccountKey::new(&nobody, &annotations, Some(token)).map_err(|source| self.key_error(source))?;
+        let nobody =
+            ServiceAccountIdentity { namespace: String::new(), name: String::new(), uid: String::new() };
+        let key = ServiceAccountKey::new(&nobody, &annotations, Some(token))
+            .map_err(|source| self.key_error(source))?;
         Ok(Ok(Caller { annotations, token: CallerToken::Ready(token.clone()), key, ..Caller::default() }))
     }
 
@@ -412,7 +454,8 @@ impl Provider {
             CallerToken::Ready(token) if by_token => Some(token),
             _ => None,
         };
-        let key = ServiceAccountKey::new(&account, &annotations, in_key).map_err(|source| self.key_error(source))?;
+        let key = ServiceAccountKey::new(&account, &annotations, in_key)
+            .map_err(|source| self.key_error(source))?;
         Ok(Caller { source: Some(account), annotations, token, key, outage: None })
     }
 }

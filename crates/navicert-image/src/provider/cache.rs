@@ -130,7 +130,11 @@ impl ProviderCache {
     }
 
     /// The answer for an image: its own, its registry's, the global one (I125).
-    pub(super) fn lookup(&self, image: &str, account: &ServiceAccountKey) -> Result<Option<Remembered>, KeyTooLong> {
+    pub(super) fn lookup(
+        &self,
+        image: &str,
+        account: &ServiceAccountKey,
+    ) -> Result<Option<Remembered>, KeyTooLong> {
         let now = self.clock.monotonic();
         self.sweep_now_and_then(now);
         for key_type in CacheKeyType::LOOKUP_ORDER {

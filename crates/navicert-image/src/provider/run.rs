@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use navicert_plugin::{Command, Completed, ProcessGroup, RunError, Stderr, StderrTail, Stdin};
+use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 use navicert_types::redact;
-use navicert_types::Secret;
 
 use super::ask::Caller;
 use super::{Entry, Provider, Settings, Shared};
@@ -32,7 +32,12 @@ impl Provider {
     }
 
     /// Runs the plugin and reads its answer.
-    pub(super) fn run(&self, image: &str, caller: &Caller, shared: &Shared) -> Result<Arc<Entry>, ProviderError> {
+    pub(super) fn run(
+        &self,
+        image: &str,
+        caller: &Caller,
+        shared: &Shared,
+    ) -> Result<Arc<Entry>, ProviderError> {
         let token = caller.token(shared).map_err(|source| self.account_error(source))?;
         let request = CredentialProviderRequest {
             image: image.to_owned(),
@@ -114,7 +119,8 @@ impl Provider {
 
     /// A token that comes back as a password would be remembered for pods it was not made for (I117).
     fn check_echo(&self, response: &Response, token: &Secret<String>) -> Result<(), ProviderError> {
-        let shares_tokens = self.config().token.as_ref().is_some_and(|token| token.cache_type != TokenCacheType::Token);
+        let shares_tokens =
+            self.config().token.as_ref().is_some_and(|token| token.cache_type != TokenCacheType::Token);
         let echoes = |password: &Secret<String>| !token.is_empty() && password == token;
         if shares_tokens && response.auth.iter().any(|(_, credential)| echoes(&credential.password)) {
             return Err(ProviderError::EchoedToken { provider: self.name().to_owned() });
@@ -130,7 +136,8 @@ impl Provider {
         let start = (excess..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let mut shown = text.get(start..).unwrap_or_default().to_owned();
         let config = self.config();
-        let secrets = config.env.iter().filter(|(name, _)| redact::is_secret_name(name)).map(|(_, value)| value);
+        let secrets =
+            config.env.iter().filter(|(name, _)| redact::is_secret_name(name)).map(|(_, value)| value);
         for secret in secrets.chain(&config.args).chain([token]) {
             let secret = secret.expose();
             let is_flag = secret.starts_with('-') && !secret.contains('=');
@@ -166,7 +173,8 @@ mod tests {
     #[test]
     fn words_that_look_like_tokens_are_not_shown() {
         // I266
-        let shown = without_tokens("got eyJhbGciOi.eyJpc3Mi.c2ln, \"eyJa.b.c\" and eyJonly from api.eyJ.io\n");
+        let shown =
+            without_tokens("got eyJhbGciOi.eyJpc3Mi.c2ln, \"eyJa.b.c\" and eyJonly from api.eyJ.io\n");
         assert_eq!(shown, "got REDACTED, \"REDACTED\" and eyJonly from api.eyJ.io\n");
     }
 }

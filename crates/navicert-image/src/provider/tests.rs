@@ -51,9 +51,15 @@ fn bench_with(
     let runner = Arc::new(ScriptedRunner::new(scripts));
     let clock = Arc::new(ManualClock::at(1_000_000));
     let metrics = Arc::new(TextMetrics::new());
-    let api = Arc::new(Api { clock: Arc::clone(&clock), down: AtomicBool::new(false), tokens: AtomicUsize::new(0), annotations: Mutex::default() });
+    let api = Arc::new(Api {
+        clock: Arc::clone(&clock),
+        down: AtomicBool::new(false),
+        tokens: AtomicUsize::new(0),
+        annotations: Mutex::default(),
+    });
     let environment = [("PATH", "/usr/bin"), ("A", "inherited")].into_iter().collect();
-    let mut settings = Settings::new(Path::new("/bin"), environment, Arc::clone(&runner) as _, Arc::clone(&clock) as _);
+    let mut settings =
+        Settings::new(Path::new("/bin"), environment, Arc::clone(&runner) as _, Arc::clone(&clock) as _);
     settings.profile = profile;
     settings.recorder = Arc::clone(&metrics) as _;
     settings.service_accounts = Some(Arc::clone(&api) as _);
@@ -80,7 +86,9 @@ impl Bench {
     }
 
     fn requests(&self) -> Vec<String> {
-        let text = |command: &navicert_plugin::Command| String::from_utf8(command.stdin_bytes().unwrap().expose().clone()).unwrap();
+        let text = |command: &navicert_plugin::Command| {
+            String::from_utf8(command.stdin_bytes().unwrap().expose().clone()).unwrap()
+        };
         self.runner.commands().iter().map(text).collect()
     }
 }
@@ -92,7 +100,8 @@ fn response(more: &str) -> Script {
 }
 
 fn credentials(key_type: &str, auth: &[(&str, &str)]) -> Script {
-    let entry = |(key, user): &(&str, &str)| format!(r#""{key}":{{"username":"{user}","password":"secret"}}"#);
+    let entry =
+        |(key, user): &(&str, &str)| format!(r#""{key}":{{"username":"{user}","password":"secret"}}"#);
     let auth: Vec<String> = auth.iter().map(entry).collect();
     response(&format!(r#""cacheKeyType":"{key_type}","auth":{{{}}}"#, auth.join(",")))
 }
@@ -116,13 +125,16 @@ fn a_plugin_gets_its_arguments_its_environment_and_its_request() {
 fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
     // I80, I137, I147
     for profile in [Profile::Kube, Profile::Hardened] {
-        let list = [provider("sh", "'*.io', x.io", ""), provider("cat", "b.io", ""), provider("ls", "a.io", "")];
+        let list =
+            [provider("sh", "'*.io', x.io", ""), provider("cat", "b.io", ""), provider("ls", "a.io", "")];
         let bench = bench(profile, &list, []);
         let gate = Gate::closed();
         gate.open();
         // Which of the two runs first is open in hardened, so both print the same and differ by key.
         for _ in 0..2 {
-            bench.runner.push(credentials("Image", &[("*.io", "general"), ("a.io/x", "special")]).held_by(&gate));
+            bench
+                .runner
+                .push(credentials("Image", &[("*.io", "general"), ("a.io/x", "special")]).held_by(&gate));
         }
         assert_eq!(bench.users("a.io/x"), ["special", "special", "general", "general"]);
         assert_eq!(bench.runs(), 2);
@@ -135,12 +147,27 @@ fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
 fn an_error_of_one_provider_takes_nothing_from_the_others() {
     // I98, I100
     let list = [provider("sh", "a.io", ""), provider("cat", "a.io", "")];
-    let bench = bench(Profile::Kube, &list, [Script::exits(1).stderr("boom"), credentials("Image", &[("a.io", "ann")])]);
+    let bench = bench(
+        Profile::Kube,
+        &list,
+        [Script::exits(1).stderr("boom"), credentials("Image", &[("a.io", "ann")])],
+    );
     let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
     assert_eq!(lookup.attempts()[0].credential.username, "ann");
     let error = lookup.errors().next().unwrap();
-    assert_eq!((error.to_string().as_str(), error.stderr()), ("error execing credential provider plugin sh for image a.io/x: `/bin/sh` failed with exit code 1", "boom"));
-    assert!(bench.metrics.render().contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 1"));
+    assert_eq!(
+        (error.to_string().as_str(), error.stderr()),
+        (
+            "error execing credential provider plugin sh for image a.io/x: `/bin/sh` failed with exit code 1",
+            "boom"
+        )
+    );
+    assert!(
+        bench
+            .metrics
+            .render()
+            .contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 1")
+    );
 }
 
 #[test]
@@ -161,7 +188,12 @@ fn answers_are_remembered_by_image_registry_or_everything() {
 #[test]
 fn an_answer_expires_strictly_after_its_time() {
     // I126, I127
-    for (duration, good_for) in [("", Some(3_600)), (r#","cacheDuration":"90s""#, Some(90)), (r#","cacheDuration":"0s""#, None), (r#","cacheDuration":"-1h""#, None)] {
+    for (duration, good_for) in [
+        ("", Some(3_600)),
+        (r#","cacheDuration":"90s""#, Some(90)),
+        (r#","cacheDuration":"0s""#, None),
+        (r#","cacheDuration":"-1h""#, None),
+    ] {
         let script = || response(&format!(r#""cacheKeyType":"Image","auth":{{"a.io":{{}}}}{duration}"#));
         let bench = bench(Profile::Kube, &[provider("sh", "a.io", "")], (0..3).map(|_| script()));
         bench.users("a.io/x");
@@ -178,7 +210,11 @@ fn an_answer_expires_strictly_after_its_time() {
 fn an_empty_answer_is_remembered_in_full_by_the_kubelet_and_briefly_by_us() {
     // I128
     for (profile, after_a_minute) in [(Profile::Kube, 1), (Profile::Hardened, 2)] {
-        let bench = bench(profile, &[provider("sh", "a.io", "")], (0..2).map(|_| response(r#""cacheKeyType":"Registry""#)));
+        let bench = bench(
+            profile,
+            &[provider("sh", "a.io", "")],
+            (0..2).map(|_| response(r#""cacheKeyType":"Registry""#)),
+        );
         for image in ["a.io/x", "a.io/x", "a.io/y", "a.io/z"] {
             assert!(bench.users(image).is_empty());
         }
@@ -212,14 +248,24 @@ fn a_failure_is_repeated_at_once_by_the_kubelet_and_after_a_wait_by_us() {
 #[test]
 fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
     // I103–I106, I159, I163
-    let bench = bench(Profile::Kube, &[provider("sh", "a.io", "")], [response(r#""cacheKeyType":"image""#).stderr("hint")]);
+    let bench = bench(
+        Profile::Kube,
+        &[provider("sh", "a.io", "")],
+        [response(r#""cacheKeyType":"image""#).stderr("hint")],
+    );
     let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
     let error = lookup.errors().next().unwrap();
     assert!(error.to_string().contains("cacheKeyType has to be"), "{error}");
     assert_eq!(error.stderr(), "hint");
     let metrics = bench.metrics.render();
-    assert!(metrics.contains("navicert_image_response_errors_total{plugin_name=\"sh\",reason=\"cache_key_type\"} 1"));
-    assert!(metrics.contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 0"), "{metrics}");
+    assert!(
+        metrics
+            .contains("navicert_image_response_errors_total{plugin_name=\"sh\",reason=\"cache_key_type\"} 1")
+    );
+    assert!(
+        metrics.contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 0"),
+        "{metrics}"
+    );
 }
 
 #[test]
@@ -288,7 +334,9 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
         Script::exits(1).held_by(&failed),
         credentials("Registry", &[("a.io", "new")]).held_by(&gate),
     ];
-    let bench = bench_with(Profile::Hardened, &[provider("sh", "a.io", "")], scripts, |settings| settings.refresh_ahead = true);
+    let bench = bench_with(Profile::Hardened, &[provider("sh", "a.io", "")], scripts, |settings| {
+        settings.refresh_ahead = true
+    });
     bench.users("a.io/x");
     bench.clock.advance(Duration::from_secs(2_879));
     assert_eq!((bench.users("a.io/x"), bench.runs()), (vec!["old".to_owned()], 1));
@@ -312,7 +360,8 @@ fn stderr_is_kept_without_secrets_also_after_a_good_run() {
     // I99, I244, I266
     let more = "  args: [--password=canary-argument]\n  env: [{name: API_TOKEN, value: canary-variable}]\n";
     let said = "\u{1b}[2Jusing canary-variable and --password=canary-argument and eyJhbGci.eyJpc3Mi.c2ln";
-    let bench = bench(Profile::Hardened, &[provider("sh", "a.io", more)], [credentials("Image", &[]).stderr(said)]);
+    let bench =
+        bench(Profile::Hardened, &[provider("sh", "a.io", more)], [credentials("Image", &[]).stderr(said)]);
     bench.users("a.io/x");
     let kept = bench.providers.providers()[0].last_stderr();
     assert!(kept.starts_with("U+001B[2Jusing REDACTED and REDACTED and REDACTED"), "{kept}");
@@ -324,8 +373,13 @@ fn a_missing_executable_is_named_with_its_path() {
     let missing = bench(Profile::Kube, &[provider("no-such-program", "a.io", "")], []);
     let error = missing.providers.check_executables().unwrap_err().to_string();
     assert!(error.contains("/bin/no-such-program"), "{error}");
-    let nowhere = bench_with(Profile::Kube, &[provider("sh", "a.io", "")], [], |settings| settings.bin_dir = "/no/such".into());
-    assert_eq!(nowhere.providers.check_executables().unwrap_err().to_string(), "plugin binary directory /no/such did not exist");
+    let nowhere = bench_with(Profile::Kube, &[provider("sh", "a.io", "")], [], |settings| {
+        settings.bin_dir = "/no/such".into()
+    });
+    assert_eq!(
+        nowhere.providers.check_executables().unwrap_err().to_string(),
+        "plugin binary directory /no/such did not exist"
+    );
     assert!(bench(Profile::Kube, &[provider("sh", "a.io", "")], []).providers.check_executables().is_ok());
 }
 
@@ -344,7 +398,10 @@ impl ServiceAccounts for Api {
         if self.down.load(Ordering::SeqCst) {
             return Err("the API server is away".to_owned());
         }
-        Ok(ServiceAccount { uid: format!("uid-{name}"), annotations: self.annotations.lock().unwrap().clone() })
+        Ok(ServiceAccount {
+            uid: format!("uid-{name}"),
+            annotations: self.annotations.lock().unwrap().clone(),
+        })
     }
 
     fn token(&self, request: &TokenRequest) -> Result<Token, String> {
@@ -353,29 +410,47 @@ impl ServiceAccounts for Api {
         }
         self.tokens.fetch_add(1, Ordering::SeqCst);
         let issued = self.clock.now();
-        let token = format!("token of {} for {} in {}", request.account.name, request.audience, request.pod.0);
+        let token =
+            format!("token of {} for {} in {}", request.account.name, request.audience, request.pod.0);
         Ok(Token { token: token.into(), issued, expires: issued + Duration::from_secs(3_600) })
     }
 }
 
 fn pod(name: &str, account: &str) -> Asker {
-    Asker::Pod(Pod { namespace: "ns".into(), name: name.into(), uid: format!("uid-{name}"), service_account_name: account.into() })
+    Asker::Pod(Pod {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+        service_account_name: account.into(),
+    })
 }
 
 fn with_token(cache_type: &str, more: &str) -> [String; 1] {
-    [provider("sh", "a.io", &format!(
-        "  tokenAttributes:\n    serviceAccountTokenAudience: aud\n    cacheType: {cache_type}\n    requireServiceAccount: true\n{more}"
-    ))]
+    [provider(
+        "sh",
+        "a.io",
+        &format!(
+            "  tokenAttributes:\n    serviceAccountTokenAudience: aud\n    cacheType: {cache_type}\n    requireServiceAccount: true\n{more}"
+        ),
+    )]
 }
 
 #[test]
 fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
     // I109, I113, I114, I118
     let more = "    requiredServiceAccountAnnotationKeys: [r.io/role]\n    optionalServiceAccountAnnotationKeys: [o]\n";
-    let bench = bench(Profile::Kube, &with_token("Token", more), [credentials("Registry", &[("a.io", "ann")])]);
+    let bench =
+        bench(Profile::Kube, &with_token("Token", more), [credentials("Registry", &[("a.io", "ann")])]);
     let passed_over = bench.providers.lookup("a.io/x", &pod("p", "sa"));
-    assert!(matches!(passed_over.outcomes().next(), Some((_, Outcome::PassedOver(PassedOver::MissingAnnotation(key)))) if key == "r.io/role"));
-    bench.api.annotations.lock().unwrap().extend([("r.io/role".into(), "<x>".into()), ("other".into(), "y".into())]);
+    assert!(
+        matches!(passed_over.outcomes().next(), Some((_, Outcome::PassedOver(PassedOver::MissingAnnotation(key)))) if key == "r.io/role")
+    );
+    bench
+        .api
+        .annotations
+        .lock()
+        .unwrap()
+        .extend([("r.io/role".into(), "<x>".into()), ("other".into(), "y".into())]);
     let lookup = bench.providers.lookup("a.io/x", &pod("p", "sa"));
     assert_eq!(lookup.attempts()[0].source.unwrap().uid, "uid-sa");
     assert!(bench.requests()[0].ends_with("\"serviceAccountToken\":\"token of sa for aud in p\",\"serviceAccountAnnotations\":{\"r.io/role\":\"\\u003cx\\u003e\"}}\n"));
@@ -387,9 +462,13 @@ fn without_a_service_account_a_provider_that_requires_one_is_passed_over() {
     let strict = bench(Profile::Kube, &with_token("Token", ""), []);
     for asker in [pod("static", ""), Asker::Nobody] {
         let lookup = strict.providers.lookup("a.io/x", &asker);
-        assert!(matches!(lookup.outcomes().next(), Some((_, Outcome::PassedOver(PassedOver::NoServiceAccount)))));
+        assert!(matches!(
+            lookup.outcomes().next(),
+            Some((_, Outcome::PassedOver(PassedOver::NoServiceAccount)))
+        ));
     }
-    let optional = with_token("Token", "").map(|text| text.replace("requireServiceAccount: true", "requireServiceAccount: false"));
+    let optional = with_token("Token", "")
+        .map(|text| text.replace("requireServiceAccount: true", "requireServiceAccount: false"));
     let bench = bench(Profile::Kube, &optional, [credentials("Image", &[("a.io", "ann")])]);
     assert_eq!(bench.users_for("a.io/x", &pod("static", "")), ["ann"]);
     assert!(!bench.requests()[0].contains("serviceAccountToken"));
@@ -417,7 +496,8 @@ fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
     // I110: the kubelet fails here.
     for (profile, survives) in [(Profile::Kube, false), (Profile::Hardened, true)] {
         for cache_type in ["Token", "ServiceAccount"] {
-            let bench = bench(profile, &with_token(cache_type, ""), [credentials("Registry", &[("a.io", "ann")])]);
+            let bench =
+                bench(profile, &with_token(cache_type, ""), [credentials("Registry", &[("a.io", "ann")])]);
             assert_eq!(bench.users_for("a.io/x", &pod("p", "sa")), ["ann"]);
             bench.api.down.store(true, Ordering::SeqCst);
             let found = bench.providers.lookup("a.io/y", &pod("p", "sa"));
@@ -425,7 +505,10 @@ fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
             assert_eq!(found.errors().next().is_none(), survives);
             let unknown = bench.providers.lookup("a.io/y", &pod("p", "never-seen"));
             let text = unknown.errors().next().unwrap().to_string();
-            assert_eq!(text, "credential provider plugin sh: failed to get service account: the API server is away");
+            assert_eq!(
+                text,
+                "credential provider plugin sh: failed to get service account: the API server is away"
+            );
         }
     }
 }
@@ -434,7 +517,8 @@ fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
 fn hardened_asks_for_a_token_only_when_a_plugin_is_run() {
     // I110
     for (profile, tokens) in [(Profile::Kube, 2), (Profile::Hardened, 1)] {
-        let bench = bench(profile, &with_token("ServiceAccount", ""), [credentials("Registry", &[("a.io", "ann")])]);
+        let bench =
+            bench(profile, &with_token("ServiceAccount", ""), [credentials("Registry", &[("a.io", "ann")])]);
         bench.users_for("a.io/x", &pod("p1", "sa"));
         bench.users_for("a.io/x", &pod("p2", "sa"));
         assert_eq!(bench.api.tokens.load(Ordering::SeqCst), tokens, "{profile:?}");
@@ -444,7 +528,11 @@ fn hardened_asks_for_a_token_only_when_a_plugin_is_run() {
 #[test]
 fn a_token_that_comes_back_as_a_password_is_refused_unless_it_is_cached_by_token() {
     // I117
-    let echo = || response(r#""cacheKeyType":"Image","auth":{"a.io":{"username":"u","password":"token of sa for aud in p"}}"#);
+    let echo = || {
+        response(
+            r#""cacheKeyType":"Image","auth":{"a.io":{"username":"u","password":"token of sa for aud in p"}}"#,
+        )
+    };
     let shared = bench(Profile::Kube, &with_token("ServiceAccount", ""), [echo()]);
     let lookup = shared.providers.lookup("a.io/x", &pod("p", "sa"));
     let error = lookup.errors().next().unwrap().to_string();
@@ -457,8 +545,13 @@ fn a_token_that_comes_back_as_a_password_is_refused_unless_it_is_cached_by_token
 #[test]
 fn whoever_brings_a_token_along_is_served_with_it() {
     // I237
-    let bench = bench(Profile::Hardened, &with_token("ServiceAccount", ""), (0..2).map(|_| credentials("Registry", &[("a.io", "ann")])));
-    let bearer = |token: &str| Asker::Bearer { token: Secret::from(token.to_owned()), annotations: BTreeMap::new() };
+    let bench = bench(
+        Profile::Hardened,
+        &with_token("ServiceAccount", ""),
+        (0..2).map(|_| credentials("Registry", &[("a.io", "ann")])),
+    );
+    let bearer =
+        |token: &str| Asker::Bearer { token: Secret::from(token.to_owned()), annotations: BTreeMap::new() };
     for token in ["one", "one", "two"] {
         assert_eq!(bench.users_for("a.io/x", &bearer(token)), ["ann"]);
     }
@@ -469,7 +562,11 @@ fn whoever_brings_a_token_along_is_served_with_it() {
 #[test]
 fn nothing_secret_shows_in_debug() {
     let more = "  args: [canary-argument]\n  env: [{name: A, value: canary-variable}]\n";
-    let bench = bench(Profile::Hardened, &[provider("sh", "a.io", more)], [response(r#""cacheKeyType":"Image","auth":{"a.io":{"password":"canary-password"}}"#)]);
+    let bench = bench(
+        Profile::Hardened,
+        &[provider("sh", "a.io", more)],
+        [response(r#""cacheKeyType":"Image","auth":{"a.io":{"password":"canary-password"}}"#)],
+    );
     let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
     let shown = format!("{lookup:?} {:?} {:?}", bench.providers, lookup.attempts());
     assert!(!shown.contains("canary"), "{shown}");
