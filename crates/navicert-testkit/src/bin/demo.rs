@@ -63,7 +63,9 @@ fn tell() -> Result<(), String> {
     let stage = Stage::set()?;
     println!("navicert: every Kubernetes credential, on every side\n");
 
-    stage.scene("Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.");
+    stage.scene(
+        "Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.",
+    );
     stage.run(&["kubeconfig", "view"], 0)?;
 
     stage.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
@@ -90,7 +92,8 @@ impl Stage {
         for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB)] {
             write(&folder.path().join(name), text)?;
         }
-        let (bold, plain) = if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        let (bold, plain) =
+            if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
         Ok(Stage { folder, navicert: navicert()?, bold, plain })
     }
 
