@@ -1,5 +1,7 @@
 //! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
 
+pub(crate) mod image;
+
 use std::path::PathBuf;
 
 use clap::builder::Styles;
@@ -79,6 +81,9 @@ pub(crate) enum Verb {
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
+    /// Image credentials: what a kubelet would pull with, and why
+    #[command(subcommand)]
+    Image(Box<image::ImageVerb>),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

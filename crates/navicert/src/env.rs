@@ -13,6 +13,24 @@ pub(crate) struct Variable {
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
     Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
+    Variable {
+        name: "NAVICERT_IMAGE_CONFIG",
+        meaning: "credential provider configuration: a file or a folder",
+    },
+    Variable { name: "NAVICERT_IMAGE_BIN_DIR", meaning: "folder with the credential providers' executables" },
+    Variable {
+        name: "NAVICERT_IMAGE_SOCKET",
+        meaning: "socket of the daemon behind `docker-credential-navicert`",
+    },
+    Variable {
+        name: "NAVICERT_IMAGE_SCOPES",
+        meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
+    },
+    Variable {
+        name: "XDG_CONFIG_HOME",
+        meaning: "where `navicert/image` is looked for, instead of `~/.config`",
+    },
+    Variable { name: "XDG_RUNTIME_DIR", meaning: "where the daemon's socket is: `navicert/image.sock`" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];
@@ -24,6 +42,8 @@ pub(crate) struct Environment {
     pub(crate) kubeconfig: Option<OsString>,
     /// The home folder.
     pub(crate) home: Option<PathBuf>,
+    /// Everything: what plugins inherit. Its `Debug` shows no values.
+    pub(crate) all: navicert_plugin::Environment,
     /// The working folder; relative paths on the command line are relative to it.
     pub(crate) current_dir: PathBuf,
 }
@@ -35,8 +55,19 @@ impl Environment {
         Environment {
             kubeconfig: std::env::var_os("KUBECONFIG"),
             home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            all: std::env::vars_os().collect(),
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         }
+    }
+
+    /// One variable, as it was at start.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.all.variable(name).map(ToOwned::to_owned)
+    }
+
+    /// What the programs we run inherit.
+    pub(crate) fn for_children(&self) -> navicert_plugin::Environment {
+        self.all.clone()
     }
 }
 
