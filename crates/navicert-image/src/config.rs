@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 pub use files::{ConfigFile, FileError, read_files};
-pub use lint::{Finding, Severity, lint};
+pub use lint::{Executable, Finding, Severity, lint};
 
 use crate::cache_key::hex;
 use crate::pattern::Pattern;
@@ -149,7 +149,7 @@ impl Config {
         if !problems.is_empty() {
             return Err(ConfigErrors(problems));
         }
-        let place = files.first().map(|file| file.path.as_path()).unwrap_or(Path::new(""));
+        let place = files.first().map_or(Path::new(""), |file| file.path.as_path());
         let providers = validate::validate(&sources, place, profile).map_err(ConfigErrors)?;
         Ok(Config { providers, hash: hash(files) })
     }

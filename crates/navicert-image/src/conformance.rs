@@ -183,7 +183,7 @@ impl Trial<'_> {
         let serves = !keyring.lookup(&self.subject.image).is_empty() || response.auth.is_empty();
         let nothing = format!("none of its keys is for `{}`, the image it was asked for", self.subject.image);
         self.note(Rule::ServesTheImage, (!serves).then_some(nothing));
-        let stderr = completed.stderr.as_ref().map(|stderr| stderr.text()).unwrap_or_default();
+        let stderr = completed.stderr.as_ref().map(navicert_plugin::StderrTail::text).unwrap_or_default();
         let leaks = response.auth.iter().any(|(_, credential)| {
             let password = credential.password.expose();
             password.len() >= SHORTEST_SECRET && stderr.contains(password.as_str())

@@ -24,7 +24,7 @@ pub enum ProviderError {
         /// The image.
         image: String,
         /// Why.
-        source: PermitError,
+        source: Box<PermitError>,
     },
 
     /// The plugin did not come to a good end (I98).
@@ -35,7 +35,7 @@ pub enum ProviderError {
         /// The image.
         image: String,
         /// Why.
-        source: RunError,
+        source: Box<RunError>,
         /// The end of what it said, without secrets.
         stderr: String,
     },
@@ -48,7 +48,7 @@ pub enum ProviderError {
         /// The image.
         image: String,
         /// Why.
-        source: ResponseError,
+        source: Box<ResponseError>,
         /// The end of what it said, without secrets.
         stderr: String,
     },
@@ -116,7 +116,7 @@ impl ProviderError {
 
     /// Whether a policy said no.
     pub fn is_refused_by_policy(&self) -> bool {
-        matches!(self, ProviderError::Permit { source: PermitError::Refused(_), .. })
+        matches!(self, ProviderError::Permit { source, .. } if matches!(**source, PermitError::Refused(_)))
     }
 }
 

@@ -160,8 +160,11 @@ impl Node {
 #[derive(Debug)]
 struct ByLength<T> {
     empty: Option<T>,
-    longer: Vec<(usize, HashMap<Box<[u8]>, T>)>,
+    longer: Vec<(usize, Table<T>)>,
 }
+
+/// Values by texts of one length.
+type Table<T> = HashMap<Box<[u8]>, T>;
 
 impl<T> Default for ByLength<T> {
     fn default() -> Self {

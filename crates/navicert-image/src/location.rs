@@ -254,7 +254,8 @@ mod tests {
     #[test]
     fn host_port_and_path_come_apart_as_in_the_kubelet() {
         // I61–I70
-        let cases: &[(&str, Option<(&str, &str, &str)>)] = &[
+        type Parts<'a> = Option<(&'a str, &'a str, &'a str)>;
+        let cases: &[(&str, Parts<'_>)] = &[
             ("a.io", Some(("a.io", "", ""))),
             ("a.io/x/y", Some(("a.io", "", "/x/y"))),
             ("a.io:5000/x", Some(("a.io", "5000", "/x"))),

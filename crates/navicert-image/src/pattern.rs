@@ -207,8 +207,11 @@ fn class_matches(pattern: &[u8], text: &[u8]) -> bool {
     ranges.iter().any(|&(low, high)| low <= found && found <= high) && Label::new(rest).matches(tail)
 }
 
+/// First and last characters.
+type Ranges = Vec<(char, char)>;
+
 /// The ranges of a class, and what follows its closing bracket.
-fn class_ranges(mut text: &[u8]) -> Option<(Vec<(char, char)>, &[u8])> {
+fn class_ranges(mut text: &[u8]) -> Option<(Ranges, &[u8])> {
     let mut ranges = Vec::new();
     loop {
         if let (Some(rest), false) = (text.strip_prefix(b"]"), ranges.is_empty()) {

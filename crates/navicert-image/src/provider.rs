@@ -216,8 +216,7 @@ impl Providers {
     pub fn refused(&self, image: &str, credential_hash: &str) -> bool {
         let matching = self.matching(image);
         let providers = matching.into_iter().filter_map(|at| self.provider(at));
-        providers
-            .fold(false, |any, provider| provider.forget_refused(image, credential_hash, &self.shared) || any)
+        providers.filter(|provider| provider.forget_refused(image, credential_hash, &self.shared)).count() > 0
     }
 
     /// Drops every expired answer, secrets and all (I130).

@@ -101,7 +101,7 @@ impl fmt::Display for Repository {
 /// The first part is a registry only if it looks like a host (I82); the Hub's old name is its new one (I83).
 fn split_registry(image: &str) -> (&str, &str) {
     match image.split_once('/') {
-        Some((first, path)) if first == "index.docker.io" => ("docker.io", path),
+        Some(("index.docker.io", path)) => ("docker.io", path),
         Some((first, path))
             if first.contains(['.', ':'])
                 || first == "localhost"

@@ -1,6 +1,6 @@
 //! Real plugins, real processes: hostile ones, broken ones, and what the conformance runner calls them.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -57,7 +57,8 @@ fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: plugin\n  \
          matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
     );
-    let config = Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
+    let config =
+        Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
     let providers = Providers::new(&config, settings(folder.path()));
     let lookup = providers.lookup("registry.example/app", &Asker::Nobody);
     (folder, lookup)
@@ -100,7 +101,10 @@ fn output_that_is_not_one_json_object_is_refused_with_its_cause() {
         ("echo 'kind: CredentialProviderResponse'".to_owned(), "looks like YAML"),
         (format!("echo '{}'", GOOD.replace("/v1\"", "/v1beta1\"")), "apiVersion"),
         (format!("echo '{}'", GOOD.replace("\"auth\"", "\"cacheDuration\":60,\"auth\"")), "cacheDuration"),
-        (format!("echo '{}'", GOOD.replace("\"username\"", "\"user\"")), "auth[registry.example].user: unknown field"),
+        (
+            format!("echo '{}'", GOOD.replace("\"username\"", "\"user\"")),
+            "auth[registry.example].user: unknown field",
+        ),
         (format!("echo '{GOOD}{GOOD}'"), "text after the object"),
         ("head -c 100000 /dev/zero".to_owned(), "malformed"),
     ] {
@@ -148,7 +152,8 @@ fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
     assert_eq!(found.attempts().len(), 1);
     let path = folder.path().join("plugin");
     let config = ConfigFile { path: "c".into(), text: b"apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: plugin, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n".to_vec() };
-    let providers = Providers::new(&Config::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
+    let providers =
+        Providers::new(&Config::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
     let ask = || providers.lookup("registry.example/app", &Asker::Nobody);
     assert_eq!(ask().attempts().len(), 1);
     fs::remove_file(&path).unwrap();
@@ -162,17 +167,22 @@ fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
 fn no_secret_of_a_run_is_ever_printed() {
     // I104, I266
     let mut canaries = Canaries::new();
-    let (password, argument, variable) = (canaries.plant("password"), canaries.plant("argument"), canaries.plant("variable"));
+    let (password, argument, variable) =
+        (canaries.plant("password"), canaries.plant("argument"), canaries.plant("variable"));
     let more = format!("  args: [--password={argument}]\n  env: [{{name: API_TOKEN, value: {variable}}}]\n");
     let say = "echo \"$1 $API_TOKEN\" >&2";
     for body in [
         format!("{say}; echo '{}'", GOOD.replace("a-good-password", &password)),
-        format!("{say}; echo '{}'", GOOD.replace("a-good-password", &password).replace("\"Image\"", "\"image\"")),
+        format!(
+            "{say}; echo '{}'",
+            GOOD.replace("a-good-password", &password).replace("\"Image\"", "\"image\"")
+        ),
         format!("{say}; echo '{} {password}'", GOOD.replace("a-good-password", &password)),
         format!("{say}; echo '{password}'; exit 1"),
     ] {
         let (_, found) = lookup(&body, &more);
-        let errors: String = found.errors().map(|error| format!("{error} {error:?} {}", error.stderr())).collect();
+        let errors: String =
+            found.errors().map(|error| format!("{error} {error:?} {}", error.stderr())).collect();
         canaries.assert_absent("a lookup's errors and Debug", format!("{found:?} {errors}").as_bytes());
     }
 }
@@ -205,14 +215,25 @@ fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
         (good(&|text| text.replace("/v1\"", "/v1alpha1\"")), &[Rule::ApiVersion]),
         (good(&|text| text.replace("\"auth\"", "\"extra\":1,\"auth\"")), &[Rule::Schema]),
         (good(&|text| text.replace("\"Image\"", "\"ServiceAccount\"")), &[Rule::CacheKeyType]),
-        (good(&|text| text.replace("\"registry.example\"", "\"registry.example\":{},\"a:b\"")), &[Rule::Keys]),
+        (
+            good(&|text| text.replace("\"registry.example\"", "\"registry.example\":{},\"a:b\"")),
+            &[Rule::Keys],
+        ),
         (good(&|text| text.replace("registry.example", "other.example")), &[Rule::ServesTheImage]),
         (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[Rule::QuietAboutSecrets]),
-        (format!("{READ}case \"$request\" in *Tomorrow*) exit 1;; esac; echo '{GOOD}'"), &[Rule::ToleratesNewFields]),
-        (format!("cat >/dev/null; echo '{GOOD}'"), &[Rule::RefusesGarbage, Rule::RefusesUnknownVersions, Rule::RefusesAnEmptyImage]),
         (
-            format!(r#"{READ}token=$(printf %s "$request" | sed -n 's/.*"serviceAccountToken":"\([^"]*\)".*/\1/p')
-printf '%s' '{GOOD}' | sed "s/a-good-password/$token/""#),
+            format!("{READ}case \"$request\" in *Tomorrow*) exit 1;; esac; echo '{GOOD}'"),
+            &[Rule::ToleratesNewFields],
+        ),
+        (
+            format!("cat >/dev/null; echo '{GOOD}'"),
+            &[Rule::RefusesGarbage, Rule::RefusesUnknownVersions, Rule::RefusesAnEmptyImage],
+        ),
+        (
+            format!(
+                r#"{READ}token=$(printf %s "$request" | sed -n 's/.*"serviceAccountToken":"\([^"]*\)".*/\1/p')
+printf '%s' '{GOOD}' | sed "s/a-good-password/$token/""#
+            ),
             &[Rule::KeepsTokensToItself],
         ),
     ];

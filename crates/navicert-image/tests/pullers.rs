@@ -1,7 +1,12 @@
 //! Real pullers: skopeo and podman pull from a real registry with a password, using nothing but the helper and a
 //! provider plugin.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
 
 mod support;
 
@@ -31,7 +36,8 @@ fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
     assert!(place.runs() >= 2, "the provider was run for each");
-    let anonymous = place.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", place.folder("none")).run().unwrap();
+    let anonymous =
+        place.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", place.folder("none")).run().unwrap();
     assert_ne!(anonymous.code(), Some(0), "the registry wants a password");
 }
 
@@ -71,11 +77,16 @@ fn podman_pulls_with_a_written_auth_file() {
     let Some(registry) = Registry::start() else { return };
     let place = Place::new(&registry, HELPER);
     registry.push_image(&place);
-    let config = navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened).unwrap();
+    let config =
+        navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened)
+            .unwrap();
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let providers = navicert_image::Providers::new(&config, Settings::new(&place.folder("bin"), environment, runner, clock));
+    let providers = navicert_image::Providers::new(
+        &config,
+        Settings::new(&place.folder("bin"), environment, runner, clock),
+    );
     let image = navicert_image::Repository::of_image(&registry.image()).unwrap();
     let mut file = navicert_image::auth_file::AuthFile::new();
     assert!(file.add(&providers.lookup(image.as_str(), &navicert_image::service_account::Asker::Nobody)));
@@ -98,7 +109,12 @@ fn the_helper_keeps_to_the_protocol() {
         (&["list"][..], "unused", 0, "{}\n"),
         (&["erase"], "a.io", 0, ""),
         (&["get"], "", 1, "no credentials server URL\n"),
-        (&["get"], "a.io\nhost=evil.com", 1, "refused: the server name has a control character or white space in it\n"),
+        (
+            &["get"],
+            "a.io\nhost=evil.com",
+            1,
+            "refused: the server name has a control character or white space in it\n",
+        ),
         (&["get"], "me:canary@a.io", 1, "refused: the server name has user info in it\n"),
     ] {
         assert_eq!(helper(arguments, stdin), (Some(code), stdout.to_owned()), "{arguments:?} {stdin}");

@@ -43,10 +43,13 @@ pub struct Finding {
     pub hint: Option<String>,
 }
 
+/// Whether a provider's name leads to a program, and what is in the way if not.
+pub type Executable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
 /// Everything there is to say about a configuration: what keeps a kubelet from starting, what the hardened profile
 /// refuses in addition, and what is legal and never works. `executable` says whether a provider's name leads to a
 /// program, where the folder of programs is known.
-pub fn lint(files: &[ConfigFile], executable: Option<&dyn Fn(&str) -> Result<(), String>>) -> Vec<Finding> {
+pub fn lint(files: &[ConfigFile], executable: Option<Executable<'_>>) -> Vec<Finding> {
     let problems = |profile| Config::decode(files, profile).err();
     let (kube, hardened) = (problems(Profile::Kube), problems(Profile::Hardened));
     let mut findings: Vec<Finding> = refused(kube.as_ref(), false);
@@ -155,7 +158,7 @@ impl Rules<'_> {
         }
     }
 
-    fn executable(&mut self, executable: &dyn Fn(&str) -> Result<(), String>) {
+    fn executable(&mut self, executable: Executable<'_>) {
         let name = &self.source.provider.name;
         if let Err(message) = if name.is_empty() { Ok(()) } else { executable(name) } {
             self.push("executable", Severity::Error, "name", &[Step::Field("name")], message, None);

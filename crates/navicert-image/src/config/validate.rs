@@ -112,7 +112,7 @@ impl Checks<'_> {
             match Pattern::parse(text, profile) {
                 Ok(pattern) => patterns.push((text.clone(), pattern)),
                 Err(reason) => {
-                    self.report_element("matchImages", at, ErrorType::Invalid, &reason.to_string())
+                    self.report_element("matchImages", at, ErrorType::Invalid, &reason.to_string());
                 }
             }
         }

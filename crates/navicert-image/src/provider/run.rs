@@ -48,10 +48,10 @@ impl Provider {
         let completed = self.execute(image, stdin, &token, shared)?;
         let stderr = self.complaint(completed.stderr.as_ref(), &token);
         self.remember_stderr(&stderr);
-        let refused = |source| ProviderError::Run {
+        let refused = |source: RunError| ProviderError::Run {
             provider: self.name().to_owned(),
             image: image.to_owned(),
-            source,
+            source: Box::new(source),
             stderr: stderr.clone(),
         };
         let stdout = completed.require_success().map_err(refused)?;
@@ -59,7 +59,7 @@ impl Provider {
             let (provider, reason) = (self.name(), source.reason());
             shared.settings.recorder.record(&Event::ResponseRefused { provider, reason });
             let (provider, image) = (provider.to_owned(), image.to_owned());
-            ProviderError::Response { provider, image, source, stderr: stderr.clone() }
+            ProviderError::Response { provider, image, source: Box::new(source), stderr: stderr.clone() }
         })?;
         self.check_echo(&response, &token)?;
         let default = self.config().default_cache_duration;
@@ -75,7 +75,11 @@ impl Provider {
     ) -> Result<Completed, ProviderError> {
         let (settings, provider) = (&shared.settings, self.name());
         let permitted = settings.policy.permit(self.command(settings, stdin)).map_err(|source| {
-            ProviderError::Permit { provider: provider.to_owned(), image: image.to_owned(), source }
+            ProviderError::Permit {
+                provider: provider.to_owned(),
+                image: image.to_owned(),
+                source: Box::new(source),
+            }
         })?;
         let _slot = shared.slots.take();
         let started = settings.clock.monotonic();
@@ -92,7 +96,7 @@ impl Provider {
             provider: provider.to_owned(),
             image: image.to_owned(),
             stderr: self.complaint(source.stderr(), token),
-            source,
+            source: Box::new(source),
         })
     }
 

@@ -335,7 +335,7 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
         credentials("Registry", &[("a.io", "new")]).held_by(&gate),
     ];
     let bench = bench_with(Profile::Hardened, &[provider("sh", "a.io", "")], scripts, |settings| {
-        settings.refresh_ahead = true
+        settings.refresh_ahead = true;
     });
     bench.users("a.io/x");
     bench.clock.advance(Duration::from_secs(2_879));
@@ -374,7 +374,7 @@ fn a_missing_executable_is_named_with_its_path() {
     let error = missing.providers.check_executables().unwrap_err().to_string();
     assert!(error.contains("/bin/no-such-program"), "{error}");
     let nowhere = bench_with(Profile::Kube, &[provider("sh", "a.io", "")], [], |settings| {
-        settings.bin_dir = "/no/such".into()
+        settings.bin_dir = "/no/such".into();
     });
     assert_eq!(
         nowhere.providers.check_executables().unwrap_err().to_string(),

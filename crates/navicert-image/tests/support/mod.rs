@@ -27,7 +27,10 @@ impl Registry {
         let missing: Vec<&str> =
             ["docker-registry", "skopeo", "podman"].into_iter().filter(|tool| !is_installed(tool)).collect();
         if !missing.is_empty() {
-            let line = format!("image pullers not tested: {} not installed (scripts/install-tools)\n", missing.join(", "));
+            let line = format!(
+                "image pullers not tested: {} not installed (scripts/install-tools)\n",
+                missing.join(", ")
+            );
             let _ = std::io::stderr().lock().write_all(line.as_bytes());
             return None;
         }
@@ -82,7 +85,11 @@ impl Registry {
         write_layout(&layout);
         let outcome = Program::new("skopeo")
             .arguments(["copy", "--dest-tls-verify=false", "--dest-creds"])
-            .arguments([format!("ann:{PASSWORD}"), format!("oci:{}:latest", layout.display()), format!("docker://{}", self.image())])
+            .arguments([
+                format!("ann:{PASSWORD}"),
+                format!("oci:{}:latest", layout.display()),
+                format!("docker://{}", self.image()),
+            ])
             .run()
             .unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
@@ -144,13 +151,25 @@ impl Place {
 
     pub(crate) fn skopeo(&self, registry: &Registry) -> Program {
         let target = format!("dir:{}", self.folder("pulled").display());
-        self.program("skopeo").arguments(["copy", "--src-tls-verify=false", &format!("docker://{}", registry.image()), &target])
+        self.program("skopeo").arguments([
+            "copy",
+            "--src-tls-verify=false",
+            &format!("docker://{}", registry.image()),
+            &target,
+        ])
     }
 
     pub(crate) fn podman(&self, registry: &Registry) -> Program {
         let (root, run) = (self.folder("podman"), self.folder("podman-run"));
         self.program("podman")
-            .arguments(["--storage-driver", "vfs", "--root", root.to_str().unwrap(), "--runroot", run.to_str().unwrap()])
+            .arguments([
+                "--storage-driver",
+                "vfs",
+                "--root",
+                root.to_str().unwrap(),
+                "--runroot",
+                run.to_str().unwrap(),
+            ])
             .arguments(["pull", "--tls-verify=false", &registry.image()])
     }
 
@@ -189,10 +208,15 @@ fn write_layout(folder: &Path) {
     layer["mediaType"] = "application/vnd.oci.image.layer.v1.tar".into();
     config["mediaType"] = "application/vnd.oci.image.config.v1+json".into();
     let media_type = "application/vnd.oci.image.manifest.v1+json";
-    let manifest = serde_json::json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer]});
+    let manifest =
+        serde_json::json!({"schemaVersion": 2, "mediaType": media_type, "config": config, "layers": [layer]});
     let mut manifest = put(manifest.to_string().as_bytes());
     manifest["mediaType"] = media_type.into();
     manifest["annotations"] = serde_json::json!({"org.opencontainers.image.ref.name": "latest"});
     fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#).unwrap();
-    fs::write(folder.join("index.json"), serde_json::json!({"schemaVersion": 2, "manifests": [manifest]}).to_string()).unwrap();
+    fs::write(
+        folder.join("index.json"),
+        serde_json::json!({"schemaVersion": 2, "manifests": [manifest]}).to_string(),
+    )
+    .unwrap();
 }

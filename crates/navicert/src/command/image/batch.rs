@@ -3,7 +3,7 @@
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-use navicert_image::config::{Config, ConfigFile, Stage};
+use navicert_image::config::{Config, ConfigFile, ErrorType, Stage};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
@@ -77,7 +77,7 @@ pub(super) fn check(named: Named, output: &mut Output) -> Result<Exit, Failure> 
         let of_fields = errors.problems().iter().filter(|problem| problem.error_type.is_some());
         let fields = of_fields.map(|problem| {
             json!({
-                "type": problem.error_type.map(|error_type| error_type.as_str()),
+                "type": problem.error_type.map(ErrorType::as_str),
                 "field": problem.field,
                 "detail": problem.message,
                 "path": problem.path,
