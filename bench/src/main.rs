@@ -6,6 +6,7 @@
 
 mod allocations;
 mod frame;
+mod image;
 mod plugin;
 
 use std::io::{self, Write};
@@ -17,7 +18,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 1] = [plugin::races];
+const AREAS: [Area; 2] = [plugin::races, image::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 

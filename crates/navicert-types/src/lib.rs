@@ -19,6 +19,8 @@ pub mod decode;
 pub mod diagnostic;
 pub mod exec_credential;
 pub mod field_path;
+pub mod image_credential;
+pub mod image_provider_config;
 pub mod kubeconfig;
 pub mod redact;
 pub mod secret;

@@ -2,6 +2,7 @@
 
 pub(crate) mod cel;
 pub(crate) mod exec_plugin;
+pub(crate) mod image;
 
 use std::path::PathBuf;
 
@@ -88,6 +89,9 @@ pub(crate) enum Verb {
     /// Check and evaluate expressions as Kubernetes does
     #[command(subcommand)]
     Cel(cel::CelVerb),
+    /// Image credentials: what a kubelet would pull with, and why
+    #[command(subcommand)]
+    Image(Box<image::ImageVerb>),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

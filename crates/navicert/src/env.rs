@@ -13,6 +13,24 @@ pub(crate) struct Variable {
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
     Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
+    Variable {
+        name: "NAVICERT_IMAGE_CONFIG",
+        meaning: "credential provider configuration: a file or a folder",
+    },
+    Variable { name: "NAVICERT_IMAGE_BIN_DIR", meaning: "folder with the credential providers' executables" },
+    Variable {
+        name: "NAVICERT_IMAGE_SOCKET",
+        meaning: "socket of the daemon behind `docker-credential-navicert`",
+    },
+    Variable {
+        name: "NAVICERT_IMAGE_SCOPES",
+        meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
+    },
+    Variable {
+        name: "XDG_CONFIG_HOME",
+        meaning: "where `navicert/image` is looked for, instead of `~/.config`",
+    },
+    Variable { name: "XDG_RUNTIME_DIR", meaning: "where the daemon's socket is: `navicert/image.sock`" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];
@@ -24,7 +42,7 @@ pub(crate) struct Environment {
     pub(crate) kubeconfig: Option<OsString>,
     /// The home folder.
     pub(crate) home: Option<PathBuf>,
-    /// All of it, for programs that inherit it.
+    /// Everything: what plugins inherit. Its `Debug` shows no values.
     pub(crate) inherited: navicert_plugin::Environment,
     /// The working folder; relative paths on the command line are relative to it.
     pub(crate) current_dir: PathBuf,
@@ -40,6 +58,11 @@ impl Environment {
             inherited: std::env::vars_os().collect(),
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         }
+    }
+
+    /// One variable, as it was at start.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.inherited.variable(name).map(ToOwned::to_owned)
     }
 }
 

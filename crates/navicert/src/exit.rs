@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage = 2,
     /// A file given to us is not what it should be.
     BadInput = 3,
+    /// A peer could not be reached.
+    Unreachable = 4,
     /// A bug of ours.
     Bug = 70,
 }

@@ -3,5 +3,6 @@
 pub(crate) mod cel;
 pub(crate) mod completions;
 pub(crate) mod exec_plugin;
+pub(crate) mod image;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;

@@ -1,0 +1,113 @@
+//! Image credentials: a lookup must not cost more because more is configured, and a helper with a daemon behind it
+//! little more than a program that prints the same.
+
+mod helper;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use navicert_image::config::{Config, ConfigFile};
+use navicert_image::provider::Settings;
+use navicert_image::service_account::Asker;
+use navicert_image::{Credential, Keyring, Location, Pattern, Profile, Providers};
+use navicert_plugin::{Environment, ProcessRunner};
+use navicert_types::SystemClock;
+
+use crate::frame::{Fault, Race};
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let mut races = vec![
+        Race::new("image: keyring of 1000 patterns / of 10", 3.0, lookup(1_000), lookup(10)),
+        Race::new("image: keyring of 1000 / asking each pattern", 0.02, lookup(1_000), scan(1_000)?),
+        Race::new("image: cached answer, 100 providers / 1", 3.0, cached(100)?, cached(1)?),
+    ];
+    races.extend(helper::race()?);
+    Ok(races)
+}
+
+/// The mix of issue 9: of twenty, twelve exact hosts, five with one label a glob, three with a path; half of all have
+/// three labels. The first ten are the same for every size.
+fn patterns(count: usize) -> Vec<String> {
+    let pattern = |number: usize| {
+        let host = match (number % 2, number % 3) {
+            (0, _) => format!("r{number}.registry.example"),
+            (_, 0) => format!("r{number}.example"),
+            (_, 1) => format!("r{number}.eu.registry.example"),
+            _ => format!("r{number}.eu.west.registry.example"),
+        };
+        match number % 20 {
+            0..12 => host,
+            12..17 => host.split_once('.').map(|(first, rest)| format!("*.{first}-{rest}")).unwrap_or(host),
+            _ => format!("{host}/team-{number}"),
+        }
+    };
+    (0..count).map(pattern).collect()
+}
+
+/// Images that the first ten patterns match, and some that none does.
+const IMAGES: [&str; 5] = [
+    "r0.registry.example/team/app",
+    "r4.registry.example/a/rather/longer/path/app",
+    "r3.example/app",
+    "r8.registry.example/app",
+    "nobody.registry.example/app",
+];
+
+fn lookup(count: usize) -> impl FnMut() -> Result<(), Fault> {
+    let credential = || Credential::new("user", "password".to_owned());
+    let keyring = Keyring::new(patterns(count).into_iter().map(|key| (key, credential())), Profile::Kube);
+    let mut turn = 0_usize;
+    move || {
+        turn = turn.wrapping_add(1);
+        let image = IMAGES.get(turn % IMAGES.len()).copied().unwrap_or_default();
+        let found = keyring.lookup(std::hint::black_box(image)).len();
+        if (found == 1) == (image != "nobody.registry.example/app") {
+            Ok(())
+        } else {
+            Err("wrong answer".into())
+        }
+    }
+}
+
+fn scan(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
+    let parsed = patterns(count).into_iter().map(|text| Pattern::parse(&text, Profile::Kube));
+    let patterns = parsed.collect::<Result<Vec<_>, _>>()?;
+    let mut turn = 0_usize;
+    Ok(move || {
+        turn = turn.wrapping_add(1);
+        let image = IMAGES.get(turn % IMAGES.len()).copied().unwrap_or_default();
+        let location = Location::parse(std::hint::black_box(image).as_bytes())?;
+        let found = patterns.iter().filter(|pattern| pattern.matches(&location)).count();
+        if (found == 1) == (image != "nobody.registry.example/app") {
+            Ok(())
+        } else {
+            Err("wrong answer".into())
+        }
+    })
+}
+
+/// A lookup that finds its answer in the cache. Every provider is a link to one program that is run once.
+fn cached(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
+    let folder = helper::Folder::new(&format!("cached-{count}"))?;
+    folder.provider("answer", "registry-0.example")?;
+    let provider = |number: usize| {
+        format!(
+        "- {{name: answer, matchImages: [registry-{number}.example], defaultCacheDuration: 10h, apiVersion: credentialprovider.kubelet.k8s.io/v1}}\n"
+    ).replace("name: answer", &format!("name: answer-{number}"))
+    };
+    let list: String = (0..count).map(provider).collect();
+    let text =
+        format!("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{list}");
+    let config =
+        Config::decode(&[ConfigFile { path: "bench".into(), text: text.into() }], Profile::Hardened)?;
+    std::os::unix::fs::symlink(folder.path().join("answer"), folder.path().join("answer-0"))?;
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let providers = Providers::new(&config, Settings::new(folder.path(), environment, runner, clock));
+    Ok(move || {
+        let _kept: &Path = folder.path();
+        let found = providers.lookup(std::hint::black_box("registry-0.example/team/app"), &Asker::Nobody);
+        if found.attempts().len() == 1 { Ok(()) } else { Err(format!("{:?}", found.errors().next()).into()) }
+    })
+}

@@ -1,0 +1,156 @@
+//! `docker-credential-navicert get` with the daemon running, against a C program that prints the same bytes.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::thread;
+
+use navicert_image::daemon::{Daemon, Service};
+use navicert_image::docker_helper::Scopes;
+use navicert_image::metrics::TextMetrics;
+use navicert_image::provider::Settings;
+use navicert_image::reload::Reloader;
+use navicert_plugin::{Environment, ProcessRunner};
+use navicert_types::SystemClock;
+
+use crate::frame::{Fault, Race};
+
+const HELPER: &str = "docker-credential-navicert";
+const ANSWER: &str = r#"{"ServerURL":"registry-0.example","Username":"user","Secret":"password"}"#;
+
+/// The race, or nothing, with a word, where there is no helper beside this program or no C compiler.
+pub(super) fn race() -> Result<Option<Race>, Fault> {
+    let helper = std::env::current_exe()?.with_file_name(HELPER);
+    if !helper.exists() {
+        say(&format!(
+            "no {HELPER} beside this program: build it with `cargo build --release --package navicert-image`"
+        ));
+        return Ok(None);
+    }
+    let folder = Folder::new("helper")?;
+    let Some(printer) = c_program(&folder)? else {
+        say("no C compiler: the helper is not raced");
+        return Ok(None);
+    };
+    let socket = serve(&folder)?;
+    let question = folder.path().join("question");
+    fs::write(&question, "registry-0.example")?;
+    let what = "image: helper get with a daemon / C program printing the same";
+    let folder = Arc::new(folder);
+    let ours = contestant(helper, Some(socket), question.clone(), Arc::clone(&folder));
+    Ok(Some(Race::new(what, 1.5, ours, contestant(printer, None, question, folder))))
+}
+
+fn contestant(
+    program: PathBuf,
+    socket: Option<PathBuf>,
+    question: PathBuf,
+    folder: Arc<Folder>,
+) -> impl FnMut() -> Result<(), Fault> {
+    move || {
+        let _kept = &folder;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the race is about starting a program, with nothing of ours around it"
+        )]
+        let mut command = std::process::Command::new(&program);
+        command
+            .arg("get")
+            .env_clear()
+            .stdin(fs::File::open(&question)?)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        if let Some(socket) = &socket {
+            command.env("NAVICERT_IMAGE_SOCKET", socket);
+        }
+        let mut child = command.spawn()?;
+        let mut printed = Vec::with_capacity(256);
+        child.stdout.take().ok_or("no stdout")?.read_to_end(&mut printed)?;
+        let status = child.wait()?;
+        if status.success() && printed.trim_ascii() == ANSWER.as_bytes() {
+            Ok(())
+        } else {
+            Err(String::from_utf8_lossy(&printed).into())
+        }
+    }
+}
+
+/// A dynamically linked program that reads its input and prints the answer.
+fn c_program(folder: &Folder) -> Result<Option<PathBuf>, Fault> {
+    let (source, program) = (folder.path().join("print.c"), folder.path().join("print"));
+    let escaped = ANSWER.replace('"', "\\\"");
+    fs::write(
+        &source,
+        format!(
+            "#include <stdio.h>\nint main(void){{char b[256];if(!fgets(b,256,stdin))return 1;puts(\"{escaped}\");return 0;}}\n"
+        ),
+    )?;
+    #[expect(clippy::disallowed_methods, reason = "compiling the other contestant")]
+    let mut compiler = std::process::Command::new("cc");
+    match compiler.arg("-O2").arg("-o").arg(&program).arg(&source).status() {
+        Ok(status) if status.success() => Ok(Some(program)),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
+    folder.provider("answer", "registry-0.example")?;
+    let config = folder.path().join("config.yaml");
+    fs::write(
+        &config,
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
+         - {name: answer, matchImages: [registry-0.example], defaultCacheDuration: 10h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n",
+    )?;
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let settings = Settings::new(folder.path(), environment, runner, Arc::clone(&clock) as _);
+    let service =
+        Service::new(Reloader::open(&config, settings)?, Scopes::new(), Arc::new(TextMetrics::new()), clock);
+    let socket = folder.path().join("run/image.sock");
+    let daemon = Daemon::bind(&socket, service)?;
+    thread::spawn(move || daemon.run());
+    Ok(socket)
+}
+
+fn say(line: &str) {
+    let _ = writeln!(io::stderr(), "bench: {line}");
+}
+
+/// A folder under the system's temporary one, gone when dropped.
+pub(super) struct Folder(PathBuf);
+
+impl Folder {
+    pub(super) fn new(name: &str) -> io::Result<Self> {
+        let path = std::env::temp_dir().join(format!("navicert-bench-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path)?;
+        Ok(Folder(path))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A provider plugin that answers with one user.
+    pub(super) fn provider(&self, name: &str, key: &str) -> io::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = self.0.join(name);
+        let text = format!(
+            "#!/bin/sh\ncat >/dev/null\necho '{{\"kind\":\"CredentialProviderResponse\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\",\
+             \"cacheKeyType\":\"Registry\",\"auth\":{{\"{key}\":{{\"username\":\"user\",\"password\":\"password\"}}}}}}'\n"
+        );
+        fs::write(&path, text)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

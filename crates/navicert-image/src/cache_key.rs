@@ -1,0 +1,235 @@
+//! The key an answer is remembered under: image, registry or everything, and in service-account mode whose it is
+//! (I121–I124). Bytes are those of the kubelet, so that keys can be compared with its own.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use navicert_types::Secret;
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+/// What a plugin says its answer is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum CacheKeyType {
+    /// This image only.
+    Image,
+    /// Every image of the registry.
+    Registry,
+    /// Every image.
+    Global,
+}
+
+impl CacheKeyType {
+    /// In the order in which a cache is asked (I125).
+    pub const LOOKUP_ORDER: [CacheKeyType; 3] =
+        [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
+
+    /// The spelling on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CacheKeyType::Image => "Image",
+            CacheKeyType::Registry => "Registry",
+            CacheKeyType::Global => "Global",
+        }
+    }
+
+    /// Reads the spelling on the wire; nothing else is accepted (I106).
+    pub fn from_wire(text: &str) -> Option<Self> {
+        Self::LOOKUP_ORDER.into_iter().find(|key_type| key_type.as_str() == text)
+    }
+
+    /// The part of the key that comes from the image (I121).
+    pub fn base(self, image: &str) -> &str {
+        match self {
+            CacheKeyType::Image => image,
+            CacheKeyType::Registry => image.split('/').next().unwrap_or_default(),
+            CacheKeyType::Global => "<global>",
+        }
+    }
+}
+
+/// A key of a provider's cache.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CacheKey(Vec<u8>);
+
+/// The part of a key that says which service account an answer belongs to; empty outside service-account mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ServiceAccountKey(Vec<u8>);
+
+/// A component does not fit its length prefix. Reachable: a service account may carry 256 KiB of annotations (I124).
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the {component} of {length} bytes exceeds the 2-byte length prefix of a cache key")]
+pub struct KeyTooLong {
+    component: &'static str,
+    length: usize,
+}
+
+impl CacheKey {
+    /// The key for an image (I122).
+    ///
+    /// # Errors
+    /// [`KeyTooLong`].
+    pub fn new(key_type: CacheKeyType, image: &str, account: &ServiceAccountKey) -> Result<Self, KeyTooLong> {
+        let mut bytes = Vec::new();
+        push(&mut bytes, "image", key_type.base(image).as_bytes())?;
+        push(&mut bytes, "service account key", &account.0)?;
+        Ok(CacheKey(bytes))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Whose token a request carries.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceAccountIdentity {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+    /// The UID.
+    pub uid: String,
+}
+
+impl ServiceAccountKey {
+    /// The key of an account with the annotations a provider asked for, and with a token where answers may not be
+    /// shared between tokens (I123).
+    ///
+    /// # Errors
+    /// [`KeyTooLong`].
+    pub fn new(
+        account: &ServiceAccountIdentity,
+        annotations: &BTreeMap<String, String>,
+        token: Option<&Secret<String>>,
+    ) -> Result<Self, KeyTooLong> {
+        let mut bytes = Vec::new();
+        push(&mut bytes, "namespace", account.namespace.as_bytes())?;
+        push(&mut bytes, "service account name", account.name.as_bytes())?;
+        push(&mut bytes, "service account UID", account.uid.as_bytes())?;
+        push_annotations(&mut bytes, annotations)?;
+        if let Some(token) = token {
+            push(&mut bytes, "marker", b"token")?;
+            push(&mut bytes, "token hash", token_hash(token).as_bytes())?;
+        }
+        Ok(ServiceAccountKey(bytes))
+    }
+
+    /// The bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// `sha256:` and the token's digest; nothing for no token (I123).
+pub fn token_hash(token: &Secret<String>) -> String {
+    if token.is_empty() {
+        return String::new();
+    }
+    format!("sha256:{}", hex(&Sha256::digest(token.expose().as_bytes())))
+}
+
+/// Lower-case hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn push_annotations(bytes: &mut Vec<u8>, annotations: &BTreeMap<String, String>) -> Result<(), KeyTooLong> {
+    let count = u32::try_from(annotations.len());
+    let count =
+        count.map_err(|_| KeyTooLong { component: "list of annotations", length: annotations.len() })?;
+    bytes.extend_from_slice(&count.to_be_bytes());
+    for (key, value) in annotations {
+        push(bytes, "annotation key", key.as_bytes())?;
+        push(bytes, "annotation value", value.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn push(bytes: &mut Vec<u8>, component: &'static str, value: &[u8]) -> Result<(), KeyTooLong> {
+    let length = u16::try_from(value.len()).map_err(|_| KeyTooLong { component, length: value.len() })?;
+    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account() -> ServiceAccountIdentity {
+        ServiceAccountIdentity {
+            namespace: "namespace".to_owned(),
+            name: "service-account".to_owned(),
+            uid: "service-account-uid".to_owned(),
+        }
+    }
+
+    fn annotations(count: usize, length: usize) -> BTreeMap<String, String> {
+        (0..count).map(|n| (format!("domain.io/annotation-{}", n + 1), "v".repeat(length))).collect()
+    }
+
+    #[test]
+    fn keys_outside_service_account_mode_are_the_kubelets_bytes() {
+        // I121, I122, I272
+        let key = |key_type, image| CacheKey::new(key_type, image, &ServiceAccountKey::default()).unwrap();
+        assert_eq!(
+            key(CacheKeyType::Image, "registry.io/image").as_bytes(),
+            b"\x00\x11registry.io/image\x00\x00"
+        );
+        assert_eq!(key(CacheKeyType::Image, "image1").as_bytes(), b"\x00\x06image1\x00\x00");
+        assert_eq!(key(CacheKeyType::Registry, "a.io/x/y").as_bytes(), b"\x00\x04a.io\x00\x00");
+        assert_eq!(key(CacheKeyType::Registry, "A.io:5000/x").as_bytes(), b"\x00\x09A.io:5000\x00\x00");
+        assert_eq!(key(CacheKeyType::Global, "a.io/x").as_bytes(), b"\x00\x08<global>\x00\x00");
+    }
+
+    #[test]
+    fn service_account_keys_are_the_kubelets_bytes() {
+        // I123, I272
+        let prefix = b"\x00\tnamespace\x00\x0fservice-account\x00\x13service-account-uid";
+        let none = ServiceAccountKey::new(&account(), &BTreeMap::new(), None).unwrap();
+        assert_eq!(none.as_bytes(), [&prefix[..], b"\x00\x00\x00\x00"].concat());
+
+        let one = BTreeMap::from([("domain.io/annotation-1".to_owned(), "value1".to_owned())]);
+        let annotated = ServiceAccountKey::new(&account(), &one, None).unwrap();
+        let expected =
+            [&prefix[..], b"\x00\x00\x00\x01\x00\x16domain.io/annotation-1\x00\x06value1"].concat();
+        assert_eq!(annotated.as_bytes(), expected);
+
+        let token = Secret::from("token".to_owned());
+        let with_token = ServiceAccountKey::new(&account(), &one, Some(&token)).unwrap();
+        let hash = "sha256:3c469e9d6c5875d37a43f353d4f88e61fcf812c66eee3457465a40b0da4153e0";
+        assert_eq!(with_token.as_bytes(), [&expected, &b"\x00\x05token\x00G"[..], hash.as_bytes()].concat());
+    }
+
+    #[test]
+    fn an_empty_token_has_an_empty_hash() {
+        // I123
+        assert_eq!(token_hash(&Secret::from(String::new())), "");
+    }
+
+    #[test]
+    fn components_beyond_two_bytes_of_length_are_refused_also_as_a_sum() {
+        // I124
+        let long = "a".repeat(65_536);
+        let image = CacheKey::new(CacheKeyType::Image, &long, &ServiceAccountKey::default());
+        assert!(image.unwrap_err().to_string().contains("65536 bytes"));
+        assert!(ServiceAccountKey::new(&account(), &annotations(1, 65_536), None).is_err());
+        let sum = ServiceAccountKey::new(&account(), &annotations(2, 40_000), None).unwrap();
+        assert!(CacheKey::new(CacheKeyType::Image, "a.io/x", &sum).is_err());
+    }
+
+    #[test]
+    fn only_the_three_spellings_are_key_types() {
+        // I106
+        assert_eq!(CacheKeyType::from_wire("Registry"), Some(CacheKeyType::Registry));
+        for text in ["", "image", "Token", "Image "] {
+            assert_eq!(CacheKeyType::from_wire(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Which files a configuration path means, and what is in them (I10–I16).
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// More than any real configuration; what is longer is not one.
+const LARGEST: u64 = 16 << 20;
+
+/// A file's name and content.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ConfigFile {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// Its bytes. Variables in it may be secrets, so `Debug` shows only how many there are.
+    pub text: Vec<u8>,
+}
+
+impl std::fmt::Debug for ConfigFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConfigFile").field("path", &self.path).field("bytes", &self.text.len()).finish()
+    }
+}
+
+/// Why there is nothing to decode.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// I10.
+    #[error("credential provider config path is empty")]
+    EmptyPath,
+    /// I10.
+    #[error("unable to access path `{}`", .path.display())]
+    Access {
+        /// The path.
+        path: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+    /// I14.
+    #[error("no configuration files found in directory `{}`: names have to end in `.json`, `.yaml` or `.yml`", .path.display())]
+    NoFiles {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// I15: opening a pipe would wait for ever.
+    #[error("`{}` is not a regular file", .path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// I15.
+    #[error("`{}` is longer than {LARGEST} bytes", .path.display())]
+    TooLarge {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It is there and cannot be read.
+    #[error("unable to read file `{}`", .path.display())]
+    Read {
+        /// The path.
+        path: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+/// Reads a file, or the configuration files of a directory in the order of their names.
+///
+/// # Errors
+/// [`FileError`].
+pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, FileError> {
+    if path.as_os_str().is_empty() {
+        return Err(FileError::EmptyPath);
+    }
+    let access = |source| FileError::Access { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(access)?.is_dir() {
+        return Ok(vec![read_file(path.to_owned())?]);
+    }
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(access)? {
+        let entry = entry.map_err(access)?;
+        // A link to a directory counts as what the link is called, as in the kubelet, and is refused when read.
+        let is_directory = entry.file_type().map_err(access)?.is_dir();
+        if !is_directory && has_known_extension(&entry.file_name()) {
+            names.push(entry.file_name());
+        }
+    }
+    names.sort_by(|one, other| one.as_encoded_bytes().cmp(other.as_encoded_bytes()));
+    if names.is_empty() {
+        return Err(FileError::NoFiles { path: path.to_owned() });
+    }
+    names.into_iter().map(|name| read_file(path.join(name))).collect()
+}
+
+/// The text from the last dot is exactly one of three; `.yaml` alone has one too (I12).
+fn has_known_extension(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
+    let extension = name.iter().rposition(|&byte| byte == b'.').and_then(|dot| name.get(dot..));
+    extension.is_some_and(|extension| [&b".json"[..], b".yaml", b".yml"].contains(&extension))
+}
+
+fn read_file(path: PathBuf) -> Result<ConfigFile, FileError> {
+    let metadata = match fs::metadata(&path) {
+        Ok(metadata) => metadata,
+        Err(source) => return Err(FileError::Read { path, source }),
+    };
+    if !metadata.is_file() {
+        return Err(FileError::NotAFile { path });
+    }
+    let mut text = Vec::new();
+    match File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text)) {
+        Ok(length) if u64::try_from(length).is_ok_and(|length| length > LARGEST) => {
+            Err(FileError::TooLarge { path })
+        }
+        Ok(_) => Ok(ConfigFile { path, text }),
+        Err(source) => Err(FileError::Read { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(path: &Path) -> Vec<String> {
+        let files = read_files(path).unwrap();
+        files.iter().map(|file| file.path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_directory_gives_its_own_files_in_byte_order() {
+        // I12, I13, I278
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in
+            ["a.yml", "B.json", "9.yaml", "10.yaml", ".hidden.yaml", "x.YAML", "x.yaml~", "x.yaml.bak", "x"]
+        {
+            fs::write(at(name), "").unwrap();
+        }
+        fs::create_dir(at("sub.yaml")).unwrap();
+        fs::write(at("sub.yaml").join("in.yaml"), "").unwrap();
+        assert_eq!(names(directory.path()), [".hidden.yaml", "10.yaml", "9.yaml", "B.json", "a.yml"]);
+        fs::write(at(".yaml"), "").unwrap();
+        assert_eq!(names(directory.path())[1], ".yaml");
+    }
+
+    #[test]
+    fn a_file_is_read_whatever_its_name() {
+        // I11
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("config"), "text").unwrap();
+        assert_eq!(read_files(&directory.path().join("config")).unwrap()[0].text, b"text");
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        // I10, I14, I15
+        let directory = tempfile::tempdir().unwrap();
+        assert!(matches!(read_files(Path::new("")), Err(FileError::EmptyPath)));
+        assert!(matches!(read_files(&directory.path().join("no")), Err(FileError::Access { .. })));
+        assert!(matches!(read_files(directory.path()), Err(FileError::NoFiles { .. })));
+        std::os::unix::fs::symlink(directory.path(), directory.path().join("loop.yaml")).unwrap();
+        assert!(matches!(read_files(directory.path()), Err(FileError::NotAFile { .. })));
+        fs::remove_file(directory.path().join("loop.yaml")).unwrap();
+        std::os::unix::fs::symlink("nowhere", directory.path().join("dangling.yaml")).unwrap();
+        assert!(matches!(read_files(directory.path()), Err(FileError::Read { .. })));
+        let large = directory.path().join("large");
+        File::create(&large).unwrap().set_len(LARGEST + 1).unwrap();
+        assert!(matches!(read_files(&large), Err(FileError::TooLarge { .. })));
+    }
+}

@@ -1,0 +1,330 @@
+//! What is legal and still wrong: patterns that can never match, binaries that are not there, and other ways to a
+//! silent anonymous pull (I78, I79, I241, I265).
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::PathBuf;
+
+use navicert_types::image_credential::WireVersion;
+use navicert_types::image_provider_config::EnvironmentVariable;
+use navicert_types::tree::Span;
+
+use super::{Config, ConfigErrors, ConfigFile, Problem, Source, Step, decode_file, second_document};
+use crate::location::Location;
+use crate::profile::Profile;
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Works, and is probably not what was meant.
+    Warning,
+    /// Does not work.
+    Error,
+}
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How bad it is.
+    pub severity: Severity,
+    /// A stable name for the rule.
+    pub rule: &'static str,
+    /// Whether a kubelet would start with it all the same.
+    pub kubelet_accepts: bool,
+    /// In which file.
+    pub file: PathBuf,
+    /// Where: `providers[1](ecr).matchImages[0]`.
+    pub path: String,
+    /// Where in the file.
+    pub span: Option<Span>,
+    /// One clause.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+/// Whether a provider's name leads to a program, and what is in the way if not.
+pub type Executable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+
+/// Everything there is to say about a configuration: what keeps a kubelet from starting, what the hardened profile
+/// refuses in addition, and what is legal and never works. `executable` says whether a provider's name leads to a
+/// program, where the folder of programs is known.
+pub fn lint(files: &[ConfigFile], executable: Option<Executable<'_>>) -> Vec<Finding> {
+    let problems = |profile| Config::decode(files, profile).err();
+    let (kube, hardened) = (problems(Profile::Kube), problems(Profile::Hardened));
+    let mut findings: Vec<Finding> = refused(kube.as_ref(), false);
+    let known: Vec<Finding> = refused(hardened.as_ref(), true);
+    findings.extend(known.into_iter().filter(|found| {
+        !matches!(&kube, Some(ConfigErrors(kube)) if kube.iter().any(|problem| problem.path == found.path && problem.message == found.message))
+    }));
+    let mut seen = HashMap::new();
+    for file in files {
+        let text = first_document(file);
+        let file = ConfigFile { path: file.path.clone(), text };
+        for source in decode_file(&file, Profile::Kube).unwrap_or_default() {
+            let mut rules = Rules { source: &source, findings: &mut findings };
+            rules.check(&mut seen);
+            if let Some(executable) = executable {
+                rules.executable(executable);
+            }
+        }
+    }
+    findings
+}
+
+fn refused(errors: Option<&ConfigErrors>, kubelet_accepts: bool) -> Vec<Finding> {
+    let finding = |problem: &Problem| Finding {
+        severity: Severity::Error,
+        rule: problem.stage.as_str(),
+        kubelet_accepts,
+        file: problem.file.clone(),
+        path: problem.path.clone(),
+        span: problem.span,
+        message: problem.message.clone(),
+        hint: problem.hint.clone(),
+    };
+    errors.map(|errors| errors.problems().iter().map(finding).collect()).unwrap_or_default()
+}
+
+fn first_document(file: &ConfigFile) -> Vec<u8> {
+    let end = second_document(&file.text).map_or(file.text.len(), |span| span.start);
+    file.text.get(..end).unwrap_or_default().to_vec()
+}
+
+/// The rules for one provider, and where they report.
+struct Rules<'a> {
+    source: &'a Source<'a>,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Rules<'_> {
+    fn check(&mut self, seen: &mut HashMap<String, String>) {
+        let provider = &self.source.provider;
+        for (at, text) in provider.match_images.iter().enumerate() {
+            let steps = [Step::Field("matchImages"), Step::Element(at)];
+            let path = format!("matchImages[{at}]");
+            for (rule, message, hint) in pattern_findings(text) {
+                self.push(rule, Severity::Warning, &path, &steps, message, hint);
+            }
+            if let Some(earlier) = seen.insert(text.clone(), self.source.path(&path)) {
+                let message = format!("the same pattern as {earlier}");
+                self.push("duplicate-pattern", Severity::Warning, &path, &steps, message, None);
+            }
+        }
+        if provider.default_cache_duration.is_some_and(|duration| duration.nanoseconds() == 0) {
+            let message =
+                "answers that do not say how long they are good are not remembered at all".to_owned();
+            self.field(
+                "cache-duration-zero",
+                "defaultCacheDuration",
+                message,
+                Some("give a length such as `10m`"),
+            );
+        }
+        if WireVersion::from_api_version(&provider.api_version)
+            .is_some_and(|version| version != WireVersion::V1)
+        {
+            let newest = WireVersion::V1.api_version();
+            self.field("old-wire-version", "apiVersion", format!("the current version is `{newest}`"), None);
+        }
+        if provider.name.contains(['\t', '\\', '\n', '\r']) {
+            let message = "the name has a tab, line end or backslash in it".to_owned();
+            self.field("odd-name", "name", message, None);
+        }
+        self.environment(&provider.env);
+    }
+
+    fn environment(&mut self, variables: &[EnvironmentVariable]) {
+        let mut names = HashSet::new();
+        for (at, variable) in variables.iter().enumerate() {
+            let (steps, path) = ([Step::Field("env"), Step::Element(at)], format!("env[{at}]"));
+            let name = &variable.name;
+            if name.is_empty() || name.contains(['=', '\0']) {
+                let message = "this is not the name of an environment variable".to_owned();
+                self.push("variable-name", Severity::Error, &path, &steps, message, None);
+            } else if !names.insert(name) {
+                let message = format!("`{name}` is set twice; the last one counts");
+                self.push("duplicate-variable", Severity::Warning, &path, &steps, message, None);
+            }
+            let upper = name.to_uppercase();
+            let secretive = ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "PRIVATE_KEY", "ACCESS_KEY", "API_KEY"];
+            let is_place = upper.ends_with("_FILE") || upper.ends_with("_PATH") || upper.ends_with("_DIR");
+            if !variable.value.is_empty() && !is_place && secretive.iter().any(|word| upper.contains(word)) {
+                let message =
+                    format!("`{name}` looks like a secret; the kubelet prints this file in some errors");
+                let hint = Some("let the plugin read it from a file".to_owned());
+                self.push("secret-in-environment", Severity::Warning, &path, &steps, message, hint);
+            }
+        }
+    }
+
+    fn executable(&mut self, executable: Executable<'_>) {
+        let name = &self.source.provider.name;
+        if let Err(message) = if name.is_empty() { Ok(()) } else { executable(name) } {
+            self.push("executable", Severity::Error, "name", &[Step::Field("name")], message, None);
+        }
+    }
+
+    fn field(&mut self, rule: &'static str, field: &str, message: String, hint: Option<&str>) {
+        let hint = hint.map(str::to_owned);
+        self.push(rule, Severity::Warning, field, &[Step::Field(field)], message, hint);
+    }
+
+    fn push(
+        &mut self,
+        rule: &'static str,
+        severity: Severity,
+        path: &str,
+        steps: &[Step<'_>],
+        message: String,
+        hint: Option<String>,
+    ) {
+        self.findings.push(Finding {
+            severity,
+            rule,
+            kubelet_accepts: rule != "executable",
+            file: self.source.file.to_owned(),
+            path: self.source.path(path),
+            span: self.source.span(steps),
+            message,
+            hint,
+        });
+    }
+}
+
+type PatternFinding = (&'static str, String, Option<String>);
+
+/// What is odd about a pattern that parses.
+fn pattern_findings(text: &str) -> Vec<PatternFinding> {
+    let Ok(location) = Location::parse(text.as_bytes()) else { return Vec::new() };
+    let path = String::from_utf8_lossy(location.path()).into_owned();
+    let host = String::from_utf8_lossy(location.host()).into_owned();
+    let scheme = text.split_once("://").map(|(_, rest)| rest.to_owned());
+    let checks = [
+        scheme.map(|rest| {
+            (
+                "scheme",
+                "a pattern has no scheme; this one never matches".to_owned(),
+                Some(format!("write `{rest}`")),
+            )
+        }),
+        host_finding(&host, location.port()),
+        path_finding(text, &path),
+        breadth_finding(&host),
+        address_finding(text, &host, location.port()),
+    ];
+    // A scheme makes everything after it look odd: one sentence is enough.
+    let only_first = checks.first().is_some_and(Option::is_some);
+    checks.into_iter().flatten().take(if only_first { 1 } else { usize::MAX }).collect()
+}
+
+fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
+    let never = |message: &str, hint: Option<&str>| {
+        Some(("never-matches", message.to_owned(), hint.map(str::to_owned)))
+    };
+    let labels: Vec<&str> = host.split('.').collect();
+    let is_bracketed = host.starts_with('[');
+    match host {
+        "" => never("an empty pattern matches no image", None),
+        "index.docker.io" => never(
+            "images of Docker Hub are named `docker.io/…` by the time patterns are compared; this never matches",
+            Some("write `docker.io`"),
+        ),
+        _ if is_bracketed => None,
+        _ if labels.iter().any(|label| label.is_empty()) => {
+            never("no image's host has an empty label; this never matches", Some("remove the extra dot"))
+        }
+        _ if labels.len() == 1
+            && port.is_empty()
+            && host != "localhost"
+            && !host.contains('*')
+            && !host.chars().any(char::is_uppercase) =>
+        {
+            never(
+                "a host without a dot and without a port is part of a Docker Hub name; this never matches",
+                None,
+            )
+        }
+        _ if host.chars().any(char::is_uppercase) => Some((
+            "upper-case-host",
+            "hosts are compared letter by letter; this matches only images spelled in the same case"
+                .to_owned(),
+            Some(format!("write `{}`", host.to_lowercase())),
+        )),
+        _ if port == b"443" => Some((
+            "port-443",
+            "this matches only images that spell out `:443`".to_owned(),
+            Some("leave the port out".to_owned()),
+        )),
+        _ => None,
+    }
+}
+
+fn path_finding(text: &str, path: &str) -> Option<PatternFinding> {
+    let never = |message: &str, hint: Option<String>| Some(("never-matches", message.to_owned(), hint));
+    if path.contains('*') {
+        let plain = text.split('*').next().unwrap_or_default().trim_end_matches('/').to_owned();
+        let message = "`*` in a path is an ordinary character; this never matches";
+        return Some((
+            "glob-in-path",
+            message.to_owned(),
+            Some(format!("a path matches by its beginning: write `{plain}`")),
+        ));
+    }
+    if path.chars().any(char::is_uppercase) {
+        return never("repository names are lower case; this never matches", None);
+    }
+    if path.contains(':') || path.contains('@') {
+        return never("tag and digest are removed before patterns are compared; this never matches", None);
+    }
+    if path.contains("//") || path.contains("/../") || path.contains("/./") || path.contains(' ') {
+        return never("no repository name has such a path; this never matches", None);
+    }
+    None
+}
+
+fn breadth_finding(host: &str) -> Option<PatternFinding> {
+    let all_stars = !host.is_empty()
+        && host.split('.').all(|label| !label.is_empty() && label.bytes().all(|byte| byte == b'*'));
+    all_stars.then(|| {
+        let labels = host.split('.').count();
+        let message = format!(
+            "this sends every image whose host has {labels} label(s) to the provider, Docker Hub's included"
+        );
+        let message = if labels == 2 { message } else { message.replace(", Docker Hub's included", "") };
+        ("broad-pattern", message, None)
+    })
+}
+
+fn address_finding(text: &str, host: &str, port: &[u8]) -> Option<PatternFinding> {
+    if host.starts_with('[') && port.is_empty() {
+        let message = "the kubelet takes an IPv6 address without a port for a set of characters; it never matches itself";
+        return Some(("ipv6-without-port", message.to_owned(), Some("name the port".to_owned())));
+    }
+    let authority = text.split('/').next().unwrap_or_default();
+    if authority.contains('@') {
+        return Some((
+            "user-info",
+            "what stands before `@` is ignored, and may be a secret".to_owned(),
+            None,
+        ));
+    }
+    if text.contains(['?', '#']) {
+        return Some(("query", "everything from `?` or `#` on is ignored".to_owned(), None));
+    }
+    None
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())?;
+        if let Some(span) = self.span {
+            write!(f, ":{}:{}", span.line, span.column)?;
+        }
+        if !self.path.is_empty() {
+            write!(f, ": {}", self.path)?;
+        }
+        write!(f, ": {} [{}]", self.message, self.rule)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}

@@ -1,0 +1,170 @@
+//! Decoding, merging, validating and linting configurations (I16–I60, I265, I270).
+
+use super::*;
+
+const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n";
+
+fn file(name: &str, text: impl Into<Vec<u8>>) -> ConfigFile {
+    ConfigFile { path: PathBuf::from(name), text: text.into() }
+}
+
+fn provider(name: &str, pattern: &str) -> String {
+    format!(
+        "- name: {name}\n  matchImages: ['{pattern}']\n  defaultCacheDuration: 1m\n  \
+         apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
+    )
+}
+
+fn problems(text: &str, profile: Profile) -> Vec<String> {
+    let errors = Config::decode(&[file("c.yaml", text)], profile).unwrap_err();
+    errors.problems().iter().map(ToString::to_string).collect()
+}
+
+fn rules(text: &str) -> Vec<&'static str> {
+    lint(&[file("c.yaml", text)], None).iter().map(|finding| finding.rule).collect()
+}
+
+#[test]
+fn the_hash_is_the_kubelets() {
+    // I19, I270
+    let text = "kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\nproviders:\n- name: p\n  \
+                apiVersion: credentialprovider.kubelet.k8s.io/v1\n  matchImages: [a.io]\n  defaultCacheDuration: 1m\n";
+    let config = Config::decode(&[file("c", text)], Profile::Kube).unwrap();
+    assert_eq!(config.hash(), "sha256:9668b891c0d56f460ed62c21ad1d8779dbd17be63e9a72f5dd2d3d3400e73c26");
+}
+
+#[test]
+fn files_are_merged_in_order_and_a_repeated_name_is_refused() {
+    // I16, I17, I18
+    let one = file("1.yaml", format!("{HEAD}{}", provider("b", "b.io")));
+    let empty =
+        file("2.yaml", HEAD.replace("providers:\n", "providers: []\n").replace("/v1\n", "/v1alpha1\n"));
+    let two = file("3.yaml", format!("{HEAD}{}{}", provider("a", "a.io"), provider("c", "c.io")));
+    let config = Config::decode(&[one.clone(), empty, two.clone()], Profile::Kube).unwrap();
+    assert_eq!(
+        config.providers().iter().map(|provider| &*provider.name).collect::<Vec<_>>(),
+        ["b", "a", "c"]
+    );
+    let again = ConfigFile { path: "4.yaml".into(), ..one.clone() };
+    let errors = Config::decode(&[one, two, again], Profile::Kube).unwrap_err();
+    assert_eq!(errors.problems().len(), 1);
+    assert_eq!(errors.problems()[0].stage, Stage::Merge);
+    assert!(errors.to_string().contains("4.yaml:4:9: providers[0](b).name: another provider"), "{errors}");
+}
+
+#[test]
+fn every_error_is_found_at_once_and_names_its_provider_and_line() {
+    // I35, I36
+    let text = format!(
+        "{HEAD}- name: a/b\n  matchImages: [ok.io, 'a b.io', 'c:x']\n  apiVersion: v1\n- name: second\n  matchImages: []\n"
+    );
+    assert_eq!(
+        problems(&text, Profile::Kube),
+        [
+            "c.yaml:4:9: providers[0](a/b).name: a provider's name cannot contain `/`",
+            "c.yaml:6:15: providers[0](a/b).apiVersion: has to be one of `credentialprovider.kubelet.k8s.io/v1`, `credentialprovider.kubelet.k8s.io/v1alpha1`, `credentialprovider.kubelet.k8s.io/v1beta1`",
+            "c.yaml:5:24: providers[0](a/b).matchImages[1]: ` ` cannot stand in a host name",
+            "c.yaml:5:34: providers[0](a/b).matchImages[2]: `:x` is not a port: only digits may follow the host's colon",
+            "c.yaml:4:3: providers[0](a/b).defaultCacheDuration: is missing, for example `12h`",
+            "c.yaml:7:3: providers[1](second).apiVersion: is missing; `credentialprovider.kubelet.k8s.io/v1` is the usual one",
+            "c.yaml:8:16: providers[1](second).matchImages: at least one pattern is required",
+            "c.yaml:7:3: providers[1](second).defaultCacheDuration: is missing, for example `12h`",
+        ]
+    );
+}
+
+#[test]
+fn every_file_that_does_not_decode_is_named() {
+    // I16, with every error instead of the first
+    let errors =
+        Config::decode(&[file("1", "kind: x"), file("2", "{"), file("3", "")], Profile::Kube).unwrap_err();
+    let files: Vec<&Path> = errors.problems().iter().map(|problem| &*problem.file).collect();
+    assert_eq!(files, [Path::new("1"), Path::new("2"), Path::new("3")]);
+}
+
+#[test]
+fn nothing_of_the_file_is_repeated_in_an_error() {
+    // I26
+    let text =
+        "apiVersion: kubelet.config.k8s.io/v1\nproviders:\n- name: p\n  env: [{name: A, value: canary}]\n";
+    assert!(!problems(text, Profile::Kube).join(" ").contains("canary"));
+    let text = format!("{HEAD}- name: p\n  env:\n  - name: A\n    value: [canary]\n");
+    assert!(!problems(&text, Profile::Kube).join(" ").contains("canary"));
+}
+
+#[test]
+fn a_second_document_is_ignored_by_the_kubelet_and_refused_by_us() {
+    // I22
+    let text = format!("---\n{HEAD}{}---\njunk: true\n", provider("p", "a.io"));
+    assert!(Config::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
+    assert!(problems(&text, Profile::Hardened)[0].starts_with("c.yaml:9:1: a second YAML document"));
+    let json = format!("# x\n---\n{HEAD}{}", provider("p", "a.io"));
+    assert!(Config::decode(&[file("c.yaml", &*json)], Profile::Hardened).is_ok());
+}
+
+#[test]
+fn an_empty_name_is_let_through_by_the_kubelet_and_refused_by_us() {
+    // I41
+    let text = format!("{HEAD}{}", provider("''", "a.io"));
+    assert!(Config::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
+    assert_eq!(problems(&text, Profile::Hardened).len(), 1);
+    let found = lint(&[file("c.yaml", text)], None);
+    assert!(found[0].kubelet_accepts && found[0].severity == Severity::Error);
+}
+
+#[test]
+fn odd_patterns_are_found_by_their_rule() {
+    // I78, I79, I241, I265
+    for (pattern, expected) in [
+        ("registry.io", None),
+        ("*.dkr.ecr.*.amazonaws.com", None),
+        ("registry.io:5000/team/", None),
+        ("localhost", None),
+        ("registry.io/*", Some("glob-in-path")),
+        ("*.registry.io/*", Some("glob-in-path")),
+        ("https://registry.io", Some("scheme")),
+        ("index.docker.io", Some("never-matches")),
+        ("registry", Some("never-matches")),
+        ("registry.io.", Some("never-matches")),
+        ("", Some("never-matches")),
+        ("registry.io/Foo", Some("never-matches")),
+        ("registry.io/foo:latest", Some("never-matches")),
+        ("registry.io//foo", Some("never-matches")),
+        ("Registry.io", Some("upper-case-host")),
+        ("registry.io:443", Some("port-443")),
+        ("*", Some("broad-pattern")),
+        ("*.*", Some("broad-pattern")),
+        ("[::1]", Some("ipv6-without-port")),
+        ("[::1]:5000", None),
+        ("user:pw@registry.io", Some("user-info")),
+        ("registry.io?x", Some("query")),
+    ] {
+        let text = format!("{HEAD}{}", provider("p", pattern));
+        assert_eq!(rules(&text), expected.into_iter().collect::<Vec<_>>(), "{pattern}");
+    }
+}
+
+#[test]
+fn other_findings_have_their_rules() {
+    // I265
+    let text = format!(
+        "{HEAD}- name: p\n  matchImages: [a.io, a.io]\n  defaultCacheDuration: 0s\n  \
+         apiVersion: credentialprovider.kubelet.k8s.io/v1beta1\n  \
+         env: [{{name: MY_TOKEN, value: canary}}, {{name: MY_TOKEN, value: ''}}, {{name: ''}}, {{name: TOKEN_FILE, value: x}}]\n\
+         ---\njunk: true\n"
+    );
+    let expected = [
+        "decode",
+        "duplicate-pattern",
+        "cache-duration-zero",
+        "old-wire-version",
+        "secret-in-environment",
+        "duplicate-variable",
+        "variable-name",
+    ];
+    assert_eq!(rules(&text), expected);
+    let found = lint(&[file("c.yaml", text)], Some(&|name| Err(format!("`/bin-dir/{name}` does not exist"))));
+    assert_eq!(found.last().unwrap().rule, "executable");
+    assert!(!found.last().unwrap().kubelet_accepts);
+    assert!(!found.iter().map(ToString::to_string).collect::<String>().contains("canary"));
+}

@@ -1,0 +1,284 @@
+//! Whether the values of a merged configuration are acceptable (I35–I60).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use navicert_types::image_credential::WireVersion;
+use navicert_types::image_provider_config::{CredentialProvider, TokenAttributes};
+
+use super::{ErrorType, Problem, ProviderConfig, Source, Stage, Step, TokenCacheType, TokenSettings};
+use crate::pattern::Pattern;
+use crate::profile::Profile;
+
+/// The providers, or everything that is wrong with them.
+pub(super) fn validate(
+    sources: &[Source<'_>],
+    place: &Path,
+    profile: Profile,
+) -> Result<Vec<ProviderConfig>, Vec<Problem>> {
+    if sources.is_empty() {
+        return Err(vec![Problem {
+            file: place.to_owned(),
+            stage: Stage::Validate,
+            error_type: Some(ErrorType::Required),
+            field: "providers".to_owned(),
+            path: "providers".to_owned(),
+            message: "at least one provider is required".to_owned(),
+            hint: None,
+            span: None,
+        }]);
+    }
+    let mut problems = Vec::new();
+    let mut providers = Vec::new();
+    for source in sources {
+        let mut checks = Checks { source, problems: &mut problems };
+        providers.extend(checks.provider(&source.provider, profile));
+    }
+    if problems.is_empty() { Ok(providers) } else { Err(problems) }
+}
+
+/// The checks of one provider, and where they report.
+struct Checks<'a> {
+    source: &'a Source<'a>,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Checks<'_> {
+    /// The provider in its checked form; of no use if anything was reported.
+    fn provider(&mut self, provider: &CredentialProvider, profile: Profile) -> Option<ProviderConfig> {
+        self.name(&provider.name, profile);
+        let wire_version = self.wire_version(&provider.api_version);
+        let patterns = self.patterns(&provider.match_images, profile);
+        let default_cache_duration = self.default_cache_duration(provider);
+        let token = provider.token_attributes.as_ref().map(|attributes| self.token(attributes, wire_version));
+        Some(ProviderConfig {
+            name: provider.name.clone(),
+            patterns,
+            default_cache_duration: default_cache_duration?,
+            wire_version: wire_version?,
+            args: provider.args.clone(),
+            env: provider
+                .env
+                .iter()
+                .map(|variable| (variable.name.clone(), variable.value.clone()))
+                .collect(),
+            token: match token {
+                Some(token) => Some(token?),
+                None => None,
+            },
+        })
+    }
+
+    fn name(&mut self, name: &str, profile: Profile) {
+        use ErrorType::Invalid;
+        if name.contains('/') {
+            self.report("name", Invalid, "a provider's name cannot contain `/`");
+        }
+        if name.contains(' ') {
+            self.report("name", Invalid, "a provider's name cannot contain spaces");
+        }
+        if name == "." || name == ".." {
+            self.report("name", Invalid, "a provider's name cannot be `.` or `..`");
+        }
+        if name.is_empty() && profile == Profile::Hardened {
+            // The kubelet lets it through here and then fails to execute the directory (I41).
+            self.report("name", ErrorType::Required, "the name of the executable is missing");
+        }
+    }
+
+    fn wire_version(&mut self, api_version: &str) -> Option<WireVersion> {
+        let version = WireVersion::from_api_version(api_version);
+        if api_version.is_empty() {
+            let known = WireVersion::V1.api_version();
+            self.report(
+                "apiVersion",
+                ErrorType::Required,
+                &format!("is missing; `{known}` is the usual one"),
+            );
+        } else if version.is_none() {
+            let known = WireVersion::ALL.map(|version| format!("`{}`", version.api_version())).join(", ");
+            self.report("apiVersion", ErrorType::NotSupported, &format!("has to be one of {known}"));
+        }
+        version
+    }
+
+    fn patterns(&mut self, texts: &[String], profile: Profile) -> Vec<(String, Pattern)> {
+        if texts.is_empty() {
+            self.report("matchImages", ErrorType::Required, "at least one pattern is required");
+        }
+        let mut patterns = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            match Pattern::parse(text, profile) {
+                Ok(pattern) => patterns.push((text.clone(), pattern)),
+                Err(reason) => {
+                    self.report_element("matchImages", at, ErrorType::Invalid, &reason.to_string());
+                }
+            }
+        }
+        patterns
+    }
+
+    fn default_cache_duration(&mut self, provider: &CredentialProvider) -> Option<Duration> {
+        let field = "defaultCacheDuration";
+        let Some(duration) = provider.default_cache_duration else {
+            self.report(field, ErrorType::Required, "is missing, for example `12h`");
+            return None;
+        };
+        let duration = u64::try_from(duration.nanoseconds()).ok().map(Duration::from_nanos);
+        if duration.is_none() {
+            self.report(field, ErrorType::Invalid, "has to be zero or more");
+        }
+        duration
+    }
+
+    fn token(&mut self, attributes: &TokenAttributes, version: Option<WireVersion>) -> Option<TokenSettings> {
+        if attributes.service_account_token_audience.is_empty() {
+            self.report_token("serviceAccountTokenAudience", ErrorType::Required, "is missing");
+        }
+        if attributes.require_service_account.is_none() {
+            self.report_token(
+                "requireServiceAccount",
+                ErrorType::Required,
+                "is missing: say `true` or `false`",
+            );
+        }
+        if version != Some(WireVersion::V1) {
+            let message = format!("needs `apiVersion: {}`", WireVersion::V1.api_version());
+            self.report("tokenAttributes", ErrorType::Forbidden, &message);
+        }
+        self.annotation_keys(attributes);
+        let cache_type = self.cache_type(&attributes.cache_type);
+        Some(TokenSettings {
+            audience: attributes.service_account_token_audience.clone(),
+            cache_type: cache_type?,
+            require_service_account: attributes.require_service_account?,
+            required_annotations: attributes.required_service_account_annotation_keys.clone(),
+            optional_annotations: attributes.optional_service_account_annotation_keys.clone(),
+        })
+    }
+
+    fn annotation_keys(&mut self, attributes: &TokenAttributes) {
+        let (required_field, optional_field) =
+            ("requiredServiceAccountAnnotationKeys", "optionalServiceAccountAnnotationKeys");
+        let required = &attributes.required_service_account_annotation_keys;
+        let optional = &attributes.optional_service_account_annotation_keys;
+        if attributes.require_service_account == Some(false) && !required.is_empty() {
+            let message = "needs `requireServiceAccount: true`";
+            self.report_token(required_field, ErrorType::Forbidden, message);
+        }
+        let in_required = self.key_list(required_field, required);
+        let in_optional = self.key_list(optional_field, optional);
+        let both: Vec<&str> = in_required.intersection(&in_optional).copied().collect();
+        if !both.is_empty() {
+            let message =
+                format!("annotation keys cannot be both required and optional: {}", both.join(", "));
+            self.report("tokenAttributes", ErrorType::Invalid, &message);
+        }
+    }
+
+    fn key_list<'k>(&mut self, field: &str, keys: &'k [String]) -> BTreeSet<&'k str> {
+        let mut seen = BTreeSet::new();
+        for (at, key) in keys.iter().enumerate() {
+            for reason in broken_name_rules(&key.to_lowercase()) {
+                self.report_token_key(field, at, ErrorType::Invalid, reason);
+            }
+            if !seen.insert(key.as_str()) {
+                self.report_token_key(field, at, ErrorType::Duplicate, "is in the list already");
+            }
+        }
+        seen
+    }
+
+    fn cache_type(&mut self, text: &str) -> Option<TokenCacheType> {
+        match text {
+            "Token" => Some(TokenCacheType::Token),
+            "ServiceAccount" => Some(TokenCacheType::ServiceAccount),
+            "" => {
+                self.report_token(
+                    "cacheType",
+                    ErrorType::Required,
+                    "is missing: say `ServiceAccount` or `Token`",
+                );
+                None
+            }
+            _ => {
+                self.report_token(
+                    "cacheType",
+                    ErrorType::NotSupported,
+                    "has to be `ServiceAccount` or `Token`",
+                );
+                None
+            }
+        }
+    }
+
+    fn report(&mut self, field: &str, error_type: ErrorType, message: &str) {
+        self.push(field, field, &[Step::Field(field)], error_type, message);
+    }
+
+    fn report_element(&mut self, field: &str, at: usize, error_type: ErrorType, message: &str) {
+        let steps = [Step::Field(field), Step::Element(at)];
+        self.push(field, &format!("{field}[{at}]"), &steps, error_type, message);
+    }
+
+    fn report_token(&mut self, field: &str, error_type: ErrorType, message: &str) {
+        let whole = format!("tokenAttributes.{field}");
+        self.push(&whole, &whole, &[Step::Field("tokenAttributes"), Step::Field(field)], error_type, message);
+    }
+
+    fn report_token_key(&mut self, field: &str, at: usize, error_type: ErrorType, message: &str) {
+        let whole = format!("tokenAttributes.{field}");
+        let steps = [Step::Field("tokenAttributes"), Step::Field(field), Step::Element(at)];
+        self.push(&whole, &format!("{whole}[{at}]"), &steps, error_type, message);
+    }
+
+    fn push(&mut self, field: &str, path: &str, steps: &[Step<'_>], error_type: ErrorType, message: &str) {
+        self.problems.push(Problem {
+            file: self.source.file.to_owned(),
+            stage: Stage::Validate,
+            error_type: Some(error_type),
+            field: format!("providers.{field}"),
+            path: self.source.path(path),
+            message: message.to_owned(),
+            hint: None,
+            span: self.source.span(steps),
+        });
+    }
+}
+
+/// The rules of a qualified name that a key breaks (I59).
+fn broken_name_rules(key: &str) -> Vec<&'static str> {
+    let mut broken = Vec::new();
+    let name = match key.split_once('/') {
+        None => key,
+        Some((_, rest)) if rest.contains('/') => return vec!["an annotation key has at most one `/`"],
+        Some((prefix, name)) => {
+            if prefix.is_empty() {
+                broken.push("the prefix before `/` is empty");
+            } else if !is_subdomain(prefix) {
+                broken.push("the prefix before `/` is not a DNS subdomain");
+            }
+            name
+        }
+    };
+    if name.is_empty() {
+        broken.push("the name is empty");
+    } else if name.len() > 63 {
+        broken.push("the name is longer than 63 characters");
+    }
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !name.bytes().all(inner) || !ends(name.bytes().next()) || !ends(name.bytes().next_back()) {
+        broken.push("the name may hold letters, digits, `-`, `_` and `.`, and has to begin and end with a letter or digit");
+    }
+    broken
+}
+
+fn is_subdomain(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.bytes().all(plain) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(is_label)
+}

@@ -1,0 +1,73 @@
+//! What a puller logs in with.
+
+use navicert_types::Secret;
+use sha2::{Digest, Sha256};
+
+use crate::cache_key::hex;
+use crate::go_json::Object;
+
+/// A user name and a password for a registry. Both may be empty: an explicit anonymous login (I108).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credential {
+    /// The user name.
+    pub username: String,
+    /// The password.
+    pub password: Secret<String>,
+    /// From docker's configuration files; part of the hash and of nothing else.
+    pub email: String,
+}
+
+impl Credential {
+    /// A credential without an e-mail address.
+    pub fn new(username: impl Into<String>, password: impl Into<Secret<String>>) -> Self {
+        Credential { username: username.into(), password: password.into(), email: String::new() }
+    }
+
+    /// Whether there is nothing to log in with.
+    pub fn is_anonymous(&self) -> bool {
+        self.username.is_empty() && self.password.is_empty()
+    }
+
+    /// The kubelet's hash of a credential, by which it recognises one it has used before (I141).
+    pub fn hash(&self) -> String {
+        let text = Object::new()
+            .text_if_any("username", &self.username)
+            .text_if_any("password", self.password.expose())
+            .text_if_any("email", &self.email)
+            .finish();
+        hex(&Sha256::digest(text.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_are_the_kubelets() {
+        // I141, I271
+        let hash = |username: &str, password: &str, email: &str| {
+            Credential { email: email.to_owned(), ..Credential::new(username, password.to_owned()) }.hash()
+        };
+        for (credential, expected) in [
+            (hash("u", "p", ""), "edbd57ca9372e64eb1c9070ecf3a049ac553596b0529acf034c7a71d4e618e88"),
+            (hash("", "", ""), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"),
+            (
+                hash("_token", "a<b>&c", ""),
+                "3746ab9095a9ba29c0f97cb101ff630c64275d98d19e8033523895b4891397c5",
+            ),
+            (
+                hash("ada", "smash", "ada@example.com"),
+                "353258b53f5e9a57b059eab3f05312fc35bbeb874f08ce101e7bf0bf46977423",
+            ),
+        ] {
+            assert_eq!(credential, expected);
+        }
+    }
+
+    #[test]
+    fn debug_hides_the_password() {
+        let shown = format!("{:?}", Credential::new("me", "canary".to_owned()));
+        assert!(shown.contains("me") && !shown.contains("canary"), "{shown}");
+    }
+}

@@ -1,0 +1,268 @@
+//! The per-user daemon behind `navicert image serve`: it holds the cache in memory, and answers helpers on a socket
+//! that only its user can open (I240, I254).
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use navicert_types::Clock;
+use thiserror::Error;
+
+use crate::docker_helper::{self, HelperError, Scopes};
+use crate::metrics::TextMetrics;
+use crate::reference::Repository;
+use crate::reload::{Reload, Reloader};
+use crate::socket::{Reply, Verb, read_question};
+
+/// How often the files are looked at again, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How often expired secrets are swept out of memory (I130).
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// How long a client may take to ask its question.
+const LONGEST_QUESTION: Duration = Duration::from_secs(5);
+/// Connections at once.
+const MOST_CONNECTIONS: usize = 256;
+
+/// Why the daemon does not start.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum DaemonError {
+    /// Another one is there.
+    #[error("a daemon is already listening on `{}`", .0.display())]
+    AlreadyRunning(PathBuf),
+    /// The folder of the socket is open to others.
+    #[error("the folder `{}` belongs to another user or is open to others; it has to be yours alone (mode 0700)", .0.display())]
+    Folder(PathBuf),
+    /// The socket cannot be made.
+    #[error("cannot listen on `{}`", .path.display())]
+    Listen {
+        /// The socket.
+        path: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+/// A daemon that listens and does not answer yet.
+#[derive(Debug)]
+pub struct Daemon {
+    listener: UnixListener,
+    path: PathBuf,
+    service: Arc<Service>,
+}
+
+/// What the daemon knows.
+#[derive(Debug)]
+pub struct Service {
+    reloader: Reloader,
+    scopes: Scopes,
+    metrics: Arc<TextMetrics>,
+    clock: Arc<dyn Clock>,
+    looked: Mutex<Duration>,
+}
+
+impl Service {
+    /// A service over these providers.
+    pub fn new(reloader: Reloader, scopes: Scopes, metrics: Arc<TextMetrics>, clock: Arc<dyn Clock>) -> Self {
+        let looked = Mutex::new(clock.monotonic());
+        Service { reloader, scopes, metrics, clock, looked }
+    }
+
+    /// Answers one question.
+    pub fn answer(&self, verb: Verb, text: &str) -> Reply {
+        let note = self.look_at_the_files();
+        let providers = self.reloader.providers();
+        let mut reply = match verb {
+            Verb::Get => match docker_helper::get(&providers, &self.scopes, text) {
+                Ok(answer) => Reply::done(answer.encode().expose()),
+                Err(error) => refused(&error),
+            },
+            Verb::List => Reply::done(&docker_helper::encode_list(&docker_helper::list(&providers))),
+            Verb::Erase => match docker_helper::erase(&providers, text) {
+                Ok(_) => Reply::done(b""),
+                Err(error) => refused(&error),
+            },
+            Verb::Invalidate => match Repository::of_image(text) {
+                Ok(image) => Reply::done(format!("{}\n", providers.invalidate(image.as_str())).as_bytes()),
+                Err(error) => Reply::failed(&error.to_string()),
+            },
+            Verb::Metrics => Reply::done(self.metrics.render().as_bytes()),
+        };
+        reply.stderr.push_str(&note);
+        reply
+    }
+
+    /// A change of the configuration is seen at the next question; says so if it was refused.
+    fn look_at_the_files(&self) -> String {
+        let now = self.clock.monotonic();
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(*looked) < LOOK_EVERY {
+            return String::new();
+        }
+        *looked = now;
+        match self.reloader.reload() {
+            Reload::Refused(refused) => {
+                format!("navicert: the changed configuration is not used: {}\n", refused.reason)
+            }
+            Reload::Unchanged | Reload::Applied => String::new(),
+        }
+    }
+}
+
+fn refused(error: &HelperError) -> Reply {
+    let stderr = error.hint().map(|hint| format!("navicert: {hint}\n")).unwrap_or_default();
+    Reply { stderr, ..Reply::failed(&error.to_string()) }
+}
+
+impl Daemon {
+    /// Makes the socket, mode 0600, in a folder that is the user's alone.
+    ///
+    /// # Errors
+    /// [`DaemonError`].
+    pub fn bind(path: &Path, service: Service) -> Result<Self, DaemonError> {
+        let failed = |source| DaemonError::Listen { path: path.to_owned(), source };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let owner = fs::metadata(folder).map_err(failed)?;
+        if owner.uid() != rustix::process::geteuid().as_raw() || owner.mode() & 0o077 != 0 {
+            return Err(DaemonError::Folder(folder.to_owned()));
+        }
+        if UnixStream::connect(path).is_ok() {
+            return Err(DaemonError::AlreadyRunning(path.to_owned()));
+        }
+        // Bound beside its place and moved there: nobody finds a socket that is not yet private.
+        let fresh = path.with_extension(format!("{}.new", std::process::id()));
+        let _ = fs::remove_file(&fresh);
+        let listener = UnixListener::bind(&fresh).map_err(failed)?;
+        let placed = fs::set_permissions(&fresh, fs::Permissions::from_mode(0o600))
+            .and_then(|()| fs::rename(&fresh, path));
+        if let Err(source) = placed {
+            let _ = fs::remove_file(&fresh);
+            return Err(failed(source));
+        }
+        Ok(Daemon { listener, path: path.to_owned(), service: Arc::new(service) })
+    }
+
+    /// Answers until the process ends.
+    pub fn run(self) {
+        let (_alive, stop) = mpsc::channel::<()>();
+        let service = Arc::clone(&self.service);
+        let sweeper = move || {
+            while stop.recv_timeout(SWEEP_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+                service.reloader.providers().purge();
+            }
+        };
+        // Without the sweeper secrets stay in memory a little longer; that is no reason not to answer.
+        let _ = thread::Builder::new().name("sweeper".to_owned()).spawn(sweeper);
+        let open = Arc::new(());
+        for stream in self.listener.incoming() {
+            let Ok(stream) = stream else { continue };
+            if Arc::strong_count(&open) > MOST_CONNECTIONS {
+                continue;
+            }
+            let (service, held) = (Arc::clone(&self.service), Arc::clone(&open));
+            let answer = move || {
+                let _held = held;
+                serve_one(&service, &stream)
+            };
+            let _ = thread::Builder::new().name("connection".to_owned()).spawn(answer);
+        }
+    }
+}
+
+fn serve_one(service: &Service, stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(LONGEST_QUESTION))?;
+    stream.set_write_timeout(Some(LONGEST_QUESTION))?;
+    let (verb, text) = read_question(stream)?;
+    service.answer(verb, &text).send(stream)
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use navicert_plugin::{Environment, Script, ScriptedRunner};
+    use navicert_types::clock::ManualClock;
+
+    use super::*;
+    use crate::provider::Settings;
+    use crate::socket::ask;
+
+    fn service(folder: &Path, scripts: impl IntoIterator<Item = Script>) -> Service {
+        let path = folder.join("config.yaml");
+        let text = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
+            - {name: sh, matchImages: [a.io], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n";
+        fs::write(&path, text).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(0));
+        let runner = Arc::new(ScriptedRunner::new(scripts));
+        let metrics = Arc::new(TextMetrics::new());
+        let mut settings = Settings::new(Path::new("/bin"), Environment::empty(), runner, Arc::clone(&clock));
+        settings.recorder = Arc::clone(&metrics) as _;
+        Service::new(Reloader::open(&path, settings).unwrap(), Scopes::new(), metrics, clock)
+    }
+
+    #[test]
+    fn a_helper_gets_its_answer_over_a_private_socket() {
+        // I240
+        let folder = tempfile::tempdir().unwrap();
+        let script = || {
+            Script::prints(
+                r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",
+            "cacheKeyType":"Registry","auth":{"a.io":{"username":"ann","password":"p"}}}"#,
+            )
+        };
+        let service = service(folder.path(), [script(), script()]);
+        let socket = folder.path().join("private/image.sock");
+        let daemon = Daemon::bind(&socket, service).unwrap();
+        assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(socket.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+        thread::spawn(move || daemon.run());
+        let ask = |verb, text| ask(&socket, verb, text).unwrap().unwrap();
+        for _ in 0..2 {
+            let reply = ask(Verb::Get, "https://a.io");
+            assert_eq!(
+                &**reply.stdout,
+                b"{\"ServerURL\":\"https://a.io\",\"Username\":\"ann\",\"Secret\":\"p\"}\n"
+            );
+        }
+        assert_eq!(&**ask(Verb::List, "").stdout, b"{\"a.io\":\"ann\"}\n");
+        assert_eq!(&**ask(Verb::Invalidate, "a.io/x").stdout, b"1\n");
+        assert_eq!(&**ask(Verb::List, "").stdout, b"{}\n");
+        let missing = ask(Verb::Get, "b.io");
+        assert_eq!(
+            (missing.code, &**missing.stdout),
+            (1, &b"credentials not found in native keychain\n"[..])
+        );
+        assert_eq!(ask(Verb::Erase, "a.io").code, 0);
+        let metrics = String::from_utf8(ask(Verb::Metrics, "").stdout.to_vec()).unwrap();
+        assert!(
+            metrics.contains("kubelet_credential_provider_plugin_duration_count{plugin_name=\"sh\"} 1"),
+            "{metrics}"
+        );
+    }
+
+    #[test]
+    fn a_second_daemon_and_an_open_folder_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("private/image.sock");
+        let _first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        let second = Daemon::bind(&socket, service(folder.path(), []));
+        assert!(matches!(second, Err(DaemonError::AlreadyRunning(_))));
+        let open = folder.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(
+            Daemon::bind(&open.join("s"), service(folder.path(), [])),
+            Err(DaemonError::Folder(_))
+        ));
+    }
+}

@@ -1,0 +1,244 @@
+//! Docker's configuration files as the kubelet reads them: `config.json` and the older `.dockercfg` (I143–I146).
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use indexmap::IndexMap;
+use navicert_types::tree::{Mapping, Node, Syntax, Value, parse};
+use navicert_types::{Diagnostic, Secret};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::credential::Credential;
+
+/// The credentials of a file by their keys, in the order of the text.
+pub type DockerConfig = IndexMap<String, Credential>;
+
+/// Why a file is no docker configuration. One bad entry spoils the whole file (I145).
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum DockerConfigError {
+    /// The text is not JSON.
+    #[error("the file is not JSON")]
+    Syntax {
+        /// Where and why.
+        source: Diagnostic,
+    },
+    /// A value of another type than expected.
+    #[error("{path}: expected {expected}, found {found} (line {line})")]
+    WrongType {
+        /// Where.
+        path: String,
+        /// What should be there.
+        expected: &'static str,
+        /// What is there.
+        found: &'static str,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// `auth` that does not decode.
+    #[error("{path}: not base64 (line {line})")]
+    NotBase64 {
+        /// Where.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// `auth` that decodes to something without a colon.
+    #[error("{path}: expected the base64 of `username:password`, there is no colon in it (line {line})")]
+    NoColon {
+        /// Where.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+    },
+}
+
+/// Reads a `config.json`: credentials under `auths`, everything else passed over.
+///
+/// # Errors
+/// [`DockerConfigError`].
+pub fn read_config_json(text: &[u8]) -> Result<DockerConfig, DockerConfigError> {
+    let node = parse_json(text)?;
+    let mut config = DockerConfig::new();
+    for (_, value) in members(&node, "")?.named("auths") {
+        match value.value {
+            // Go sets a map to nothing for null, and adds to it for another object.
+            Value::Null => config.clear(),
+            _ => add_entries(&mut config, value, "auths")?,
+        }
+    }
+    Ok(config)
+}
+
+/// Reads a `.dockercfg`: the entries are the document.
+///
+/// # Errors
+/// [`DockerConfigError`].
+pub fn read_legacy(text: &[u8]) -> Result<DockerConfig, DockerConfigError> {
+    let mut config = DockerConfig::new();
+    add_entries(&mut config, &parse_json(text)?, "")?;
+    Ok(config)
+}
+
+/// Reads a pull secret by its type; other secrets are ignored (I143).
+///
+/// # Errors
+/// [`DockerConfigError`]: the kubelet fails the pull.
+pub fn read_secret(
+    secret_type: &str,
+    data: &[(&str, &[u8])],
+) -> Result<Option<DockerConfig>, DockerConfigError> {
+    let of = |name: &str| data.iter().find(|(found, _)| *found == name).map(|(_, bytes)| *bytes);
+    match secret_type {
+        "kubernetes.io/dockerconfigjson" => of(".dockerconfigjson").map(read_config_json).transpose(),
+        "kubernetes.io/dockercfg" => of(".dockercfg").map(read_legacy).transpose(),
+        _ => Ok(None),
+    }
+}
+
+fn parse_json(text: &[u8]) -> Result<Node, DockerConfigError> {
+    parse(text, Syntax::Json).map_err(|source| DockerConfigError::Syntax { source })
+}
+
+fn add_entries(config: &mut DockerConfig, node: &Node, path: &str) -> Result<(), DockerConfigError> {
+    for entry in members(node, path)?.0.entries() {
+        let path =
+            if path.is_empty() { format!("[{}]", entry.key) } else { format!("{path}[{}]", entry.key) };
+        config.insert(entry.key.clone(), read_entry(&entry.value, &path)?);
+    }
+    Ok(())
+}
+
+fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> {
+    let members = members(node, path)?;
+    let text = |name: &str| -> Result<(Zeroizing<String>, usize), DockerConfigError> {
+        let mut last = (Zeroizing::default(), node.span.line);
+        for (_, value) in members.named(name).filter(|(_, value)| !value.is_null()) {
+            let found =
+                value.as_str().ok_or_else(|| wrong_type(value, &format!("{path}.{name}"), "a string"))?;
+            last = (Zeroizing::new(found.to_owned()), value.span.line);
+        }
+        Ok(last)
+    };
+    let (username, password, email) = (text("username")?.0, text("password")?.0, text("email")?.0);
+    let (auth, line) = text("auth")?;
+    if auth.is_empty() {
+        let email = email.to_string();
+        return Ok(Credential { email, ..Credential::new(username.to_string(), password.to_string()) });
+    }
+    let path = format!("{path}.auth");
+    let decoded =
+        decode_base64(&auth).ok_or_else(|| DockerConfigError::NotBase64 { path: path.clone(), line })?;
+    let (username, password) = decoded.split_once(':').ok_or(DockerConfigError::NoColon { path, line })?;
+    let password = Secret::from(password.to_owned());
+    Ok(Credential { username: username.to_owned(), password, email: email.to_string() })
+}
+
+/// Padded if the text ends in `=`, unpadded if not; line ends inside are passed over (I145).
+fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
+    let padded = text.trim().ends_with('=');
+    let padding = if padded { DecodePaddingMode::RequireCanonical } else { DecodePaddingMode::RequireNone };
+    let config =
+        GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true).with_decode_padding_mode(padding);
+    let packed: Zeroizing<Vec<u8>> =
+        Zeroizing::new(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect());
+    let decoded = Zeroizing::new(GeneralPurpose::new(&alphabet::STANDARD, config).decode(&*packed).ok()?);
+    Some(Zeroizing::new(String::from_utf8_lossy(&decoded).into_owned()))
+}
+
+/// The members of an object; Go takes names in any case, and of several values the last.
+struct Members<'a>(&'a Mapping);
+
+impl<'a> Members<'a> {
+    fn named(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a Node)> {
+        let of_that_name = |entry: &&navicert_types::tree::Entry| entry.key.eq_ignore_ascii_case(name);
+        self.0.entries().iter().filter(of_that_name).map(|entry| (&*entry.key, &entry.value))
+    }
+}
+
+fn members<'a>(node: &'a Node, path: &str) -> Result<Members<'a>, DockerConfigError> {
+    static NOTHING: Mapping = Mapping::EMPTY;
+    match &node.value {
+        Value::Mapping(mapping) => Ok(Members(mapping)),
+        Value::Null => Ok(Members(&NOTHING)),
+        _ => Err(wrong_type(node, path, "an object")),
+    }
+}
+
+fn wrong_type(node: &Node, path: &str, expected: &'static str) -> DockerConfigError {
+    let path = if path.is_empty() { "the document".to_owned() } else { path.to_owned() };
+    DockerConfigError::WrongType { path, expected, found: node.kind(), line: node.span.line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Credential {
+        let config = read_config_json(text.as_bytes()).unwrap();
+        assert_eq!(config.len(), 1);
+        config["a.io"].clone()
+    }
+
+    #[test]
+    fn entries_are_read_as_the_kubelet_does() {
+        // I145
+        let me = Credential::new("me", "devpw".to_owned());
+        for entry in [
+            r#"{"auth": "bWU6ZGV2cHc="}"#,
+            r#"{"AUTH": "bWU6ZGV2cHc=", "username": "x", "password": "y"}"#,
+            r#"{"auth": "bWU6\nZGV2cHc=\r\n"}"#,
+            r#"{"Username": "me", "PASSWORD": "devpw", "identitytoken": "t"}"#,
+            r#"{"username": "x", "username": "me", "password": "devpw", "password": null}"#,
+        ] {
+            assert_eq!(one(&format!(r#"{{"auths": {{"a.io": {entry}}}}}"#)), me, "{entry}");
+        }
+        assert_eq!(one(r#"{"auths": {"a.io": null}}"#), Credential::default());
+        assert_eq!(one(r#"{"auths": {"a.io": {"auth": "bWU6YTpiOmRldg"}}}"#).password.expose(), "a:b:dev");
+    }
+
+    #[test]
+    fn one_bad_entry_fails_the_file_and_is_named_without_its_value() {
+        // I145
+        for (entry, message) in [
+            (r#"{"auth": "canary!"}"#, "auths[a.io].auth: not base64 (line 1)"),
+            (r#"{"auth": "bWU6ZGV2cHc= "}"#, "auths[a.io].auth: not base64 (line 1)"),
+            (
+                r#"{"auth": "bm9jb2xvbmRldg=="}"#,
+                "auths[a.io].auth: expected the base64 of `username:password`, there is no colon in it (line 1)",
+            ),
+            (r#"{"password": 5}"#, "auths[a.io].password: expected a string, found a number (line 1)"),
+            (r#""canary""#, "auths[a.io]: expected an object, found a string (line 1)"),
+        ] {
+            let text = format!(r#"{{"auths": {{"a.io": {entry}, "b.io": {{}}}}}}"#);
+            assert_eq!(read_config_json(text.as_bytes()).unwrap_err().to_string(), message);
+        }
+    }
+
+    #[test]
+    fn a_new_file_read_as_an_old_one_gives_a_bogus_entry() {
+        // I146
+        let config = read_legacy(br#"{"auths": {"a.io": {"auth": "bWU6ZGV2cHc="}}}"#).unwrap();
+        assert_eq!(config.keys().collect::<Vec<_>>(), ["auths"]);
+        assert!(config["auths"].is_anonymous());
+    }
+
+    #[test]
+    fn secrets_of_other_types_are_ignored() {
+        // I143
+        let json: &[u8] = br#"{"auths": {"a.io": {}}}"#;
+        let read = |kind: &str, name: &str, text: &[u8]| read_secret(kind, &[(name, text)]);
+        assert_eq!(
+            read("kubernetes.io/dockerconfigjson", ".dockerconfigjson", json).unwrap().unwrap().len(),
+            1
+        );
+        assert_eq!(
+            read("kubernetes.io/dockercfg", ".dockercfg", br#"{"a.io": {}}"#).unwrap().unwrap().len(),
+            1
+        );
+        assert!(read("Opaque", ".dockerconfigjson", json).unwrap().is_none());
+        assert!(read("kubernetes.io/dockerconfigjson", "other", json).unwrap().is_none());
+        assert!(read("kubernetes.io/dockerconfigjson", ".dockerconfigjson", b"{").is_err());
+    }
+}

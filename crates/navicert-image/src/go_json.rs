@@ -1,0 +1,88 @@
+//! JSON text byte for byte as Go's encoder writes it: plugins and hashes see the kubelet's bytes (I90, I141).
+
+use zeroize::Zeroizing;
+
+/// An object that is written member by member, in the order given.
+#[derive(Debug)]
+pub(crate) struct Object(Zeroizing<String>);
+
+impl Object {
+    pub(crate) fn new() -> Self {
+        Object(Zeroizing::new("{".to_owned()))
+    }
+
+    /// A member with a text.
+    pub(crate) fn text(mut self, name: &str, value: &str) -> Self {
+        self.name(name);
+        push_string(&mut self.0, value);
+        self
+    }
+
+    /// A member with a text, left out if that is empty.
+    pub(crate) fn text_if_any(self, name: &str, value: &str) -> Self {
+        if value.is_empty() { self } else { self.text(name, value) }
+    }
+
+    /// A member with an object.
+    pub(crate) fn object(mut self, name: &str, value: Object) -> Self {
+        self.name(name);
+        let text = value.finish();
+        self.0.push_str(&text);
+        self
+    }
+
+    /// The whole object.
+    pub(crate) fn finish(mut self) -> Zeroizing<String> {
+        self.0.push('}');
+        self.0
+    }
+
+    fn name(&mut self, name: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        push_string(&mut self.0, name);
+        self.0.push(':');
+    }
+}
+
+fn push_string(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\0'..='\u{1f}' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
+                let code = u32::from(c);
+                out.push_str("\\u");
+                for shift in [12, 8, 4, 0] {
+                    out.push(char::from_digit(code >> shift & 0xf, 16).unwrap_or('0'));
+                }
+            }
+            _ => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_escaped_as_go_does() {
+        // I90
+        let text = Object::new()
+            .text("a\"\\", "<1>&\u{2028}\u{1}\n\t\r\u{8}\u{c}é\u{7f}")
+            .text_if_any("b", "")
+            .finish();
+        let expected = r#"{"a\"\\":"\u003c1\u003e\u0026\u2028\u0001\n\t\r\b\f"#.to_owned() + "é\u{7f}\"}";
+        assert_eq!(*text, expected);
+        assert_eq!(*Object::new().object("o", Object::new()).text("n", "").finish(), r#"{"o":{},"n":""}"#);
+    }
+}

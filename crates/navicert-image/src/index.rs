@@ -1,0 +1,268 @@
+//! Many patterns, one look-up: which of them match an image, without asking each of them.
+//!
+//! Port and host are found by hashing where the host has no glob, and by walking a tree of labels from the right where
+//! it has one; the path by hashing its beginnings. The cost grows with the length of the image and with how many
+//! *different lengths* of globs and paths there are, not with the number of patterns. The answer is that of
+//! [`Pattern::matches`] for each; a property test holds the two together.
+
+use std::collections::HashMap;
+
+use crate::location::Location;
+use crate::pattern::{Glob, Label, Pattern};
+
+/// Hosts with more labels than this are compared one by one; the tree stays shallow whatever a plugin answers.
+const DEEPEST: usize = 32;
+
+/// Patterns with a number each.
+#[derive(Debug, Default)]
+pub(crate) struct PatternIndex {
+    without_port: Hosts,
+    ports: HashMap<Box<[u8]>, Hosts>,
+    /// Patterns the tree has no place for: character classes (I77) and absurdly deep hosts.
+    odd: Vec<(Pattern, u32)>,
+}
+
+impl PatternIndex {
+    /// Takes the patterns in.
+    pub(crate) fn new(patterns: impl IntoIterator<Item = (Pattern, u32)>) -> Self {
+        let mut index = PatternIndex::default();
+        for (pattern, number) in patterns {
+            index.insert(pattern, number);
+        }
+        index
+    }
+
+    /// The numbers of the patterns that match, in ascending order, each once.
+    pub(crate) fn matching(&self, image: &Location<'_>) -> Vec<u32> {
+        let mut found = Vec::new();
+        let hosts =
+            if image.port().is_empty() { Some(&self.without_port) } else { self.ports.get(image.port()) };
+        if let Some(hosts) = hosts {
+            hosts.collect(image, &mut found);
+        }
+        found
+            .extend(self.odd.iter().filter(|(pattern, _)| pattern.matches(image)).map(|(_, number)| *number));
+        if found.len() > 1 {
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
+    }
+
+    fn insert(&mut self, pattern: Pattern, number: u32) {
+        let is_odd = |label: &Label| matches!(label, Label::Class(_));
+        if pattern.labels().len() > DEEPEST || pattern.labels().iter().any(is_odd) {
+            self.odd.push((pattern, number));
+            return;
+        }
+        let hosts = if pattern.port().is_empty() {
+            &mut self.without_port
+        } else {
+            self.ports.entry(pattern.port().into()).or_default()
+        };
+        hosts.paths_of(&pattern).at(pattern.path()).push(number);
+    }
+}
+
+/// The patterns of one port.
+#[derive(Debug, Default)]
+struct Hosts {
+    exact: HashMap<Box<[u8]>, Paths>,
+    globs: Option<Node>,
+}
+
+/// What a host's patterns say about the path: numbers by the beginning it needs.
+type Paths = ByLength<Vec<u32>>;
+
+impl Hosts {
+    fn collect(&self, image: &Location<'_>, found: &mut Vec<u32>) {
+        if let Some(paths) = self.exact.get(image.host()) {
+            collect_paths(paths, image, found);
+        }
+        if let Some(globs) = &self.globs {
+            globs.collect(image.labels(), image, found);
+        }
+    }
+
+    fn paths_of(&mut self, pattern: &Pattern) -> &mut Paths {
+        let exact = |label: &Label| match label {
+            Label::Exact(text) => Some(text.clone()),
+            Label::Glob(_) | Label::Class(_) => None,
+        };
+        match pattern.labels().iter().map(exact).collect::<Option<Vec<_>>>() {
+            Some(labels) => self.exact.entry(labels.join(&b'.').into()).or_default(),
+            None => pattern
+                .labels()
+                .iter()
+                .rev()
+                .fold(self.globs.get_or_insert_default(), Node::child)
+                .paths_mut(),
+        }
+    }
+}
+
+fn collect_paths(paths: &Paths, image: &Location<'_>, found: &mut Vec<u32>) {
+    paths.beginnings_of(image.path(), &mut |numbers, _| found.extend_from_slice(numbers));
+}
+
+/// A label of a host with a glob, and the labels left of it.
+#[derive(Debug, Default)]
+struct Node {
+    exact: HashMap<Box<[u8]>, Node>,
+    globs: ByLength<ByLength<Vec<(Glob, Node)>>>,
+    paths: Paths,
+}
+
+impl Node {
+    fn collect<'l>(
+        &self,
+        mut labels: impl DoubleEndedIterator<Item = &'l [u8]> + Clone,
+        image: &Location<'_>,
+        found: &mut Vec<u32>,
+    ) {
+        let Some(label) = labels.next_back() else { return collect_paths(&self.paths, image, found) };
+        if let Some(node) = self.exact.get(label) {
+            node.collect(labels.clone(), image, found);
+        }
+        self.globs.beginnings_of(label, &mut |endings, rest| {
+            endings.endings_of(rest, &mut |globs, between| {
+                for (_, node) in globs.iter().filter(|(glob, _)| glob.middles_match(between)) {
+                    node.collect(labels.clone(), image, found);
+                }
+            });
+        });
+    }
+
+    fn child<'n>(self: &'n mut Node, label: &Label) -> &'n mut Node {
+        match label {
+            Label::Exact(text) | Label::Class(text) => self.exact.entry(text.clone()).or_default(),
+            Label::Glob(glob) => {
+                let same = self.globs.at(&glob.prefix).at(&glob.suffix);
+                let at = same.iter().position(|(known, _)| known == glob).unwrap_or(same.len());
+                if at == same.len() {
+                    same.push((glob.clone(), Node::default()));
+                }
+                match same.get_mut(at) {
+                    Some((_, node)) => node,
+                    // Not reached: `at` is a place that was found or made. A node of its own loses nothing.
+                    None => self.exact.entry(Box::default()).or_default(),
+                }
+            }
+        }
+    }
+
+    fn paths_mut(&mut self) -> &mut Paths {
+        &mut self.paths
+    }
+}
+
+/// Values by a text that begins or ends another one: one table for each length there is.
+#[derive(Debug)]
+struct ByLength<T> {
+    empty: Option<T>,
+    longer: Vec<(usize, Table<T>)>,
+}
+
+/// Values by texts of one length.
+type Table<T> = HashMap<Box<[u8]>, T>;
+
+impl<T> Default for ByLength<T> {
+    fn default() -> Self {
+        ByLength { empty: None, longer: Vec::new() }
+    }
+}
+
+impl<T: Default> ByLength<T> {
+    fn at(&mut self, text: &[u8]) -> &mut T {
+        if text.is_empty() {
+            return self.empty.get_or_insert_default();
+        }
+        let place = self.longer.partition_point(|(length, _)| *length < text.len());
+        if self.longer.get(place).is_none_or(|(length, _)| *length != text.len()) {
+            self.longer.insert(place, (text.len(), HashMap::new()));
+        }
+        match self.longer.get_mut(place) {
+            Some((_, table)) => table.entry(text.into()).or_default(),
+            // Not reached: the place was just made.
+            None => self.empty.get_or_insert_default(),
+        }
+    }
+
+    /// Every value whose text begins this one, with what is left of it.
+    fn beginnings_of<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
+        if let Some(value) = &self.empty {
+            each(value, text);
+        }
+        for (length, table) in &self.longer {
+            let Some((beginning, rest)) = text.split_at_checked(*length) else { return };
+            if let Some(value) = table.get(beginning) {
+                each(value, rest);
+            }
+        }
+    }
+
+    /// Every value whose text ends this one, with what is left of it.
+    fn endings_of<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
+        if let Some(value) = &self.empty {
+            each(value, text);
+        }
+        for (length, table) in &self.longer {
+            let Some((rest, ending)) =
+                text.len().checked_sub(*length).and_then(|at| text.split_at_checked(at))
+            else {
+                return;
+            };
+            if let Some(value) = table.get(ending) {
+                each(value, rest);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::profile::Profile;
+
+    fn both_ways(patterns: &[String], image: &str, profile: Profile) -> Option<(Vec<u32>, Vec<u32>)> {
+        let patterns: Vec<Pattern> =
+            patterns.iter().filter_map(|text| Pattern::parse(text, profile).ok()).collect();
+        let image = Location::parse(image.as_bytes()).ok()?;
+        let numbered = patterns.iter().cloned().zip(0..);
+        let one_by_one =
+            numbered.clone().filter(|(pattern, _)| pattern.matches(&image)).map(|(_, n)| n).collect();
+        Some((PatternIndex::new(numbered).matching(&image), one_by_one))
+    }
+
+    proptest! {
+        #[test]
+        fn the_index_finds_what_the_matcher_finds(
+            patterns in proptest::collection::vec("([ab*]{0,3}\\.){0,3}[ab*]{0,4}(:5|:)?(/[ab]{0,2}){0,2}", 0..12),
+            image in "([ab]{0,3}\\.){0,3}[ab]{0,4}(:5|:)?(/[ab]{0,2}){0,3}",
+            hardened in any::<bool>(),
+        ) {
+            let profile = if hardened { Profile::Hardened } else { Profile::Kube };
+            if let Some((indexed, one_by_one)) = both_ways(&patterns, &image, profile) {
+                prop_assert_eq!(indexed, one_by_one);
+            }
+        }
+    }
+
+    #[test]
+    fn odd_patterns_are_found_too() {
+        // I77; and a host far deeper than any name.
+        let deep = vec!["a"; 100_000].join(".");
+        let patterns = ["[::1]".to_owned(), "1".to_owned(), deep.clone(), "*".to_owned()];
+        let matching = |image: &str, profile| both_ways(&patterns, image, profile).unwrap();
+        for (image, profile, expected) in [
+            ("1/x", Profile::Kube, vec![0, 1, 3]),
+            ("[::1]/x", Profile::Kube, vec![3]),
+            ("[::1]/x", Profile::Hardened, vec![0, 3]),
+            (&*deep, Profile::Kube, vec![2]),
+        ] {
+            assert_eq!(matching(image, profile), (expected.clone(), expected), "{profile:?}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Where a reference without a scheme points to: host, port and path, as the kubelet reads them (I61–I70).
+//!
+//! The kubelet hands `https://` plus the text to Go's URL parser, and what that parser does with odd input decides who
+//! gets a credential. These are its rules and nothing more: no lower-casing, no default ports, no path cleaning. Both
+//! sides of a match go through here: [`crate::pattern`] adds globs, [`crate::reference`] is what makes an image name.
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+use std::ops::Range;
+
+use thiserror::Error;
+
+/// Host, port and path of a reference.
+///
+/// Bytes rather than text: percent escapes may stand for bytes that are no UTF-8, and such a host matches byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location<'a> {
+    /// Host and port, escapes decoded, brackets kept.
+    authority: Cow<'a, [u8]>,
+    host: Range<usize>,
+    port: Range<usize>,
+    path: Cow<'a, [u8]>,
+}
+
+/// Why a text is no location.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LocationError {
+    /// I61.
+    #[error("there is a control character in it")]
+    ControlCharacter,
+    /// I62, I66, I67.
+    #[error("`{0}` is not a valid percent escape here")]
+    Escape(String),
+    /// I64.
+    #[error("the part before `@` is no valid user info")]
+    UserInfo,
+    /// I65.
+    #[error("`[` may only begin an IPv6 address that ends with `]`")]
+    Bracket,
+    /// I65.
+    #[error("`{0}` is not an IPv6 address")]
+    Ipv6(String),
+    /// I65.
+    #[error("`{0}` is not a port: only digits may follow the host's colon")]
+    Port(String),
+    /// I66.
+    #[error("`{0}` cannot stand in a host name")]
+    HostCharacter(char),
+}
+
+impl<'a> Location<'a> {
+    /// Reads a text without a scheme.
+    ///
+    /// ```
+    /// use navicert_image::Location;
+    ///
+    /// let location = Location::parse(b"registry.example:5000/team/app").unwrap();
+    /// assert_eq!(location.host(), b"registry.example");
+    /// assert_eq!((location.port(), location.path()), (&b"5000"[..], &b"/team/app"[..]));
+    /// ```
+    ///
+    /// # Errors
+    /// [`LocationError`] where the kubelet's parser fails.
+    pub fn parse(text: &'a [u8]) -> Result<Self, LocationError> {
+        if text.iter().any(|&byte| byte < 0x20 || byte == 0x7F) {
+            return Err(LocationError::ControlCharacter);
+        }
+        let (text, fragment) = cut(text, b'#');
+        let (text, _query) = cut(text, b'?');
+        let (authority, path) = match text.iter().position(|&byte| byte == b'/') {
+            Some(slash) => text.split_at_checked(slash).unwrap_or((text, b"")),
+            None => (text, &b""[..]),
+        };
+        let host_text = match authority.iter().rposition(|&byte| byte == b'@') {
+            Some(at) => {
+                check_user_info(authority.get(..at).unwrap_or_default())?;
+                authority.get(at + 1..).unwrap_or_default()
+            }
+            None => authority,
+        };
+        let authority = host_and_port(host_text)?;
+        let path = unescape(path, Escapes::Any)?;
+        unescape(fragment, Escapes::Any)?;
+        let (host, port) = split_port(&authority);
+        Ok(Location { authority, host, port, path })
+    }
+
+    /// The host, escapes decoded. An IPv6 address keeps its brackets only where no port follows (I69).
+    pub fn host(&self) -> &[u8] {
+        self.authority.get(self.host.clone()).unwrap_or_default()
+    }
+
+    /// The digits after the host's colon; nothing if there is no port or an empty one (I69).
+    pub fn port(&self) -> &[u8] {
+        self.authority.get(self.port.clone()).unwrap_or_default()
+    }
+
+    /// The path with its leading slash, escapes decoded, or nothing (I63, I67).
+    pub fn path(&self) -> &[u8] {
+        &self.path
+    }
+
+    /// The host's labels, empty ones included (I70).
+    pub fn labels(&self) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
+        self.host().split(|&byte| byte == b'.')
+    }
+
+    /// Host and port as written in front of the path, escapes decoded.
+    pub(crate) fn authority(&self) -> &[u8] {
+        &self.authority
+    }
+}
+
+fn cut(text: &[u8], at: u8) -> (&[u8], &[u8]) {
+    match text.iter().position(|&byte| byte == at) {
+        Some(position) => {
+            (text.get(..position).unwrap_or_default(), text.get(position + 1..).unwrap_or_default())
+        }
+        None => (text, b""),
+    }
+}
+
+fn check_user_info(text: &[u8]) -> Result<(), LocationError> {
+    let legal = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(byte);
+    if !text.iter().all(legal) {
+        return Err(LocationError::UserInfo);
+    }
+    unescape(text, Escapes::Any).map(drop).map_err(|_| LocationError::UserInfo)
+}
+
+/// The host with its port, escapes decoded, brackets kept (I65, I66).
+fn host_and_port(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
+    match text.iter().rposition(|&byte| byte == b'[') {
+        Some(0) => ip_literal(text),
+        Some(_) => Err(LocationError::Bracket),
+        None => {
+            if let Some(colon) = text.iter().position(|&byte| byte == b':') {
+                check_port(text.get(colon..).unwrap_or_default())?;
+            }
+            unescape(text, Escapes::Host)
+        }
+    }
+}
+
+fn ip_literal(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
+    let close = text.iter().rposition(|&byte| byte == b']').ok_or(LocationError::Bracket)?;
+    let port = text.get(close + 1..).unwrap_or_default();
+    check_port(port)?;
+    let inside = text.get(1..close).unwrap_or_default();
+    let zone_at = inside.windows(3).position(|three| three == b"%25").unwrap_or(inside.len());
+    let (address, zone) = inside.split_at_checked(zone_at).unwrap_or((inside, b""));
+    let (address, zone) = (unescape(address, Escapes::Host)?, unescape(zone, Escapes::Zone)?);
+    let is_address = str::from_utf8(&address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
+    // What the zone decodes to begins with its percent sign; after it there has to be a name.
+    if !is_address || zone.len() == 1 {
+        return Err(LocationError::Ipv6(String::from_utf8_lossy(inside).into_owned()));
+    }
+    Ok(Cow::Owned([b"[", &*address, &*zone, b"]", port].concat()))
+}
+
+fn check_port(text: &[u8]) -> Result<(), LocationError> {
+    match text.split_first() {
+        None => Ok(()),
+        Some((b':', digits)) if digits.iter().all(u8::is_ascii_digit) => Ok(()),
+        Some(_) => Err(LocationError::Port(String::from_utf8_lossy(text).into_owned())),
+    }
+}
+
+/// Separates the port the way Go's `net.SplitHostPort` does; whatever that refuses is a host as a whole (I69).
+fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
+    let end = authority.len();
+    let whole = (0..end, end..end);
+    let Some(colon) = authority.iter().rposition(|&byte| byte == b':') else { return whole };
+    let port = colon + 1..end;
+    if authority.first() == Some(&b'[') {
+        let close = authority.iter().position(|&byte| byte == b']');
+        return if close.is_some_and(|close| close + 1 == colon) { (1..colon - 1, port) } else { whole };
+    }
+    let before = authority.get(..colon).unwrap_or_default();
+    if before.iter().any(|byte| b":]".contains(byte)) { whole } else { (0..colon, port) }
+}
+
+/// Which bytes may be there, plain and escaped.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Escapes {
+    /// Path, fragment, user info: every well-formed escape, every plain byte.
+    Any,
+    /// Escapes of bytes from 0x80 on, and `%25`.
+    Host,
+    /// The zone of an IPv6 address: escapes of what may stand in a host, of a space, and `%25`.
+    Zone,
+}
+
+impl Escapes {
+    fn may_stand_plain(self, byte: u8) -> bool {
+        self == Escapes::Any || is_host_byte(byte)
+    }
+
+    fn may_be_escaped(self, byte: u8) -> bool {
+        match self {
+            Escapes::Any => true,
+            Escapes::Host => byte >= 0x80 || byte == b'%',
+            Escapes::Zone => byte == b'%' || byte == b' ' || is_host_byte(byte) && byte < 0x80,
+        }
+    }
+}
+
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte)
+}
+
+/// Decodes percent escapes; borrows where there are none.
+fn unescape(text: &[u8], escapes: Escapes) -> Result<Cow<'_, [u8]>, LocationError> {
+    if let Some(&byte) = text.iter().find(|&&byte| byte != b'%' && !escapes.may_stand_plain(byte)) {
+        return Err(LocationError::HostCharacter(byte.into()));
+    }
+    if !text.contains(&b'%') {
+        return Ok(Cow::Borrowed(text));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&first, tail)) = rest.split_first() {
+        if first != b'%' {
+            decoded.push(first);
+            rest = tail;
+            continue;
+        }
+        let byte = escaped_byte(tail).filter(|&byte| escapes.may_be_escaped(byte));
+        decoded.push(byte.ok_or_else(|| {
+            let shown = rest.get(..3.min(rest.len())).unwrap_or_default();
+            LocationError::Escape(String::from_utf8_lossy(shown).into_owned())
+        })?);
+        rest = tail.get(2..).unwrap_or_default();
+    }
+    Ok(Cow::Owned(decoded))
+}
+
+fn escaped_byte(digits: &[u8]) -> Option<u8> {
+    let digit = |at: usize| char::from(*digits.get(at)?).to_digit(16);
+    u8::try_from(digit(0)? * 16 + digit(1)?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> Option<(String, String, String)> {
+        let text_of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let location = Location::parse(text.as_bytes()).ok()?;
+        Some((text_of(location.host()), text_of(location.port()), text_of(location.path())))
+    }
+
+    #[test]
+    fn host_port_and_path_come_apart_as_in_the_kubelet() {
+        // I61–I70
+        type Parts<'a> = Option<(&'a str, &'a str, &'a str)>;
+        let cases: &[(&str, Parts<'_>)] = &[
+            ("a.io", Some(("a.io", "", ""))),
+            ("a.io/x/y", Some(("a.io", "", "/x/y"))),
+            ("a.io:5000/x", Some(("a.io", "5000", "/x"))),
+            ("a.io:/x", Some(("a.io", "", "/x"))),
+            ("a.io:05000", Some(("a.io", "05000", ""))),
+            ("a.io:99999999", Some(("a.io", "99999999", ""))),
+            ("a.io:5x", None),
+            ("a.io:*", None),
+            ("a:80:80", None),
+            ("a.io#f/x", Some(("a.io", "", ""))),
+            ("a.io#%zz", None),
+            ("a.io?%zz/x", Some(("a.io", "", ""))),
+            ("u:p@a.io/x", Some(("a.io", "", "/x"))),
+            ("u@v@a.io", Some(("a.io", "", ""))),
+            ("u p@a.io", None),
+            ("u%zz@a.io", None),
+            ("a.io/u@b", Some(("a.io", "", "/u@b"))),
+            ("[::1]", Some(("[::1]", "", ""))),
+            ("[::1]:", Some(("::1", "", ""))),
+            ("[::1]:5000/x", Some(("::1", "5000", "/x"))),
+            ("[fe80::1%25en0]:5", Some(("fe80::1%en0", "5", ""))),
+            ("[fe80::1%25]", None),
+            ("[10.0.0.1]:5", None),
+            ("[::1", None),
+            ("a[::1]", None),
+            ("[::1]x", None),
+            ("%C3%BC.io", Some(("ü.io", "", ""))),
+            ("%41.io", None),
+            ("a%25b.io", Some(("a%b.io", "", ""))),
+            ("a b.io", None),
+            ("{a}.io", None),
+            ("a\\b.io", None),
+            ("a.io/%66oo", Some(("a.io", "", "/foo"))),
+            ("a.io/%", None),
+            ("a.io/%6", None),
+            ("a.io/a b/../*", Some(("a.io", "", "/a b/../*"))),
+            ("a\n.io", None),
+            ("a.io/\u{7f}", None),
+            ("", Some(("", "", ""))),
+            ("https://a.io", Some(("https", "", "//a.io"))),
+        ];
+        for (text, expected) in cases {
+            let expected =
+                expected.map(|(host, port, path)| (host.to_owned(), port.to_owned(), path.to_owned()));
+            assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn empty_labels_are_kept() {
+        // I70
+        let location = Location::parse(b".a..io.").unwrap();
+        assert_eq!(location.labels().collect::<Vec<_>>(), [&b""[..], b"a", b"", b"io", b""]);
+    }
+
+    #[test]
+    fn a_reason_names_what_is_wrong() {
+        let reason = |text: &str| Location::parse(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(reason("a.io:80:80"), "`:80:80` is not a port: only digits may follow the host's colon");
+        assert_eq!(reason("a b.io"), "` ` cannot stand in a host name");
+        assert_eq!(reason("a.io/%zz"), "`%zz` is not a valid percent escape here");
+        assert_eq!(reason("[ab].io"), "`.io` is not a port: only digits may follow the host's colon");
+    }
+}

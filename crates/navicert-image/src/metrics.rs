@@ -1,0 +1,347 @@
+//! What happened, for whoever counts it: the kubelet's metrics under their own names, and ours beside them (§6).
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::cache_key::CacheKeyType;
+
+/// Something worth counting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// A configuration took effect; the hash is its only series (I158).
+    ConfigLoaded {
+        /// The hash of its files.
+        hash: &'a str,
+    },
+    /// A new configuration was refused and the old one stays (I250).
+    ConfigRefused,
+    /// A plugin is started (I160).
+    RunStarted {
+        /// The provider.
+        provider: &'a str,
+    },
+    /// A plugin ran to its end, or was ended (I159, I160).
+    RunEnded {
+        /// The provider.
+        provider: &'a str,
+        /// How long it took.
+        took: Duration,
+        /// How it ended.
+        end: RunEnd,
+    },
+    /// A plugin's answer could not be used.
+    ResponseRefused {
+        /// The provider.
+        provider: &'a str,
+        /// A stable word.
+        reason: &'static str,
+    },
+    /// A cache was asked.
+    CacheLookup {
+        /// The provider.
+        provider: &'a str,
+        /// What came of it.
+        result: CacheResult,
+    },
+    /// No provider matched an image.
+    NoMatch,
+}
+
+/// How a run ended, as far as counters care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunEnd {
+    /// As it should.
+    Success,
+    /// It did not start, exited unsuccessfully, died by a signal, or printed too much.
+    Failed,
+    /// It ran past its limit.
+    TimedOut,
+}
+
+/// What a cache had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CacheResult {
+    /// Credentials, under a key of this type.
+    Hit(CacheKeyType),
+    /// That there are none.
+    NegativeHit,
+    /// Nothing.
+    Miss,
+}
+
+/// Counts events. Called from whichever thread they happen on.
+pub trait Recorder: fmt::Debug + Send + Sync {
+    /// Takes note of an event.
+    fn record(&self, event: &Event<'_>);
+}
+
+/// Counts nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoMetrics;
+
+impl Recorder for NoMetrics {
+    fn record(&self, _: &Event<'_>) {}
+}
+
+/// Upper bounds of the kubelet's histogram, in seconds (I157).
+const BUCKETS: [(f64, &str); 11] = [
+    (0.005, "0.005"),
+    (0.01, "0.01"),
+    (0.025, "0.025"),
+    (0.05, "0.05"),
+    (0.1, "0.1"),
+    (0.25, "0.25"),
+    (0.5, "0.5"),
+    (1.0, "1"),
+    (2.5, "2.5"),
+    (5.0, "5"),
+    (10.0, "10"),
+];
+
+/// Counters in memory, printed in Prometheus' text format.
+#[derive(Debug, Default)]
+pub struct TextMetrics(Mutex<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    hash: Option<String>,
+    refused: u64,
+    no_match: u64,
+    providers: BTreeMap<String, PerProvider>,
+}
+
+#[derive(Debug, Default)]
+struct PerProvider {
+    errors: u64,
+    timeouts: u64,
+    buckets: [u64; BUCKETS.len()],
+    runs: u64,
+    seconds: f64,
+    in_flight: u64,
+    refused: BTreeMap<&'static str, u64>,
+    lookups: BTreeMap<CacheResult, u64>,
+}
+
+impl Recorder for TextMetrics {
+    fn record(&self, event: &Event<'_>) {
+        let mut counters = self.lock();
+        match *event {
+            Event::ConfigLoaded { hash } => counters.hash = Some(hash.to_owned()),
+            Event::ConfigRefused => counters.refused += 1,
+            Event::NoMatch => counters.no_match += 1,
+            Event::RunStarted { provider } => counters.of(provider).in_flight += 1,
+            Event::RunEnded { provider, took, end } => counters.of(provider).ended(took, end),
+            Event::ResponseRefused { provider, reason } => {
+                *counters.of(provider).refused.entry(reason).or_default() += 1;
+            }
+            Event::CacheLookup { provider, result } => {
+                *counters.of(provider).lookups.entry(result).or_default() += 1;
+            }
+        }
+    }
+}
+
+impl TextMetrics {
+    /// Nothing counted yet.
+    pub fn new() -> Self {
+        TextMetrics::default()
+    }
+
+    /// Everything counted so far.
+    pub fn render(&self) -> String {
+        self.lock().render()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Counters> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PerProvider {
+    fn ended(&mut self, took: Duration, end: RunEnd) {
+        let seconds = took.as_secs_f64();
+        for (count, (bound, _)) in self.buckets.iter_mut().zip(BUCKETS) {
+            *count += u64::from(seconds <= bound);
+        }
+        self.runs += 1;
+        self.seconds += seconds;
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.errors += u64::from(end != RunEnd::Success);
+        self.timeouts += u64::from(end == RunEnd::TimedOut);
+    }
+}
+
+impl Counters {
+    fn of(&mut self, provider: &str) -> &mut PerProvider {
+        self.providers.entry(provider.to_owned()).or_default()
+    }
+
+    fn render(&self) -> String {
+        let mut out = String::new();
+        self.upstream(&mut out);
+        let total = |count: u64| vec![(String::new(), count.to_string())];
+        self.family(
+            &mut out,
+            "navicert_image_config_refused_total",
+            "counter",
+            "Number of new configurations that were refused",
+            total(self.refused),
+        );
+        self.family(
+            &mut out,
+            "navicert_image_no_match_total",
+            "counter",
+            "Number of images that no provider matched",
+            total(self.no_match),
+        );
+        let each = |value: fn(&PerProvider) -> u64| {
+            self.providers
+                .iter()
+                .map(|(name, one)| (label("plugin_name", name), value(one).to_string()))
+                .collect()
+        };
+        self.family(
+            &mut out,
+            "navicert_image_plugin_timeouts_total",
+            "counter",
+            "Number of plugin runs that were ended at their limit",
+            each(|one| one.timeouts),
+        );
+        self.family(
+            &mut out,
+            "navicert_image_plugin_in_flight",
+            "gauge",
+            "Number of plugin runs under way",
+            each(|one| one.in_flight),
+        );
+        let refused = self.nested(|one| {
+            one.refused.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()
+        });
+        self.family(
+            &mut out,
+            "navicert_image_response_errors_total",
+            "counter",
+            "Number of plugin answers that could not be used",
+            refused,
+        );
+        let lookups = self.nested(|one| {
+            one.lookups.iter().map(|(result, count)| ("result", result.to_string(), *count)).collect()
+        });
+        self.family(
+            &mut out,
+            "navicert_image_cache_lookups_total",
+            "counter",
+            "Number of cache lookups by what came of them",
+            lookups,
+        );
+        out
+    }
+
+    /// The kubelet's three, help texts included (I156–I158, I161).
+    fn upstream(&self, out: &mut String) {
+        let errors =
+            self.providers.iter().map(|(name, one)| (label("plugin_name", name), one.errors.to_string()));
+        let help = "[ALPHA] Number of errors from credential provider plugin";
+        self.family(
+            out,
+            "kubelet_credential_provider_plugin_errors_total",
+            "counter",
+            help,
+            errors.collect(),
+        );
+        let name = "kubelet_credential_provider_plugin_duration";
+        let mut series = Vec::new();
+        for (provider, one) in &self.providers {
+            let of = label("plugin_name", provider);
+            let bounds = BUCKETS.iter().map(|(_, bound)| *bound).zip(one.buckets).chain([("+Inf", one.runs)]);
+            series.extend(
+                bounds.map(|(bound, count)| (format!("_bucket\u{0}{of},le=\"{bound}\""), count.to_string())),
+            );
+            series.push((format!("_sum\u{0}{of}"), one.seconds.to_string()));
+            series.push((format!("_count\u{0}{of}"), one.runs.to_string()));
+        }
+        let help = "[ALPHA] Duration of execution in seconds for credential provider plugin";
+        self.family(out, name, "histogram", help, series);
+        let info = self.hash.iter().map(|hash| (label("hash", hash), "1".to_owned())).collect();
+        let help =
+            "[ALPHA] Information about the last applied credential provider configuration with hash as label";
+        self.family(out, "kubelet_credential_provider_config_info", "gauge", help, info);
+    }
+
+    fn nested(&self, of: impl Fn(&PerProvider) -> Vec<(&'static str, String, u64)>) -> Vec<(String, String)> {
+        let series = self.providers.iter().flat_map(|(name, one)| {
+            of(one).into_iter().map(|(key, value, count)| {
+                (format!("{},{}", label("plugin_name", name), label(key, &value)), count.to_string())
+            })
+        });
+        series.collect()
+    }
+
+    /// One metric; the part of a series before NUL is added to the name.
+    #[expect(clippy::unused_self, reason = "reads as one of the steps of rendering")]
+    fn family(&self, out: &mut String, name: &str, kind: &str, help: &str, series: Vec<(String, String)>) {
+        if series.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (labels, value) in series {
+            let (suffix, labels) = labels.split_once('\u{0}').unwrap_or(("", &labels));
+            let labels = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+            let _ = writeln!(out, "{name}{suffix}{labels} {value}");
+        }
+    }
+}
+
+fn label(name: &str, value: &str) -> String {
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+    format!("{name}=\"{value}\"")
+}
+
+impl fmt::Display for CacheResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CacheResult::Hit(CacheKeyType::Image) => "hit_image",
+            CacheResult::Hit(CacheKeyType::Registry) => "hit_registry",
+            CacheResult::Hit(CacheKeyType::Global) => "hit_global",
+            CacheResult::NegativeHit => "negative_hit",
+            CacheResult::Miss => "miss",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kubelets_metrics_have_its_names_and_texts() {
+        // I156–I161
+        let metrics = TextMetrics::new();
+        metrics.record(&Event::ConfigLoaded { hash: "sha256:old" });
+        metrics.record(&Event::ConfigLoaded { hash: "sha256:new" });
+        for (millis, end) in [(7, RunEnd::Success), (60_000, RunEnd::TimedOut)] {
+            metrics.record(&Event::RunStarted { provider: "p" });
+            metrics.record(&Event::RunEnded { provider: "p", took: Duration::from_millis(millis), end });
+        }
+        let text = metrics.render();
+        for line in [
+            "# HELP kubelet_credential_provider_plugin_errors_total [ALPHA] Number of errors from credential provider plugin",
+            "# TYPE kubelet_credential_provider_plugin_errors_total counter",
+            "kubelet_credential_provider_plugin_errors_total{plugin_name=\"p\"} 1",
+            "# TYPE kubelet_credential_provider_plugin_duration histogram",
+            "kubelet_credential_provider_plugin_duration_bucket{plugin_name=\"p\",le=\"0.005\"} 0",
+            "kubelet_credential_provider_plugin_duration_bucket{plugin_name=\"p\",le=\"0.01\"} 1",
+            "kubelet_credential_provider_plugin_duration_bucket{plugin_name=\"p\",le=\"+Inf\"} 2",
+            "kubelet_credential_provider_plugin_duration_count{plugin_name=\"p\"} 2",
+            "kubelet_credential_provider_config_info{hash=\"sha256:new\"} 1",
+            "navicert_image_plugin_timeouts_total{plugin_name=\"p\"} 1",
+            "navicert_image_plugin_in_flight{plugin_name=\"p\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert_eq!(text.matches("config_info{").count(), 1, "exactly one series (I158)");
+    }
+}

@@ -1,0 +1,89 @@
+//! Where a person's own programs find configuration, executables and the daemon's socket. The environment comes in as a
+//! function, so that only a program's first lines read it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::docker_helper::{BadScope, Scopes, parse_scopes};
+
+/// The configuration: a file or a folder.
+pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
+/// The folder with the executables.
+pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
+/// The daemon's socket.
+pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
+/// Which part of a registry is meant: `host=host/path`, separated by commas (I234).
+pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
+
+/// The places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The configuration.
+    pub config: PathBuf,
+    /// The folder with the executables.
+    pub bin_dir: PathBuf,
+    /// The daemon's socket; none where there is no private folder for it.
+    pub socket: Option<PathBuf>,
+    /// Which parts of registries are meant.
+    pub scopes: Scopes,
+}
+
+impl Places {
+    /// From the environment: our own variables, then a person's folders, then the system's.
+    ///
+    /// # Errors
+    /// A scope that is none.
+    pub fn new(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, BadScope> {
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
+        let folder = home_config.map(|folder| folder.join("navicert/image")).filter(|folder| folder.is_dir());
+        let folder = folder.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
+        let scopes =
+            variable(SCOPES_VARIABLE).map(|text| parse_scopes(&text.to_string_lossy())).transpose()?;
+        Ok(Places {
+            config: path(CONFIG_VARIABLE).unwrap_or_else(|| folder.join("config")),
+            bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| folder.join("bin")),
+            socket: Places::socket(&variable),
+            scopes: scopes.unwrap_or_default(),
+        })
+    }
+
+    /// The daemon's socket alone: all that a helper with a daemon needs.
+    pub fn socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        path(SOCKET_VARIABLE)
+            .or_else(|| path("XDG_RUNTIME_DIR").map(|folder| folder.join("navicert/image.sock")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_variables_come_first_and_the_system_last() {
+        let places = |pairs: &'static [(&str, &str)]| {
+            let find = |name: &str| {
+                pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| OsString::from(value))
+            };
+            Places::new(&find)
+        };
+        let none = places(&[("HOME", "/no/such")]).unwrap();
+        assert_eq!(none.config, PathBuf::from("/etc/navicert/image/config"));
+        assert_eq!((none.socket, none.scopes.len()), (None, 0));
+        let own = places(&[
+            (CONFIG_VARIABLE, "/c"),
+            (BIN_DIR_VARIABLE, "/b"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+            (SCOPES_VARIABLE, "a=a/b"),
+        ])
+        .unwrap();
+        assert_eq!((own.config, own.bin_dir), (PathBuf::from("/c"), PathBuf::from("/b")));
+        assert_eq!(
+            (own.socket, own.scopes["a"].as_str()),
+            (Some(PathBuf::from("/run/user/1/navicert/image.sock")), "a/b")
+        );
+        assert!(places(&[(SCOPES_VARIABLE, "a")]).is_err());
+    }
+}

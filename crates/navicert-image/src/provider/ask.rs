@@ -1,0 +1,473 @@
+//! One provider and one image: whose token, what is remembered, who runs, who waits (I109–I131, I259–I262).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use navicert_plugin::{Backoff, BackoffSettings, FlightError, SingleFlight};
+use navicert_types::Secret;
+
+use super::cache::{CachedEntry, ProviderCache, Remembered};
+use super::{Answer, Entry, Origin, Outcome, Settings, Shared};
+use crate::cache_key::{CacheKeyType, KeyTooLong, ServiceAccountIdentity, ServiceAccountKey, token_hash};
+use crate::config::{ProviderConfig, TokenCacheType, TokenSettings};
+use crate::error::ProviderError;
+use crate::metrics::{CacheResult, Event};
+use crate::profile::Profile;
+use crate::service_account::{Asker, PassedOver, Pod, ServiceAccountError, TokenRequest, select_annotations};
+
+/// The least time between two forced refreshes of one answer (I261).
+const FORCED_AT_MOST_EVERY: Duration = Duration::from_secs(10);
+/// How failures wait (I262).
+const BACKOFF: BackoffSettings =
+    BackoffSettings { first: Duration::from_secs(1), longest: Duration::from_secs(60), jitter: 0.2 };
+/// Failures and refusals remembered at most.
+const MOST_REMEMBERED: usize = 1_000;
+
+/// A provider with what it has answered so far.
+#[derive(Debug)]
+pub struct Provider {
+    config: ProviderConfig,
+    cache: ProviderCache,
+    flights: SingleFlight<FlightKey, Arc<Entry>, ProviderError>,
+    /// The key type of the last answer: 0 for none yet (I259).
+    learned: AtomicU8,
+    failures: Mutex<HashMap<FlightKey, (Backoff, ProviderError)>>,
+    forced: Mutex<HashMap<String, Duration>>,
+    last_stderr: Mutex<String>,
+}
+
+/// What is shared between those who wait for one run.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct FlightKey {
+    about: String,
+    account: Vec<u8>,
+}
+
+/// On whose behalf a plugin is run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caller {
+    source: Option<ServiceAccountIdentity>,
+    pub(super) annotations: BTreeMap<String, String>,
+    token: CallerToken,
+    key: ServiceAccountKey,
+    /// Why the API server could not confirm the account just now.
+    outage: Option<ServiceAccountError>,
+}
+
+#[derive(Clone, Debug, Default)]
+enum CallerToken {
+    #[default]
+    None,
+    Ready(Secret<String>),
+    /// To be asked for when a plugin is really run.
+    Later(TokenRequest),
+}
+
+impl Caller {
+    pub(super) fn token(&self, shared: &Shared) -> Result<Secret<String>, ServiceAccountError> {
+        match &self.token {
+            CallerToken::None => Ok(Secret::default()),
+            CallerToken::Ready(token) => Ok(token.clone()),
+            CallerToken::Later(request) => {
+                shared.keeper.as_ref().ok_or(ServiceAccountError::NoApiServer)?.token(request)
+            }
+        }
+    }
+}
+
+impl Provider {
+    pub(super) fn new(config: ProviderConfig, settings: &Settings) -> Self {
+        Provider {
+            config,
+            cache: ProviderCache::new(settings),
+            flights: SingleFlight::new(),
+            learned: AtomicU8::new(0),
+            failures: Mutex::default(),
+            forced: Mutex::default(),
+            last_stderr: Mutex::default(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// How it is configured.
+    pub fn config(&self) -> &ProviderConfig {
+        &self.config
+    }
+
+    /// What the plugin said on stderr in its last run, without secrets; also when that run went well (I244).
+    pub fn last_stderr(&self) -> String {
+        lock(&self.last_stderr).clone()
+    }
+
+    /// What is remembered for an image, without running anything.
+    pub fn peek(&self, image: &str) -> Option<(CacheKeyType, Arc<Entry>)> {
+        let remembered = self.cache.lookup(image, &ServiceAccountKey::default()).ok()??;
+        Some((remembered.key_type, remembered.entry))
+    }
+
+    pub(super) fn is_configured_as(&self, config: &ProviderConfig) -> bool {
+        let shown = |config: &ProviderConfig| {
+            let texts: Vec<String> = config.patterns.iter().map(|(text, _)| text.clone()).collect();
+            (
+                config.name.clone(),
+                texts,
+                config.default_cache_duration,
+                config.wire_version,
+                config.token.clone(),
+            )
+        };
+        shown(&self.config) == shown(config)
+            && self.config.args == config.args
+            && self.config.env == config.env
+    }
+
+    pub(super) fn remember_stderr(&self, text: &str) {
+        text.clone_into(&mut lock(&self.last_stderr));
+    }
+
+    pub(super) fn account_error(&self, source: ServiceAccountError) -> ProviderError {
+        ProviderError::ServiceAccount { provider: self.name().to_owned(), source }
+    }
+
+    /// The answer if it is remembered, or the reason not to ask; `None` if the plugin has to be run.
+    pub(super) fn cached(
+        self: &Arc<Self>,
+        image: &str,
+        asker: &Asker,
+        shared: &Arc<Shared>,
+    ) -> Option<Outcome> {
+        // With an API server in play, looking costs as much as asking: leave it to `ask`.
+        let needs_api = self.config.token.is_some() && matches!(asker, Asker::Pod(_));
+        if needs_api {
+            return None;
+        }
+        match self.caller(asker, shared) {
+            Ok(Ok(caller)) => self.remembered(image, &caller, shared).ok()?.map(Outcome::Answered),
+            Ok(Err(passed_over)) => Some(Outcome::PassedOver(passed_over)),
+            Err(error) => Some(Outcome::Failed(error)),
+        }
+    }
+
+    /// The answer, whatever it takes.
+    pub(super) fn ask(self: &Arc<Self>, image: &str, asker: &Asker, shared: &Arc<Shared>) -> Outcome {
+        match self.caller(asker, shared) {
+            Ok(Ok(caller)) => {
+                self.answer(image, caller, shared).map_or_else(Outcome::Failed, Outcome::Answered)
+            }
+            Ok(Err(passed_over)) => Outcome::PassedOver(passed_over),
+            Err(error) => Outcome::Failed(error),
+        }
+    }
+
+    fn answer(
+        self: &Arc<Self>,
+        image: &str,
+        caller: Caller,
+        shared: &Arc<Shared>,
+    ) -> Result<Answer, ProviderError> {
+        if let Some(answer) = self.remembered(image, &caller, shared)? {
+            return Ok(answer);
+        }
+        if let Some(outage) = caller.outage {
+            return Err(self.account_error(outage));
+        }
+        let (source, caller) = (caller.source.clone(), Arc::new(caller));
+        let entry = match shared.settings.profile {
+            Profile::Kube => {
+                self.fly(image, self.kubelet_flight(image, &caller, shared)?, &caller, shared)?
+            }
+            Profile::Hardened => self.share_a_run(image, &caller, shared)?,
+        };
+        Ok(Answer { entry, origin: Origin::Plugin, source })
+    }
+
+    fn remembered(
+        self: &Arc<Self>,
+        image: &str,
+        caller: &Caller,
+        shared: &Arc<Shared>,
+    ) -> Result<Option<Answer>, ProviderError> {
+        let remembered = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
+        let result = match &remembered {
+            None => CacheResult::Miss,
+            Some(found) if found.entry.keyring().is_empty() => CacheResult::NegativeHit,
+            Some(found) => CacheResult::Hit(found.key_type),
+        };
+        shared.settings.recorder.record(&Event::CacheLookup { provider: self.name(), result });
+        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
+        if refresh && shared.settings.refresh_ahead && caller.outage.is_none() {
+            self.refresh(image, caller, shared);
+        }
+        Ok(Some(Answer { entry, origin: Origin::Cache(key_type), source: caller.source.clone() }))
+    }
+
+    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260).
+    fn refresh(self: &Arc<Self>, image: &str, caller: &Caller, shared: &Arc<Shared>) {
+        let key = FlightKey { about: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
+        let (provider, shared, image, caller) =
+            (Arc::clone(self), Arc::clone(shared), image.to_owned(), Arc::new(caller.clone()));
+        let waiter = self.flights.join(key, move || provider.run_and_store(&image, &caller, &shared));
+        drop(waiter);
+    }
+
+    /// A run that serves everybody it can: until the plugin has shown otherwise, its answers are taken to be good for
+    /// a registry, and whoever that does not serve goes on alone (I259).
+    fn share_a_run(
+        self: &Arc<Self>,
+        image: &str,
+        caller: &Arc<Caller>,
+        shared: &Arc<Shared>,
+    ) -> Result<Arc<Entry>, ProviderError> {
+        let learned = self.learned();
+        let flight = |key_type: CacheKeyType| FlightKey {
+            about: format!("{} {}", key_type.as_str(), key_type.base(image)),
+            account: caller.key.as_bytes().to_vec(),
+        };
+        let shared_run = self.fly(image, flight(learned.unwrap_or(CacheKeyType::Registry)), caller, shared);
+        match shared_run {
+            Ok(entry) if entry.serves(image) => Ok(entry),
+            Err(error) if learned.is_some() || self.about_this(&error, image) => Err(error),
+            Ok(_) | Err(_) => self.fly(image, flight(CacheKeyType::Image), caller, shared),
+        }
+    }
+
+    /// Whether a failure is one of this image's own run.
+    fn about_this(&self, error: &ProviderError, image: &str) -> bool {
+        match error {
+            ProviderError::Permit { image: about, .. }
+            | ProviderError::Run { image: about, .. }
+            | ProviderError::Response { image: about, .. } => about == image,
+            _ => true,
+        }
+    }
+
+    /// The kubelet's idea of equal runs: one image, and in service-account mode one token (I131).
+    fn kubelet_flight(
+        &self,
+        image: &str,
+        caller: &Caller,
+        shared: &Shared,
+    ) -> Result<FlightKey, ProviderError> {
+        let token = caller.token(shared).map_err(|source| self.account_error(source))?;
+        let account = format!("{} {:?}", token_hash(&token), caller.annotations).into_bytes();
+        Ok(FlightKey { about: image.to_owned(), account })
+    }
+
+    /// Waits for the run under way for this key, or starts one.
+    fn fly(
+        self: &Arc<Self>,
+        image: &str,
+        key: FlightKey,
+        caller: &Arc<Caller>,
+        shared: &Arc<Shared>,
+    ) -> Result<Arc<Entry>, ProviderError> {
+        self.wait_after_failure(&key, shared.settings.profile)?;
+        let (provider, shared, caller) = (Arc::clone(self), Arc::clone(shared), Arc::clone(caller));
+        let (own_key, image) = (key.clone(), image.to_owned());
+        let landed = self.flights.join(key, move || {
+            // Somebody may have been here between our look at the cache and this run.
+            if shared.settings.profile == Profile::Hardened
+                && let Ok(Some(remembered)) = provider.cache.lookup(&image, &caller.key)
+            {
+                return Ok(remembered.entry);
+            }
+            let result = provider.run_and_store(&image, &caller, &shared);
+            provider.note(&own_key, &result, &shared);
+            result
+        });
+        landed.wait().map_err(|error| match error {
+            FlightError::Failed(error) => error,
+            FlightError::Lost(source) => ProviderError::Lost { provider: self.name().to_owned(), source },
+        })
+    }
+
+    fn run_and_store(
+        &self,
+        image: &str,
+        caller: &Caller,
+        shared: &Shared,
+    ) -> Result<Arc<Entry>, ProviderError> {
+        let entry = self.run(image, caller, shared)?;
+        self.learned.store(number(entry.key_type()), Ordering::Relaxed);
+        self.cache.store(&entry, &caller.key).map_err(|source| self.key_error(source))?;
+        Ok(entry)
+    }
+
+    fn wait_after_failure(&self, key: &FlightKey, profile: Profile) -> Result<(), ProviderError> {
+        if profile == Profile::Kube {
+            return Ok(());
+        }
+        let failures = lock(&self.failures);
+        let Some((backoff, error)) = failures.get(key) else { return Ok(()) };
+        backoff.remaining().map_or(Ok(()), |remaining| {
+            let source = Arc::new(error.clone());
+            Err(ProviderError::BackingOff { provider: self.name().to_owned(), remaining, source })
+        })
+    }
+
+    fn note(&self, key: &FlightKey, result: &Result<Arc<Entry>, ProviderError>, shared: &Shared) {
+        let mut failures = lock(&self.failures);
+        match result {
+            Ok(_) => {
+                failures.remove(key);
+            }
+            Err(error) => {
+                if failures.len() >= MOST_REMEMBERED {
+                    failures.retain(|_, (backoff, _)| backoff.remaining().is_some());
+                }
+                let fresh = || (Backoff::new(BACKOFF, Arc::clone(&shared.settings.clock)), error.clone());
+                let (backoff, last) = failures.entry(key.clone()).or_insert_with(fresh);
+                backoff.failed();
+                *last = error.clone();
+            }
+        }
+    }
+
+    /// Forgets what is remembered for an image, failures included.
+    pub(super) fn forget(&self, image: &str) -> usize {
+        lock(&self.failures).clear();
+        self.cache.forget(image, |_| true)
+    }
+
+    /// Forgets the answer a refused credential came from, unless that happened a moment ago.
+    pub(super) fn forget_refused(&self, image: &str, hash: &str, shared: &Shared) -> bool {
+        let now = shared.settings.clock.monotonic();
+        let mut forced = lock(&self.forced);
+        if forced.get(image).is_some_and(|&last| now.saturating_sub(last) < FORCED_AT_MOST_EVERY) {
+            return false;
+        }
+        let holds = |entry: &Entry| {
+            entry
+                .keyring()
+                .entries()
+                .any(|(_, credentials)| credentials.iter().any(|found| found.hash() == hash))
+        };
+        let forgotten = self.cache.forget(image, holds) > 0;
+        if forgotten {
+            forced.retain(|_, last| now.saturating_sub(*last) < FORCED_AT_MOST_EVERY);
+            forced.insert(image.to_owned(), now);
+        }
+        forgotten
+    }
+
+    pub(super) fn purge(&self) {
+        self.cache.purge();
+    }
+
+    pub(super) fn cached_entries(&self) -> Vec<CachedEntry> {
+        self.cache.list(self.name())
+    }
+
+    fn learned(&self) -> Option<CacheKeyType> {
+        let number_of = self.learned.load(Ordering::Relaxed);
+        CacheKeyType::LOOKUP_ORDER.into_iter().find(|key_type| number(*key_type) == number_of)
+    }
+
+    fn key_error(&self, source: KeyTooLong) -> ProviderError {
+        ProviderError::CacheKey { provider: self.name().to_owned(), source }
+    }
+
+    /// The service-account step (I109–I114).
+    fn caller(&self, asker: &Asker, shared: &Shared) -> Result<Result<Caller, PassedOver>, ProviderError> {
+        let Some(settings) = &self.config.token else { return Ok(Ok(Caller::default())) };
+        match asker {
+            Asker::Bearer { token, annotations } if !token.is_empty() => {
+                self.bearer(settings, token, annotations)
+            }
+            Asker::Pod(pod) if !pod.service_account_name.is_empty() => self.pod(settings, pod, shared),
+            _ if settings.require_service_account => Ok(Err(PassedOver::NoServiceAccount)),
+            _ => Ok(Ok(Caller::default())),
+        }
+    }
+
+    /// Nobody says whose the token is: what comes of it is remembered for that token alone.
+    fn bearer(
+        &self,
+        settings: &TokenSettings,
+        token: &Secret<String>,
+        annotations: &BTreeMap<String, String>,
+    ) -> Result<Result<Caller, PassedOver>, ProviderError> {
+        let annotations = match select_annotations(settings, annotations) {
+            Ok(annotations) => annotations,
+            Err(passed_over) => return Ok(Err(passed_over)),
+        };
+        let nobody =
+            ServiceAccountIdentity { namespace: String::new(), name: String::new(), uid: String::new() };
+        let key = ServiceAccountKey::new(&nobody, &annotations, Some(token))
+            .map_err(|source| self.key_error(source))?;
+        Ok(Ok(Caller { annotations, token: CallerToken::Ready(token.clone()), key, ..Caller::default() }))
+    }
+
+    fn pod(
+        &self,
+        settings: &TokenSettings,
+        pod: &Pod,
+        shared: &Shared,
+    ) -> Result<Result<Caller, PassedOver>, ProviderError> {
+        let keeper = shared.keeper.as_ref().ok_or(ServiceAccountError::NoApiServer);
+        let known = keeper.and_then(|keeper| keeper.account(&pod.namespace, &pod.service_account_name));
+        let known = known.map_err(|source| self.account_error(source))?;
+        if let (Some(outage), Profile::Kube) = (&known.outage, shared.settings.profile) {
+            return Err(self.account_error(outage.clone()));
+        }
+        let account = ServiceAccountIdentity {
+            namespace: pod.namespace.clone(),
+            name: pod.service_account_name.clone(),
+            uid: known.account.uid.clone(),
+        };
+        match select_annotations(settings, &known.account.annotations) {
+            Err(passed_over) => Ok(Err(passed_over)),
+            Ok(annotations) => {
+                let caller = self.pod_caller(settings, pod, account, annotations, shared)?;
+                Ok(Ok(Caller { outage: known.outage, ..caller }))
+            }
+        }
+    }
+
+    fn pod_caller(
+        &self,
+        settings: &TokenSettings,
+        pod: &Pod,
+        account: ServiceAccountIdentity,
+        annotations: BTreeMap<String, String>,
+        shared: &Shared,
+    ) -> Result<Caller, ProviderError> {
+        let request = TokenRequest {
+            account: account.clone(),
+            audience: settings.audience.clone(),
+            pod: (pod.name.clone(), pod.uid.clone()),
+        };
+        let mut token = CallerToken::Later(request);
+        let by_token = settings.cache_type == TokenCacheType::Token;
+        if by_token || shared.settings.profile == Profile::Kube {
+            // The kubelet asks for a token before it looks into its cache (I110).
+            let probe = Caller { token: token.clone(), ..Caller::default() };
+            token = CallerToken::Ready(probe.token(shared).map_err(|source| self.account_error(source))?);
+        }
+        let in_key = match &token {
+            CallerToken::Ready(token) if by_token => Some(token),
+            _ => None,
+        };
+        let key = ServiceAccountKey::new(&account, &annotations, in_key)
+            .map_err(|source| self.key_error(source))?;
+        Ok(Caller { source: Some(account), annotations, token, key, outage: None })
+    }
+}
+
+fn number(key_type: CacheKeyType) -> u8 {
+    match key_type {
+        CacheKeyType::Image => 1,
+        CacheKeyType::Registry => 2,
+        CacheKeyType::Global => 3,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

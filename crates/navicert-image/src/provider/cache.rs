@@ -1,0 +1,214 @@
+//! What one provider answered, until it expires (I120–I130).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use navicert_plugin::{ExpiringCache, Hit};
+use navicert_types::Clock;
+use navicert_types::time::Duration as SignedDuration;
+
+use super::Settings;
+use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
+use crate::keyring::Keyring;
+use crate::profile::Profile;
+use crate::response::Response;
+
+/// How often everything expired is swept out at least (I130).
+const SWEEP_EVERY: Duration = Duration::from_secs(15 * 60);
+/// The longest that an answer without credentials is remembered in profile `hardened` (I128).
+const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
+/// An answer used in this last share of its life is refreshed in the background (I260).
+const REFRESH_SHARE: u32 = 5;
+
+/// An answer, compiled for looking images up in it.
+#[derive(Debug)]
+pub struct Entry {
+    keyring: Keyring,
+    key_type: CacheKeyType,
+    image: String,
+    lifetime: Option<Duration>,
+    obtained: Duration,
+}
+
+/// Something that is remembered, as far as it may be shown.
+#[derive(Clone, Debug)]
+pub struct CachedEntry {
+    /// The provider it came from.
+    pub provider: String,
+    /// What it is good for.
+    pub key_type: CacheKeyType,
+    /// The image, the registry, or `<global>`.
+    pub base: String,
+    /// The answer.
+    pub entry: Arc<Entry>,
+}
+
+impl Entry {
+    /// An answer as it came. It is remembered for its own time, or the configured one; zero is not at all, and a
+    /// negative time has passed already (I126, I127).
+    pub(super) fn new(response: Response, image: &str, default: Duration, settings: &Settings) -> Self {
+        let negative = response.auth.is_empty();
+        let lifetime = match response.cache_duration {
+            None => default,
+            Some(given) => positive(given),
+        };
+        let lifetime = match settings.profile {
+            Profile::Hardened if negative => lifetime.min(LONGEST_NEGATIVE),
+            Profile::Hardened | Profile::Kube => lifetime,
+        };
+        Entry {
+            keyring: Keyring::new(response.auth, settings.profile),
+            key_type: response.cache_key_type,
+            image: image.to_owned(),
+            lifetime: (!lifetime.is_zero()).then_some(lifetime),
+            obtained: settings.clock.monotonic(),
+        }
+    }
+
+    /// The credentials.
+    pub fn keyring(&self) -> &Keyring {
+        &self.keyring
+    }
+
+    /// What the answer is good for.
+    pub fn key_type(&self) -> CacheKeyType {
+        self.key_type
+    }
+
+    /// How long it is remembered; not at all if none.
+    pub fn lifetime(&self) -> Option<Duration> {
+        self.lifetime
+    }
+
+    /// Whether the answer was asked for on behalf of this image, or is good for it too.
+    pub(super) fn serves(&self, image: &str) -> bool {
+        self.key_type.base(image) == self.key_type.base(&self.image)
+    }
+
+    fn is_due_for_refresh(&self, now: Duration) -> bool {
+        let Some(lifetime) = self.lifetime else { return false };
+        let left = self.obtained.saturating_add(lifetime).saturating_sub(now);
+        left < lifetime / REFRESH_SHARE
+    }
+}
+
+fn positive(duration: SignedDuration) -> Duration {
+    u64::try_from(duration.nanoseconds()).map_or(Duration::ZERO, Duration::from_nanos)
+}
+
+/// The answers of one provider.
+#[derive(Debug)]
+pub(super) struct ProviderCache {
+    entries: ExpiringCache<CacheKey, Arc<Entry>>,
+    /// The keys in use by what they are about, whoever's they are, to forget and to list them.
+    bases: Mutex<Bases>,
+    clock: Arc<dyn Clock>,
+    swept: Mutex<Duration>,
+    capacity: usize,
+}
+
+type Bases = HashMap<(CacheKeyType, String), Vec<CacheKey>>;
+
+/// A remembered answer.
+pub(super) struct Remembered {
+    pub(super) entry: Arc<Entry>,
+    pub(super) key_type: CacheKeyType,
+    pub(super) refresh: bool,
+}
+
+impl ProviderCache {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let clock = Arc::clone(&settings.clock);
+        ProviderCache {
+            entries: ExpiringCache::new(Arc::clone(&clock), settings.limits.entries),
+            bases: Mutex::default(),
+            swept: Mutex::new(clock.monotonic()),
+            clock,
+            capacity: settings.limits.entries.get(),
+        }
+    }
+
+    /// The answer for an image: its own, its registry's, the global one (I125).
+    pub(super) fn lookup(
+        &self,
+        image: &str,
+        account: &ServiceAccountKey,
+    ) -> Result<Option<Remembered>, KeyTooLong> {
+        let now = self.clock.monotonic();
+        self.sweep_now_and_then(now);
+        for key_type in CacheKeyType::LOOKUP_ORDER {
+            let key = CacheKey::new(key_type, image, account)?;
+            if let Some(Hit { value: entry, .. }) = self.entries.lookup(&key) {
+                let refresh = entry.is_due_for_refresh(now);
+                return Ok(Some(Remembered { entry, key_type, refresh }));
+            }
+        }
+        Ok(None)
+    }
+
+    pub(super) fn store(&self, entry: &Arc<Entry>, account: &ServiceAccountKey) -> Result<(), KeyTooLong> {
+        let Some(lifetime) = entry.lifetime else { return Ok(()) };
+        let key = CacheKey::new(entry.key_type, &entry.image, account)?;
+        let base = (entry.key_type, entry.key_type.base(&entry.image).to_owned());
+        let mut bases = self.bases();
+        if bases.len() > self.capacity {
+            bases.retain(|_, keys| keys.iter().any(|key| self.entries.lookup(key).is_some()));
+        }
+        let keys = bases.entry(base).or_default();
+        if !keys.contains(&key) {
+            keys.push(key.clone());
+        }
+        drop(bases);
+        self.entries.insert_for(key, Arc::clone(entry), lifetime);
+        Ok(())
+    }
+
+    /// Forgets every answer about an image that `which` picks; says how many there were.
+    pub(super) fn forget(&self, image: &str, which: impl Fn(&Entry) -> bool) -> usize {
+        let mut forgotten = 0;
+        let bases = self.bases();
+        for key_type in CacheKeyType::LOOKUP_ORDER {
+            let keys = bases.get(&(key_type, key_type.base(image).to_owned()));
+            for key in keys.into_iter().flatten() {
+                if let Some(hit) = self.entries.lookup(key)
+                    && which(&hit.value)
+                {
+                    forgotten += usize::from(self.entries.remove_generation(key, hit.generation));
+                }
+            }
+        }
+        forgotten
+    }
+
+    pub(super) fn purge(&self) {
+        self.entries.purge();
+    }
+
+    pub(super) fn list(&self, provider: &str) -> Vec<CachedEntry> {
+        let bases = self.bases();
+        let listed = bases.iter().flat_map(|((key_type, base), keys)| {
+            keys.iter().filter_map(|key| self.entries.lookup(key)).map(|hit| CachedEntry {
+                provider: provider.to_owned(),
+                key_type: *key_type,
+                base: base.clone(),
+                entry: hit.value,
+            })
+        });
+        let mut listed: Vec<CachedEntry> = listed.collect();
+        listed.sort_by(|one, other| (one.key_type, &one.base).cmp(&(other.key_type, &other.base)));
+        listed
+    }
+
+    fn sweep_now_and_then(&self, now: Duration) {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(*swept) > SWEEP_EVERY {
+            *swept = now;
+            self.entries.purge();
+        }
+    }
+
+    fn bases(&self) -> MutexGuard<'_, Bases> {
+        self.bases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

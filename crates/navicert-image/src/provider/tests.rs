@@ -1,0 +1,573 @@
+//! The spine with scripted plugins: order, caches, flights, failures, service accounts (I87–I131, I259–I262).
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use navicert_plugin::{Gate, Script, ScriptedRunner};
+use navicert_types::Secret;
+use navicert_types::clock::ManualClock;
+
+use super::*;
+use crate::config::ConfigFile;
+use crate::metrics::TextMetrics;
+use crate::service_account::{Pod, ServiceAccount, Token, TokenRequest};
+
+/// A running set of providers, and everything a test may want to touch.
+struct Bench {
+    runner: Arc<ScriptedRunner>,
+    clock: Arc<ManualClock>,
+    metrics: Arc<TextMetrics>,
+    api: Arc<Api>,
+    providers: Providers,
+}
+
+/// One provider; the name has to be a program of /bin, since a scripted runner only pretends to run it.
+fn provider(name: &str, patterns: &str, more: &str) -> String {
+    format!(
+        "- name: {name}\n  matchImages: [{patterns}]\n  defaultCacheDuration: 1h\n  \
+         apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
+    )
+}
+
+fn config(providers: &[String], profile: Profile) -> Config {
+    let text = format!(
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{}",
+        providers.concat()
+    );
+    Config::decode(&[ConfigFile { path: "c.yaml".into(), text: text.into() }], profile).unwrap()
+}
+
+fn bench(profile: Profile, providers: &[String], scripts: impl IntoIterator<Item = Script>) -> Bench {
+    bench_with(profile, providers, scripts, |_| ())
+}
+
+fn bench_with(
+    profile: Profile,
+    providers: &[String],
+    scripts: impl IntoIterator<Item = Script>,
+    change: impl FnOnce(&mut Settings),
+) -> Bench {
+    let runner = Arc::new(ScriptedRunner::new(scripts));
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let metrics = Arc::new(TextMetrics::new());
+    let api = Arc::new(Api {
+        clock: Arc::clone(&clock),
+        down: AtomicBool::new(false),
+        tokens: AtomicUsize::new(0),
+        annotations: Mutex::default(),
+    });
+    let environment = [("PATH", "/usr/bin"), ("A", "inherited")].into_iter().collect();
+    let mut settings =
+        Settings::new(Path::new("/bin"), environment, Arc::clone(&runner) as _, Arc::clone(&clock) as _);
+    settings.profile = profile;
+    settings.recorder = Arc::clone(&metrics) as _;
+    settings.service_accounts = Some(Arc::clone(&api) as _);
+    change(&mut settings);
+    Bench { runner, clock, metrics, api, providers: Providers::new(&config(providers, profile), settings) }
+}
+
+impl Bench {
+    fn users(&self, image: &str) -> Vec<String> {
+        self.users_for(image, &Asker::Nobody)
+    }
+
+    fn users_for(&self, image: &str, asker: &Asker) -> Vec<String> {
+        let lookup = self.providers.lookup(image, asker);
+        lookup.attempts().iter().map(|attempt| attempt.credential.username.clone()).collect()
+    }
+
+    fn error(&self, image: &str) -> String {
+        self.providers.lookup(image, &Asker::Nobody).errors().map(ToString::to_string).collect()
+    }
+
+    fn runs(&self) -> usize {
+        self.runner.commands().len()
+    }
+
+    fn requests(&self) -> Vec<String> {
+        let text = |command: &navicert_plugin::Command| {
+            String::from_utf8(command.stdin_bytes().unwrap().expose().clone()).unwrap()
+        };
+        self.runner.commands().iter().map(text).collect()
+    }
+}
+
+fn response(more: &str) -> Script {
+    Script::prints(format!(
+        r#"{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",{more}}}"#
+    ))
+}
+
+fn credentials(key_type: &str, auth: &[(&str, &str)]) -> Script {
+    let entry =
+        |(key, user): &(&str, &str)| format!(r#""{key}":{{"username":"{user}","password":"secret"}}"#);
+    let auth: Vec<String> = auth.iter().map(entry).collect();
+    response(&format!(r#""cacheKeyType":"{key_type}","auth":{{{}}}"#, auth.join(",")))
+}
+
+#[test]
+fn a_plugin_gets_its_arguments_its_environment_and_its_request() {
+    // I87, I91, I92, I95
+    let more = "  args: [get, -v]\n  env: [{name: A, value: first}, {name: A, value: last}]\n";
+    let bench = bench(Profile::Kube, &[provider("sh", "a.io", more)], [credentials("Image", &[])]);
+    bench.users("a.io/x");
+    let command = &bench.runner.commands()[0];
+    assert_eq!(command.program(), "/bin/sh");
+    assert_eq!(command.arguments(), ["get", "-v"]);
+    assert_eq!(command.variable("A"), Some("last".as_ref()));
+    assert_eq!(command.variable("PATH"), Some("/usr/bin".as_ref()));
+    let expected = "{\"kind\":\"CredentialProviderRequest\",\"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\",\"image\":\"a.io/x\"}\n";
+    assert_eq!(bench.requests(), [expected]);
+}
+
+#[test]
+fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
+    // I80, I137, I147
+    for profile in [Profile::Kube, Profile::Hardened] {
+        let list =
+            [provider("sh", "'*.io', x.io", ""), provider("cat", "b.io", ""), provider("ls", "a.io", "")];
+        let bench = bench(profile, &list, []);
+        let gate = Gate::closed();
+        gate.open();
+        // Which of the two runs first is open in hardened, so both print the same and differ by key.
+        for _ in 0..2 {
+            bench
+                .runner
+                .push(credentials("Image", &[("*.io", "general"), ("a.io/x", "special")]).held_by(&gate));
+        }
+        assert_eq!(bench.users("a.io/x"), ["special", "special", "general", "general"]);
+        assert_eq!(bench.runs(), 2);
+        assert!(bench.users("c.example/x").is_empty());
+        assert!(bench.metrics.render().contains("navicert_image_no_match_total 1"));
+    }
+}
+
+#[test]
+fn an_error_of_one_provider_takes_nothing_from_the_others() {
+    // I98, I100
+    let list = [provider("sh", "a.io", ""), provider("cat", "a.io", "")];
+    let bench = bench(
+        Profile::Kube,
+        &list,
+        [Script::exits(1).stderr("boom"), credentials("Image", &[("a.io", "ann")])],
+    );
+    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    assert_eq!(lookup.attempts()[0].credential.username, "ann");
+    let error = lookup.errors().next().unwrap();
+    assert_eq!(
+        (error.to_string().as_str(), error.stderr()),
+        (
+            "error execing credential provider plugin sh for image a.io/x: `/bin/sh` failed with exit code 1",
+            "boom"
+        )
+    );
+    assert!(
+        bench
+            .metrics
+            .render()
+            .contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 1")
+    );
+}
+
+#[test]
+fn answers_are_remembered_by_image_registry_or_everything() {
+    // I121, I125
+    for (key_type, runs) in [("Image", [1, 1, 2, 3]), ("Registry", [1, 1, 1, 2]), ("Global", [1, 1, 1, 1])] {
+        for profile in [Profile::Kube, Profile::Hardened] {
+            let scripts = (0..4).map(|_| credentials(key_type, &[("*.io", "ann")]));
+            let bench = bench(profile, &[provider("sh", "'*.io'", "")], scripts);
+            for (image, expected) in ["a.io/x", "a.io/x", "a.io/y", "b.io/x"].into_iter().zip(runs) {
+                assert_eq!(bench.users(image), ["ann"]);
+                assert_eq!(bench.runs(), expected, "{key_type} {image} {profile:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_expires_strictly_after_its_time() {
+    // I126, I127
+    for (duration, good_for) in [
+        ("", Some(3_600)),
+        (r#","cacheDuration":"90s""#, Some(90)),
+        (r#","cacheDuration":"0s""#, None),
+        (r#","cacheDuration":"-1h""#, None),
+    ] {
+        let script = || response(&format!(r#""cacheKeyType":"Image","auth":{{"a.io":{{}}}}{duration}"#));
+        let bench = bench(Profile::Kube, &[provider("sh", "a.io", "")], (0..3).map(|_| script()));
+        bench.users("a.io/x");
+        bench.clock.advance(Duration::from_secs(good_for.unwrap_or(0)));
+        bench.users("a.io/x");
+        assert_eq!(bench.runs(), if good_for.is_some() { 1 } else { 2 }, "{duration}");
+        bench.clock.advance(Duration::from_nanos(1));
+        bench.users("a.io/x");
+        assert_eq!(bench.runs(), if good_for.is_some() { 2 } else { 3 }, "{duration}");
+    }
+}
+
+#[test]
+fn an_empty_answer_is_remembered_in_full_by_the_kubelet_and_briefly_by_us() {
+    // I128
+    for (profile, after_a_minute) in [(Profile::Kube, 1), (Profile::Hardened, 2)] {
+        let bench = bench(
+            profile,
+            &[provider("sh", "a.io", "")],
+            (0..2).map(|_| response(r#""cacheKeyType":"Registry""#)),
+        );
+        for image in ["a.io/x", "a.io/x", "a.io/y", "a.io/z"] {
+            assert!(bench.users(image).is_empty());
+        }
+        assert_eq!(bench.runs(), 1);
+        assert!(bench.metrics.render().contains("result=\"negative_hit\"} 3"));
+        bench.clock.advance(Duration::from_secs(60));
+        bench.users("a.io/x");
+        assert_eq!(bench.runs(), after_a_minute);
+    }
+}
+
+#[test]
+fn a_failure_is_repeated_at_once_by_the_kubelet_and_after_a_wait_by_us() {
+    // I129, I262
+    let kube = bench(Profile::Kube, &[provider("sh", "a.io", "")], (0..3).map(|_| Script::exits(1)));
+    let ours = bench(Profile::Hardened, &[provider("sh", "a.io", "")], (0..3).map(|_| Script::exits(1)));
+    for bench in [&kube, &ours] {
+        bench.error("a.io/x");
+        bench.error("a.io/x");
+    }
+    assert_eq!((kube.runs(), ours.runs()), (2, 1));
+    assert!(ours.error("a.io/x").contains("failed a moment ago and is asked again in"));
+    ours.clock.advance(Duration::from_secs(2));
+    ours.error("a.io/x");
+    assert_eq!(ours.runs(), 2);
+    assert_eq!(ours.providers.invalidate("a.io/x"), 0);
+    ours.error("a.io/x");
+    assert_eq!(ours.runs(), 3, "whoever says forget it does not wait");
+}
+
+#[test]
+fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
+    // I103–I106, I159, I163
+    let bench = bench(
+        Profile::Kube,
+        &[provider("sh", "a.io", "")],
+        [response(r#""cacheKeyType":"image""#).stderr("hint")],
+    );
+    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    let error = lookup.errors().next().unwrap();
+    assert!(error.to_string().contains("cacheKeyType has to be"), "{error}");
+    assert_eq!(error.stderr(), "hint");
+    let metrics = bench.metrics.render();
+    assert!(
+        metrics
+            .contains("navicert_image_response_errors_total{plugin_name=\"sh\",reason=\"cache_key_type\"} 1")
+    );
+    assert!(
+        metrics.contains("kubelet_credential_provider_plugin_errors_total{plugin_name=\"sh\"} 0"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn expired_answers_are_swept_out_every_quarter_of_an_hour() {
+    // I130
+    let scripts = [credentials("Image", &[]), credentials("Image", &[])];
+    let bench = bench(Profile::Kube, &[provider("sh", "a.io", "").replace("1h", "1m")], scripts);
+    bench.users("a.io/x");
+    bench.clock.advance(Duration::from_secs(15 * 60 + 1));
+    bench.users("a.io/y");
+    assert_eq!(bench.providers.cached_entries().len(), 1);
+}
+
+/// A hundred lookups at once, of these images in turn, while one run after another is let through.
+fn hundred(bench: &Bench, images: usize, gate: &Gate) -> usize {
+    thread::scope(|scope| {
+        for number in 0..100 {
+            scope.spawn(move || bench.users(&format!("a.io/x{}", number % images)));
+        }
+        gate.open();
+    });
+    bench.runs()
+}
+
+#[test]
+fn a_hundred_pods_pulling_a_hundred_images_of_one_registry_cause_one_run() {
+    // I131, I255, I259
+    let gate = Gate::closed();
+    let scripts = (0..100).map(|_| credentials("Registry", &[("a.io", "ann")]).held_by(&gate));
+    let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
+    assert_eq!(hundred(&bench, 100, &gate), 1);
+}
+
+#[test]
+fn a_plugin_that_answers_by_image_is_asked_for_each_image_once() {
+    // I259
+    let gate = Gate::closed();
+    let scripts = (0..100).map(|_| credentials("Image", &[("a.io", "ann")]).held_by(&gate));
+    let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
+    assert_eq!(hundred(&bench, 10, &gate), 10);
+}
+
+#[test]
+fn a_reported_refusal_forgets_the_answer_once() {
+    // I131a, I261
+    let scripts = (0..4).map(|_| credentials("Registry", &[("a.io", "ann")]));
+    let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
+    bench.users("a.io/x");
+    let hash = Credential::new("ann", "secret".to_owned()).hash();
+    assert!(!bench.providers.refused("a.io/x", "another"));
+    assert!(bench.providers.refused("a.io/x", &hash));
+    bench.users("a.io/x");
+    assert_eq!(bench.runs(), 2);
+    assert!(!bench.providers.refused("a.io/x", &hash), "not again within ten seconds");
+    bench.clock.advance(Duration::from_secs(10));
+    assert!(bench.providers.refused("a.io/x", &hash));
+    assert_eq!(bench.providers.invalidate("a.io/x"), 0);
+}
+
+#[test]
+fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails() {
+    // I260
+    let (gate, failed) = (Gate::closed(), Gate::closed());
+    let scripts = [
+        credentials("Registry", &[("a.io", "old")]),
+        Script::exits(1).held_by(&failed),
+        credentials("Registry", &[("a.io", "new")]).held_by(&gate),
+    ];
+    let bench = bench_with(Profile::Hardened, &[provider("sh", "a.io", "")], scripts, |settings| {
+        settings.refresh_ahead = true;
+    });
+    bench.users("a.io/x");
+    bench.clock.advance(Duration::from_secs(2_879));
+    assert_eq!((bench.users("a.io/x"), bench.runs()), (vec!["old".to_owned()], 1));
+    bench.clock.advance(Duration::from_secs(10));
+    assert_eq!(bench.users("a.io/x"), ["old"], "nobody waits for the refresh");
+    assert!(failed.wait_for_arrivals(1, Duration::from_secs(30)));
+    failed.open();
+    while bench.metrics.render().contains("plugin_in_flight{plugin_name=\"sh\"} 1") {
+        thread::yield_now();
+    }
+    assert_eq!(bench.users("a.io/x"), ["old"], "a refresh that fails takes nothing away");
+    gate.open();
+    while bench.users("a.io/x") != ["new"] {
+        thread::yield_now();
+    }
+    assert_eq!(bench.runs(), 3);
+}
+
+#[test]
+fn stderr_is_kept_without_secrets_also_after_a_good_run() {
+    // I99, I244, I266
+    let more = "  args: [--password=canary-argument]\n  env: [{name: API_TOKEN, value: canary-variable}]\n";
+    let said = "\u{1b}[2Jusing canary-variable and --password=canary-argument and eyJhbGci.eyJpc3Mi.c2ln";
+    let bench =
+        bench(Profile::Hardened, &[provider("sh", "a.io", more)], [credentials("Image", &[]).stderr(said)]);
+    bench.users("a.io/x");
+    let kept = bench.providers.providers()[0].last_stderr();
+    assert!(kept.starts_with("U+001B[2Jusing REDACTED and REDACTED and REDACTED"), "{kept}");
+}
+
+#[test]
+fn a_missing_executable_is_named_with_its_path() {
+    // I4–I6
+    let missing = bench(Profile::Kube, &[provider("no-such-program", "a.io", "")], []);
+    let error = missing.providers.check_executables().unwrap_err().to_string();
+    assert!(error.contains("/bin/no-such-program"), "{error}");
+    let nowhere = bench_with(Profile::Kube, &[provider("sh", "a.io", "")], [], |settings| {
+        settings.bin_dir = "/no/such".into();
+    });
+    assert_eq!(
+        nowhere.providers.check_executables().unwrap_err().to_string(),
+        "plugin binary directory /no/such did not exist"
+    );
+    assert!(bench(Profile::Kube, &[provider("sh", "a.io", "")], []).providers.check_executables().is_ok());
+}
+
+// Service accounts.
+
+#[derive(Debug)]
+struct Api {
+    clock: Arc<ManualClock>,
+    down: AtomicBool,
+    tokens: AtomicUsize,
+    annotations: Mutex<BTreeMap<String, String>>,
+}
+
+impl ServiceAccounts for Api {
+    fn account(&self, _: &str, name: &str) -> Result<ServiceAccount, String> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err("the API server is away".to_owned());
+        }
+        Ok(ServiceAccount {
+            uid: format!("uid-{name}"),
+            annotations: self.annotations.lock().unwrap().clone(),
+        })
+    }
+
+    fn token(&self, request: &TokenRequest) -> Result<Token, String> {
+        if self.down.load(Ordering::SeqCst) {
+            return Err("the API server is away".to_owned());
+        }
+        self.tokens.fetch_add(1, Ordering::SeqCst);
+        let issued = self.clock.now();
+        let token =
+            format!("token of {} for {} in {}", request.account.name, request.audience, request.pod.0);
+        Ok(Token { token: token.into(), issued, expires: issued + Duration::from_secs(3_600) })
+    }
+}
+
+fn pod(name: &str, account: &str) -> Asker {
+    Asker::Pod(Pod {
+        namespace: "ns".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+        service_account_name: account.into(),
+    })
+}
+
+fn with_token(cache_type: &str, more: &str) -> [String; 1] {
+    [provider(
+        "sh",
+        "a.io",
+        &format!(
+            "  tokenAttributes:\n    serviceAccountTokenAudience: aud\n    cacheType: {cache_type}\n    requireServiceAccount: true\n{more}"
+        ),
+    )]
+}
+
+#[test]
+fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
+    // I109, I113, I114, I118
+    let more = "    requiredServiceAccountAnnotationKeys: [r.io/role]\n    optionalServiceAccountAnnotationKeys: [o]\n";
+    let bench =
+        bench(Profile::Kube, &with_token("Token", more), [credentials("Registry", &[("a.io", "ann")])]);
+    let passed_over = bench.providers.lookup("a.io/x", &pod("p", "sa"));
+    assert!(
+        matches!(passed_over.outcomes().next(), Some((_, Outcome::PassedOver(PassedOver::MissingAnnotation(key)))) if key == "r.io/role")
+    );
+    bench
+        .api
+        .annotations
+        .lock()
+        .unwrap()
+        .extend([("r.io/role".into(), "<x>".into()), ("other".into(), "y".into())]);
+    let lookup = bench.providers.lookup("a.io/x", &pod("p", "sa"));
+    assert_eq!(lookup.attempts()[0].source.unwrap().uid, "uid-sa");
+    assert!(bench.requests()[0].ends_with("\"serviceAccountToken\":\"token of sa for aud in p\",\"serviceAccountAnnotations\":{\"r.io/role\":\"\\u003cx\\u003e\"}}\n"));
+}
+
+#[test]
+fn without_a_service_account_a_provider_that_requires_one_is_passed_over() {
+    // I111, I237
+    let strict = bench(Profile::Kube, &with_token("Token", ""), []);
+    for asker in [pod("static", ""), Asker::Nobody] {
+        let lookup = strict.providers.lookup("a.io/x", &asker);
+        assert!(matches!(
+            lookup.outcomes().next(),
+            Some((_, Outcome::PassedOver(PassedOver::NoServiceAccount)))
+        ));
+    }
+    let optional = with_token("Token", "")
+        .map(|text| text.replace("requireServiceAccount: true", "requireServiceAccount: false"));
+    let bench = bench(Profile::Kube, &optional, [credentials("Image", &[("a.io", "ann")])]);
+    assert_eq!(bench.users_for("a.io/x", &pod("static", "")), ["ann"]);
+    assert!(!bench.requests()[0].contains("serviceAccountToken"));
+}
+
+#[test]
+fn answers_are_shared_by_token_or_by_service_account() {
+    // I123
+    for (cache_type, runs) in [("Token", 2), ("ServiceAccount", 1)] {
+        for profile in [Profile::Kube, Profile::Hardened] {
+            let scripts = (0..4).map(|_| credentials("Registry", &[("a.io", "ann")]));
+            let bench = bench(profile, &with_token(cache_type, ""), scripts);
+            for name in ["p1", "p2", "p1"] {
+                assert_eq!(bench.users_for("a.io/x", &pod(name, "sa")), ["ann"]);
+            }
+            assert_eq!(bench.runs(), runs, "{cache_type} {profile:?}");
+            bench.users_for("a.io/x", &pod("p1", "other"));
+            assert_eq!(bench.runs(), runs + 1, "another account never shares");
+        }
+    }
+}
+
+#[test]
+fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
+    // I110: the kubelet fails here.
+    for (profile, survives) in [(Profile::Kube, false), (Profile::Hardened, true)] {
+        for cache_type in ["Token", "ServiceAccount"] {
+            let bench =
+                bench(profile, &with_token(cache_type, ""), [credentials("Registry", &[("a.io", "ann")])]);
+            assert_eq!(bench.users_for("a.io/x", &pod("p", "sa")), ["ann"]);
+            bench.api.down.store(true, Ordering::SeqCst);
+            let found = bench.providers.lookup("a.io/y", &pod("p", "sa"));
+            assert_eq!(!found.attempts().is_empty(), survives, "{profile:?} {cache_type}");
+            assert_eq!(found.errors().next().is_none(), survives);
+            let unknown = bench.providers.lookup("a.io/y", &pod("p", "never-seen"));
+            let text = unknown.errors().next().unwrap().to_string();
+            assert_eq!(
+                text,
+                "credential provider plugin sh: failed to get service account: the API server is away"
+            );
+        }
+    }
+}
+
+#[test]
+fn hardened_asks_for_a_token_only_when_a_plugin_is_run() {
+    // I110
+    for (profile, tokens) in [(Profile::Kube, 2), (Profile::Hardened, 1)] {
+        let bench =
+            bench(profile, &with_token("ServiceAccount", ""), [credentials("Registry", &[("a.io", "ann")])]);
+        bench.users_for("a.io/x", &pod("p1", "sa"));
+        bench.users_for("a.io/x", &pod("p2", "sa"));
+        assert_eq!(bench.api.tokens.load(Ordering::SeqCst), tokens, "{profile:?}");
+    }
+}
+
+#[test]
+fn a_token_that_comes_back_as_a_password_is_refused_unless_it_is_cached_by_token() {
+    // I117
+    let echo = || {
+        response(
+            r#""cacheKeyType":"Image","auth":{"a.io":{"username":"u","password":"token of sa for aud in p"}}"#,
+        )
+    };
+    let shared = bench(Profile::Kube, &with_token("ServiceAccount", ""), [echo()]);
+    let lookup = shared.providers.lookup("a.io/x", &pod("p", "sa"));
+    let error = lookup.errors().next().unwrap().to_string();
+    assert!(error.contains("returned the service account token as the password"), "{error}");
+    assert!(!error.contains("token of sa"));
+    let own = bench(Profile::Kube, &with_token("Token", ""), [echo()]);
+    assert_eq!(own.users_for("a.io/x", &pod("p", "sa")), ["u"]);
+}
+
+#[test]
+fn whoever_brings_a_token_along_is_served_with_it() {
+    // I237
+    let bench = bench(
+        Profile::Hardened,
+        &with_token("ServiceAccount", ""),
+        (0..2).map(|_| credentials("Registry", &[("a.io", "ann")])),
+    );
+    let bearer =
+        |token: &str| Asker::Bearer { token: Secret::from(token.to_owned()), annotations: BTreeMap::new() };
+    for token in ["one", "one", "two"] {
+        assert_eq!(bench.users_for("a.io/x", &bearer(token)), ["ann"]);
+    }
+    assert_eq!(bench.runs(), 2, "nobody says that two tokens belong together");
+    assert!(bench.requests()[0].contains("\"serviceAccountToken\":\"one\""));
+}
+
+#[test]
+fn nothing_secret_shows_in_debug() {
+    let more = "  args: [canary-argument]\n  env: [{name: A, value: canary-variable}]\n";
+    let bench = bench(
+        Profile::Hardened,
+        &[provider("sh", "a.io", more)],
+        [response(r#""cacheKeyType":"Image","auth":{"a.io":{"password":"canary-password"}}"#)],
+    );
+    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    let shown = format!("{lookup:?} {:?} {:?}", bench.providers, lookup.attempts());
+    assert!(!shown.contains("canary"), "{shown}");
+}

@@ -1,0 +1,379 @@
+//! What a plugin printed, read as strictly as the kubelet does and explained where the kubelet says nothing
+//! (I101–I108, I268).
+
+use std::fmt;
+
+use navicert_types::Diagnostics;
+use navicert_types::image_credential::{
+    CREDENTIAL_PROVIDER_RESPONSE, CredentialProviderResponse, RESPONSE_KIND, WireVersion,
+};
+use navicert_types::time::Duration;
+use navicert_types::tree::{self, Node, Syntax};
+use thiserror::Error;
+
+use crate::cache_key::CacheKeyType;
+use crate::credential::Credential;
+
+/// A response that passed every check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// What it is good for.
+    pub cache_key_type: CacheKeyType,
+    /// How long it is good; absent: as configured. May be negative (I127).
+    pub cache_duration: Option<Duration>,
+    /// Credentials by key, sorted (I135).
+    pub auth: Vec<(String, Credential)>,
+}
+
+/// Why a response is of no use. No value of the response is in any message: it may be a secret (I104).
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum ResponseError {
+    /// Nothing was printed.
+    #[error("the plugin printed nothing; it has to print a {RESPONSE_KIND}, also when it has no credentials")]
+    Empty,
+    /// The output is not one JSON object.
+    #[error("the plugin's output is not one JSON object: {shape}")]
+    NotJson {
+        /// What it looks like instead.
+        shape: Shape,
+        /// Where reading stopped.
+        source: Diagnostics,
+    },
+    /// The version is not the configured one.
+    #[error("the plugin answered with apiVersion {found}, but the provider is configured with `{expected}`")]
+    Version {
+        /// The configured version.
+        expected: String,
+        /// What the answer has, where that can be shown.
+        found: FoundVersion,
+    },
+    /// Fields are unknown, repeated, or of the wrong type.
+    #[error("the plugin's response does not follow the schema: {source}")]
+    Schema {
+        /// Every such field.
+        source: Diagnostics,
+    },
+    /// `cacheKeyType` is none of the three.
+    #[error("cacheKeyType has to be `Image`, `Registry` or `Global`, also when there are no credentials{}", hint(.found))]
+    CacheKeyType {
+        /// What the answer has, where that can be shown.
+        found: Option<String>,
+    },
+}
+
+/// What output that is not JSON looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It begins with a byte order mark.
+    ByteOrderMark,
+    /// It looks like YAML.
+    Yaml,
+    /// There is text before the object, such as a log line.
+    LeadingText,
+    /// There is text after the object.
+    TrailingText,
+    /// It stops in the middle.
+    CutShort,
+    /// It is JSON, but no object.
+    OtherJson,
+    /// Something else.
+    Malformed,
+}
+
+/// The `apiVersion` of an answer, as far as it can be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundVersion(Option<String>);
+
+/// The three steps at which the kubelet refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseStage {
+    /// I101, I103.
+    Decode,
+    /// I102.
+    Version,
+    /// I106.
+    CacheKeyType,
+}
+
+impl Response {
+    /// Reads a plugin's stdout.
+    ///
+    /// # Errors
+    /// [`ResponseError`], exactly where the kubelet refuses the response.
+    pub fn decode(stdout: &[u8], version: WireVersion) -> Result<Self, ResponseError> {
+        Response::decode_as(stdout, version.api_version())
+    }
+
+    /// The same for a version as somebody wrote it, known or not.
+    ///
+    /// # Errors
+    /// [`ResponseError`].
+    pub fn decode_as(stdout: &[u8], api_version: &str) -> Result<Self, ResponseError> {
+        let node = tree::parse(stdout, Syntax::Json).map_err(|source| not_json(stdout, source.into()))?;
+        check_version(&node, stdout, api_version)?;
+        let response = CREDENTIAL_PROVIDER_RESPONSE
+            .decode_tree(&node)
+            .map_err(|source| ResponseError::Schema { source })?;
+        Response::check(response)
+    }
+
+    fn check(response: CredentialProviderResponse) -> Result<Self, ResponseError> {
+        let Some(cache_key_type) = CacheKeyType::from_wire(&response.cache_key_type) else {
+            return Err(ResponseError::CacheKeyType { found: shown(&response.cache_key_type) });
+        };
+        let auth = response.auth.into_iter();
+        let mut auth: Vec<_> =
+            auth.map(|(key, entry)| (key, Credential::new(entry.username, entry.password))).collect();
+        auth.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(Response { cache_key_type, cache_duration: response.cache_duration, auth })
+    }
+}
+
+impl ResponseError {
+    /// The step at which the kubelet refuses.
+    pub fn stage(&self) -> ResponseStage {
+        match self {
+            ResponseError::Empty | ResponseError::NotJson { .. } | ResponseError::Schema { .. } => {
+                ResponseStage::Decode
+            }
+            ResponseError::Version { .. } => ResponseStage::Version,
+            ResponseError::CacheKeyType { .. } => ResponseStage::CacheKeyType,
+        }
+    }
+
+    /// A stable word for a metric's label (I163).
+    pub fn reason(&self) -> &'static str {
+        match self {
+            ResponseError::Empty => "empty",
+            ResponseError::NotJson { .. } => "not_json",
+            ResponseError::Version { .. } => "version",
+            ResponseError::Schema { .. } => "schema",
+            ResponseError::CacheKeyType { .. } => "cache_key_type",
+        }
+    }
+}
+
+impl ResponseStage {
+    /// The name in the shared vectors.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ResponseStage::Decode => "decode",
+            ResponseStage::Version => "version",
+            ResponseStage::CacheKeyType => "cacheKeyType",
+        }
+    }
+}
+
+/// The kubelet looks at the version before anything else, with Go's leniency about case and null (I102).
+fn check_version(node: &Node, stdout: &[u8], expected: &str) -> Result<(), ResponseError> {
+    let wrong_shape = || not_json(stdout, Diagnostics::default());
+    let entries = match node.as_mapping() {
+        Some(mapping) => mapping.entries(),
+        None if node.is_null() => &[],
+        None => return Err(wrong_shape()),
+    };
+    let mut found = "";
+    for entry in entries.iter().filter(|entry| !entry.value.is_null()) {
+        let is_version = entry.key.eq_ignore_ascii_case("apiVersion");
+        if is_version || entry.key.eq_ignore_ascii_case("kind") {
+            let Some(text) = entry.value.as_str() else {
+                let source = CREDENTIAL_PROVIDER_RESPONSE.choose(node).err().map(Diagnostics::from);
+                return Err(ResponseError::Schema { source: source.unwrap_or_default() });
+            };
+            found = if is_version { text } else { found };
+        }
+    }
+    if found == expected {
+        return Ok(());
+    }
+    Err(ResponseError::Version { expected: expected.to_owned(), found: FoundVersion(shown(found)) })
+}
+
+fn not_json(stdout: &[u8], source: Diagnostics) -> ResponseError {
+    let text = stdout.trim_ascii();
+    if text.is_empty() {
+        return ResponseError::Empty;
+    }
+    ResponseError::NotJson { shape: Shape::of(text), source }
+}
+
+impl Shape {
+    /// What a text that is not one JSON object looks like. Only its structure is looked at, never its content.
+    fn of(text: &[u8]) -> Self {
+        let is_json =
+            |text: &[u8]| tree::parse(text, Syntax::Json).is_ok_and(|node| node.as_mapping().is_some());
+        let object_at = text.iter().position(|&byte| byte == b'{');
+        let object_end = text.iter().rposition(|&byte| byte == b'}').map(|at| at + 1);
+        let object = object_at.zip(object_end).and_then(|(start, end)| text.get(start..end));
+        match text {
+            [0xEF, 0xBB, 0xBF, ..] => Shape::ByteOrderMark,
+            _ if tree::parse(text, Syntax::Json).is_ok() => Shape::OtherJson,
+            [b'{', ..] if object.is_some_and(is_json) => Shape::TrailingText,
+            [b'{', ..] if starts_with_object(text) => Shape::TrailingText,
+            [b'{', ..]
+                if tree::parse(text, Syntax::Json).is_err_and(|error| error.span.end >= text.len()) =>
+            {
+                Shape::CutShort
+            }
+            [b'{', ..] => Shape::Malformed,
+            _ if object.is_some_and(is_json) => Shape::LeadingText,
+            _ if text
+                .split(|&byte| byte == b'\n')
+                .any(|line| line.starts_with(b"kind:") || line.starts_with(b"apiVersion:")) =>
+            {
+                Shape::Yaml
+            }
+            _ => Shape::Malformed,
+        }
+    }
+}
+
+/// Whether an object ends before the text does.
+fn starts_with_object(text: &[u8]) -> bool {
+    let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'}').map(|(at, _)| at + 1).take(64);
+    ends.filter_map(|end| text.get(..end)).any(|text| tree::parse(text, Syntax::Json).is_ok())
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Shape::ByteOrderMark => "it begins with a byte order mark",
+            Shape::Yaml => "it looks like YAML",
+            Shape::LeadingText => "there is text before the object; logs belong on stderr",
+            Shape::TrailingText => "there is text after the object; logs belong on stderr",
+            Shape::CutShort => "it stops in the middle",
+            Shape::OtherJson => "it is another JSON value",
+            Shape::Malformed => "it is malformed",
+        })
+    }
+}
+
+impl fmt::Display for FoundVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(version) if version.is_empty() => f.write_str("missing"),
+            Some(version) => write!(f, "`{version}`"),
+            None => f.write_str("of another kind"),
+        }
+    }
+}
+
+/// A short word is shown; a password in the wrong field is not likely to be one.
+fn shown(text: &str) -> Option<String> {
+    let plain = |byte: u8| byte.is_ascii_alphabetic() || b"./".contains(&byte) || byte.is_ascii_digit();
+    let known = text.is_empty()
+        || WireVersion::from_api_version(text).is_some()
+        || ["ServiceAccount", "Token"].contains(&text)
+        || CacheKeyType::LOOKUP_ORDER.iter().any(|known| known.as_str().eq_ignore_ascii_case(text.trim()))
+        || text.len() <= 64 && text.bytes().all(plain) && text.contains(".k8s.io/");
+    known.then(|| text.to_owned())
+}
+
+fn hint(found: &Option<String>) -> String {
+    match found.as_deref() {
+        Some("") => "; it is missing".to_owned(),
+        Some(found @ ("ServiceAccount" | "Token")) => {
+            format!("; `{found}` is a `cacheType` of the configuration, which is something else")
+        }
+        Some(found) => format!("; found `{found}`"),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HEAD: &str =
+        r#""kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1""#;
+
+    fn decode(text: &str) -> Result<Response, String> {
+        Response::decode(text.as_bytes(), WireVersion::V1).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_examples_of_the_specification_hold() {
+        // I101–I106
+        for (text, good) in [
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#), true),
+            (format!(" \n{{{HEAD},\"cacheKeyType\":\"Image\"}}\n "), true),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","cacheDuration":0}}"#), false),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","cacheDuration":"0"}}"#), true),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","cacheDuration":null}}"#), true),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","extra":1}}"#), false),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","metadata":{{}}}}"#), false),
+            (format!(r#"{{{HEAD},"CacheKeyType":"Image"}}"#), false),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","auth":[]}}"#), false),
+            (format!(r#"{{{HEAD},"cacheKeyType":"Image","auth":{{"a":null}}}}"#), true),
+            ("{}".to_owned(), false),
+            ("null".to_owned(), false),
+            ("[]".to_owned(), false),
+            (String::new(), false),
+        ] {
+            assert_eq!(decode(&text).is_ok(), good, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_refusal_names_its_cause() {
+        // I268
+        let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
+        let old = good.replace("/v1\"", "/v1beta1\"");
+        for (text, expected) in [
+            (String::new(), "the plugin printed nothing"),
+            ("\u{feff}{}".to_owned(), "it begins with a byte order mark"),
+            ("kind: CredentialProviderResponse\n".to_owned(), "it looks like YAML"),
+            (format!("starting\n{good}"), "there is text before the object"),
+            (format!("{good} done"), "there is text after the object"),
+            (format!("{good}{{}}"), "there is text after the object"),
+            (good.trim_end_matches('}').to_owned(), "it stops in the middle"),
+            ("[]".to_owned(), "it is another JSON value"),
+            ("{}".to_owned(), "apiVersion missing"),
+            (old, "answered with apiVersion `credentialprovider.kubelet.k8s.io/v1beta1`"),
+            (
+                good.replace("Image", "ServiceAccount"),
+                "`ServiceAccount` is a `cacheType` of the configuration",
+            ),
+            (good.replace("Image", "image"), "found `image`"),
+            (good.replace("CredentialProviderResponse", "Response"), "kind: "),
+            (good.replace("}", r#","auth":{"a":{"user":"x"}}}"#), "auth[a].user: unknown field"),
+            (good.replace("}", r#","cacheDuration":"1d"}"#), "cacheDuration: "),
+        ] {
+            let error = decode(&text).unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn no_refusal_repeats_a_value() {
+        // I104
+        for text in [
+            format!(r#"{{{HEAD},"cacheKeyType":"canary-1"}}"#),
+            format!(r#"{{{HEAD},"cacheKeyType":"Image","cacheDuration":"canary"}}"#),
+            format!(r#"{{{HEAD},"cacheKeyType":"Image","auth":{{"a":{{"password":["canary"]}}}}}}"#),
+            r#"{"kind":"canary!","apiVersion":"canary!"}"#.to_owned(),
+            "canary".to_owned(),
+            format!(r#"{{{HEAD},"cacheKeyType":"Image"}} canary"#),
+        ] {
+            let error = Response::decode(text.as_bytes(), WireVersion::V1).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_output_is_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Response::decode(&bytes, WireVersion::V1);
+        }
+
+        #[test]
+        fn noise_around_an_answer_is_refused(before in "[a-z{}:\" ]{0,8}", after in "[a-z{}:\" ]{0,8}") {
+            let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
+            let blank = before.trim().is_empty() && after.trim().is_empty();
+            prop_assert_eq!(decode(&format!("{before}{good}{after}")).is_ok(), blank);
+        }
+    }
+}

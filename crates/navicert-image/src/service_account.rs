@@ -1,0 +1,366 @@
+//! Service-account mode: whose token a plugin gets, where it comes from, and how long it is used (I109–I118).
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use navicert_types::{Clock, Secret, Timestamp};
+use thiserror::Error;
+
+use crate::cache_key::ServiceAccountIdentity;
+use crate::config::TokenSettings;
+
+/// Refreshed when less than this share of its lifetime is left (I115).
+const LEAST_SHARE: f64 = 0.2;
+/// Refreshed when older than this, however long it lives (I115).
+const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Tokens and accounts remembered at most.
+const MOST: usize = 10_000;
+
+/// The API server, as far as service accounts go. The binary implements it with the client.
+pub trait ServiceAccounts: fmt::Debug + Send + Sync {
+    /// Reads a service account.
+    ///
+    /// # Errors
+    /// A sentence: not found, not reachable, not allowed.
+    fn account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, String>;
+
+    /// Asks for a token bound to a pod. `expirationSeconds` is left to the server (I114).
+    ///
+    /// # Errors
+    /// A sentence.
+    fn token(&self, request: &TokenRequest) -> Result<Token, String>;
+}
+
+/// A service account as the API server has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceAccount {
+    /// Its UID.
+    pub uid: String,
+    /// All its annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// What a token is asked for (I114).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TokenRequest {
+    /// Whose token; the UID is a precondition.
+    pub account: ServiceAccountIdentity,
+    /// For whom.
+    pub audience: String,
+    /// The pod it is bound to: name and UID.
+    pub pod: (String, String),
+}
+
+/// A token with its lifetime.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// The token.
+    pub token: Secret<String>,
+    /// When it was issued.
+    pub issued: Timestamp,
+    /// When it expires.
+    pub expires: Timestamp,
+}
+
+/// A pod that pulls an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its UID.
+    pub uid: String,
+    /// `spec.serviceAccountName`; empty for static pods.
+    pub service_account_name: String,
+}
+
+/// Who asks for an image.
+#[derive(Clone, Debug, Default)]
+pub enum Asker {
+    /// Nobody in particular: a person's tool, which has no pod (I237).
+    #[default]
+    Nobody,
+    /// A pod.
+    Pod(Pod),
+    /// Somebody who brings a token and annotations along: a debugger, or a kubelet that has fetched them (I237).
+    Bearer {
+        /// The token; empty for none.
+        token: Secret<String>,
+        /// The annotations.
+        annotations: BTreeMap<String, String>,
+    },
+}
+
+/// Why a provider gets no token.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServiceAccountError {
+    /// I112.
+    #[error("failed to get service account: {0}")]
+    Account(String),
+    /// I114, with what has to be granted where that is the trouble (I243).
+    #[error("failed to get service account token: {message}{}", grant(.message, .audience))]
+    Token {
+        /// The API server's words.
+        message: String,
+        /// The audience asked for.
+        audience: String,
+    },
+    /// A pod asks and there is no API server to ask.
+    #[error("failed to get service account: no API server is configured")]
+    NoApiServer,
+}
+
+/// The most common cause and its remedy (I116, I243).
+fn grant(message: &str, audience: &str) -> String {
+    if !message.contains("is not authorized to request tokens for audience") {
+        return String::new();
+    }
+    format!(
+        "; grant it with a ClusterRole: rules: [{{apiGroups: [\"\"], resources: [\"{audience}\"], \
+         verbs: [\"request-serviceaccounts-token-audience\"]}}], bound to the group system:nodes"
+    )
+}
+
+/// Why a provider in service-account mode is not asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PassedOver {
+    /// There is no service account, and the provider requires one (I111).
+    NoServiceAccount,
+    /// The service account lacks a required annotation (I113).
+    MissingAnnotation(String),
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PassedOver::NoServiceAccount => f.write_str("it requires a service account, and there is none"),
+            PassedOver::MissingAnnotation(key) => {
+                write!(f, "the service account has no annotation `{key}`, which it requires")
+            }
+        }
+    }
+}
+
+/// The annotations a provider asked for: all required ones, and the optional ones that are there (I113).
+pub(crate) fn select_annotations(
+    settings: &TokenSettings,
+    annotations: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, PassedOver> {
+    let mut selected = BTreeMap::new();
+    for key in &settings.required_annotations {
+        let value = annotations.get(key).ok_or_else(|| PassedOver::MissingAnnotation(key.clone()))?;
+        selected.insert(key.clone(), value.clone());
+    }
+    for key in &settings.optional_annotations {
+        if let Some(value) = annotations.get(key) {
+            selected.insert(key.clone(), value.clone());
+        }
+    }
+    Ok(selected)
+}
+
+/// Accounts and tokens that have been seen, so that an API server's absence does not take away what is still good.
+pub(crate) struct Keeper {
+    api: Arc<dyn ServiceAccounts>,
+    clock: Arc<dyn Clock>,
+    state: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    accounts: HashMap<(String, String), ServiceAccount>,
+    tokens: HashMap<TokenRequest, Token>,
+}
+
+/// An account, and whether the API server has just confirmed it.
+pub(crate) struct Known {
+    pub(crate) account: ServiceAccount,
+    pub(crate) outage: Option<ServiceAccountError>,
+}
+
+impl Keeper {
+    pub(crate) fn new(api: Arc<dyn ServiceAccounts>, clock: Arc<dyn Clock>) -> Self {
+        Keeper { api, clock, state: Mutex::default() }
+    }
+
+    /// The account, live; when the API server does not answer, as it was last seen.
+    pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<Known, ServiceAccountError> {
+        let key = (namespace.to_owned(), name.to_owned());
+        match self.api.account(namespace, name) {
+            Ok(account) => {
+                let mut state = self.lock();
+                if state.accounts.len() >= MOST {
+                    state.accounts.clear();
+                }
+                state.accounts.insert(key, account.clone());
+                Ok(Known { account, outage: None })
+            }
+            Err(message) => {
+                let outage = ServiceAccountError::Account(message);
+                let last = self.lock().accounts.get(&key).cloned();
+                last.map(|account| Known { account, outage: Some(outage.clone()) }).ok_or(outage)
+            }
+        }
+    }
+
+    /// A token: the last one while it is fresh, a new one after that; and the last one again if there is no new one
+    /// and it has not expired (I115).
+    pub(crate) fn token(&self, request: &TokenRequest) -> Result<Secret<String>, ServiceAccountError> {
+        let last = self.lock().tokens.get(request).cloned();
+        let now = self.clock.now();
+        if let Some(last) = last.as_ref().filter(|last| is_fresh(last, now)) {
+            return Ok(last.token.clone());
+        }
+        match self.api.token(request) {
+            Ok(token) => {
+                let mut state = self.lock();
+                if state.tokens.len() >= MOST {
+                    state.tokens.retain(|_, kept| kept.expires > now);
+                }
+                state.tokens.insert(request.clone(), token.clone());
+                Ok(token.token)
+            }
+            Err(message) => {
+                let unexpired = last.filter(|last| now < last.expires);
+                let error = ServiceAccountError::Token { message, audience: request.audience.clone() };
+                unexpired.map(|last| last.token).ok_or(error)
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("api", &self.api).finish_non_exhaustive()
+    }
+}
+
+fn is_fresh(token: &Token, now: Timestamp) -> bool {
+    let lifetime = token.expires.duration_since(token.issued).as_secs_f64();
+    let left = token.expires.duration_since(now).as_secs_f64();
+    left > lifetime * LEAST_SHARE && now.duration_since(token.issued).as_secs_f64() <= OLDEST.as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use navicert_types::clock::ManualClock;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Api {
+        clock: Arc<ManualClock>,
+        lifetime: Duration,
+        asked: Mutex<u32>,
+        down: Mutex<bool>,
+    }
+
+    impl ServiceAccounts for Api {
+        fn account(&self, _: &str, name: &str) -> Result<ServiceAccount, String> {
+            if *self.down.lock().unwrap() {
+                Err("down".into())
+            } else {
+                Ok(ServiceAccount { uid: name.into(), ..Default::default() })
+            }
+        }
+
+        fn token(&self, _: &TokenRequest) -> Result<Token, String> {
+            if *self.down.lock().unwrap() {
+                return Err("down".into());
+            }
+            let mut asked = self.asked.lock().unwrap();
+            *asked += 1;
+            let issued = self.clock.now();
+            Ok(Token { token: format!("token-{asked}").into(), issued, expires: issued + self.lifetime })
+        }
+    }
+
+    fn keeper(lifetime: Duration) -> (Arc<ManualClock>, Arc<Api>, Keeper) {
+        let clock = Arc::new(ManualClock::at(1_000));
+        let api = Api { clock: Arc::clone(&clock), lifetime, asked: Mutex::new(0), down: Mutex::new(false) };
+        let api = Arc::new(api);
+        let keeper = Keeper::new(Arc::clone(&api) as _, Arc::clone(&clock) as _);
+        (clock, api, keeper)
+    }
+
+    fn request() -> TokenRequest {
+        let account = ServiceAccountIdentity { namespace: "n".into(), name: "s".into(), uid: "u".into() };
+        TokenRequest { account, audience: "a".into(), pod: ("p".into(), "pu".into()) }
+    }
+
+    #[test]
+    fn a_token_is_used_for_four_fifths_of_its_life_and_a_day_at_most() {
+        // I115
+        for (lifetime, good, after) in [(3_600, 2_879, 2_881), (90 * 24 * 3_600, 86_400, 86_401)] {
+            let (clock, api, keeper) = keeper(Duration::from_secs(lifetime));
+            keeper.token(&request()).unwrap();
+            clock.advance(Duration::from_secs(good));
+            keeper.token(&request()).unwrap();
+            assert_eq!(*api.asked.lock().unwrap(), 1);
+            clock.advance(Duration::from_secs(after - good));
+            assert_eq!(keeper.token(&request()).unwrap().expose(), "token-2");
+        }
+    }
+
+    #[test]
+    fn a_refresh_that_fails_leaves_an_unexpired_token_in_use() {
+        // I115
+        let (clock, api, keeper) = keeper(Duration::from_secs(100));
+        keeper.token(&request()).unwrap();
+        *api.down.lock().unwrap() = true;
+        clock.advance(Duration::from_secs(99));
+        assert_eq!(keeper.token(&request()).unwrap().expose(), "token-1");
+        clock.advance(Duration::from_secs(1));
+        let error = keeper.token(&request()).unwrap_err().to_string();
+        assert_eq!(error, "failed to get service account token: down");
+    }
+
+    #[test]
+    fn an_account_is_remembered_through_an_outage() {
+        let (_, api, keeper) = keeper(Duration::from_secs(100));
+        assert!(keeper.account("n", "s").unwrap().outage.is_none());
+        *api.down.lock().unwrap() = true;
+        let known = keeper.account("n", "s").unwrap();
+        assert_eq!((known.account.uid.as_str(), known.outage.is_some()), ("s", true));
+        assert!(keeper.account("n", "other").is_err());
+    }
+
+    #[test]
+    fn a_missing_grant_is_spelled_out() {
+        // I116, I243
+        let message = "serviceaccounts \"s\" is forbidden: audience: User \"system:node:n\" is not authorized to request tokens for audience \"a\"";
+        let error = ServiceAccountError::Token { message: message.into(), audience: "a".into() }.to_string();
+        assert!(
+            error.contains("request-serviceaccounts-token-audience") && error.contains("resources: [\"a\"]"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn annotations_are_the_required_ones_and_the_optional_ones_there_are() {
+        // I113
+        let settings = TokenSettings {
+            audience: "a".into(),
+            cache_type: crate::config::TokenCacheType::Token,
+            require_service_account: true,
+            required_annotations: vec!["r".into()],
+            optional_annotations: vec!["o".into(), "absent".into()],
+        };
+        let have =
+            |pairs: &[(&str, &str)]| pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let selected = select_annotations(&settings, &have(&[("r", ""), ("o", "1"), ("x", "2")])).unwrap();
+        assert_eq!(selected, have(&[("r", ""), ("o", "1")]));
+        assert_eq!(
+            select_annotations(&settings, &have(&[("o", "1")])),
+            Err(PassedOver::MissingAnnotation("r".into()))
+        );
+    }
+}

@@ -1,0 +1,202 @@
+//! How helper and daemon talk: one question and one answer per connection, between processes of one user.
+//!
+//! ```text
+//! question: one byte for the verb, then its text, then end of stream
+//! answer:   one byte exit code, four bytes length of stdout, stdout, and the rest is stderr
+//! ```
+
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+/// How long an answer may take: a plugin's minute and a bit.
+const LONGEST_ANSWER: Duration = Duration::from_secs(75);
+/// No question is longer.
+const LARGEST_QUESTION: u64 = 64 << 10;
+/// No answer is longer.
+const LARGEST_ANSWER: u64 = 4 << 20;
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// The helper's `get`.
+    Get,
+    /// The helper's `list`.
+    List,
+    /// The helper's `erase`.
+    Erase,
+    /// Forget an image's credentials.
+    Invalidate,
+    /// The counters, as text.
+    Metrics,
+}
+
+impl Verb {
+    const ALL: [Verb; 5] = [Verb::Get, Verb::List, Verb::Erase, Verb::Invalidate, Verb::Metrics];
+
+    fn byte(self) -> u8 {
+        match self {
+            Verb::Get => b'g',
+            Verb::List => b'l',
+            Verb::Erase => b'e',
+            Verb::Invalidate => b'i',
+            Verb::Metrics => b'm',
+        }
+    }
+}
+
+/// An answer: what the asking program prints, and how it ends.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// The exit code.
+    pub code: u8,
+    /// For standard output.
+    pub stdout: Zeroizing<Vec<u8>>,
+    /// For standard error.
+    pub stderr: String,
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reply")
+            .field("code", &self.code)
+            .field("stderr", &self.stderr)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Asks the daemon; `None` if there is none.
+///
+/// # Errors
+/// The daemon is there and does not answer, or the socket is another user's.
+pub fn ask(path: &Path, verb: Verb, text: &str) -> io::Result<Option<Reply>> {
+    let mut stream = match UnixStream::connect(path) {
+        Ok(stream) => stream,
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    check_peer(&stream)?;
+    stream.set_read_timeout(Some(LONGEST_ANSWER))?;
+    let mut question = Vec::with_capacity(text.len() + 1);
+    question.push(verb.byte());
+    question.extend_from_slice(text.as_bytes());
+    stream.write_all(&question)?;
+    stream.shutdown(Shutdown::Write)?;
+    let mut answer = Zeroizing::new(Vec::with_capacity(4 << 10));
+    stream.take(LARGEST_ANSWER).read_to_end(&mut answer)?;
+    Reply::decode(&answer).map(Some).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+}
+
+/// Reads a question; the connection has to be from the same user.
+///
+/// # Errors
+/// Another user, too long, or nothing that can be asked.
+pub fn read_question(stream: &UnixStream) -> io::Result<(Verb, String)> {
+    check_peer(stream)?;
+    let mut question = Vec::new();
+    stream.take(LARGEST_QUESTION + 1).read_to_end(&mut question)?;
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    if u64::try_from(question.len()).is_ok_and(|length| length > LARGEST_QUESTION) {
+        return Err(invalid());
+    }
+    let (first, text) = question.split_first().ok_or_else(invalid)?;
+    let verb = Verb::ALL.into_iter().find(|verb| verb.byte() == *first).ok_or_else(invalid)?;
+    Ok((verb, String::from_utf8(text.to_vec()).map_err(|_| invalid())?))
+}
+
+impl Reply {
+    /// An answer that went well.
+    pub fn done(stdout: &[u8]) -> Self {
+        Reply { code: 0, stdout: Zeroizing::new(stdout.to_vec()), stderr: String::new() }
+    }
+
+    /// An answer that did not; the message goes to standard output, as helpers do it (I222).
+    pub fn failed(message: &str) -> Self {
+        Reply { code: 1, stdout: Zeroizing::new(format!("{message}\n").into_bytes()), stderr: String::new() }
+    }
+
+    /// Sends the answer.
+    ///
+    /// # Errors
+    /// Nobody is left to read it.
+    pub fn send(&self, mut stream: &UnixStream) -> io::Result<()> {
+        let mut answer = Zeroizing::new(Vec::with_capacity(self.stdout.len() + self.stderr.len() + 5));
+        answer.push(self.code);
+        answer.extend_from_slice(&u32::try_from(self.stdout.len()).unwrap_or(u32::MAX).to_be_bytes());
+        answer.extend_from_slice(&self.stdout);
+        answer.extend_from_slice(self.stderr.as_bytes());
+        stream.write_all(&answer)
+    }
+
+    fn decode(answer: &[u8]) -> Option<Self> {
+        let (&code, rest) = answer.split_first()?;
+        let (length, rest) = rest.split_first_chunk::<4>()?;
+        let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+        let (stdout, stderr) = rest.split_at_checked(length)?;
+        let stderr = String::from_utf8_lossy(stderr).into_owned();
+        Some(Reply { code, stdout: Zeroizing::new(stdout.to_vec()), stderr })
+    }
+}
+
+/// Both ends look: a socket in a shared folder could be anybody's.
+fn check_peer(stream: &UnixStream) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        let peer = rustix::net::sockopt::socket_peercred(stream)?;
+        if peer.uid != rustix::process::geteuid() {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "the socket belongs to another user",
+            ));
+        }
+    }
+    let _ = stream;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_what_arrives() {
+        let (here, there) = UnixStream::pair().unwrap();
+        let reply = Reply { code: 1, stdout: Zeroizing::new(b"out\n".to_vec()), stderr: "err".into() };
+        reply.send(&there).unwrap();
+        drop(there);
+        let mut bytes = Vec::new();
+        (&here).read_to_end(&mut bytes).unwrap();
+        assert_eq!(Reply::decode(&bytes), Some(reply));
+        for end in 0..bytes.len().min(9) {
+            assert_eq!(Reply::decode(&bytes[..end]), None, "cut short after {end}");
+        }
+    }
+
+    #[test]
+    fn questions_that_are_none_are_refused() {
+        for bytes in [&b""[..], b"x", b"g\xff", &vec![b'g'; 70_000]] {
+            let (here, mut there) = UnixStream::pair().unwrap();
+            let bytes = bytes.to_vec();
+            let writer = std::thread::spawn(move || there.write_all(&bytes));
+            assert!(read_question(&here).is_err());
+            drop(here);
+            let _ = writer.join().unwrap();
+        }
+    }
+
+    #[test]
+    fn no_daemon_is_no_error() {
+        assert!(ask(Path::new("/no/such/socket"), Verb::List, "").unwrap().is_none());
+    }
+
+    #[test]
+    fn an_answer_does_not_show_in_debug() {
+        assert!(!format!("{:?}", Reply::done(b"canary")).contains("canary"));
+    }
+}

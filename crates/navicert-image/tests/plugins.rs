@@ -1,0 +1,243 @@
+//! Real plugins, real processes: hostile ones, broken ones, and what the conformance runner calls them.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_image::config::{Config, ConfigFile};
+use navicert_image::conformance::{Rule, Subject, check};
+use navicert_image::provider::{Lookup, Providers, Settings};
+use navicert_image::service_account::Asker;
+use navicert_image::{Profile, ProviderError};
+use navicert_plugin::{Environment, ProcessRunner};
+use navicert_testkit::Canaries;
+use navicert_types::image_credential::WireVersion;
+use navicert_types::{Clock, SystemClock};
+use tempfile::TempDir;
+
+const GOOD: &str = r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"registry.example":{"username":"ann","password":"a-good-password"}}}"#;
+
+/// Reads all of stdin and refuses what is no request, as a plugin should.
+const READ: &str = r#"request=$(cat)
+case "$request" in
+  *'"kind":"CredentialProviderRequest"'*) ;;
+  *) echo "no request" >&2; exit 1;;
+esac
+case "$request" in *'/v99'*|*'"image":""'*) exit 1;; esac
+"#;
+
+fn script(folder: &Path, name: &str, body: &str) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+fn environment() -> Environment {
+    [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")].into_iter().collect()
+}
+
+fn settings(folder: &Path) -> Settings {
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let mut settings = Settings::new(folder, environment(), runner, clock);
+    settings.limits.run = Duration::from_millis(1_500);
+    settings
+}
+
+/// One lookup with a plugin of this body.
+fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
+    let folder = tempfile::tempdir().unwrap();
+    script(folder.path(), "plugin", body);
+    let text = format!(
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: plugin\n  \
+         matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
+    );
+    let config =
+        Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
+    let providers = Providers::new(&config, settings(folder.path()));
+    let lookup = providers.lookup("registry.example/app", &Asker::Nobody);
+    (folder, lookup)
+}
+
+fn error(body: &str) -> ProviderError {
+    let (_, lookup) = lookup(body, "");
+    assert!(lookup.attempts().is_empty());
+    lookup.errors().next().unwrap().clone()
+}
+
+#[test]
+fn a_good_plugin_is_run_with_what_the_configuration_says() {
+    // I91, I92
+    let body = format!(
+        r#"{READ}[ "$0 $1 $2 $INHERITED $SET" = "${{0%/*}}/plugin get -v yes last" ] || {{ echo "$0 $@ $INHERITED $SET" >&2; exit 9; }}
+echo '{GOOD}'"#
+    );
+    let more = "  args: [get, -v]\n  env: [{name: SET, value: first}, {name: SET, value: last}]\n";
+    let (_, found) = lookup(&body, more);
+    assert_eq!(found.errors().map(|error| format!("{error} {}", error.stderr())).collect::<String>(), "");
+    assert_eq!(found.attempts()[0].credential.username, "ann");
+}
+
+#[test]
+fn a_plugin_that_does_not_read_its_request_is_no_error() {
+    // I93: also with a request larger than the pipe's buffer.
+    let (_, found) = lookup(&format!("echo '{GOOD}'"), "");
+    assert_eq!(found.attempts().len(), 1);
+}
+
+#[test]
+fn output_that_is_not_one_json_object_is_refused_with_its_cause() {
+    // I101, I268
+    for (body, cause) in [
+        (String::new(), "printed nothing"),
+        (format!("echo 'I0101 starting'; echo '{GOOD}'"), "text before the object"),
+        (format!("echo '{GOOD}'; echo done"), "text after the object"),
+        (format!(r"printf '\357\273\277'; echo '{GOOD}'"), "byte order mark"),
+        ("echo 'kind: CredentialProviderResponse'".to_owned(), "looks like YAML"),
+        (format!("echo '{}'", GOOD.replace("/v1\"", "/v1beta1\"")), "apiVersion"),
+        (format!("echo '{}'", GOOD.replace("\"auth\"", "\"cacheDuration\":60,\"auth\"")), "cacheDuration"),
+        (
+            format!("echo '{}'", GOOD.replace("\"username\"", "\"user\"")),
+            "auth[registry.example].user: unknown field",
+        ),
+        (format!("echo '{GOOD}{GOOD}'"), "text after the object"),
+        ("head -c 100000 /dev/zero".to_owned(), "malformed"),
+    ] {
+        let error = error(&body).to_string();
+        assert!(error.contains(cause), "{body}: {error}");
+    }
+}
+
+#[test]
+fn ends_that_are_no_good_end_are_told_apart() {
+    // I94, I95, I98
+    for (body, cause) in [
+        ("echo why >&2; exit 3", "exit code 3"),
+        ("kill -9 $$", "signal 9"),
+        ("yes", "printed more than 1048576 bytes"),
+        ("sleep 1000", "timed out after 1.5s"),
+        ("trap '' TERM INT HUP; while :; do sleep 1; done", "timed out after 1.5s"),
+    ] {
+        let error = error(body);
+        assert!(error.to_string().contains(cause), "{body}: {error}");
+    }
+    assert_eq!(error("echo why >&2; exit 3").stderr(), "why");
+}
+
+#[test]
+fn a_grandchild_neither_delays_the_answer_nor_outlives_it() {
+    // I96
+    for body in [
+        format!("echo '{GOOD}'; sleep 1000 & echo $! > \"$0.pid\""),
+        "sleep 1000 & echo $! > \"$0.pid\"; wait".to_owned(),
+    ] {
+        let started = SystemClock.monotonic();
+        let (folder, _) = lookup(&body, "");
+        assert!(SystemClock.monotonic().saturating_sub(started) < Duration::from_secs(30));
+        let pid = fs::read_to_string(folder.path().join("plugin.pid")).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap_or_default();
+        assert!(status.is_empty() || status.contains("State:\tZ"), "{body}: {status}");
+    }
+}
+
+#[test]
+fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
+    // I5–I7
+    let (folder, found) = lookup(&format!("echo '{GOOD}'"), "");
+    assert_eq!(found.attempts().len(), 1);
+    let path = folder.path().join("plugin");
+    let config = ConfigFile { path: "c".into(), text: b"apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: plugin, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n".to_vec() };
+    let providers =
+        Providers::new(&Config::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
+    let ask = || providers.lookup("registry.example/app", &Asker::Nobody);
+    assert_eq!(ask().attempts().len(), 1);
+    fs::remove_file(&path).unwrap();
+    providers.invalidate("registry.example/app");
+    let gone = ask().errors().next().unwrap().to_string();
+    assert!(gone.contains(&format!("`{}` does not exist", path.display())), "{gone}");
+    assert!(providers.check_executables().is_err());
+}
+
+#[test]
+fn no_secret_of_a_run_is_ever_printed() {
+    // I104, I266
+    let mut canaries = Canaries::new();
+    let (password, argument, variable) =
+        (canaries.plant("password"), canaries.plant("argument"), canaries.plant("variable"));
+    let more = format!("  args: [--password={argument}]\n  env: [{{name: API_TOKEN, value: {variable}}}]\n");
+    let say = "echo \"$1 $API_TOKEN\" >&2";
+    for body in [
+        format!("{say}; echo '{}'", GOOD.replace("a-good-password", &password)),
+        format!(
+            "{say}; echo '{}'",
+            GOOD.replace("a-good-password", &password).replace("\"Image\"", "\"image\"")
+        ),
+        format!("{say}; echo '{} {password}'", GOOD.replace("a-good-password", &password)),
+        format!("{say}; echo '{password}'; exit 1"),
+    ] {
+        let (_, found) = lookup(&body, &more);
+        let errors: String =
+            found.errors().map(|error| format!("{error} {error:?} {}", error.stderr())).collect();
+        canaries.assert_absent("a lookup's errors and Debug", format!("{found:?} {errors}").as_bytes());
+    }
+}
+
+/// The rules that a plugin of this body breaks.
+fn broken(body: &str) -> Vec<Rule> {
+    let folder = tempfile::tempdir().unwrap();
+    let subject = Subject {
+        program: script(folder.path(), "plugin", body),
+        args: Vec::new(),
+        environment: environment(),
+        image: "registry.example/app".to_owned(),
+        version: WireVersion::V1,
+        limit: Duration::from_millis(1_500),
+    };
+    let verdicts = check(&subject, &ProcessRunner::new(Arc::new(SystemClock)));
+    verdicts.into_iter().filter(|verdict| verdict.result.is_err()).map(|verdict| verdict.rule).collect()
+}
+
+#[test]
+fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
+    let good = |change: &dyn Fn(&str) -> String| format!("{READ}echo '{}'", change(GOOD));
+    let cases: Vec<(String, &[Rule])> = vec![
+        (good(&|text| text.to_owned()), &[]),
+        (format!("{READ}exit 3"), &[Rule::Runs]),
+        (format!("{READ}sleep 1000"), &[Rule::TimeLimit]),
+        (format!("{READ}yes"), &[Rule::OutputSize]),
+        (format!("{READ}sleep 1000 & echo '{GOOD}'"), &[Rule::LeavesNothingRunning]),
+        (format!("{READ}echo starting; echo '{GOOD}'"), &[Rule::OneJsonObject]),
+        (good(&|text| text.replace("/v1\"", "/v1alpha1\"")), &[Rule::ApiVersion]),
+        (good(&|text| text.replace("\"auth\"", "\"extra\":1,\"auth\"")), &[Rule::Schema]),
+        (good(&|text| text.replace("\"Image\"", "\"ServiceAccount\"")), &[Rule::CacheKeyType]),
+        (
+            good(&|text| text.replace("\"registry.example\"", "\"registry.example\":{},\"a:b\"")),
+            &[Rule::Keys],
+        ),
+        (good(&|text| text.replace("registry.example", "other.example")), &[Rule::ServesTheImage]),
+        (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[Rule::QuietAboutSecrets]),
+        (
+            format!("{READ}case \"$request\" in *Tomorrow*) exit 1;; esac; echo '{GOOD}'"),
+            &[Rule::ToleratesNewFields],
+        ),
+        (
+            format!("cat >/dev/null; echo '{GOOD}'"),
+            &[Rule::RefusesGarbage, Rule::RefusesUnknownVersions, Rule::RefusesAnEmptyImage],
+        ),
+        (
+            format!(
+                r#"{READ}token=$(printf %s "$request" | sed -n 's/.*"serviceAccountToken":"\([^"]*\)".*/\1/p')
+printf '%s' '{GOOD}' | sed "s/a-good-password/$token/""#
+            ),
+            &[Rule::KeepsTokensToItself],
+        ),
+    ];
+    for (body, rules) in cases {
+        assert_eq!(broken(&body), rules, "{body}");
+    }
+}

@@ -1,0 +1,132 @@
+//! Real pullers: skopeo and podman pull from a real registry with a password, using nothing but the helper and a
+//! provider plugin.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail by panicking"
+)]
+
+mod support;
+
+use std::fs;
+use std::sync::Arc;
+use std::thread;
+
+use navicert_image::daemon::{Daemon, Service};
+use navicert_image::docker_helper::Scopes;
+use navicert_image::metrics::TextMetrics;
+use navicert_image::provider::Settings;
+use navicert_image::reload::Reloader;
+use navicert_plugin::{Environment, ProcessRunner};
+use navicert_testkit::Program;
+use navicert_types::SystemClock;
+use support::{PASSWORD, Place, Registry};
+
+const HELPER: &str = env!("CARGO_BIN_EXE_docker-credential-navicert");
+
+#[test]
+fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
+    let Some(registry) = Registry::start() else { return };
+    let place = Place::new(&registry, HELPER);
+    registry.push_image(&place);
+    for pull in [place.skopeo(&registry), place.podman(&registry)] {
+        let outcome = pull.run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    }
+    assert!(place.runs() >= 2, "the provider was run for each");
+    let anonymous =
+        place.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", place.folder("none")).run().unwrap();
+    assert_ne!(anonymous.code(), Some(0), "the registry wants a password");
+}
+
+#[test]
+fn a_wrong_credential_is_remembered_until_it_is_erased() {
+    // I131a, I238, I261
+    let Some(registry) = Registry::start() else { return };
+    let place = Place::new(&registry, HELPER);
+    registry.push_image(&place);
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let settings = Settings::new(&place.folder("bin"), environment, runner, Arc::clone(&clock) as _);
+    let reloader = Reloader::open(&place.folder("config.yaml"), settings).unwrap();
+    let service = Service::new(reloader, Scopes::new(), Arc::new(TextMetrics::new()), clock);
+    let daemon = Daemon::bind(&place.folder("run/navicert/image.sock"), service).unwrap();
+    thread::spawn(move || daemon.run());
+
+    fs::write(place.folder("password"), "wrong-password").unwrap();
+    let pull = || place.skopeo(&registry).run().unwrap().code();
+    assert_ne!(pull(), Some(0), "a wrong password");
+    let runs = place.runs();
+    fs::write(place.folder("password"), PASSWORD).unwrap();
+    assert_ne!(pull(), Some(0), "the daemon still remembers the wrong one");
+    assert_eq!(place.runs(), runs);
+    let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
+    assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
+    assert_eq!(pull(), Some(0));
+    assert_eq!(place.runs(), runs + 1);
+    let listed = String::from_utf8(place.helper("list").stdin("unused").run().unwrap().stdout).unwrap();
+    assert_eq!(listed, format!("{{\"{}\":\"ann\"}}\n", registry.host()));
+}
+
+#[test]
+fn podman_pulls_with_a_written_auth_file() {
+    // I226–I228, I235
+    let Some(registry) = Registry::start() else { return };
+    let place = Place::new(&registry, HELPER);
+    registry.push_image(&place);
+    let config =
+        navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened)
+            .unwrap();
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let providers = navicert_image::Providers::new(
+        &config,
+        Settings::new(&place.folder("bin"), environment, runner, clock),
+    );
+    let image = navicert_image::Repository::of_image(&registry.image()).unwrap();
+    let mut file = navicert_image::auth_file::AuthFile::new();
+    assert!(file.add(&providers.lookup(image.as_str(), &navicert_image::service_account::Asker::Nobody)));
+    navicert_image::auth_file::write_private(&place.folder("auth.json"), file.encode().expose()).unwrap();
+    fs::remove_file(place.folder("bin/docker-credential-navicert")).unwrap();
+    let outcome = place.podman(&registry).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+}
+
+#[test]
+fn the_helper_keeps_to_the_protocol() {
+    // I220–I223, I238: no registry needed.
+    let folder = tempfile::tempdir().unwrap();
+    let helper = |arguments: &[&str], stdin: &str| {
+        let program = Program::new(HELPER).arguments(arguments).stdin(stdin).own_environment();
+        let outcome = program.variable("NAVICERT_IMAGE_CONFIG", folder.path().join("absent")).run().unwrap();
+        (outcome.code(), String::from_utf8(outcome.stdout).unwrap())
+    };
+    for (arguments, stdin, code, stdout) in [
+        (&["list"][..], "unused", 0, "{}\n"),
+        (&["erase"], "a.io", 0, ""),
+        (&["get"], "", 1, "no credentials server URL\n"),
+        (
+            &["get"],
+            "a.io\nhost=evil.com",
+            1,
+            "refused: the server name has a control character or white space in it\n",
+        ),
+        (&["get"], "me:canary@a.io", 1, "refused: the server name has user info in it\n"),
+    ] {
+        assert_eq!(helper(arguments, stdin), (Some(code), stdout.to_owned()), "{arguments:?} {stdin}");
+    }
+    let (code, stdout) = helper(&["store"], r#"{"ServerURL":"a.io","Username":"u","Secret":"canary"}"#);
+    assert!(code == Some(1) && stdout.contains("stores none") && !stdout.contains("canary"), "{stdout}");
+    for arguments in [&[][..], &["get", "list"], &["frobnicate"]] {
+        let (code, stdout) = helper(arguments, "");
+        assert!(code == Some(1) && stdout.starts_with("usage: "), "{stdout}");
+    }
+    let (code, stdout) = helper(&["get"], "a.io");
+    assert!(code == Some(1) && stdout.contains("unable to access path"), "{stdout}");
+    let version = helper(&["version"], "");
+    assert!(version.0 == Some(0) && version.1.starts_with("docker-credential-navicert "));
+}

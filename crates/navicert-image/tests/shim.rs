@@ -1,0 +1,150 @@
+//! The shim provider: a kubelet's one plugin, whose own providers change while it is being called.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use navicert_image::response::Response;
+use navicert_testkit::Program;
+use navicert_testkit::program::Outcome;
+use navicert_types::image_credential::WireVersion;
+
+const SHIM: &str = env!("CARGO_BIN_EXE_navicert-image-provider");
+
+fn plugin(folder: &Path, name: &str, key_type: &str, duration: &str) {
+    let text = format!(
+        "#!/bin/sh\nrequest=$(cat)\ncase \"$request\" in *serviceAccountToken*) user=with-token;; *) user={name};; esac\n\
+         echo \"{{\\\"kind\\\":\\\"CredentialProviderResponse\\\",\\\"apiVersion\\\":\\\"credentialprovider.kubelet.k8s.io/v1\\\",\
+         \\\"cacheKeyType\\\":\\\"{key_type}\\\",\\\"cacheDuration\\\":\\\"{duration}\\\",\
+         \\\"auth\\\":{{\\\"a.io\\\":{{\\\"username\\\":\\\"$user\\\",\\\"password\\\":\\\"p\\\"}}}}}}\"\n"
+    );
+    fs::write(folder.join(name), text).unwrap();
+    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn config(providers: &[&str], more: &str) -> String {
+    let head =
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n".to_owned();
+    let provider = |name: &&str| {
+        format!(
+            "- name: {name}\n  matchImages: [a.io]\n  defaultCacheDuration: 1h\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
+        )
+    };
+    head + &providers.iter().map(provider).collect::<String>()
+}
+
+fn call(folder: &Path, version: WireVersion, more: &str) -> Outcome {
+    let request = format!(
+        r#"{{"kind":"CredentialProviderRequest","apiVersion":"{}","image":"a.io/x"{more}}}"#,
+        version.api_version()
+    );
+    Program::new(SHIM)
+        .arguments(["--config", "config.yaml", "--bin-dir", "bin", "--last-good", "last-good.yaml"])
+        .directory(folder)
+        .stdin(request)
+        .run()
+        .unwrap()
+}
+
+fn answer(outcome: &Outcome, version: WireVersion) -> Response {
+    assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    Response::decode(&outcome.stdout, version).unwrap()
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    plugin(&folder.path().join("bin"), "one", "Registry", "2h");
+    plugin(&folder.path().join("bin"), "two", "Image", "3h");
+    fs::write(folder.path().join("config.yaml"), config(&["one"], "")).unwrap();
+    folder
+}
+
+#[test]
+fn a_change_is_seen_at_the_next_call_and_no_call_fails_while_it_is_being_written() {
+    // I8, I250
+    let folder = folder();
+    let (path, done) = (folder.path().join("config.yaml"), AtomicBool::new(false));
+    let users: BTreeSet<String> = thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0.. {
+                if done.load(Ordering::SeqCst) {
+                    return;
+                }
+                // In place and in pieces, as an editor might: for a moment the file is empty, then half a file.
+                let text = config(&[["one", "two"][number % 2]], "");
+                let mut file = fs::File::create(&path).unwrap();
+                for piece in text.as_bytes().chunks(64) {
+                    file.write_all(piece).unwrap();
+                    thread::yield_now();
+                }
+                drop(file);
+                // Let it stand long enough to be read whole now and then.
+                for _ in 0..2_000 {
+                    thread::yield_now();
+                }
+            }
+        });
+        let users = (0..40).map(|_| {
+            let answer = answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
+            answer.auth.first().unwrap().1.username.clone()
+        });
+        let users = users.collect();
+        done.store(true, Ordering::SeqCst);
+        users
+    });
+    assert_eq!(users, ["one", "two"].map(str::to_owned).into(), "both configurations were seen");
+}
+
+#[test]
+fn a_broken_file_leaves_the_last_good_one_in_use_and_says_so() {
+    // I250
+    let folder = folder();
+    answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
+    fs::write(folder.path().join("config.yaml"), "providers: [").unwrap();
+    let outcome = call(folder.path(), WireVersion::V1, "");
+    assert_eq!(answer(&outcome, WireVersion::V1).auth.first().unwrap().1.username, "one");
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("the last good configuration is used"));
+    fs::remove_file(folder.path().join("last-good.yaml")).unwrap();
+    let outcome = call(folder.path(), WireVersion::V1, "");
+    assert_eq!((outcome.code(), outcome.stdout.len()), (Some(1), 0));
+}
+
+#[test]
+fn several_answers_become_one_that_is_good_for_the_least_of_them() {
+    let folder = folder();
+    fs::write(folder.path().join("config.yaml"), config(&["one", "two"], "")).unwrap();
+    for version in WireVersion::ALL {
+        let joined = answer(&call(folder.path(), version, ""), version);
+        assert_eq!(joined.cache_key_type.as_str(), "Image");
+        assert_eq!(joined.cache_duration.unwrap().to_string(), "2h0m0s");
+        assert_eq!(joined.auth.first().unwrap().1.username, "one", "the first provider's comes first");
+    }
+}
+
+#[test]
+fn the_kubelets_token_is_handed_on() {
+    // I109
+    let folder = folder();
+    let more = "  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n";
+    fs::write(folder.path().join("config.yaml"), config(&["one"], more)).unwrap();
+    let with = call(folder.path(), WireVersion::V1, r#","serviceAccountToken":"t""#);
+    assert_eq!(answer(&with, WireVersion::V1).auth.first().unwrap().1.username, "with-token");
+    assert!(answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1).auth.is_empty());
+}
+
+#[test]
+fn what_no_provider_matches_is_an_answer_without_credentials() {
+    // I106
+    let folder = folder();
+    fs::write(folder.path().join("config.yaml"), config(&["one"], "").replace("[a.io]", "[b.io]")).unwrap();
+    let nothing = answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
+    assert!(nothing.auth.is_empty());
+    assert_eq!(nothing.cache_duration.unwrap().to_string(), "30s");
+}

@@ -1,0 +1,209 @@
+//! The `image` verbs.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::Profile;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImageVerb {
+    /// Print the credentials a kubelet would pull an image with
+    Get(GetArgs),
+    /// Say which providers match an image and why, what would run, and which credentials would be tried
+    Explain(ExplainArgs),
+    /// Check a credential provider configuration
+    Check(CheckArgs),
+    /// Say whether a pattern of `matchImages` matches an image
+    Match(MatchArgs),
+    /// Look an image up in a docker configuration file, as the kubelet does
+    Keyring(KeyringArgs),
+    /// Check what a plugin printed
+    Response(ResponseArgs),
+    /// Write a containers auth.json for podman, skopeo and buildah
+    AuthFile(AuthFileArgs),
+    /// Put a provider plugin through every rule it has to keep
+    PluginCheck(PluginCheckArgs),
+    /// Run the per-user daemon that `docker-credential-navicert` asks
+    Serve(ServeArgs),
+    /// Make the daemon forget an image's credentials
+    Invalidate(InvalidateArgs),
+}
+
+/// Which providers, spelled as the kubelet spells it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Providers")]
+pub(crate) struct ProviderArgs {
+    /// Credential provider configuration: a file, or a folder of files
+    #[arg(long = "image-credential-provider-config", visible_alias = "config", value_name = "PATH")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Folder with the providers' executables
+    #[arg(long = "image-credential-provider-bin-dir", visible_alias = "bin-dir", value_name = "FOLDER")]
+    pub(crate) bin_dir: Option<PathBuf>,
+
+    /// Whose rules: `kube` is the kubelet to the letter
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// File with a service account token to hand to providers that want one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) service_account_token_file: Option<PathBuf>,
+
+    /// Annotation of the service account; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::key_and_value)]
+    pub(crate) service_account_annotation: Vec<(String, String)>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// The image, as in a pod
+    pub(crate) image: String,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+
+    /// Print passwords as they are
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The image, as in a pod
+    pub(crate) image: String,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+
+    /// Run no plugin
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+
+    /// Read one JSON object per line from standard input and answer each with one line
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MatchArgs {
+    /// An entry of `matchImages`
+    #[arg(required_unless_present = "jsonl")]
+    pub(crate) pattern: Option<String>,
+
+    /// The image, as in a pod
+    #[arg(required_unless_present = "jsonl")]
+    pub(crate) image: Option<String>,
+
+    /// Whose rules: `kube` is the kubelet to the letter
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// Read one JSON object per line from standard input and answer each with one line
+    #[arg(long, conflicts_with_all = ["pattern", "image"])]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeyringArgs {
+    /// A docker config.json
+    #[arg(required_unless_present = "jsonl")]
+    pub(crate) docker_config: Option<PathBuf>,
+
+    /// The image, as in a pod
+    #[arg(required_unless_present = "jsonl")]
+    pub(crate) image: Option<String>,
+
+    /// Print passwords as they are
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
+
+    /// Whose rules: `kube` is the kubelet to the letter
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// Read one JSON object per line from standard input and answer each with one line
+    #[arg(long, conflicts_with_all = ["docker_config", "image", "show_secrets"])]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResponseArgs {
+    /// What the plugin printed; standard input if absent
+    pub(crate) file: Option<PathBuf>,
+
+    /// The version the provider is configured with
+    #[arg(long, value_name = "VERSION", default_value = "credentialprovider.kubelet.k8s.io/v1")]
+    pub(crate) api_version: String,
+
+    /// Read one JSON object per line from standard input and answer each with one line
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) jsonl: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AuthFileArgs {
+    /// The images that will be pulled, as in a pod
+    #[arg(required = true)]
+    pub(crate) images: Vec<String>,
+
+    /// The file to write, readable by its owner alone
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: navicert image plugin-check --image registry.example/app -- ./my-provider --flag"
+)]
+pub(crate) struct PluginCheckArgs {
+    /// An image the plugin has credentials for
+    #[arg(long, value_name = "IMAGE", default_value = "registry.example/app")]
+    pub(crate) image: String,
+
+    /// The version the plugin is spoken to in
+    #[arg(long, value_name = "VERSION", default_value = "credentialprovider.kubelet.k8s.io/v1")]
+    pub(crate) api_version: String,
+
+    /// How many seconds a run may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) limit: u64,
+
+    /// The plugin and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+
+    /// The socket to listen on, instead of the one in the runtime folder
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+
+    /// Which part of a registry is meant by tools that can only name the registry; repeatable
+    #[arg(long, value_name = "HOST=HOST/PATH")]
+    pub(crate) scope: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InvalidateArgs {
+    /// The image, as in a pod
+    pub(crate) image: String,
+
+    /// The daemon's socket, instead of the one in the runtime folder
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+}

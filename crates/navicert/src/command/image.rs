@@ -1,0 +1,120 @@
+//! `navicert image …`: image credentials, as a kubelet would use them (docs/images.md).
+
+mod batch;
+mod check;
+mod explain;
+mod lookup;
+mod offline;
+mod serve;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use navicert_image::places::Places;
+use navicert_image::provider::{Providers, Settings};
+use navicert_image::reload::{LoadError, load};
+use navicert_image::service_account::Asker;
+use navicert_image::{Profile, Repository};
+use navicert_plugin::ProcessRunner;
+use navicert_types::{Secret, SystemClock};
+
+use crate::args::image::{ImageVerb, ProviderArgs};
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// One verb, one call.
+pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+    match verb {
+        ImageVerb::Get(args) => lookup::get(&args, environment, output),
+        ImageVerb::AuthFile(args) => lookup::auth_file(&args, environment, output),
+        ImageVerb::Explain(args) => explain::run(&args, environment, output),
+        ImageVerb::Check(args) if args.jsonl => batch::check(args.providers.profile, output),
+        ImageVerb::Check(args) => check::run(&args, environment, output),
+        ImageVerb::Match(args) if args.jsonl => batch::matches(args.profile, output),
+        ImageVerb::Match(args) => offline::matches(&args, output),
+        ImageVerb::Keyring(args) if args.jsonl => batch::keyring(args.profile, output),
+        ImageVerb::Keyring(args) => offline::keyring(&args, output),
+        ImageVerb::Response(args) if args.jsonl => batch::response(output),
+        ImageVerb::Response(args) => offline::response(&args, output),
+        ImageVerb::PluginCheck(args) => offline::plugin_check(args, environment, output),
+        ImageVerb::Serve(args) => serve::serve(args, environment, output),
+        ImageVerb::Invalidate(args) => serve::invalidate(&args, environment, output),
+    }
+}
+
+fn profile(named: Option<crate::args::Profile>, default: Profile) -> Profile {
+    match named {
+        Some(crate::args::Profile::Kube) => Profile::Kube,
+        Some(crate::args::Profile::Hardened) => Profile::Hardened,
+        None => default,
+    }
+}
+
+/// Flags first, then the environment and its folders.
+fn places(args: &ProviderArgs, environment: &Environment) -> Result<Places, Failure> {
+    let places = Places::new(&|name| environment.variable(name));
+    let places = places.map_err(|error| Failure::bad_input(error.to_string()))?;
+    Ok(Places {
+        config: args.config.clone().unwrap_or(places.config),
+        bin_dir: args.bin_dir.clone().unwrap_or(places.bin_dir),
+        ..places
+    })
+}
+
+fn settings(args: &ProviderArgs, bin_dir: &Path, environment: &Environment) -> Settings {
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let mut settings = Settings::new(bin_dir, environment.inherited.clone(), runner, clock);
+    settings.profile = profile(args.profile, Profile::Hardened);
+    settings
+}
+
+fn providers(
+    args: &ProviderArgs,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Providers, Failure> {
+    let places = places(args, environment)?;
+    let settings = settings(args, &places.bin_dir, environment);
+    let config = load(&places.config, settings.profile).map_err(|error| told(&error, output))?;
+    Ok(Providers::new(&config, settings))
+}
+
+/// A configuration that is none: every problem on a line of its own.
+fn told(error: &LoadError, output: &mut Output) -> Failure {
+    match error {
+        LoadError::Config(errors) => {
+            errors.problems().iter().for_each(|problem| output.error(&problem.to_string()));
+            Failure::Told(Exit::BadInput)
+        }
+        error => Failure::bad_input(with_sources(error)),
+    }
+}
+
+/// An error with what it was caused by.
+fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+fn repository(image: &str) -> Result<Repository, Failure> {
+    Repository::of_image(image)
+        .map_err(|error| Failure::Sentence { exit: Exit::Usage, text: error.to_string() })
+}
+
+fn asker(args: &ProviderArgs) -> Result<Asker, Failure> {
+    let Some(file) = &args.service_account_token_file else { return Ok(Asker::Nobody) };
+    let token = std::fs::read_to_string(file)
+        .map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", file.display())))?;
+    let annotations = args.service_account_annotation.iter().cloned().collect();
+    Ok(Asker::Bearer { token: Secret::new(token.trim().to_owned()), annotations })
+}

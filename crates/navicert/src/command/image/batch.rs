@@ -1,0 +1,126 @@
+//! `--jsonl`: one question per line of standard input, one answer per line, in the shape of the shared vectors.
+
+use std::io::{self, BufRead};
+use std::path::PathBuf;
+
+use navicert_image::config::{Config, ConfigFile, ErrorType, Stage};
+use navicert_image::docker_config::read_config_json;
+use navicert_image::response::Response;
+use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
+use serde_json::{Map, Value, json};
+
+use super::profile;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+type Named = Option<crate::args::Profile>;
+
+/// `image match --jsonl`
+pub(super) fn matches(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+    let profile = profile(named, Profile::Kube);
+    each_line(output, |question| {
+        let pattern = Pattern::parse(text(question, "pattern")?, profile);
+        let image = Location::parse(text(question, "image")?.as_bytes());
+        Ok(match (pattern, image) {
+            (Ok(pattern), Ok(image)) => json!({"match": pattern.matches(&image)}),
+            (Err(error), _) => json!({"match": false, "error": format!("pattern: {error}")}),
+            (_, Err(error)) => json!({"match": false, "error": format!("image: {error}")}),
+        })
+    })
+}
+
+/// `image keyring --jsonl`
+pub(super) fn keyring(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+    let profile = profile(named, Profile::Kube);
+    each_line(output, |question| {
+        let image = text(question, "image")?;
+        let keyring = if let Some(config) = question.get("docker_config").and_then(Value::as_str) {
+            match read_config_json(config.as_bytes()) {
+                Ok(config) => Keyring::new(config, profile),
+                Err(error) => return Ok(json!({"credentials": [], "error": error.to_string()})),
+            }
+        } else {
+            let auths =
+                question.get("auths").and_then(Value::as_object).ok_or("`auths` has to be an object")?;
+            Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), profile)
+        };
+        let found = keyring.lookup(image).into_iter().map(written);
+        Ok(json!({"credentials": found.collect::<Vec<_>>()}))
+    })
+}
+
+/// `image response --jsonl`
+pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
+    each_line(output, |question| {
+        let api_version = text(question, "apiVersion")?;
+        Ok(match Response::decode_as(text(question, "response")?.as_bytes(), api_version) {
+            Ok(response) => json!({
+                "ok": true,
+                "cacheKeyType": response.cache_key_type.as_str(),
+                "cacheDuration": response.cache_duration.map(|duration| duration.to_string()),
+                "auth": response.auth.iter().map(|(key, found)| (key.clone(), written(found))).collect::<Map<_, _>>(),
+            }),
+            Err(error) => json!({"ok": false, "stage": error.stage().as_str(), "error": error.to_string()}),
+        })
+    })
+}
+
+/// `image check --jsonl`
+pub(super) fn check(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+    let profile = profile(named, Profile::Kube);
+    each_line(output, |question| {
+        let file = ConfigFile { path: PathBuf::from("config"), text: text(question, "config")?.into() };
+        let Err(errors) = Config::decode(&[file], profile) else {
+            return Ok(json!({"valid": true, "errors": []}));
+        };
+        let stage = errors.problems().first().map_or(Stage::Decode, |problem| problem.stage);
+        let of_fields = errors.problems().iter().filter(|problem| problem.error_type.is_some());
+        let fields = of_fields.map(|problem| {
+            json!({
+                "type": problem.error_type.map(ErrorType::as_str),
+                "field": problem.field,
+                "detail": problem.message,
+                "path": problem.path,
+            })
+        });
+        let messages: Vec<String> = errors.problems().iter().map(ToString::to_string).collect();
+        Ok(
+            json!({"valid": false, "stage": stage.as_str(), "errors": fields.collect::<Vec<_>>(), "messages": messages}),
+        )
+    })
+}
+
+/// Answers every line; a line that is no question gets a fault.
+fn each_line(output: &mut Output, answer: impl Fn(&Value) -> Result<Value, String>) -> Result<Exit, Failure> {
+    for line in io::stdin().lock().split(b'\n') {
+        let line =
+            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let (id, answered) = match serde_json::from_slice::<Value>(&line) {
+            Ok(question) => (question.get("id").cloned().unwrap_or_default(), answer(&question)),
+            // What serde_json says may quote the line, and the line may hold secrets.
+            Err(error) => (Value::Null, Err(format!("not JSON at column {}", error.column()))),
+        };
+        let mut answered = answered.unwrap_or_else(|fault| json!({"fault": fault}));
+        if let Some(members) = answered.as_object_mut() {
+            members.insert("id".to_owned(), id);
+        }
+        output.text(&format!("{answered}\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text<'a>(question: &'a Value, member: &str) -> Result<&'a str, String> {
+    question.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` has to be a string"))
+}
+
+fn credential(entry: &Value) -> Credential {
+    let member = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    Credential::new(member("username"), member("password"))
+}
+
+fn written(credential: &Credential) -> Value {
+    json!({"username": credential.username, "password": credential.password.expose()})
+}

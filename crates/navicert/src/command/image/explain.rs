@@ -1,0 +1,207 @@
+//! `image explain`: every step of a lookup, and every reason not to take it (I264).
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use navicert_image::provider::{Outcome, Provider, Providers};
+use navicert_image::{Location, Repository};
+use navicert_types::redact;
+use serde_json::{Value, json};
+
+use super::lookup::shown;
+use super::{asker, places, providers, repository};
+use crate::args::image::ExplainArgs;
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Prints what a kubelet would do for an image, and does it unless told not to.
+pub(super) fn run(
+    args: &ExplainArgs,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let image = repository(&args.image)?;
+    let places = places(&args.providers, environment)?;
+    let providers = providers(&args.providers, environment, output)?;
+    let asker = asker(&args.providers)?;
+    let mut steps: Vec<Value> = providers
+        .providers()
+        .iter()
+        .map(|provider| describe(provider, &image, &places.bin_dir.to_string_lossy()))
+        .collect();
+    let matched = !providers.matching_providers(image.as_str()).is_empty();
+    let mut report = json!({"written": args.image, "image": image.as_str(), "hash": providers.hash()});
+    if !args.dry_run {
+        let (outcomes, attempts) = ask(&providers, &image, &asker);
+        for step in &mut steps {
+            let name = step.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+            if let (Some(outcome), Some(members)) = (outcomes.get(&name), step.as_object_mut()) {
+                members.insert("outcome".to_owned(), outcome.clone());
+            }
+        }
+        set(&mut report, "attempts", Value::Array(attempts));
+    }
+    set(&mut report, "providers", Value::Array(steps));
+    if output.is_json() {
+        output.json(&report)?;
+    } else {
+        output.text(&render(&report))?;
+    }
+    Ok(if matched { Exit::Done } else { Exit::No })
+}
+
+fn set(report: &mut Value, name: &str, value: Value) {
+    if let Some(members) = report.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// What is known without running anything.
+fn describe(provider: &Provider, image: &Repository, bin_dir: &str) -> Value {
+    let config = provider.config();
+    let location = Location::parse(image.as_str().as_bytes());
+    let patterns = config.patterns.iter().map(|(text, pattern)| {
+        let reason = match &location {
+            Ok(location) => pattern.compare(location).err().map(|mismatch| mismatch.to_string()),
+            Err(error) => Some(error.to_string()),
+        };
+        json!({"pattern": text, "matches": reason.is_none(), "reason": reason})
+    });
+    let patterns: Vec<Value> = patterns.collect();
+    let arguments: Vec<&str> = config.args.iter().map(|argument| argument.expose().as_str()).collect();
+    let variables: Vec<&str> = config.env.iter().map(|(name, _)| name.as_str()).collect();
+    json!({
+        "name": config.name,
+        "matches": patterns.iter().any(|pattern| pattern.get("matches") == Some(&Value::Bool(true))),
+        "patterns": patterns,
+        "program": format!("{bin_dir}/{}", config.name),
+        "arguments": redact::arguments(&arguments),
+        "variables": variables,
+        "apiVersion": config.wire_version.api_version(),
+        "defaultCacheDuration": written(config.default_cache_duration),
+        "serviceAccountTokenAudience": config.token.as_ref().map(|token| token.audience.clone()),
+    })
+}
+
+fn written(duration: Duration) -> String {
+    navicert_types::time::Duration::from(duration).to_string()
+}
+
+/// What came of asking, by provider; and the credentials in the order they are tried.
+fn ask(
+    providers: &Providers,
+    image: &Repository,
+    asker: &navicert_image::service_account::Asker,
+) -> (serde_json::Map<String, Value>, Vec<Value>) {
+    let lookup = providers.lookup(image.as_str(), asker);
+    let outcomes = lookup.outcomes().map(|(name, outcome)| {
+        let stderr = providers.providers().iter().find(|provider| provider.name() == name).map(|found| found.last_stderr());
+        let outcome = match outcome {
+            Outcome::PassedOver(reason) => json!({"result": "passed over", "reason": reason.to_string()}),
+            Outcome::Failed(error) => {
+                json!({"result": "failed", "reason": error.to_string(), "stderr": error.stderr()})
+            }
+            Outcome::Answered(answer) => json!({
+                "result": "answered",
+                "from": answer.origin.to_string(),
+                "cacheKeyType": answer.entry.key_type().as_str(),
+                "rememberedFor": answer.entry.lifetime().map(written),
+                "keys": answer.entry.keyring().entries().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>(),
+                "refusedKeys": answer.entry.keyring().refused_keys().iter().map(|refused| format!("{}: {}", refused.key, refused.reason)).collect::<Vec<_>>(),
+                "stderr": stderr,
+            }),
+        };
+        (name.to_owned(), outcome)
+    });
+    (outcomes.collect(), lookup.attempts().iter().map(|attempt| shown(attempt, false)).collect())
+}
+
+fn render(report: &Value) -> String {
+    let text = |value: &Value| redact::terminal(value.as_str().unwrap_or_default()).into_owned();
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let of = |value: &Value, name: &str| value.get(name).cloned().unwrap_or_default();
+    let mut out = format!("image      {}\n", text(&of(report, "image")));
+    for provider in list(&of(report, "providers")) {
+        let matches = of(&provider, "matches") == true;
+        let _ = writeln!(
+            out,
+            "provider   {}: {}",
+            text(&of(&provider, "name")),
+            if matches { "matches" } else { "does not match" }
+        );
+        for pattern in list(&of(&provider, "patterns")) {
+            let verdict = if of(&pattern, "matches") == true {
+                "matches".to_owned()
+            } else {
+                text(&of(&pattern, "reason"))
+            };
+            let _ = writeln!(out, "  pattern    {}: {verdict}", text(&of(&pattern, "pattern")));
+        }
+        if matches {
+            let words = |name: &str| {
+                list(&of(&provider, name)).iter().map(|word| format!(" {}", text(word))).collect::<String>()
+            };
+            let _ = writeln!(out, "  runs       {}{}", text(&of(&provider, "program")), words("arguments"));
+            if !words("variables").is_empty() {
+                let _ = writeln!(out, "  variables {}", words("variables"));
+            }
+        }
+        render_outcome(&of(&provider, "outcome"), &mut out);
+    }
+    render_attempts(report, &mut out);
+    out
+}
+
+fn render_outcome(outcome: &Value, out: &mut String) {
+    let text = |name: &str| {
+        redact::terminal(outcome.get(name).and_then(Value::as_str).unwrap_or_default()).into_owned()
+    };
+    match text("result").as_str() {
+        "" => return,
+        "answered" => {
+            let remembered = text("rememberedFor");
+            let remembered = if remembered.is_empty() {
+                "not remembered".to_owned()
+            } else {
+                format!("remembered for {remembered}")
+            };
+            let _ = writeln!(
+                out,
+                "  answered   from {}, good for its {}, {remembered}",
+                text("from"),
+                text("cacheKeyType").to_lowercase()
+            );
+        }
+        result => {
+            let _ = writeln!(out, "  {result:<10} {}", text("reason"));
+        }
+    }
+    for key in outcome.get("refusedKeys").and_then(Value::as_array).into_iter().flatten() {
+        let _ = writeln!(out, "  key refused {}", redact::terminal(key.as_str().unwrap_or_default()));
+    }
+    for line in text("stderr").lines() {
+        let _ = writeln!(out, "  stderr     {line}");
+    }
+}
+
+fn render_attempts(report: &Value, out: &mut String) {
+    let Some(attempts) = report.get("attempts").and_then(Value::as_array) else { return };
+    if attempts.is_empty() {
+        out.push_str("pull       anonymous: there are no credentials to try\n");
+    }
+    for (number, attempt) in attempts.iter().enumerate() {
+        let text = |name: &str| {
+            redact::terminal(attempt.get(name).and_then(Value::as_str).unwrap_or_default()).into_owned()
+        };
+        let hash: String = text("hash").chars().take(12).collect();
+        let _ = writeln!(
+            out,
+            "attempt {}  {} under key {} from {} (hash {hash})",
+            number + 1,
+            text("username"),
+            text("key"),
+            text("provider")
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Decisions recorded from the kubelet, through the same commands a user would run.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+
+use std::collections::{BTreeSet, HashMap};
+
+use navicert_testkit::{Program, shared};
+use serde_json::Value;
+
+/// Puts every vector of a file to a command and compares the answers.
+fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
+    let Some(vectors) = shared::vectors(file) else { return };
+    let question = |vector: &shared::Vector| {
+        let mut question = vector.input.clone();
+        question["id"] = Value::from(vector.id.clone());
+        format!("{question}\n")
+    };
+    let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
+        .arguments(["image", verb, "--jsonl"])
+        .stdin(vectors.iter().map(question).collect::<String>())
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), Some(0));
+    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout.clone())
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
+        .collect();
+    assert_eq!(answers.len(), vectors.len());
+    let name = format!("{} (command line)", file.trim_end_matches(".jsonl"));
+    shared::check(&name, &vectors, |vector| {
+        let answer = &answers[&vector.id];
+        if compare(&vector.expect, answer) {
+            Ok(())
+        } else {
+            Err(format!("{answer} instead of {}", vector.expect))
+        }
+    });
+}
+
+#[test]
+fn image_match_agrees() {
+    suite("image-match.jsonl", "match", |expected, answer| expected["match"] == answer["match"]);
+}
+
+#[test]
+fn image_keyring_agrees() {
+    suite("image-keyring.jsonl", "keyring", |expected, answer| {
+        expected["credentials"] == answer["credentials"]
+            && expected["error"].is_null() == answer["error"].is_null()
+    });
+}
+
+#[test]
+fn image_response_agrees() {
+    suite("image-response.jsonl", "response", |expected, answer| {
+        let members = ["ok", "cacheKeyType", "cacheDuration", "auth"];
+        members.iter().all(|member| expected[member] == answer[member])
+    });
+}
+
+#[test]
+fn image_check_agrees() {
+    suite("image-config.jsonl", "check", |expected, answer| {
+        let errors = |value: &Value| -> BTreeSet<String> {
+            let list = value["errors"].as_array().cloned().unwrap_or_default();
+            list.iter().map(|error| format!("{} {}", error["type"], error["field"])).collect()
+        };
+        let validated = expected["stage"] == "validate";
+        expected["valid"] == answer["valid"] && (!validated || errors(expected) == errors(answer))
+    });
+}
+
+#[test]
+fn a_bad_line_is_a_fault_and_not_the_end() {
+    let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
+        .arguments(["image", "match", "--jsonl"])
+        .stdin(
+            "{\"id\":1,\"pattern\":\"a.io\"}\ncanary\n{\"id\":3,\"pattern\":\"a.io\",\"image\":\"a.io/x\"}\n",
+        )
+        .run()
+        .unwrap();
+    let lines: Vec<Value> = String::from_utf8(outcome.stdout.clone())
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(outcome.code(), Some(0));
+    assert_eq!(lines[0]["fault"], "`image` has to be a string");
+    assert!(lines[1]["fault"].as_str().unwrap().starts_with("not JSON") && lines[1]["id"].is_null());
+    assert_eq!((&lines[2]["id"], &lines[2]["match"]), (&Value::from(3), &Value::from(true)));
+}
