@@ -300,7 +300,8 @@ proptest! {
     #[test]
     fn a_checked_program_without_dynamic_parts_never_meets_a_wrong_type(expr in expression()) {
         let expr = expr.replace("claims.a", "'x'").replace("claims.b.c", "7");
-        if expr.contains("dyn") {
+        // By the checker's rules null may stand for an optional, and then is none.
+        if expr.contains("dyn") || expr.contains("null") {
             return Ok(());
         }
         let Ok(program) = claims_environment().compile(&expr) else { return Ok(()) };
