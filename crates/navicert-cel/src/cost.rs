@@ -203,12 +203,19 @@ fn tenth_of(val: Val<'_>) -> u64 {
     }
 }
 
+/// The cost of comparing two texts.
+#[inline]
+pub(crate) fn compare_texts(left: &str, right: &str) -> u64 {
+    if left.len().min(right.len()) <= 10 {
+        return u64::from(!left.is_empty() && !right.is_empty());
+    }
+    tenth(characters(left).min(characters(right)))
+}
+
 /// A tenth of the smaller of two sizes.
 fn tenth_of_smaller(left: Val<'_>, right: Val<'_>) -> u64 {
     match (left, right) {
-        (Val::Str(left), Val::Str(right)) if left.len().min(right.len()) <= 10 => {
-            u64::from(!left.is_empty() && !right.is_empty())
-        }
+        (Val::Str(left), Val::Str(right)) => compare_texts(left, right),
         (Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_), _)
         | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => {
             u64::from(size(left).min(size(right)) > 0)

@@ -210,6 +210,16 @@ fn base64_math_and_bind_are_there_when_asked_for() {
     assert!(matches!(program.evaluate(&arena, &Bindings::new()).expect("a value").value, Val::Bool(true)));
 }
 
+// Found by fuzzing.
+#[test]
+fn a_minus_before_a_number_with_a_selection_stays_a_minus() {
+    for expr in ["-(-42)[0]", "-(42)[0]", "-(-42).f()", "-(.5).g", "!-1", "-(-(-1))"] {
+        let tree = claims_environment().parse(expr).expect(expr);
+        let text = unparse(&tree);
+        assert_eq!(unparse(&claims_environment().parse(&text).expect(&text)), text, "{expr}");
+    }
+}
+
 fn same_shape(left: &Program, right: &Program) -> bool {
     unparse(left.tree()) == unparse(right.tree()) && left.result_type() == right.result_type()
 }
@@ -221,6 +231,8 @@ fn unparsing_keeps_meaning() {
         "(1 + 2) * 3",
         "-(-1) < 2 ? 'a' : true ? 'b' : 'c'",
         "(true ? false : true) ? 1 : 2",
+        "-(-dyn(-42)[0])",
+        "-(dyn([1])[0]) + -(-1)",
         "!(claims.a == 1 && claims.b) || claims.c",
         "claims.?a.b[?0].orValue(\"q\\\"\\n\")",
         "claims.`a.b` == b\"\\xff\\\\\"",
@@ -288,7 +300,8 @@ proptest! {
     #[test]
     fn a_checked_program_without_dynamic_parts_never_meets_a_wrong_type(expr in expression()) {
         let expr = expr.replace("claims.a", "'x'").replace("claims.b.c", "7");
-        if expr.contains("dyn") {
+        // By the checker's rules null may stand for an optional, and then is none.
+        if expr.contains("dyn") || expr.contains("null") {
             return Ok(());
         }
         let Ok(program) = claims_environment().compile(&expr) else { return Ok(()) };

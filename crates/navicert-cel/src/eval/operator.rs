@@ -1,7 +1,7 @@
 //! Arithmetic, comparison, equality and membership.
 
 use super::{Machine, Outcome};
-use crate::cost::Rule;
+use crate::cost::{self, Rule};
 use crate::fault::{Cause, Fault};
 use crate::plan::{Arithmetic, Order, StepId};
 use crate::value::{Arena, List, Val, compare, equal, equal_or_error};
@@ -16,6 +16,16 @@ impl<'a> Machine<'a, '_> {
             return Err(*fault);
         }
         let right = self.eval(right);
+        self.charge_pair(left, right, rule)
+    }
+
+    /// The values of two operands, or the first fault; charged for either way.
+    fn charge_pair(
+        &mut self,
+        left: Outcome<'a>,
+        right: Outcome<'a>,
+        rule: Rule,
+    ) -> Result<(Val<'a>, Val<'a>), Fault<'a>> {
         if let (Ok(left), Ok(right)) = (left, right) {
             let cost = match rule {
                 Rule::Fixed(cost) => u64::from(cost),
@@ -36,8 +46,20 @@ impl<'a> Machine<'a, '_> {
 
     #[inline(never)]
     pub(super) fn equality(&mut self, id: StepId, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
+        let first = self.eval(left);
+        if let Err(fault) = &first
+            && fault.cause.is_limit()
+        {
+            return first;
+        }
+        let second = self.eval(right);
+        // Texts are what rules mostly compare.
+        if let (Ok(Val::Str(first)), Ok(Val::Str(second))) = (first, second) {
+            self.charge(cost::compare_texts(first, second))?;
+            return Ok(Val::Bool((first == second) != negated));
+        }
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
-        let (left, right) = self.pair(left, right, rule)?;
+        let (left, right) = self.charge_pair(first, second, rule)?;
         let simple =
             |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
         if simple(left) || self.plan.scope.is_standard() {

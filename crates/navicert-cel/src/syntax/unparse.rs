@@ -213,10 +213,14 @@ impl Writer<'_> {
         match args {
             [operand] => {
                 self.out.push_str(symbol);
-                // A minus before a number would become part of it.
-                let number =
-                    matches!(self.tree.node(*operand), Node::Int(_) | Node::Double(_) | Node::Uint(_));
-                self.wrapped(*operand, if number { u8::MAX } else { MEMBER });
+                let start = self.out.len();
+                self.write(*operand, MEMBER);
+                // A minus before a number would become part of it, before another minus undo it.
+                let first = self.out.get(start..).and_then(|text| text.bytes().next());
+                if symbol == "-" && matches!(first, Some(b'-' | b'.' | b'0'..=b'9')) {
+                    self.out.insert(start, '(');
+                    self.out.push(')');
+                }
             }
             [condition, yes, no] if name == "_?_:_" => {
                 self.write(*condition, 2);
@@ -240,17 +244,6 @@ impl Writer<'_> {
             self.out.push(')');
         }
         true
-    }
-
-    /// Writes a part, in parentheses if the place is tighter than anything.
-    fn wrapped(&mut self, id: NodeId, place: u8) {
-        if place == u8::MAX {
-            self.out.push('(');
-            self.write(id, 0);
-            self.out.push(')');
-        } else {
-            self.write(id, place);
-        }
     }
 
     fn call(&mut self, name: &str, target: Option<NodeId>, args: &[NodeId]) {
