@@ -86,7 +86,7 @@ var forms = map[string][]string{
 	"optional":  {"optional.of(‹any›)", "optional.ofNonZeroValue(‹any›)", "‹optional›.or(‹optional›)", "‹optional›.optMap(x, [x])", "‹strings›[?‹small›]", "‹map›[?‹string›]", "‹strings›.first()", "‹ints›.last()", "optional.of(‹string›).optFlatMap(x, x == ‹string› ? optional.none() : optional.of(x))"},
 	"duration":  {"duration(‹string›)", "‹duration› + ‹duration›", "‹duration› - ‹duration›", "‹timestamp› - ‹timestamp›", "[‹duration›, ‹duration›].sum()"},
 	"timestamp": {"timestamp(‹string›)", "timestamp(‹int›)", "‹timestamp› + ‹duration›", "‹timestamp› - ‹duration›"},
-	"any":       {"‹bool›", "‹int›", "‹double›", "‹string›", "‹strings›", "‹ints›", "‹map›", "‹optional›", "‹bytes›", "‹uint›", "‹duration›", "‹timestamp›", "[‹any›, ‹any›]", "type(‹any›)", "dyn(‹any›)", "‹bool› ? dyn(‹any›) : dyn(‹any›)", "ip(‹address›)", "cidr(‹network›).masked()", "url(‹link›)", "quantity(‹quantity›).add(quantity(‹quantity›))", "quantity(‹quantity›).sub(‹int›)", "semver(‹version›)", "format.named(‹named›)", "[optional.of(‹any›), ‹optional›].unwrapOpt()"},
+	"any":       {"‹bool›", "‹int›", "‹double›", "‹string›", "‹strings›", "‹ints›", "‹map›", "‹optional›", "‹bytes›", "‹uint›", "‹duration›", "‹timestamp›", "[‹any›, ‹any›]", "type(‹any›)", "dyn(‹any›)", "‹bool› ? dyn(‹any›) : dyn(‹any›)", "ip(‹address›)", "cidr(‹network›).masked()", "url(‹link›)", "quantity(‹quantity›).add(quantity(‹quantity›))", "quantity(‹quantity›).sub(‹int›)", "semver(‹version›)", "[optional.of(‹any›), ‹optional›].unwrapOpt()"},
 }
 
 var userLeaves = map[string][]string{

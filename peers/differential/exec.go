@@ -3,7 +3,7 @@ package main
 // execOutputTree draws what an exec plugin prints.
 func execOutputTree(r *random) any {
 	configured := "client.authentication.k8s.io/" + pick(r, "v1", "v1", "v1beta1")
-	status := map[string]any{"token": pick(r, "tok", "tok", "a.b.c", "", "é", "t\n")}
+	status := map[string]any{"token": usually(r, 20, "tok", "a.b.c", "a.b.c", "", "é", "t\n", " t")}
 	if r.chance(40) {
 		status["expirationTimestamp"] = usually(r, 50, "2031-03-04T05:06:07Z", "2031-03-04T05:06:07Z", "2031-03-04T05:06:07Z", "2031-03-04T05:06:07.123456789+01:00", "2031-03-04T05:06:07.5-00:30", "0001-01-01T00:00:00Z", nil, "2031-03-04", "", 5, "2031-03-04t05:06:07z", "2031-13-04T05:06:07Z", "2031-03-04T24:00:00Z", "2031-03-04T05:06:60Z")
 	}
