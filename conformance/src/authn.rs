@@ -50,5 +50,5 @@ fn one(
     } else {
         Bindings::new().with("claims", Val::Claims(Claims::Object(claims)))
     };
-    compare(expr, program.evaluate(&arena, &bindings), expected)
+    compare(expr, &program.evaluate(&arena, &bindings), expected)
 }

@@ -1,6 +1,7 @@
 //! The lines of `cel.jsonl`: compiled or not, value or not, type and value.
 
 use crate::report::Report;
+use crate::skips;
 use navicert_cel::kubernetes::batch;
 use serde_json::Value as Json;
 use std::path::Path;
@@ -13,7 +14,11 @@ pub fn run(folder: &Path) -> Report {
         let input = line.get("input").unwrap_or(&Json::Null);
         let expect = line.get("expect").unwrap_or(&Json::Null);
         let answer = batch::answer(input);
-        report.note(id, compare(input, expect, &answer));
+        let mut verdict = compare(input, expect, &answer);
+        if let (Ok(()), None) = (&verdict, skips::reason("cel.cost", id)) {
+            verdict = compare_cost(input, expect, &answer);
+        }
+        report.note(id, verdict);
     }
     report
 }
@@ -31,6 +36,11 @@ fn compare(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
             return Err(format!("{expr}: `{member}` differs: {answer} instead of {expect}"));
         }
     }
+    Ok(())
+}
+
+/// The cost is informative; ours is meant to be the same.
+fn compare_cost(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
     let (wanted, found) = (expect.get("cost"), answer.get("cost"));
     if wanted.is_some() && wanted != found {
         let expr = input.get("expr").and_then(Json::as_str).unwrap_or("");

@@ -26,7 +26,13 @@ pub fn run(folder: &Path) -> Report {
     report
 }
 
-fn one(environment: &Environment, claims: &Json, reading: Reading, expr: &str, expected: &Json) -> Result<(), String> {
+fn one(
+    environment: &Environment,
+    claims: &Json,
+    reading: Reading,
+    expr: &str,
+    expected: &Json,
+) -> Result<(), String> {
     let refused = expected.get("phase").and_then(Json::as_str) == Some("compile");
     let program = match environment.compile(expr) {
         Ok(_) if refused => return Err(format!("compiles; {expected}")),
@@ -41,5 +47,5 @@ fn one(environment: &Environment, claims: &Json, reading: Reading, expr: &str, e
     }
     let arena = Arena::new();
     let bindings = Bindings::new().with("claims", Val::from_json(claims, reading));
-    compare("", program.evaluate(&arena, &bindings), expected)
+    compare("", &program.evaluate(&arena, &bindings), expected)
 }

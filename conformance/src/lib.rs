@@ -6,5 +6,6 @@ pub mod cel_lines;
 pub mod generated;
 pub mod report;
 pub mod shared;
+pub mod skips;
 pub mod suite;
 pub mod values;

@@ -7,7 +7,11 @@ use std::path::PathBuf;
 /// # Panics
 ///
 /// If `NAVICERT_SHARED` is set and names no folder: somebody wanted the vectors to be run.
-#[expect(clippy::panic, clippy::print_stderr, reason = "a test helper that reports to the person running tests")]
+#[expect(
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test helper that reports to the person running tests"
+)]
 pub fn folder() -> Option<PathBuf> {
     #[expect(clippy::disallowed_methods, reason = "tests have no binary that could pass the variable down")]
     let named = std::env::var_os("NAVICERT_SHARED");

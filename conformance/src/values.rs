@@ -80,7 +80,9 @@ pub fn base64(text: &str) -> Option<Vec<u8>> {
 
 /// Whether our value is the recorded one. Opaque values compare by the text form at the end of the record.
 pub fn agrees(val: &Val<'_>, expected: &Json) -> bool {
-    let Some((kind, inner)) = expected.as_object().and_then(|object| object.iter().next()) else { return false };
+    let Some((kind, inner)) = expected.as_object().and_then(|object| object.iter().next()) else {
+        return false;
+    };
     match (kind.as_str(), val) {
         ("opaque", _) => opaque_agrees(val, inner.as_str().unwrap_or("")),
         ("optional", Val::Optional(content)) => match (content, inner) {
@@ -90,7 +92,8 @@ pub fn agrees(val: &Val<'_>, expected: &Json) -> bool {
         },
         ("list", Val::List(list)) => {
             let expected = inner.as_array().map_or(&[][..], |items| items);
-            list.len() == expected.len() && list.iter().zip(expected).all(|(val, expected)| agrees(&val, expected))
+            list.len() == expected.len()
+                && list.iter().zip(expected).all(|(val, expected)| agrees(&val, expected))
         }
         ("map", Val::Map(map)) => {
             let expected = inner.as_array().map_or(&[][..], |items| items);
@@ -131,7 +134,9 @@ fn opaque_agrees(val: &Val<'_>, record: &str) -> bool {
     match val {
         Val::Opaque(opaque) => {
             let text = opaque.to_string();
-            record.ends_with(&text) || record.contains(&format!("{text} ")) || record.contains(&format!("{text}}}"))
+            record.ends_with(&text)
+                || record.contains(&format!("{text} "))
+                || record.contains(&format!("{text}}}"))
         }
         _ => false,
     }

@@ -19,20 +19,14 @@ const EXPRESSIONS: [(&str, &str); 8] = [
         "claims.email_verified == true && claims.email.endsWith('@example.com')",
         "claims.email_verified == true && claims.email.endsWith('@example.com')",
     ),
-    (
-        "claims.roles.split(',').exists(r, r == 'admin')",
-        "claims.roles.split(',').exists(r, r == 'admin')",
-    ),
+    ("claims.roles.split(',').exists(r, r == 'admin')", "claims.roles.split(',').exists(r, r == 'admin')"),
     ("dyn(claims.groups).map(g, 'oidc:' + g)", "claims.groups.map(g, 'oidc:' + g)"),
     ("user.groups.all(g, !g.startsWith('system:'))", "user.groups.all(g, !g.startsWith('system:'))"),
     (
         "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
         "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
     ),
-    (
-        "claims.email.matches('^[a-z]+@example[.]com$')",
-        "claims.email.matches('^[a-z]+@example[.]com$')",
-    ),
+    ("claims.email.matches('^[a-z]+@example[.]com$')", "claims.email.matches('^[a-z]+@example[.]com$')"),
     ("claims.?missing.orValue('dflt') == 'dflt'", "claims.?missing.orValue('dflt') == 'dflt'"),
 ];
 
@@ -125,7 +119,9 @@ fn main() {
     context
         .add_variable("user", serde_json::json!({"groups": user.groups, "username": user.username}))
         .unwrap();
-    println!("| expression | ours ns | allocations | cel 0.15 ns | allocations | ratio | compile us | cel parse us |");
+    println!(
+        "| expression | ours ns | allocations | cel 0.15 ns | allocations | ratio | compile us | cel parse us |"
+    );
     println!("|---|---|---|---|---|---|---|---|");
     let mut product = 1.0;
     let mut lowest = f64::MAX;
@@ -159,6 +155,55 @@ fn main() {
     }
     println!("\ngeometric mean {:.1}, lowest {lowest:.1}", product.powf(1.0 / 8.0));
     growth();
+    robustness();
+}
+
+/// The texts and values that bring other evaluators down: how long until the limit, and how much memory.
+fn robustness() {
+    let repeat = |part: &str, count: usize| part.repeat(count);
+    let list = format!("[{}]", (0..60).map(|n| n.to_string()).collect::<Vec<_>>().join(","));
+    let rows = [
+        ("10k parentheses", format!("{}1{}", repeat("(", 10_000), repeat(")", 10_000))),
+        ("10k nested lists", format!("{}{}", repeat("[", 10_000), repeat("]", 10_000))),
+        ("20k sums", format!("1{}", repeat("+1", 20_000))),
+        ("10k conjunctions", format!("true{}", repeat(" && true", 10_000))),
+        ("40k element list", format!("[{}1].size() > 0", repeat("1,", 40_000))),
+        ("20k element map()", "lists.range(20000).map(x, x).size() > 0".to_owned()),
+        ("doubling text", (0..40).fold("'x'".to_owned(), |inner, _| format!("[{inner}].map(s, s + s)[0]"))),
+        (
+            "60^5 nested all",
+            (0..5).fold("true".to_owned(), |inner, depth| format!("{list}.all(x{depth}, {inner})")),
+        ),
+        (
+            "replace of replace",
+            "claims.s.replace('a', claims.s).replace('a', claims.s).replace('a', claims.s)".to_owned(),
+        ),
+        ("(a+)+$ on 100 kB", "claims.long.matches('(a+)+$')".to_owned()),
+    ];
+    let document = serde_json::json!({ "s": "a".repeat(400), "long": "ab".repeat(50_000) });
+    let members = document.as_object().unwrap();
+    println!("\n| input | ms | peak KiB | end |\n|---|---|---|---|");
+    for (name, expr) in rows {
+        let mut end = String::new();
+        let start = Instant::now();
+        let counted = allocation_counter::measure(|| {
+            end = match claims_environment().compile(&expr) {
+                Err(error) => {
+                    error.diagnostics.first().map(|first| first.message.clone()).unwrap_or_default()
+                }
+                Ok(program) => {
+                    let arena = Arena::new();
+                    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
+                    match program.evaluate(&arena, &bindings) {
+                        Ok(found) => format!("value, cost {}", found.cost),
+                        Err(error) => error.to_string(),
+                    }
+                }
+            };
+        });
+        let took = start.elapsed().as_secs_f64() * 1e3;
+        println!("| {name} | {took:.1} | {} | {end} |", counted.bytes_max / 1024);
+    }
 }
 
 /// Time per element at 100 and at 10 000 elements.
@@ -178,7 +223,7 @@ fn growth() {
             let mut runner = Runner { program: &program, members, fields: &[], arena: Arena::new() };
             per_element.push(time(|| runner.run()) / f64::from(count));
         }
-        let (few, many) = (per_element[0], per_element[1]);
+        let [few, many] = per_element.try_into().unwrap();
         println!("| `{expr}` | {few:.1} | {many:.1} | {:.2} |", many / few);
     }
 }

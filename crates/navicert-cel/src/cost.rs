@@ -59,7 +59,9 @@ impl Rule {
             "replace" | "split" => Rule::RewriteFirst,
             "join" => Rule::Joined,
             "find" | "findAll" => Rule::Pattern,
-            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => Rule::ScanFirst,
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
+                Rule::ScanFirst
+            }
             "ip.isCanonical" => Rule::RewriteFirst,
             "containsIP" => Rule::ContainsIp(false),
             "containsCIDR" => Rule::ContainsCidr(false),
@@ -97,8 +99,14 @@ impl Rule {
             "starts_with_string" | "ends_with_string" => Rule::ScanSecond,
             "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => Rule::ScanFirst,
             "in_list" => Rule::InList,
-            "less_string" | "greater_string" | "less_equals_string" | "greater_equals_string" | "less_bytes"
-            | "greater_bytes" | "less_equals_bytes" | "greater_equals_bytes" => Rule::Smaller,
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes" => Rule::Smaller,
             "add_string" | "add_bytes" => Rule::Concatenate,
             "matches" | "matches_string" => Rule::Pattern,
             "contains_string" => Rule::Contains,
@@ -202,7 +210,9 @@ fn tenth_of_smaller(left: Val<'_>, right: Val<'_>) -> u64 {
             u64::from(!left.is_empty() && !right.is_empty())
         }
         (Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_), _)
-        | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => u64::from(size(left).min(size(right)) > 0),
+        | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => {
+            u64::from(size(left).min(size(right)) > 0)
+        }
         _ => tenth(size(left).min(size(right))),
     }
 }

@@ -85,7 +85,9 @@ fn hint_for(message: &str) -> Option<&'static str> {
         return Some("a claim has type any; iterate over `dyn(claims.x)` instead");
     }
     if message.contains("but found 'any'") || message.contains("expected type 'any'") {
-        return Some("elements of one literal must share a type; convert with string(…), or wrap each in dyn(…)");
+        return Some(
+            "elements of one literal must share a type; convert with string(…), or wrap each in dyn(…)",
+        );
     }
     if message.contains("applied to '(double, int)'") || message.contains("applied to '(int, double)'") {
         return Some("int and double do not mix; write 1.0, or convert with int(…) or double(…)");

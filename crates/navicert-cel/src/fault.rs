@@ -5,7 +5,7 @@ use std::fmt;
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause<'a> {
+pub(crate) enum Cause<'a> {
     /// A function or operator has no variant for these operands.
     NoSuchOverload(&'a str),
     /// A map has no such key.
@@ -99,7 +99,9 @@ pub struct EvalError {
 impl EvalError {
     pub(crate) fn new(fault: &Fault<'_>, span: crate::source::Span) -> Self {
         let hint = match fault.cause {
-            Cause::NoSuchKey(_) => Some("a missing key is an error; use `.?key` with orValue(…), or test with has(…)"),
+            Cause::NoSuchKey(_) => {
+                Some("a missing key is an error; use `.?key` with orValue(…), or test with has(…)")
+            }
             Cause::NoSuchOverload("_+_" | "_-_" | "_*_" | "_/_" | "_%_") => {
                 Some("claim numbers are doubles: write 1.0, or convert with int(…)")
             }

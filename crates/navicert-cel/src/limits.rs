@@ -26,6 +26,9 @@ impl Default for Limits<'_> {
 
 impl std::fmt::Debug for Limits<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Limits").field("cost", &self.cost).field("interrupt", &self.interrupt.is_some()).finish()
+        out.debug_struct("Limits")
+            .field("cost", &self.cost)
+            .field("interrupt", &self.interrupt.is_some())
+            .finish()
     }
 }

@@ -18,7 +18,9 @@ const DATE_SIZE: u64 = 71;
 #[derive(Debug, Clone)]
 pub enum Opaque {
     /// `kubernetes.Quantity`
-    Quantity(Box<Quantity>),
+    ///
+    /// The flag marks one that was computed: Kubernetes cannot compare with it.
+    Quantity(Box<Quantity>, bool),
     /// `kubernetes.URL`
     Url(Box<Url>),
     /// `net.IP`
@@ -35,7 +37,7 @@ impl Opaque {
     /// The name of the type.
     pub fn type_name(&self) -> &'static str {
         match self {
-            Opaque::Quantity(_) => "kubernetes.Quantity",
+            Opaque::Quantity(..) => "kubernetes.Quantity",
             Opaque::Url(_) => "kubernetes.URL",
             Opaque::Ip(_) => "net.IP",
             Opaque::Cidr(_) => "net.CIDR",
@@ -47,7 +49,7 @@ impl Opaque {
     /// Whether two values are equal in an expression.
     pub(crate) fn equals(&self, other: &Opaque) -> bool {
         match (self, other) {
-            (Opaque::Quantity(left), Opaque::Quantity(right)) => left == right,
+            (Opaque::Quantity(left, _), Opaque::Quantity(right, _)) => left == right,
             (Opaque::Url(left), Opaque::Url(right)) => left == right,
             (Opaque::Ip(left), Opaque::Ip(right)) => left == right,
             (Opaque::Cidr(left), Opaque::Cidr(right)) => left == right,
@@ -88,7 +90,7 @@ impl Opaque {
     /// Bytes owned outside the value itself, roughly.
     pub(crate) fn heap_size(&self) -> usize {
         match self {
-            Opaque::Quantity(quantity) => size_of_val(&**quantity) + 64,
+            Opaque::Quantity(quantity, _) => size_of_val(&**quantity) + 64,
             Opaque::Url(url) => size_of_val(&**url) + 256,
             Opaque::Semver(version) => size_of_val(&**version) + 64,
             _ => 0,
@@ -104,7 +106,7 @@ impl Opaque {
 impl fmt::Display for Opaque {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Opaque::Quantity(quantity) => write!(out, "{quantity}"),
+            Opaque::Quantity(quantity, _) => write!(out, "{quantity}"),
             Opaque::Url(url) => write!(out, "{url}"),
             Opaque::Ip(address) => write!(out, "{address}"),
             Opaque::Cidr(network) => write!(out, "{network}"),

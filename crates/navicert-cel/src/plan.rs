@@ -8,9 +8,10 @@ use crate::fault::Cause;
 use crate::functions;
 use crate::library::kubernetes::regex::Pattern;
 use crate::syntax::ast::{FoldKind, Node, NodeId, Run, Text, Tree};
-use crate::value::{Arena, Val, Value, ValueMap, key_equal};
+use crate::value::{Arena, Val, Value};
 use std::sync::Arc;
 
+mod aggregate;
 mod call;
 mod constant;
 
@@ -48,31 +49,91 @@ pub(crate) enum Step {
     Local(u32),
     /// A name nothing is known about; an entry of the text table.
     Unknown(u32),
-    Select { base: StepId, qualifiers: Range },
+    Select {
+        base: StepId,
+        qualifiers: Range,
+    },
     /// The last qualifier is only tested for presence.
-    Test { base: StepId, qualifiers: Range },
-    If { condition: StepId, yes: StepId, no: StepId },
+    Test {
+        base: StepId,
+        qualifiers: Range,
+    },
+    If {
+        condition: StepId,
+        yes: StepId,
+        no: StepId,
+    },
     And(Range),
     Or(Range),
     Not(StepId),
     Negate(StepId),
-    Equal { left: StepId, right: StepId, negated: bool },
-    Compare { order: Order, left: StepId, right: StepId, rule: Rule },
-    Arithmetic { operator: Arithmetic, left: StepId, right: StepId, rule: Rule },
-    In { item: StepId, collection: StepId, rule: Rule },
+    Equal {
+        left: StepId,
+        right: StepId,
+        negated: bool,
+    },
+    Compare {
+        order: Order,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    Arithmetic {
+        operator: Arithmetic,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    In {
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    },
     /// Membership in a constant list of simple values.
-    InConstant { item: StepId, list: u32 },
+    InConstant {
+        item: StepId,
+        list: u32,
+    },
     /// A constant pattern; an entry of the pattern table and its size.
-    Matches { text: StepId, pattern: u32, size: u32 },
+    Matches {
+        text: StepId,
+        pattern: u32,
+        size: u32,
+    },
     /// `lazy`: arguments after a failed one are not evaluated, and the call is not charged for.
-    Call { function: u32, overload: Option<u32>, args: Range, rule: Rule, lazy: bool },
+    Call {
+        function: u32,
+        overload: Option<u32>,
+        args: Range,
+        rule: Rule,
+        lazy: bool,
+    },
     /// A function without code, or unknown: evaluates its arguments and fails. An entry of the text table.
-    Missing { name: u32, args: Range, rule: Rule },
-    OrElse { optional: StepId, other: StepId },
-    OrValue { optional: StepId, other: StepId },
-    List { elements: Range, optional: Range },
-    Map { entries: Range, optional: Range },
-    Message { message: u32, fields: Range },
+    Missing {
+        name: u32,
+        args: Range,
+        rule: Rule,
+    },
+    OrElse {
+        optional: StepId,
+        other: StepId,
+    },
+    OrValue {
+        optional: StepId,
+        other: StepId,
+    },
+    List {
+        elements: Range,
+        optional: Range,
+    },
+    Map {
+        entries: Range,
+        optional: Range,
+    },
+    Message {
+        message: u32,
+        fields: Range,
+    },
     Fold(u32),
 }
 
@@ -134,7 +195,7 @@ pub(crate) struct Plan {
     pub(crate) fields: Vec<FieldStep>,
     pub(crate) messages: Vec<Box<str>>,
     pub(crate) root: StepId,
-    /// How many comprehension variables can be in scope at once.
+    /// How many comprehension variables there are.
     pub(crate) slots: u32,
 }
 
@@ -184,7 +245,9 @@ struct Planner<'t> {
     checked: Option<&'t Checked<'t>>,
     /// Nodes that macros use twice are planned once.
     planned: Vec<Option<StepId>>,
-    locals: Vec<&'t str>,
+    /// Names in scope and their slots. Every loop has slots of its own, because a bound value may be computed
+    /// in the middle of another loop.
+    locals: Vec<(&'t str, u32)>,
     arena: Arena,
 }
 
@@ -259,7 +322,7 @@ impl<'t> Planner<'t> {
             Node::Double(value) => self.constant(Value::Double(value), node),
             Node::Str(text) => self.constant(Value::String(self.tree.text(text).into()), node),
             Node::Bytes(index) => self.constant(Value::Bytes(self.tree.bytes(index).into()), node),
-            Node::Ident(name) => self.ident(node, self.tree.text(name)),
+            Node::Ident(name) => self.ident(node, self.tree.text(name))?,
             Node::Select { operand, field, test } => self.select(node, operand, field, test)?,
             Node::Call { function, target, args } => self.call(node, function, target, args)?,
             Node::List { elements, optional } => self.list(node, elements, optional)?,
@@ -278,7 +341,10 @@ impl<'t> Planner<'t> {
         if let Some(checked) = self.checked {
             return match checked.reference(node) {
                 Reference::Variable(slot) => Some(self.push(Step::Variable(*slot), node)),
-                Reference::Local(slot) => Some(self.push(Step::Local(*slot), node)),
+                Reference::Local(depth) => {
+                    let slot = self.locals.get(*depth as usize).map_or(0, |local| local.1);
+                    Some(self.push(Step::Local(slot), node))
+                }
                 Reference::TypeName(name) => {
                     let value = Value::Type(type_value_name(name).into());
                     Some(self.constant(value, node))
@@ -286,11 +352,11 @@ impl<'t> Planner<'t> {
                 _ => None,
             };
         }
-        if let Some(slot) = self.locals.iter().rposition(|local| *local == name) {
-            return Some(self.push(Step::Local(number(slot)), node));
+        if let Some(&(_, slot)) = self.locals.iter().rfind(|local| local.0 == name) {
+            return Some(self.push(Step::Local(slot), node));
         }
         let root = name.split('.').next().unwrap_or("");
-        if !root.is_empty() && self.locals.contains(&root) {
+        if !root.is_empty() && self.locals.iter().any(|local| local.0 == root) {
             return None;
         }
         let scope = Arc::clone(&self.plan.scope);
@@ -312,14 +378,26 @@ impl<'t> Planner<'t> {
         self.push(Step::Select { base: constant, qualifiers: Range::default() }, node)
     }
 
-    fn ident(&mut self, node: NodeId, name: &str) -> StepId {
+    fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
+        self.refuse_type_variable(node, name)?;
         match self.resolve(node, name) {
-            Some(step) => step,
+            Some(step) => Ok(step),
             None => {
                 let name = self.text(name);
-                self.push(Step::Unknown(name), node)
+                Ok(self.push(Step::Unknown(name), node))
             }
         }
+    }
+
+    /// A variable that holds a type: the reference takes its name for a type's, and knows none.
+    fn refuse_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
+        let Some(checked) = self.checked.filter(|_| !self.plan.scope.is_standard()) else { return Ok(()) };
+        let variable = matches!(checked.reference(node), Reference::Local(_) | Reference::Variable(_));
+        if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_))
+        {
+            return Err(self.problem(node, format!("reference to undefined type: {name}")));
+        }
+        Ok(())
     }
 
     fn select(&mut self, node: NodeId, operand: NodeId, field: Text, test: bool) -> Planned<StepId> {
@@ -353,98 +431,6 @@ impl<'t> Planner<'t> {
             return self.push(Step::Test { base, qualifiers }, node);
         }
         self.push(Step::Select { base, qualifiers }, node)
-    }
-
-    fn list(&mut self, node: NodeId, elements: Run, optional: Run) -> Planned<StepId> {
-        let mut steps = Vec::with_capacity(elements.len as usize);
-        for &element in self.tree.children(elements) {
-            steps.push(self.step(element)?);
-        }
-        let flags = self.tree.flags(optional);
-        if flags.is_empty() && steps.iter().all(|&step| self.value_of(step).is_some()) {
-            let values = steps.iter().filter_map(|&step| self.value_of(step).cloned()).collect();
-            return Ok(self.constant(Value::List(values), node));
-        }
-        let optional = self.flags(flags);
-        let elements = self.operands(&steps);
-        Ok(self.push(Step::List { elements, optional }, node))
-    }
-
-    fn map(&mut self, node: NodeId, entries: Run, optional: Run) -> Planned<StepId> {
-        let mut steps = Vec::with_capacity(entries.len as usize);
-        for &part in self.tree.children(entries) {
-            steps.push(self.step(part)?);
-        }
-        let flags = self.tree.flags(optional);
-        if flags.is_empty() && steps.iter().all(|&step| self.value_of(step).is_some()) {
-            let values: Vec<Value> = steps.iter().filter_map(|&step| self.value_of(step).cloned()).collect();
-            let mut pairs = Vec::with_capacity(values.len() / 2);
-            let mut values = values.into_iter();
-            while let (Some(key), Some(value)) = (values.next(), values.next()) {
-                pairs.push((key, value));
-            }
-            let bad = pairs.iter().any(|pair| matches!(pair.0, Value::Double(_) | Value::Null | Value::List(_)));
-            let repeated = |(index, pair): (usize, &(Value, Value))| {
-                pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
-            };
-            // The suite wants odd and repeated keys refused when the literal is evaluated.
-            if !self.plan.scope.is_standard() || !(bad || pairs.iter().enumerate().any(repeated)) {
-                return Ok(self.constant(Value::Map(ValueMap::new(pairs)), node));
-            }
-        }
-        let optional = self.flags(flags);
-        let entries = self.operands(&steps);
-        Ok(self.push(Step::Map { entries, optional }, node))
-    }
-
-    fn message(&mut self, node: NodeId, name: Text, fields: Run) -> Planned<StepId> {
-        let written = self.tree.text(name);
-        let scope = Arc::clone(&self.plan.scope);
-        let found = scope
-            .candidates(written)
-            .into_iter()
-            .find(|candidate| scope.objects.get(&**candidate).is_some_and(|object| object.constructible));
-        let Some(found) = found else {
-            return Err(self.problem(node, format!("unknown type: {written}")));
-        };
-        let mut steps = Vec::new();
-        for field in self.tree.fields(fields) {
-            let value = self.step(field.value)?;
-            let name = self.text(self.tree.text(field.name));
-            steps.push(FieldStep { name, value, optional: field.optional });
-        }
-        let start = number(self.plan.fields.len());
-        let fields = Range { start, len: number(steps.len()) };
-        self.plan.fields.extend(steps);
-        let message = number(self.plan.messages.len());
-        self.plan.messages.push(found.into());
-        Ok(self.push(Step::Message { message, fields }, node))
-    }
-
-    fn fold(&mut self, node: NodeId, index: u32) -> Planned<StepId> {
-        let tree = self.tree;
-        let Some(fold) = tree.fold(index) else {
-            return Err(self.problem(node, "unknown fold".to_owned()));
-        };
-        let range = self.step(fold.range)?;
-        let slot = number(self.locals.len());
-        self.locals.push(tree.text(fold.variable));
-        if let Some(second) = fold.second {
-            self.locals.push(tree.text(second));
-        }
-        self.plan.slots = self.plan.slots.max(number(self.locals.len()));
-        let filter = match fold.filter {
-            Some(filter) => Some(self.step(filter)?),
-            None => None,
-        };
-        let body = self.step(fold.body)?;
-        self.locals.truncate(slot as usize);
-        let constant_body = self.value_of(body).is_some();
-        let planned =
-            Loop { kind: fold.kind, range, slot, two: fold.second.is_some(), filter, body, constant_body };
-        self.plan.loops.push(planned);
-        let index = number(self.plan.loops.len() - 1);
-        Ok(self.push(Step::Fold(index), node))
     }
 
     /// A call of one constant: its value, if it has one.

@@ -23,7 +23,6 @@ pub(crate) type Declaration = (&'static str, &'static str, Body);
 /// One signature of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Overload {
-    pub(crate) id: Box<str>,
     pub(crate) member: bool,
     pub(crate) parameters: Box<[TypeId]>,
     pub(crate) result: TypeId,
@@ -99,7 +98,9 @@ impl Guard {
             | (Guard::Timestamp, Val::Timestamp(_))
             | (Guard::Type, Val::Type(_))
             | (Guard::Optional, Val::Optional(_)) => true,
-            (Guard::List(element), Val::List(list)) => list.get(0).is_none_or(|first| element.accepts(&first)),
+            (Guard::List(element), Val::List(list)) => {
+                list.get(0).is_none_or(|first| element.accepts(&first))
+            }
             (Guard::Map(parts), Val::Map(map)) => match map.iter().next() {
                 None => true,
                 Some((key, value)) => parts.0.accepts(&key) && parts.1.accepts(&value),
@@ -142,15 +143,22 @@ impl Functions {
         let parameters: Box<[TypeId]> =
             parameters.iter().map(|parameter| types.parse(parameter)).collect::<Option<_>>()?;
         let result = types.parse(result)?;
-        let variables = parameters
-            .iter()
-            .chain([&result])
-            .map(|&id| highest_parameter(types, id))
-            .max()
-            .unwrap_or(0);
-        let guards = parameters.iter().map(|&id| Guard::of(types, id)).collect();
+        let variables =
+            parameters.iter().chain([&result]).map(|&id| highest_parameter(types, id)).max().unwrap_or(0);
+        let mut guards: Box<[Guard]> = parameters.iter().map(|&id| Guard::of(types, id)).collect();
+        // These look at their arguments themselves.
+        if name == "size" {
+            guards.fill(Guard::Anything);
+        }
+        if matches!(name, "sort" | "@sortByAssociatedKeys" | "flatten") {
+            for guard in &mut guards {
+                if let Guard::List(element) = guard {
+                    **element = Guard::Anything;
+                }
+            }
+        }
         let rule = Rule::of(name, id);
-        let overload = Overload { id: id.into(), member, parameters, result, variables, guards, body, rule };
+        let overload = Overload { member, parameters, result, variables, guards, body, rule };
         let next = u32::try_from(self.functions.len()).ok()?;
         let at = *self.index.entry(name.into()).or_insert(next);
         if at == next {
@@ -167,9 +175,12 @@ fn highest_parameter(types: &Types, id: TypeId) -> u8 {
         Type::Param(parameter) => parameter + 1,
         Type::List(part) | Type::Type(part) | Type::Wrapper(part) => highest_parameter(types, part),
         Type::Map(key, value) => highest_parameter(types, key).max(highest_parameter(types, value)),
-        Type::Opaque(_, parts, count) => {
-            parts.iter().take(usize::from(count)).map(|&part| highest_parameter(types, part)).max().unwrap_or(0)
-        }
+        Type::Opaque(_, parts, count) => parts
+            .iter()
+            .take(usize::from(count))
+            .map(|&part| highest_parameter(types, part))
+            .max()
+            .unwrap_or(0),
         _ => 0,
     }
 }

@@ -99,6 +99,8 @@ pub(crate) struct Scope {
     pub(crate) homogeneous: bool,
     /// Iterating over a value of type `any` is allowed.
     pub(crate) lenient_any: bool,
+    /// Values that a loop yields understand escaped names.
+    pub(crate) unescape_everywhere: bool,
 }
 
 /// An environment, ready to compile expressions. Cheap to clone.
@@ -108,26 +110,28 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Starts an environment with Kubernetes' libraries and rules, version 1.N.
+    /// Starts an environment with Kubernetes' rules and the libraries that version 1.N has.
     pub fn kubernetes(minor: u16) -> EnvironmentBuilder {
         let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
-        for library in [
-            Library::Standard,
-            Library::Optional,
-            Library::Strings,
-            Library::Lists,
-            Library::Sets,
-            Library::TwoVariables,
-            Library::KubernetesLists,
-            Library::Regex,
-            Library::Url,
-            Library::Quantity,
-            Library::Network,
-            Library::Format,
-            Library::Semver,
-            Library::Authorization,
+        for (library, since) in [
+            (Library::Standard, 0),
+            (Library::Strings, 0),
+            (Library::KubernetesLists, 0),
+            (Library::Regex, 0),
+            (Library::Url, 0),
+            (Library::Authorization, 27),
+            (Library::Optional, 28),
+            (Library::Quantity, 28),
+            (Library::Sets, 29),
+            (Library::Network, 30),
+            (Library::Format, 31),
+            (Library::TwoVariables, 32),
+            (Library::Semver, 33),
+            (Library::Lists, 34),
         ] {
-            builder = builder.library(library);
+            if since <= minor {
+                builder = builder.library(library);
+            }
         }
         builder
     }
@@ -171,6 +175,7 @@ pub struct EnvironmentBuilder {
     options: ParseOptions,
     homogeneous: bool,
     lenient_any: bool,
+    unescape_everywhere: bool,
     problem: Option<EnvironmentError>,
 }
 
@@ -194,10 +199,18 @@ impl EnvironmentBuilder {
             },
             homogeneous: false,
             lenient_any: false,
+            unescape_everywhere: false,
             problem: None,
         };
         for name in [
-            "bool", "int", "uint", "double", "string", "bytes", "null_type", "google.protobuf.Duration",
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "null_type",
+            "google.protobuf.Duration",
             "google.protobuf.Timestamp",
         ] {
             builder.name_type(name, name);
@@ -294,6 +307,13 @@ impl EnvironmentBuilder {
     #[must_use]
     pub fn lenient_any(mut self, on: bool) -> Self {
         self.lenient_any = on;
+        self
+    }
+
+    /// Lets escaped names such as `a__dot__b` reach into values that a loop yields too, which Kubernetes does not.
+    #[must_use]
+    pub fn unescape_everywhere(mut self, on: bool) -> Self {
+        self.unescape_everywhere = on;
         self
     }
 
@@ -395,6 +415,7 @@ impl EnvironmentBuilder {
                 validate,
                 homogeneous: self.homogeneous,
                 lenient_any: self.lenient_any,
+                unescape_everywhere: self.unescape_everywhere,
             }),
         })
     }

@@ -62,7 +62,10 @@ impl Workspace<'_> {
                 self.unify(left_key, right_key) && self.unify(left_value, right_value)
             }
             (Type::Type(_), Type::Type(_)) => true,
-            (Type::Opaque(left_name, left_parts, left_count), Type::Opaque(right_name, right_parts, right_count)) => {
+            (
+                Type::Opaque(left_name, left_parts, left_count),
+                Type::Opaque(right_name, right_parts, right_count),
+            ) => {
                 left_name == right_name
                     && left_count == right_count
                     && left_parts
@@ -88,14 +91,14 @@ impl Workspace<'_> {
             }
             if self.unify(other, bound) {
                 let general = self.most_general(other, bound);
-                if self.not_within(variable, id, general) {
+                if self.not_within(id, general) {
                     self.bind(variable, general);
                 }
                 return (true, true);
             }
             return (false, true);
         }
-        if self.not_within(variable, id, other) {
+        if self.not_within(id, other) {
             self.bind(variable, other);
             return (true, false);
         }
@@ -103,17 +106,17 @@ impl Workspace<'_> {
     }
 
     /// Whether a variable does not occur in a type, so that binding it makes no endless type.
-    fn not_within(&self, variable: u32, id: TypeId, within: TypeId) -> bool {
+    fn not_within(&self, id: TypeId, within: TypeId) -> bool {
         if id == within {
             return false;
         }
         match self.node(within) {
-            Type::Variable(other) => self.bound(other).is_none_or(|bound| self.not_within(variable, id, bound)),
-            Type::List(element) => self.not_within(variable, id, element),
-            Type::Map(key, value) => self.not_within(variable, id, key) && self.not_within(variable, id, value),
-            Type::Type(of) => self.not_within(variable, id, of),
+            Type::Variable(other) => self.bound(other).is_none_or(|bound| self.not_within(id, bound)),
+            Type::List(element) => self.not_within(id, element),
+            Type::Map(key, value) => self.not_within(id, key) && self.not_within(id, value),
+            Type::Type(of) => self.not_within(id, of),
             Type::Opaque(_, parts, count) => {
-                parts.iter().take(usize::from(count)).all(|&part| self.not_within(variable, id, part))
+                parts.iter().take(usize::from(count)).all(|&part| self.not_within(id, part))
             }
             _ => true,
         }
@@ -138,7 +141,10 @@ impl Workspace<'_> {
                 self.less_specific(left_key, right_key) && self.less_specific(left_value, right_value)
             }
             (Type::Type(_), Type::Type(_)) => true,
-            (Type::Opaque(left_name, left_parts, left_count), Type::Opaque(right_name, right_parts, right_count)) => {
+            (
+                Type::Opaque(left_name, left_parts, left_count),
+                Type::Opaque(right_name, right_parts, right_count),
+            ) => {
                 left_name == right_name
                     && left_count == right_count
                     && left_parts

@@ -27,6 +27,7 @@ pub(crate) enum Type {
     Timestamp,
     List(TypeId),
     Map(TypeId, TypeId),
+    #[expect(clippy::enum_variant_names, reason = "it is what the language calls it")]
     Type(TypeId),
     /// A type parameter of a declaration.
     Param(u8),
@@ -66,7 +67,8 @@ pub(crate) struct Types {
 
 impl Types {
     pub(crate) fn new() -> Self {
-        let mut types = Types { nodes: Vec::new(), index: HashMap::new(), names: vec!["optional_type".into()] };
+        let mut types =
+            Types { nodes: Vec::new(), index: HashMap::new(), names: vec!["optional_type".into()] };
         for basic in [
             Type::Dyn,
             Type::Any,
@@ -286,7 +288,11 @@ impl<'e> Workspace<'e> {
             }
             Type::Map(key, value) => {
                 let (new_key, new_value) = (self.rebuild(key, part), self.rebuild(value, part));
-                if (new_key, new_value) == (key, value) { id } else { self.intern(Type::Map(new_key, new_value)) }
+                if (new_key, new_value) == (key, value) {
+                    id
+                } else {
+                    self.intern(Type::Map(new_key, new_value))
+                }
             }
             Type::Type(of) => {
                 let new = self.rebuild(of, part);

@@ -3,19 +3,26 @@
 
 use super::checker::{Checked, Reference};
 use super::environment::Scope;
-use super::types::{Type, TypeId};
+use super::types::TypeId;
 use crate::diagnostic::Diagnostic;
 use crate::functions;
+use crate::library::strings_format::Verb;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
 use crate::value::Val;
 
-pub(super) fn validate(scope: &Scope, tree: &Tree, checked: &mut Checked<'_>, problems: &mut Vec<Diagnostic>) {
+pub(super) fn validate(
+    scope: &Scope,
+    tree: &Tree,
+    checked: &mut Checked<'_>,
+    problems: &mut Vec<Diagnostic>,
+) {
     if !scope.validate {
         return;
     }
-    let interesting = tree.nodes.iter().any(|node| {
-        matches!(node, Node::List { .. } | Node::Map { .. } | Node::Call { .. })
-    });
+    let interesting = tree
+        .nodes
+        .iter()
+        .any(|node| matches!(node, Node::List { .. } | Node::Map { .. } | Node::Call { .. }));
     if !interesting {
         return;
     }
@@ -96,12 +103,6 @@ impl Validator<'_, '_> {
         if optional { self.checked.types.unwrap_optional(found).unwrap_or(found) } else { found }
     }
 
-    /// Type names all count as one type.
-    fn differ(&self, left: TypeId, right: TypeId) -> bool {
-        let types = &self.checked.types;
-        !matches!((types.node(left), types.node(right)), (Type::Type(_), Type::Type(_))) && left != right
-    }
-
     fn list(&mut self, elements: Run, optional: Run) {
         let flags = self.tree.flags(optional);
         let mut first = None;
@@ -109,7 +110,7 @@ impl Validator<'_, '_> {
             let found = self.element_type(element, flags.get(index).copied().unwrap_or(false));
             match first {
                 None => first = Some(found),
-                Some(expected) if self.differ(expected, found) => {
+                Some(expected) if expected != found => {
                     self.mismatch(element, expected, found);
                     break;
                 }
@@ -128,10 +129,10 @@ impl Validator<'_, '_> {
             match first {
                 None => first = Some((key_type, value_type)),
                 Some((expected_key, expected_value)) => {
-                    if self.differ(expected_key, key_type) {
+                    if expected_key != key_type {
                         self.mismatch(key, expected_key, key_type);
                     }
-                    if self.differ(expected_value, value_type) {
+                    if expected_value != value_type {
                         self.mismatch(value, expected_value, value_type);
                     }
                 }
@@ -146,7 +147,9 @@ impl Validator<'_, '_> {
                 let valid = match (name, val) {
                     ("duration", Val::Str(text)) => crate::instant::parse_duration(text).is_some(),
                     ("timestamp", Val::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
-                    ("timestamp", Val::Int(seconds)) => crate::instant::Timestamp::from_seconds(seconds).is_some(),
+                    ("timestamp", Val::Int(seconds)) => {
+                        crate::instant::Timestamp::from_seconds(seconds).is_some()
+                    }
                     _ => false,
                 };
                 if !valid {
@@ -171,13 +174,27 @@ impl Validator<'_, '_> {
         })
     }
 
+    /// Whether an argument suits its clause; of list and map literals every part must.
+    fn clause_fits(&self, clause: Verb, argument: NodeId) -> Result<(), (NodeId, &'static str)> {
+        let node = self.checked.types.node(self.checked.type_of(argument));
+        functions::strings::clause_accepts(clause, node).map_err(|words| (argument, words))?;
+        let parts = match self.tree.node(argument) {
+            Node::List { elements: run, .. } | Node::Map { entries: run, .. } if clause == Verb::Text => {
+                self.tree.children(run)
+            }
+            _ => &[],
+        };
+        parts.iter().try_for_each(|&part| self.clause_fits(clause, part))
+    }
+
     /// A literal format string against the types of a literal list of arguments.
     fn format(&mut self, id: NodeId, target: Option<NodeId>, list: NodeId) {
         if !matches!(self.checked.reference(id), Reference::Function { .. }) {
             return;
         }
         let Some(target) = target else { return };
-        let (Node::Str(text), Node::List { elements, .. }) = (self.tree.node(target), self.tree.node(list)) else {
+        let (Node::Str(text), Node::List { elements, .. }) = (self.tree.node(target), self.tree.node(list))
+        else {
             return;
         };
         let arguments = self.tree.children(elements);
@@ -187,14 +204,10 @@ impl Validator<'_, '_> {
                 return Err((id, format!("index {used} out of range")));
             };
             used += 1;
-            let found = self.checked.type_of(argument);
-            match functions::strings::clause_accepts(clause, self.checked.types.node(found)) {
-                Ok(()) => Ok(()),
-                Err(words) => {
-                    let described = self.checked.types.describe(found);
-                    Err((argument, format!("error during formatting: {words}, was given {described}")))
-                }
-            }
+            self.clause_fits(clause, argument).map_err(|(at, words)| {
+                let described = self.checked.types.describe(self.checked.type_of(at));
+                (at, format!("error during formatting: {words}, was given {described}"))
+            })
         });
         match outcome {
             Err(functions::strings::FormatProblem::Clause((at, message))) => self.problem(at, message),

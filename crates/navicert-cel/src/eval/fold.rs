@@ -179,12 +179,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// The filter's verdict; a failure becomes the result unless the loop already failed.
-    fn passes(
-        &mut self,
-        id: StepId,
-        fold: &Loop,
-        failed: &mut Option<Fault<'a>>,
-    ) -> Result<bool, Fault<'a>> {
+    fn passes(&mut self, id: StepId, fold: &Loop, failed: &mut Option<Fault<'a>>) -> Result<bool, Fault<'a>> {
         let Some(filter) = fold.filter else { return Ok(true) };
         match self.eval(filter) {
             Ok(Val::Bool(value)) => Ok(value),
@@ -259,7 +254,11 @@ impl<'a> Machine<'a, '_> {
             match body {
                 Ok(_) if failed.is_some() => {}
                 Ok(val) => {
-                    let added = if entries { self.merge(&mut pairs, val) } else { self.insert(fold, &mut pairs, val) };
+                    let added = if entries {
+                        self.merge(&mut pairs, val)
+                    } else {
+                        self.insert(fold, &mut pairs, val)
+                    };
                     if let Err(cause) = added {
                         failed = Some(Fault { cause, node: self.node_of(id) });
                     }
@@ -279,7 +278,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn insert(&self, fold: &Loop, pairs: &mut Vec<(Val<'a>, Val<'a>)>, val: Val<'a>) -> Result<(), Cause<'a>> {
+    fn insert(
+        &self,
+        fold: &Loop,
+        pairs: &mut Vec<(Val<'a>, Val<'a>)>,
+        val: Val<'a>,
+    ) -> Result<(), Cause<'a>> {
         match self.locals.get(fold.slot) {
             Slot::Ready(key) => {
                 pairs.push((key, val));

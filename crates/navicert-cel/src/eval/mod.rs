@@ -1,18 +1,18 @@
 //! Evaluation: one walk over the plan's steps. Values are passed by copy, faults are small, and every unit of
 //! cost is charged where the reference charges it.
 
+mod call;
+mod construct;
 mod fold;
 mod operator;
 mod scope;
 mod select;
 
-use crate::check::declaration::Overload;
-use crate::cost::{self, Rule};
 use crate::fault::{Cause, Fault, Limit};
-use crate::functions::{self, Call};
+use crate::functions;
 use crate::limits::Limits;
 use crate::plan::{Plan, Range, Step, StepId};
-use crate::value::{Arena, List, Map, Pairs, Val, Value, equal};
+use crate::value::{Arena, List, Val, Value};
 pub(crate) use operator::{calculate, contains};
 use scope::{Locals, Slot};
 
@@ -52,7 +52,8 @@ impl<'a, 'l> Machine<'a, 'l> {
         limits: &'l Limits<'l>,
     ) -> Self {
         let locals = Locals::new(plan.slots);
-        let mut machine = Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
+        let mut machine =
+            Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
         machine.attention = machine.next_attention();
         machine
     }
@@ -66,7 +67,11 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     fn next_attention(&self) -> u64 {
         let limit = self.limits.cost.saturating_add(1);
-        if self.limits.interrupt.is_some() { limit.min(self.cost.saturating_add(INTERRUPT_EVERY)) } else { limit }
+        if self.limits.interrupt.is_some() {
+            limit.min(self.cost.saturating_add(INTERRUPT_EVERY))
+        } else {
+            limit
+        }
     }
 
     #[inline]
@@ -114,6 +119,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         self.plan.texts.get(index as usize).map_or("", |text| text)
     }
 
+    #[inline]
     fn constant(&self, index: u32) -> Val<'a> {
         match self.plan.constants.get(index as usize) {
             Some(Value::String(text)) => Val::Str(text),
@@ -124,6 +130,19 @@ impl<'a, 'l> Machine<'a, 'l> {
 
     #[inline]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
+        // What operands mostly are.
+        if self.trace.is_none() {
+            match self.plan.steps.get(id.0 as usize) {
+                Some(&Step::Constant(index)) => return Ok(self.constant(index)),
+                Some(&Step::Local(slot)) => {
+                    if let Slot::Ready(val) = self.locals.get(slot) {
+                        self.charge(1)?;
+                        return Ok(val);
+                    }
+                }
+                _ => {}
+            }
+        }
         let outcome = self.eval_step(id);
         if self.trace.is_some() {
             self.record(id, &outcome);
@@ -162,7 +181,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 }
                 outcome
             }
-            Step::Test { base, qualifiers } => self.test(id, base, qualifiers),
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, false),
             Step::If { condition, yes, no } => self.conditional(id, condition, yes, no),
             Step::And(terms) => self.logic(id, terms, false),
             Step::Or(terms) => self.logic(id, terms, true),
@@ -175,13 +194,17 @@ impl<'a, 'l> Machine<'a, 'l> {
                 }
             }
             Step::Negate(operand) => self.negate(id, operand),
-            Step::Equal { left, right, negated } => self.equality(left, right, negated),
+            Step::Equal { left, right, negated } => self.equality(id, left, right, negated),
             Step::Compare { order, left, right, rule } => self.comparison(id, order, left, right, rule),
-            Step::Arithmetic { operator, left, right, rule } => self.arithmetic(id, operator, left, right, rule),
+            Step::Arithmetic { operator, left, right, rule } => {
+                self.arithmetic(id, operator, left, right, rule)
+            }
             Step::In { item, collection, rule } => self.membership(id, item, collection, rule),
             Step::InConstant { item, list } => self.constant_membership(id, item, list),
             Step::Matches { text, pattern, size } => self.matches(id, text, pattern, size),
-            Step::Call { function, overload, args, rule, lazy } => self.call(id, (function, overload), args, rule, lazy),
+            Step::Call { function, overload, args, rule, lazy } => {
+                self.call(id, (function, overload), args, rule, lazy)
+            }
             Step::Missing { name, args, rule } => self.missing(id, name, args, rule),
             Step::OrElse { optional, other } => self.or_else(id, optional, other, false),
             Step::OrValue { optional, other } => self.or_else(id, optional, other, true),
@@ -202,7 +225,8 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
                 Some(val) => Ok(val),
                 None => {
-                    let name = self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
+                    let name =
+                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
                     self.fault(id, Cause::NoSuchAttribute(name))
                 }
             },
@@ -236,6 +260,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         let outcome = match step {
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
             Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),
             _ => return self.eval(id),
         };
         if self.trace.is_some() {
@@ -285,227 +310,10 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    /// Evaluates arguments and charges for the call. Up to two arguments are all evaluated even if one fails,
-    /// as the reference does; of more, none after the first failure.
-    #[inline(never)]
-    fn call(
-        &mut self,
-        id: StepId,
-        (function, overload): (u32, Option<u32>),
-        args: Range,
-        rule: Rule,
-        lazy: bool,
-    ) -> Outcome<'a> {
-        let mut values = [Val::Null; MOST_ARGUMENTS];
-        let count = args.len as usize;
-        let failed = self.arguments(args, &mut values, lazy)?;
-        let values = values.get(..count).unwrap_or(&[]);
-        if let Some((at, fault)) = failed {
-            if !lazy || at + 1 == count {
-                // The reference's cost tracker gives up, and with it the evaluation, on a list that failed.
-                if rule.needs_list(at) && !self.plan.scope.is_standard() {
-                    return self.fault(id, Cause::Limit(Limit::Internal));
-                }
-                self.charge(rule.charge(values, None))?;
-            }
-            return Err(fault);
-        }
-        let outcome = self.dispatch(id, function, overload, values);
-        if let Err(Fault { cause: Cause::Limit(_), .. }) = outcome {
-            return outcome;
-        }
-        self.charge(rule.charge(values, outcome.as_ref().ok().copied()))?;
-        outcome
-    }
-
-    /// Fills in argument values; gives the first that failed and its fault.
-    fn arguments(
-        &mut self,
-        args: Range,
-        values: &mut [Val<'a>; MOST_ARGUMENTS],
-        lazy: bool,
-    ) -> Result<Option<(usize, Fault<'a>)>, Fault<'a>> {
-        let operands = self.operands(args);
-        let mut failed: Option<(usize, Fault<'a>)> = None;
-        for (index, (&operand, value)) in operands.iter().zip(values.iter_mut()).enumerate() {
-            match self.eval(operand) {
-                Ok(val) => *value = val,
-                Err(fault) if fault.cause.is_limit() => return Err(fault),
-                Err(fault) => {
-                    failed = failed.or(Some((index, fault)));
-                    if lazy {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(failed)
-    }
-
-    fn dispatch(&self, id: StepId, function: u32, overload: Option<u32>, values: &[Val<'a>]) -> Outcome<'a> {
-        let scope = &self.plan.scope;
-        let Some(declared) = scope.functions.get(function) else {
-            return self.fault(id, Cause::NoSuchOverload(""));
-        };
-        let fits = |overload: &&Overload| {
-            overload.guards.len() == values.len()
-                && overload.guards.iter().zip(values).all(|(guard, value)| guard.accepts(value))
-        };
-        let chosen = match overload {
-            Some(index) => declared.overloads.get(index as usize).filter(fits),
-            None => declared.overloads.iter().find(fits),
-        };
-        let body = chosen.and_then(|overload| overload.body);
-        let Some(body) = body else {
-            return self.fault(id, Cause::NoSuchOverload(&declared.name));
-        };
-        let call = Call { arena: self.arena, standard: scope.is_standard() };
-        match body(&call, values) {
-            Ok(val) => Ok(val),
-            Err(cause) => self.fault(id, cause),
-        }
-    }
-
-    #[inline(never)]
-    fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
-        let mut values = [Val::Null; MOST_ARGUMENTS];
-        let count = args.len as usize;
-        let failed = self.arguments(args, &mut values, count > 2)?;
-        if let Some((at, fault)) = failed {
-            if count <= 2 || at + 1 == count {
-                self.charge(rule.charge(&values, None))?;
-            }
-            return Err(fault);
-        }
-        self.charge(rule.charge(&values, None))?;
-        self.fault(id, Cause::NoSuchOverload(self.text(name)))
-    }
-
-    #[inline(never)]
-    fn matches(&mut self, id: StepId, text: StepId, pattern: u32, size: u32) -> Outcome<'a> {
-        let val = self.eval(text)?;
-        self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
-        match (val, self.plan.patterns.get(pattern as usize)) {
-            (Val::Str(text), Some(pattern)) => Ok(Val::Bool(pattern.is_match(text))),
-            _ => self.fault(id, Cause::NoSuchOverload("matches")),
-        }
-    }
-
-    #[inline(never)]
-    fn list(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
-        let outcome = self.list_elements(id, elements, optional);
-        if let Err(fault) = &outcome
-            && fault.cause.is_limit()
-        {
-            return outcome;
-        }
-        self.charge(10)?;
-        outcome
-    }
-
-    fn list_elements(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
-        let flags = self.flags(optional);
-        let mut list = self.arena.list();
-        for (index, &element) in self.operands(elements).iter().enumerate() {
-            let mut val = self.eval(element)?;
-            if flags.get(index).copied().unwrap_or(false) {
-                val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => continue,
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional list element from non-optional value")),
-                };
-            }
-            if list.push(val).is_none() {
-                return self.full(id);
-            }
-        }
-        Ok(Val::List(list.finish()))
-    }
-
-    #[inline(never)]
-    fn map(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
-        let outcome = self.map_entries(id, entries, optional);
-        if let Err(fault) = &outcome
-            && fault.cause.is_limit()
-        {
-            return outcome;
-        }
-        self.charge(30)?;
-        outcome
-    }
-
-    fn map_entries(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
-        let flags = self.flags(optional);
-        let mut pairs: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len as usize / 2);
-        for (index, pair) in self.operands(entries).chunks_exact(2).enumerate() {
-            let &[key, value] = pair else { continue };
-            let key = self.eval(key)?;
-            let mut val = self.eval(value)?;
-            if flags.get(index).copied().unwrap_or(false) {
-                val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => {
-                        pairs.retain(|known| !equal(known.0, key));
-                        continue;
-                    }
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional entry from non-optional value")),
-                };
-            }
-            if self.plan.scope.is_standard() {
-                if !matches!(key, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Str(_)) {
-                    return self.fault(id, Cause::Message("unsupported key type"));
-                }
-                if pairs.iter().any(|known| equal(known.0, key)) {
-                    return self.fault(id, Cause::Message("Failed with repeated key"));
-                }
-            } else if matches!(key, Val::Bytes(_)) {
-                return self.fault(id, Cause::Message("unsupported key type"));
-            }
-            pairs.push((key, val));
-        }
-        match Pairs::build(self.arena, &pairs) {
-            Some(pairs) => Ok(Val::Map(Map::Pairs(pairs))),
-            None => self.full(id),
-        }
-    }
-
-    #[inline(never)]
-    fn message(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
-        let outcome = self.message_fields(id, message, fields);
-        if let Err(fault) = &outcome
-            && fault.cause.is_limit()
-        {
-            return outcome;
-        }
-        self.charge(40)?;
-        outcome
-    }
-
-    fn message_fields(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
-        let steps =
-            self.plan.fields.get(fields.start as usize..(fields.start + fields.len) as usize).unwrap_or(&[]);
-        let mut values = Vec::with_capacity(steps.len());
-        for field in steps {
-            let mut val = self.eval(field.value)?;
-            if field.optional {
-                val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => continue,
-                    _ => return self.fault(id, Cause::Message("cannot initialize optional entry from non-optional value")),
-                };
-            }
-            values.push((self.text(field.name), val));
-        }
-        let name = self.plan.messages.get(message as usize).map_or("", |name| name);
-        match functions::messages::build(self.arena, name, &values) {
-            Ok(val) => Ok(val),
-            Err(cause) => self.fault(id, cause),
-        }
-    }
-
     /// The elements a one-variable loop visits.
     fn iterable(&self, val: Val<'a>) -> Option<List<'a>> {
         match val {
+            Val::List(list) if self.plan.scope.unescape_everywhere => Some(list),
             Val::List(list) => Some(list.plain()),
             _ => None,
         }

@@ -4,7 +4,7 @@ use super::{Machine, Outcome};
 use crate::cost::Rule;
 use crate::fault::{Cause, Fault};
 use crate::plan::{Arithmetic, Order, StepId};
-use crate::value::{Arena, List, Val, compare, equal};
+use crate::value::{Arena, List, Val, compare, equal, equal_or_error};
 
 impl<'a> Machine<'a, '_> {
     /// Both operands, evaluated even if the first fails, and charged for.
@@ -35,10 +35,19 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn equality(&mut self, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
+    pub(super) fn equality(&mut self, id: StepId, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
         let (left, right) = self.pair(left, right, rule)?;
-        Ok(Val::Bool(equal(left, right) != negated))
+        let simple =
+            |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
+        if simple(left) || self.plan.scope.is_standard() {
+            return Ok(Val::Bool(equal(left, right) != negated));
+        }
+        match equal_or_error(left, right) {
+            Some(equal) => Ok(Val::Bool(equal != negated)),
+            None if negated => Ok(Val::Bool(true)),
+            None => self.fault(id, Cause::NoSuchOverload("")),
+        }
     }
 
     #[inline(never)]
@@ -104,7 +113,13 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline(never)]
-    pub(super) fn membership(&mut self, id: StepId, item: StepId, collection: StepId, rule: Rule) -> Outcome<'a> {
+    pub(super) fn membership(
+        &mut self,
+        id: StepId,
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    ) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
         match collection {
             Val::List(list) => Ok(Val::Bool(contains(list, item))),

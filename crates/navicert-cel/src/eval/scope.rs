@@ -13,7 +13,7 @@ pub(super) enum Slot<'a> {
     Pending(StepId),
 }
 
-const IN_PLACE: usize = 4;
+const IN_PLACE: usize = 6;
 
 /// The variables of all open comprehensions.
 pub(super) struct Locals<'a> {

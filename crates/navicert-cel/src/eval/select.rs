@@ -2,7 +2,7 @@
 
 use super::{Machine, Outcome};
 use crate::fault::{Cause, Fault};
-use crate::plan::{Key, Qualifier, Range, StepId};
+use crate::plan::{Key, Qualifier, Range, Step, StepId};
 use crate::value::{List, Val};
 
 /// How a key is applied.
@@ -19,7 +19,16 @@ enum Mode {
 impl<'a> Machine<'a, '_> {
     /// The value behind the keys, not charged for the selection itself.
     pub(super) fn select(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
-        let val = self.eval_raw(base)?;
+        let variable = match self.plan.steps.get(base.0 as usize) {
+            Some(&Step::Variable(slot)) if self.trace.is_none() => {
+                self.variables.get(slot as usize).copied().flatten()
+            }
+            _ => None,
+        };
+        let val = match variable {
+            Some(val) => val,
+            None => self.eval_raw(base)?,
+        };
         let plan = self.plan;
         let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
         let chain = plan.qualifiers.get(range).unwrap_or(&[]);
@@ -27,7 +36,9 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// `has(base.chain.last)`: free of the charge for the selection, even where there was none.
-    pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
+    ///
+    /// In a branch of a conditional (`raw`) an optional chain is not reduced to whether it has a value.
+    pub(super) fn test(&mut self, id: StepId, base: StepId, qualifiers: Range, raw: bool) -> Outcome<'a> {
         let val = self.eval_raw(base)?;
         let plan = self.plan;
         let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
@@ -37,7 +48,9 @@ impl<'a> Machine<'a, '_> {
             self.cost = self.cost.wrapping_sub(1);
         }
         match outcome? {
-            Val::Optional(content) => Ok(Val::Bool(content.is_some())),
+            Val::Optional(content) if !raw || self.plan.scope.is_standard() => {
+                Ok(Val::Bool(content.is_some()))
+            }
             other => Ok(other),
         }
     }
@@ -75,7 +88,14 @@ impl<'a> Machine<'a, '_> {
                     if found.is_some() || !optional {
                         self.charge(1)?;
                     }
-                    return Ok(Val::Bool(found.is_some()));
+                    if !optional {
+                        return Ok(Val::Bool(found.is_some()));
+                    }
+                    return match found.map(|found| self.arena.keep(found)) {
+                        None => Ok(Val::Optional(None)),
+                        Some(Some(kept)) => Ok(Val::Optional(Some(kept))),
+                        Some(None) => self.full(id),
+                    };
                 }
                 (Mode::Optional, Ok(None)) => return Ok(Val::Optional(None)),
                 (_, Ok(Some(next))) => {
@@ -95,7 +115,12 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// One key. `Ok(None)` only where absence is no error.
-    fn qualify(&mut self, qualifier: &Qualifier, val: Val<'a>, mode: Mode) -> Result<Option<Val<'a>>, Fault<'a>> {
+    fn qualify(
+        &mut self,
+        qualifier: &Qualifier,
+        val: Val<'a>,
+        mode: Mode,
+    ) -> Result<Option<Val<'a>>, Fault<'a>> {
         let mut escaped = true;
         let key = match qualifier.key {
             Key::Text(text, may_escape) => {
@@ -119,9 +144,7 @@ impl<'a> Machine<'a, '_> {
             Val::Claims(claims) => match key {
                 Val::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
-                    Some(Err(reason)) => {
-                        Err(Fault { cause: Cause::Message(reason), node: qualifier.node })
-                    }
+                    Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
                     None => missing(self),
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
@@ -164,7 +187,9 @@ impl<'a> Machine<'a, '_> {
         };
         match usize::try_from(index).ok().and_then(|at| list.get(at)) {
             Some(found) => Ok(Some(found)),
-            None if mode == Mode::Get => Err(Fault { cause: Cause::OutOfBounds(index), node: qualifier.node }),
+            None if mode == Mode::Get => {
+                Err(Fault { cause: Cause::OutOfBounds(index), node: qualifier.node })
+            }
             None => Ok(None),
         }
     }

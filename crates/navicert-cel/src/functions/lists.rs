@@ -25,8 +25,16 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("list_uint_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(uint)): list(T)", sort_by),
     ("list_double_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(double)): list(T)", sort_by),
     ("list_bool_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(bool)): list(T)", sort_by),
-    ("list_duration_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(duration)): list(T)", sort_by),
-    ("list_timestamp_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(timestamp)): list(T)", sort_by),
+    (
+        "list_duration_sortByAssociatedKeys",
+        "(list(T)).@sortByAssociatedKeys(list(duration)): list(T)",
+        sort_by,
+    ),
+    (
+        "list_timestamp_sortByAssociatedKeys",
+        "(list(T)).@sortByAssociatedKeys(list(timestamp)): list(T)",
+        sort_by,
+    ),
     ("list_string_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(string)): list(T)", sort_by),
     ("list_bytes_sortByAssociatedKeys", "(list(T)).@sortByAssociatedKeys(list(bytes)): list(T)", sort_by),
     ("lists_range", "lists.range(int): list(int)", range),
@@ -133,18 +141,7 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> Given<'a> {
         return Err(Cause::Message("@sortByAssociatedKeys() expected a list of the same size as the keys"));
     }
     let Some(first) = keys.get(0) else { return Ok(Val::List(list)) };
-    let ordered = matches!(
-        first,
-        Val::Int(_)
-            | Val::Uint(_)
-            | Val::Double(_)
-            | Val::Bool(_)
-            | Val::Duration(_)
-            | Val::Timestamp(_)
-            | Val::Str(_)
-            | Val::Bytes(_)
-    );
-    if !ordered {
+    if ordered(first).is_err() {
         return Err(Cause::Message("list elements must be comparable"));
     }
     let keys = items(call, keys)?;
@@ -188,10 +185,26 @@ fn distinct<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     Ok(Val::List(kept.finish()))
 }
 
+/// Whether values of this kind have an order at all.
+fn ordered<'a>(val: Val<'a>) -> Result<(), Cause<'a>> {
+    match val {
+        Val::Int(_)
+        | Val::Uint(_)
+        | Val::Double(_)
+        | Val::Bool(_)
+        | Val::Duration(_)
+        | Val::Timestamp(_)
+        | Val::Str(_)
+        | Val::Bytes(_) => Ok(()),
+        _ => Err(MISFIT),
+    }
+}
+
 fn is_sorted<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     let [Val::List(list)] = *args else { return Err(MISFIT) };
     let mut before = None;
     for item in list.iter() {
+        ordered(item)?;
         if before.is_some_and(|before| compare(before, item) == Some(Ordering::Greater)) {
             return Ok(Val::Bool(false));
         }
@@ -229,6 +242,7 @@ fn extreme<'a>(call: &Call<'a>, args: &[Val<'a>], name: &str, replaced_by: Order
     let [Val::List(list)] = *args else { return Err(MISFIT) };
     let mut best: Option<Val<'a>> = None;
     for item in list.iter() {
+        ordered(item)?;
         match best {
             Some(known) if compare(known, item) != Some(replaced_by) => {}
             _ => best = Some(item),

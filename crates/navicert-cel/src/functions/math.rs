@@ -148,7 +148,9 @@ fn is_finite<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 fn abs<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match *args {
         [Val::Double(value)] => Ok(Val::Double(value.abs())),
-        [Val::Int(value)] => math_number::absolute_int(value).map(Val::Int).map_err(|error| call.error(error)),
+        [Val::Int(value)] => {
+            math_number::absolute_int(value).map(Val::Int).map_err(|error| call.error(error))
+        }
         [val @ Val::Uint(_)] => Ok(val),
         _ => Err(MISFIT),
     }

@@ -5,8 +5,11 @@ use crate::fault::Cause;
 use crate::instant::Timestamp;
 use crate::value::{Arena, List, Map, Pairs, Val};
 
-/// Name, fields, and the type a literal of it has.
-pub(crate) const MESSAGES: &[(&str, &[(&str, &str)], &str)] = &[
+/// Name, fields with their types, and the type a literal of it has.
+type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// All messages.
+pub(crate) const MESSAGES: &[Message] = &[
     ("google.protobuf.Timestamp", &[("seconds", "int"), ("nanos", "int")], "timestamp"),
     ("google.protobuf.Duration", &[("seconds", "int"), ("nanos", "int")], "duration"),
     ("google.protobuf.BoolValue", &[("value", "bool")], "wrapper(bool)"),
@@ -48,7 +51,8 @@ pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, Val<'a
         Some(Val::Int(value)) => value,
         _ => 0,
     };
-    let value = |default: Val<'a>| Ok(field("value").filter(|val| !matches!(val, Val::Null)).unwrap_or(default));
+    let value =
+        |default: Val<'a>| Ok(field("value").filter(|val| !matches!(val, Val::Null)).unwrap_or(default));
     let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
     match short {
         "Timestamp" => {

@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::fault::Cause;
-use crate::value::{Arena, Val, Value};
+use crate::value::{Arena, List, Map, Reading, Val, Value};
 
 fn none_here<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
     Err(MISFIT)
@@ -18,9 +18,17 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("optional_or_optional", "(optional_type(V)).or(optional_type(V)): optional_type(V)", none_here),
     ("optional_orValue_value", "(optional_type(V)).orValue(V): V", none_here),
     ("list_optindex_optional_int", "_[?_](list(V), int): optional_type(V)", none_here),
-    ("optional_list_optindex_optional_int", "_[?_](optional_type(list(V)), int): optional_type(V)", none_here),
+    (
+        "optional_list_optindex_optional_int",
+        "_[?_](optional_type(list(V)), int): optional_type(V)",
+        none_here,
+    ),
     ("map_optindex_optional_value", "_[?_](map(K, V), K): optional_type(V)", none_here),
-    ("optional_map_optindex_optional_value", "_[?_](optional_type(map(K, V)), K): optional_type(V)", none_here),
+    (
+        "optional_map_optindex_optional_value",
+        "_[?_](optional_type(map(K, V)), K): optional_type(V)",
+        none_here,
+    ),
     ("optional_list_index_int", "_[_](optional_type(list(V)), int): optional_type(V)", none_here),
     ("optional_map_index_value", "_[_](optional_type(map(K, V)), K): optional_type(V)", none_here),
     ("list_last", "(list(V)).last(): optional_type(V)", last),
@@ -49,6 +57,13 @@ fn of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn of_non_zero<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
+        // Kubernetes wraps collections of claims and users, and the wrapping is never empty.
+        [Val::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
+        [Val::Map(Map::Lists(_, true) | Map::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
         [val] if val.is_zero() => Ok(Val::Optional(None)),
         _ => of(call, args),
     }

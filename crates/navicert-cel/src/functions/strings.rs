@@ -57,7 +57,9 @@ fn last_index_of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
         [Val::Str(text), Val::Str(part)] => Ok(Val::Int(strings_text::last_index_of(text, part))),
         [Val::Str(text), Val::Str(part), Val::Int(from)] => {
             in_range(call, text, from)?;
-            strings_text::last_index_of_from(text, part, from).map(Val::Int).map_err(|error| call.error(error))
+            strings_text::last_index_of_from(text, part, from)
+                .map(Val::Int)
+                .map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
     }
@@ -109,7 +111,9 @@ fn replace<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn split<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text), Val::Str(separator)] => call.list(strings_text::split(text, separator, -1).map(Val::Str)),
+        [Val::Str(text), Val::Str(separator)] => {
+            call.list(strings_text::split(text, separator, -1).map(Val::Str))
+        }
         [Val::Str(text), Val::Str(separator), Val::Int(limit)] => {
             call.list(strings_text::split(text, separator, limit).map(Val::Str))
         }
@@ -268,7 +272,7 @@ pub(crate) fn clause_accepts(verb: Verb, node: Type) -> Result<(), &'static str>
                     | Type::Null
             ),
             Verb::Decimal | Verb::Octal => number,
-            Verb::Fixed | Verb::Scientific => node == Type::Double,
+            Verb::Fixed | Verb::Scientific => matches!(node, Type::Double | Type::String),
             Verb::LowerHex | Verb::UpperHex => number || matches!(node, Type::String | Type::Bytes),
             Verb::Binary => number || node == Type::Bool,
         };

@@ -79,7 +79,11 @@ impl Reader<'_> {
     }
 
     /// Members after the opening brace.
-    fn members(&mut self, depth: usize, keep: &mut dyn FnMut(&mut Self, String, Json)) -> Result<(), ClaimsError> {
+    fn members(
+        &mut self,
+        depth: usize,
+        keep: &mut dyn FnMut(&mut Self, String, Json),
+    ) -> Result<(), ClaimsError> {
         self.space();
         if self.peek() == Some(b'}') {
             self.at += 1;

@@ -50,9 +50,8 @@ fn nested(val: &Val<'_>) -> Json {
             let content: Vec<Json> = content.iter().map(|content| nested(content)).collect();
             json!({ "optional": content })
         }
-        Val::Opaque(opaque) => Json::String(opaque.to_string()),
-        Val::Object(object) => json!({ "object": object.type_name }),
-        Val::Claims(_) => json!({ "object": "kubernetes.claims" }),
+        Val::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
+        Val::Opaque(_) | Val::Object(_) | Val::Claims(_) => Json::Null,
     }
 }
 

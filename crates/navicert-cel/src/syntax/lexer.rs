@@ -113,7 +113,8 @@ impl Lexer<'_> {
             b'>' => Ok(pair(self, b'=', Kind::GreaterEqual, Kind::Greater)),
             b'&' if self.peek(1) == b'&' => Ok(pair(self, b'&', Kind::And, Kind::And)),
             b'|' if self.peek(1) == b'|' => Ok(pair(self, b'|', Kind::Or, Kind::Or)),
-            b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'.' | b',' | b'-' | b'?' | b':' | b'+' | b'*' | b'/' | b'%' => {
+            b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'.' | b',' | b'-' | b'?' | b':' | b'+' | b'*'
+            | b'/' | b'%' => {
                 self.offset += 1;
                 Ok(Kind::Char(first))
             }
@@ -191,7 +192,8 @@ impl Lexer<'_> {
 
     fn quoted(&mut self) -> Result<Kind, LexError> {
         let mut end = 1;
-        while matches!(self.peek(end), b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'/' | b' ') {
+        while matches!(self.peek(end), b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'/' | b' ')
+        {
             end += 1;
         }
         if end == 1 || self.peek(end) != b'`' {
@@ -206,11 +208,9 @@ impl Lexer<'_> {
         let raw = prefix > 0 && matches!(self.peek(prefix - 1), b'r' | b'R');
         let quote = self.peek(prefix);
         let triple = self.peek(prefix + 1) == quote && self.peek(prefix + 2) == quote;
-        if triple {
-            if let Some(end) = self.string_end(prefix + 3, quote, 3, raw) {
-                self.offset += end;
-                return Ok(kind);
-            }
+        if triple && let Some(end) = self.string_end(prefix + 3, quote, 3, raw) {
+            self.offset += end;
+            return Ok(kind);
         }
         match self.string_end(prefix + 1, quote, 1, raw) {
             Some(end) => {

@@ -63,7 +63,9 @@ pub(super) fn expand(
         ("exists_one" | "existsOne", [_, _, _]) if on.two_variables => Some((FoldKind::ExistsOne, true)),
         ("transformList", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::List, true)),
         ("transformMap", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::Map, true)),
-        ("transformMapEntry", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::MapEntry, true)),
+        ("transformMapEntry", [_, _, _] | [_, _, _, _]) if on.two_variables => {
+            Some((FoldKind::MapEntry, true))
+        }
         ("optMap", [variable, body]) if on.optional => {
             return opt_map(parser, target, *variable, *body, false, place);
         }
@@ -188,8 +190,7 @@ fn opt_map(
     };
     let present = call(parser, "hasValue", Some(target), &[], place);
     let value = call(parser, "value", Some(target), &[], place);
-    let fold =
-        Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
+    let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
     let mut result = push_fold(parser, fold, place);
     if !flat {
         result = call(parser, "optional.of", None, &[result], place);
@@ -208,8 +209,7 @@ fn bind(
     let Node::Ident(bound) = parser.tree.node(name) else {
         return Err(parser.problem(name, "cel.bind() variable names must be simple identifiers".to_owned()));
     };
-    let fold =
-        Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
+    let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
     Ok(Expansion::Node(push_fold(parser, fold, place)))
 }
 
@@ -227,7 +227,8 @@ fn sort_by(
         Node::List { .. } | Node::Select { .. } | Node::Ident(_) | Node::Fold(_) | Node::Call { .. }
     );
     if !sortable {
-        let message = "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+        let message =
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
         return Err(parser.problem(target, message.to_owned()));
     }
     let bound = variable(parser, name)?;
@@ -253,7 +254,12 @@ fn extreme(
     let numeric = |parser: &Parser<'_>, id: NodeId| {
         !matches!(
             parser.tree.node(id),
-            Node::Str(_) | Node::Bool(_) | Node::Bytes(_) | Node::Null | Node::Struct { .. } | Node::Map { .. }
+            Node::Str(_)
+                | Node::Bool(_)
+                | Node::Bytes(_)
+                | Node::Null
+                | Node::Struct { .. }
+                | Node::Map { .. }
                 | Node::List { .. }
         )
     };

@@ -214,7 +214,8 @@ impl Writer<'_> {
             [operand] => {
                 self.out.push_str(symbol);
                 // A minus before a number would become part of it.
-                let number = matches!(self.tree.node(*operand), Node::Int(_) | Node::Double(_) | Node::Uint(_));
+                let number =
+                    matches!(self.tree.node(*operand), Node::Int(_) | Node::Double(_) | Node::Uint(_));
                 self.wrapped(*operand, if number { u8::MAX } else { MEMBER });
             }
             [condition, yes, no] if name == "_?_:_" => {

@@ -42,7 +42,9 @@ impl<'a> Claims<'a> {
     pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<Val<'a>, &'a str>> {
         let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
         match *self {
-            Claims::Object(members) => members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING))),
+            Claims::Object(members) => {
+                members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
+            }
             Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {
                 Ok(value) => Ok(Val::from_json(value, CLAIM_READING)),
                 Err(reason) => Err(reason.as_str()),
@@ -82,8 +84,27 @@ impl<'a> Claims<'a> {
 }
 
 const RESERVED: [&str; 21] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import",
-    "let", "loop", "package", "namespace", "return", "var", "void", "while",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
 ];
 
 /// A key as written in an expression, as the key it stands for: `foo__dot__bar` is `foo.bar`.

@@ -124,7 +124,7 @@ impl<'a> Pairs<'a> {
 
     fn find(&self, key: Val<'_>) -> Option<Val<'a>> {
         if self.order.is_empty() {
-            return find_linear(self.entries.iter().copied(), key);
+            return find_linear(&self.entries.iter().copied(), key);
         }
         let entry = |index: &u32| self.entries.get(*index as usize).copied();
         let at = self.order.partition_point(|index| {
@@ -132,12 +132,15 @@ impl<'a> Pairs<'a> {
         });
         let run = self.order.get(at..).unwrap_or(&[]);
         let equals = run.iter().map_while(entry).take_while(|pair| compare_keys(pair.0, key).is_eq());
-        find_linear(equals, key)
+        find_linear(&equals, key)
     }
 }
 
 /// The entry with the same key, or else one with a numerically equal key.
-fn find_linear<'a>(entries: impl Iterator<Item = (Val<'a>, Val<'a>)> + Clone, key: Val<'_>) -> Option<Val<'a>> {
+fn find_linear<'a>(
+    entries: &(impl Iterator<Item = (Val<'a>, Val<'a>)> + Clone),
+    key: Val<'_>,
+) -> Option<Val<'a>> {
     let exact = entries.clone().find(|entry| same_key(entry.0, key));
     match key {
         Val::Int(_) | Val::Uint(_) | Val::Double(_) => {
@@ -195,7 +198,8 @@ impl<'a> Map<'a> {
 
     /// The value of a key that may be spelled with escapes, in a selection or an index.
     pub(crate) fn select(&self, key: Val<'_>, escaped: bool) -> Option<Val<'a>> {
-        let escapes = escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
+        let escapes =
+            escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
         match key {
             Val::Str(name) if escapes && name.contains("__") => {
                 let name = unescape(name).unwrap_or(Cow::Borrowed(name));
@@ -208,9 +212,9 @@ impl<'a> Map<'a> {
     /// Keys and values; JSON objects in the order of their keys.
     pub fn iter(self) -> Box<dyn Iterator<Item = (Val<'a>, Val<'a>)> + 'a> {
         match self {
-            Map::Json(members, reading) => {
-                Box::new(members.iter().map(move |(key, value)| (Val::Str(key), Val::from_json(value, reading))))
-            }
+            Map::Json(members, reading) => Box::new(
+                members.iter().map(move |(key, value)| (Val::Str(key), Val::from_json(value, reading))),
+            ),
             Map::Pairs(pairs) => Box::new(pairs.entries.iter().copied()),
             Map::Values(map) => {
                 Box::new(map.entries().iter().map(|(key, value)| (key.as_val(), value.as_val())))

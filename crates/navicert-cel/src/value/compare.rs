@@ -2,6 +2,7 @@
 
 use super::{List, Map, Val};
 use crate::number::Number;
+use crate::opaque::Opaque;
 use std::cmp::Ordering;
 
 fn number(val: Val<'_>) -> Option<Number> {
@@ -36,6 +37,34 @@ pub(crate) fn equal(left: Val<'_>, right: Val<'_>) -> bool {
             (Some(left), Some(right)) => left.equals(right),
             _ => false,
         },
+    }
+}
+
+/// `left == right` as Kubernetes answers it: `None` is an error. Its own types cannot be compared with others,
+/// nor with a quantity that was computed; inside lists and maps such a pair passes for equal.
+pub(crate) fn equal_or_error(left: Val<'_>, right: Val<'_>) -> Option<bool> {
+    match (left, right) {
+        (Val::Null, _) | (_, Val::Null) => Some(equal(left, right)),
+        (Val::Opaque(Opaque::Quantity(..)), Val::Opaque(Opaque::Quantity(_, true))) => None,
+        (Val::Opaque(left_opaque), Val::Opaque(right_opaque))
+            if std::mem::discriminant(left_opaque) == std::mem::discriminant(right_opaque) =>
+        {
+            Some(left_opaque.equals(right_opaque))
+        }
+        (Val::Claims(_), Val::Claims(_)) | (Val::Object(_), Val::Object(_)) => Some(equal(left, right)),
+        (Val::Opaque(_) | Val::Claims(_) | Val::Object(_), _) => None,
+        (Val::Optional(Some(left)), Val::Optional(Some(right))) => equal_or_error(*left, *right),
+        (Val::List(left), Val::List(right)) => {
+            let same = |(left, right)| equal_or_error(left, right) != Some(false);
+            Some(left.len() == right.len() && left.iter().zip(right.iter()).all(same))
+        }
+        (Val::Map(left), Val::Map(right)) => {
+            let same = |(key, value): (Val<'_>, Val<'_>)| {
+                right.find(key).is_some_and(|other| equal_or_error(value, other) != Some(false))
+            };
+            Some(left.len() == right.len() && left.iter().all(same))
+        }
+        _ => Some(equal(left, right)),
     }
 }
 

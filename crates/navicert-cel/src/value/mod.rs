@@ -10,7 +10,7 @@ mod owned;
 pub use arena::Arena;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
-pub(crate) use compare::{compare, equal, key_equal};
+pub(crate) use compare::{compare, equal, equal_or_error, key_equal};
 pub use owned::{Value, ValueMap};
 
 use crate::instant::Timestamp;
@@ -98,11 +98,12 @@ impl<'a> Val<'a> {
             Val::Double(value) => value == 0.0,
             Val::Str(text) => text.is_empty(),
             Val::Bytes(bytes) => bytes.is_empty(),
-            Val::List(list) => list.len() == 0,
-            Val::Map(map) => map.len() == 0,
+            Val::List(list) => list.is_empty(),
+            Val::Map(map) => map.is_empty(),
             Val::Duration(nanoseconds) => nanoseconds == 0,
-            Val::Timestamp(_) | Val::Type(_) | Val::Opaque(_) | Val::Claims(_) | Val::Object(_) => false,
-            Val::Optional(content) => content.is_none_or(Val::is_zero),
+            // The first moment there is.
+            Val::Timestamp(at) => at.seconds() == -62_135_596_800 && at.nanos() == 0,
+            Val::Type(_) | Val::Opaque(_) | Val::Claims(_) | Val::Object(_) | Val::Optional(_) => false,
         }
     }
 

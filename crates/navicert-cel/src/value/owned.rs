@@ -93,10 +93,14 @@ impl ValueMap {
             &mut self.entries.iter()
         } else {
             let entry = |index: &u32| self.entries.get(*index as usize);
-            let below = |index: &u32| entry(index).is_some_and(|found| compare_keys(found.0.as_val(), key).is_lt());
+            let below =
+                |index: &u32| entry(index).is_some_and(|found| compare_keys(found.0.as_val(), key).is_lt());
             let at = self.order.partition_point(below);
             let run = self.order.get(at..).unwrap_or(&[]);
-            &mut run.iter().map_while(entry).take_while(move |found| compare_keys(found.0.as_val(), key).is_eq())
+            &mut run
+                .iter()
+                .map_while(entry)
+                .take_while(move |found| compare_keys(found.0.as_val(), key).is_eq())
         };
         let mut numeric = None;
         for (candidate, value) in candidates {

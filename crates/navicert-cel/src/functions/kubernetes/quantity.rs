@@ -25,28 +25,30 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
 
 fn one<'a>(args: &[Val<'a>]) -> Option<&'a Quantity> {
     match args {
-        [Val::Opaque(Opaque::Quantity(quantity))] => Some(quantity),
+        [Val::Opaque(Opaque::Quantity(quantity, _))] => Some(quantity),
         _ => None,
     }
 }
 
 fn two<'a>(args: &[Val<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left)), Val::Opaque(Opaque::Quantity(right))] => Some((left, right)),
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Opaque(Opaque::Quantity(right, _))] => {
+            Some((left, right))
+        }
         _ => None,
     }
 }
 
-fn result<'a>(call: &Call<'a>, quantity: Result<Quantity, QuantityError>) -> Given<'a> {
+fn result<'a>(call: &Call<'a>, quantity: Result<Quantity, QuantityError>, computed: bool) -> Given<'a> {
     match quantity {
-        Ok(quantity) => call.opaque(Opaque::Quantity(Box::new(quantity))),
+        Ok(quantity) => call.opaque(Opaque::Quantity(Box::new(quantity), computed)),
         Err(error) => Err(call.error(error)),
     }
 }
 
 fn quantity<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => result(call, Quantity::parse(text)),
+        [Val::Str(text)] => result(call, Quantity::parse(text), false),
         _ => Err(MISFIT),
     }
 }
@@ -89,20 +91,30 @@ fn is_integer<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
 
 fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left)), Val::Int(right)] => result(call, left.checked_add_int(*right)),
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_add_int(*right), true)
+        }
         _ => {
             let (left, right) = two(args).ok_or(MISFIT)?;
-            result(call, left.checked_add(right))
+            result(call, left.checked_add(right), true)
         }
     }
 }
 
 fn sub<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left)), Val::Int(right)] => result(call, left.checked_sub_int(*right)),
+        // Upstream negates the least int to itself, and notices only if the sum overflows.
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(i64::MIN)]
+            if left.as_integer().is_ok_and(|value| value >= 0) =>
+        {
+            result(call, left.checked_add_int(i64::MIN), true)
+        }
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_sub_int(*right), true)
+        }
         _ => {
             let (left, right) = two(args).ok_or(MISFIT)?;
-            result(call, left.checked_sub(right))
+            result(call, left.checked_sub(right), true)
         }
     }
 }

@@ -5,6 +5,7 @@
 //! `a{1001}` are not. A username rule `^\w+$` must not become weaker by a change of engine.
 
 use regex_automata::meta;
+use regex_syntax::hir::Look;
 use std::fmt;
 
 mod class;
@@ -19,6 +20,9 @@ pub const DEFAULT_SIZE_LIMIT: usize = 10 << 20;
 #[derive(Clone)]
 pub struct Pattern {
     regex: meta::Regex,
+    /// `\B` holds between the bytes of a character. A search for any match may stop at such a place, see that it is
+    /// none, and miss the real match around it; a search for the leftmost match does not.
+    has_negated_boundary: bool,
 }
 
 impl Pattern {
@@ -35,13 +39,14 @@ impl Pattern {
             .configure(config)
             .build_from_hir(&tree)
             .map_err(|_| PatternError::new(Fault::TooLarge, ""))?;
-        Ok(Self { regex })
+        let has_negated_boundary = tree.properties().look_set().contains(Look::WordAsciiNegate);
+        Ok(Self { regex, has_negated_boundary })
     }
 
     /// Whether `text` contains a match: `text.matches(pattern)`.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
-        self.regex.is_match(text)
+        if self.has_negated_boundary { self.regex.find(text).is_some() } else { self.regex.is_match(text) }
     }
 
     /// The leftmost match: `text.find(pattern)`, which gives `""` where this gives `None`.

@@ -20,6 +20,8 @@ fn classes_are_those_of_ascii() {
         (r"é\b", "é", false),
         (r"a\b", "aé", true),
         (r"\B", "é", true),
+        // Not at the `\B` within the é, but around it.
+        (r"(([ab]|\B)|(b|é))(\Bé)??", "5é_", true),
         (r"^[a&&b]+$", "a&b", true),
         (r"^[+--b]+$", "-,+b", true),
         (r"^[a~~b]+$", "~", true),
