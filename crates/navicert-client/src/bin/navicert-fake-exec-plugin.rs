@@ -1,7 +1,7 @@
 //! The credential plugin of this crate's tests: it does what its environment says.
 //!
 //! `FAKE_RUNS` is a file that gets a line per run; `FAKE_DUMP` a file for what the plugin was given (the kind of its
-//! standard input, then the question); `FAKE_STDERR` is complained; `FAKE_HOLD` is a socket to connect to and wait at;
+//! standard input, whose process group it is in, then the question); `FAKE_STDERR` is complained; `FAKE_HOLD` is a socket to connect to and wait at;
 //! `FAKE_PROMPT` asks for a line and answers with it as token; `FAKE_STDOUT` is printed, with the number of this run for
 //! every `{n}`; `FAKE_EXIT` is how it ends.
 
@@ -10,6 +10,8 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+
+use rustix::process::{getpgrp, getpid};
 
 fn main() -> ExitCode {
     match play() {
@@ -27,7 +29,7 @@ fn play() -> io::Result<u8> {
     let run = variable("FAKE_RUNS").map(|path| count(&path)).transpose()?.unwrap_or(1);
     if let Some(path) = variable("FAKE_DUMP") {
         let question = variable("KUBERNETES_EXEC_INFO").unwrap_or_default();
-        std::fs::write(path, format!("{}\n{question}", stdin_kind()?))?;
+        std::fs::write(path, format!("{}\n{}\n{question}", stdin_kind()?, group()))?;
     }
     if let Some(text) = variable("FAKE_STDERR") {
         io::stderr().write_all(text.as_bytes())?;
@@ -59,6 +61,10 @@ fn play() -> io::Result<u8> {
 fn count(path: &str) -> io::Result<usize> {
     OpenOptions::new().create(true).append(true).open(path)?.write_all(b"run\n")?;
     Ok(std::fs::read_to_string(path)?.lines().count())
+}
+
+fn group() -> &'static str {
+    if getpgrp() == getpid() { "its own group" } else { "the caller's group" }
 }
 
 fn stdin_kind() -> io::Result<&'static str> {

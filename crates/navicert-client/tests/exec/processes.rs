@@ -16,11 +16,20 @@ use navicert_plugin::Environment;
 use super::{Folder, fs, output};
 
 fn authenticator(folder: &Folder, settings: Settings, metrics: &Arc<Metrics>) -> Authenticator {
+    authenticator_at(folder, settings, metrics, FixedTerminal::default())
+}
+
+fn authenticator_at(
+    folder: &Folder,
+    settings: Settings,
+    metrics: &Arc<Metrics>,
+    terminal: FixedTerminal,
+) -> Authenticator {
     let sources = Sources::locate(Some(&folder.config()), None, None);
     let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), folder.path(), &Disk).unwrap();
     let plugin = Plugin::of(&effective, &Disk).unwrap().unwrap();
     let around = Surroundings {
-        terminal: Arc::new(FixedTerminal::default()),
+        terminal: Arc::new(terminal),
         recorder: Arc::clone(metrics) as Arc<dyn navicert_client::metrics::Recorder>,
         registry: Registry::new(),
         ..Surroundings::new(Environment::empty())
@@ -114,4 +123,19 @@ fn a_second_request_finds_the_credential_ready() {
     assert!(authenticator.ready().is_none());
     let credential = authenticator.current_blocking(Asking::Background).unwrap();
     assert!(Arc::ptr_eq(&authenticator.ready().unwrap(), &credential));
+}
+
+// C308: Ctrl-C at a terminal reaches the plugin; a daemon's plugin can be ended with all it started.
+#[test]
+fn a_client_with_a_terminal_keeps_its_plugins_in_its_own_group() {
+    for (controlling, expected) in [(true, "the caller's group"), (false, "its own group")] {
+        let place = tempfile::tempdir().unwrap();
+        let dump = place.path().join("dump");
+        let status = output("\"token\":\"t\"");
+        let folder = Folder::new("Never", &[("FAKE_DUMP", dump.to_str().unwrap()), ("FAKE_STDOUT", &status)]);
+        let terminal = FixedTerminal { stdin: false, controlling };
+        let authenticator = authenticator_at(&folder, Settings::default(), &Arc::default(), terminal);
+        authenticator.current_blocking(Asking::Background).unwrap();
+        assert_eq!(fs::read_to_string(dump).unwrap().lines().nth(1), Some(expected));
+    }
 }

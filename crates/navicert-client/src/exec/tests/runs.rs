@@ -322,3 +322,23 @@ fn complaints_can_be_heard_instead_of_inherited() {
     assert!(current(&stage.usual()).is_ok());
     assert_eq!(*heard.lock().unwrap(), b"a word");
 }
+
+proptest::proptest! {
+    // Never a panic on input, and never the input in an error.
+    #[test]
+    fn whatever_a_plugin_prints_is_read_or_refused_without_echo(
+        start in "(\\{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":)?",
+        before in "[{}\\[\\]\":, \\na-z\\\\0-9]{0,30}",
+        after in "[{}\\[\\]\":, \\na-z\\\\0-9]{0,30}",
+        bytes: Vec<u8>,
+    ) {
+        let text = format!("{start}{before}c4nary{after}");
+        for stdout in [text.as_bytes(), bytes.as_slice(), &[text.as_bytes(), &bytes].concat()] {
+            if let Err(error) = response::read(stdout, Version::V1) {
+                let shown = format!("{error} {error:?}");
+                proptest::prop_assert!(!shown.contains("c4nary"), "{}", shown);
+            }
+            let _ = response::status_message(stdout);
+        }
+    }
+}
