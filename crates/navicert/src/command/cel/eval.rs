@@ -107,7 +107,7 @@ fn print(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let parts: Vec<(&str, String)> =
-        trace.iter().map(|traced| part(program, traced)).filter(|part| tells_something(part)).collect();
+        trace.iter().map(|traced| part(program, traced)).filter(tells_something).collect();
     if output.is_json() {
         return output.json(&in_json(outcome, &parts));
     }
