@@ -87,7 +87,7 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
         let duration =
             response.cache_duration.map_or("as configured".to_owned(), |duration| duration.to_string());
         output.text(&format!(
-            "usable: good for its {}, remembered {duration}\n",
+            "usable: good for {}, remembered {duration}\n",
             response.cache_key_type.as_str().to_lowercase()
         ))?;
         for (key, credential) in &response.auth {
