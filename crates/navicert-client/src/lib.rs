@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! (today)        (planned)      (planned)
+//! in_cluster     fixed, files,   (planned)
+//!                exec ◀── kuberc (which plugins may run)
 //! ```
 //!
 //! ```
@@ -21,4 +22,9 @@
 //! assert_eq!(effective.credential_kinds(), ["token"]);
 //! ```
 
+pub mod credential;
+pub mod exec;
+pub mod in_cluster;
 pub mod kubeconfig;
+pub mod kuberc;
+pub mod metrics;

@@ -17,6 +17,7 @@
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
+pub mod exec_credential;
 pub mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;

@@ -1,5 +1,7 @@
 //! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
 
+pub(crate) mod cel;
+pub(crate) mod exec_plugin;
 pub(crate) mod image;
 
 use std::path::PathBuf;
@@ -81,6 +83,12 @@ pub(crate) enum Verb {
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
+    /// Check credential plugins, and decide as clients do about them
+    #[command(subcommand)]
+    ExecPlugin(exec_plugin::ExecPluginVerb),
+    /// Check and evaluate expressions as Kubernetes does
+    #[command(subcommand)]
+    Cel(cel::CelVerb),
     /// Image credentials: what a kubelet would pull with, and why
     #[command(subcommand)]
     Image(Box<image::ImageVerb>),

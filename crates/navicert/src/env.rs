@@ -43,7 +43,7 @@ pub(crate) struct Environment {
     /// The home folder.
     pub(crate) home: Option<PathBuf>,
     /// Everything: what plugins inherit. Its `Debug` shows no values.
-    pub(crate) all: navicert_plugin::Environment,
+    pub(crate) inherited: navicert_plugin::Environment,
     /// The working folder; relative paths on the command line are relative to it.
     pub(crate) current_dir: PathBuf,
 }
@@ -55,19 +55,14 @@ impl Environment {
         Environment {
             kubeconfig: std::env::var_os("KUBECONFIG"),
             home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
-            all: std::env::vars_os().collect(),
+            inherited: std::env::vars_os().collect(),
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         }
     }
 
     /// One variable, as it was at start.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        self.all.variable(name).map(ToOwned::to_owned)
-    }
-
-    /// What the programs we run inherit.
-    pub(crate) fn for_children(&self) -> navicert_plugin::Environment {
-        self.all.clone()
+        self.inherited.variable(name).map(ToOwned::to_owned)
     }
 }
 

@@ -21,7 +21,7 @@ fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
         .run()
         .unwrap();
     assert_eq!(outcome.code(), Some(0));
-    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
+    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout.clone())
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -81,12 +81,12 @@ fn a_bad_line_is_a_fault_and_not_the_end() {
         )
         .run()
         .unwrap();
-    assert_eq!(outcome.code(), Some(0));
-    let lines: Vec<Value> = String::from_utf8(outcome.stdout)
+    let lines: Vec<Value> = String::from_utf8(outcome.stdout.clone())
         .unwrap()
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    assert_eq!(outcome.code(), Some(0));
     assert_eq!(lines[0]["fault"], "`image` has to be a string");
     assert!(lines[1]["fault"].as_str().unwrap().starts_with("not JSON") && lines[1]["id"].is_null());
     assert_eq!((&lines[2]["id"], &lines[2]["match"]), (&Value::from(3), &Value::from(true)));

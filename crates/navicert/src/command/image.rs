@@ -65,7 +65,7 @@ fn places(args: &ProviderArgs, environment: &Environment) -> Result<Places, Fail
 fn settings(args: &ProviderArgs, bin_dir: &Path, environment: &Environment) -> Settings {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
-    let mut settings = Settings::new(bin_dir, environment.for_children(), runner, clock);
+    let mut settings = Settings::new(bin_dir, environment.inherited.clone(), runner, clock);
     settings.profile = profile(args.profile, Profile::Hardened);
     settings
 }

@@ -15,7 +15,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     let places = places(&args.providers, environment)?;
     let files = read_files(&places.config).map_err(|error| Failure::bad_input(with_sources(&error)))?;
     let bin_dir = places.bin_dir.clone();
-    let inherited = environment.for_children();
+    let inherited = environment.inherited.clone();
     let executable = |name: &str| {
         let command = Command::new(bin_dir.join(name), inherited.clone());
         Policy::AllowAll.permit(command).map(drop).map_err(|error| with_sources(&error))
@@ -48,6 +48,7 @@ fn for_people(finding: &Finding, files: &[ConfigFile]) -> String {
     let text = file.and_then(|file| str::from_utf8(&file.text).ok());
     match (finding.span, text) {
         (Some(span), Some(text)) => snippet::render(&snippet::Problem {
+            hidden: false,
             file: &finding.file.to_string_lossy(),
             text,
             span,

@@ -185,7 +185,8 @@ fn render_outcome(outcome: &Value, out: &mut String) {
     }
 }
 
-fn good_for(key_type: &str) -> &'static str {
+/// What an answer may be used for.
+pub(super) fn good_for(key_type: &str) -> &'static str {
     match key_type {
         "Image" => "this image",
         "Registry" => "its registry",

@@ -88,7 +88,7 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
             response.cache_duration.map_or("as configured".to_owned(), |duration| duration.to_string());
         output.text(&format!(
             "usable: good for {}, remembered {duration}\n",
-            response.cache_key_type.as_str().to_lowercase()
+            super::explain::good_for(response.cache_key_type.as_str())
         ))?;
         for (key, credential) in &response.auth {
             let user = if credential.is_anonymous() {
@@ -119,7 +119,7 @@ pub(super) fn plugin_check(
     let subject = Subject {
         program: PathBuf::from(command.next().unwrap_or_default()),
         args: command.collect(),
-        environment: environment.for_children(),
+        environment: environment.inherited.clone(),
         image: image.as_str().to_owned(),
         version,
         limit: Duration::from_secs(args.limit),

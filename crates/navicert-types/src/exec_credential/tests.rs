@@ -1,0 +1,231 @@
+//! What goes over the wire, to the byte, and what comes back.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::tree::{Mapping, Value};
+
+fn question(spec: Spec, version: Version) -> String {
+    ExecCredential { spec, status: None }.question(version).expose().clone()
+}
+
+fn refused(text: &str) -> String {
+    decode(text.as_bytes()).unwrap_err().to_string()
+}
+
+// C210
+#[test]
+fn a_question_without_a_cluster_is_the_documented_line() {
+    assert_eq!(
+        question(Spec::default(), Version::V1),
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"interactive\":false}}\n"
+    );
+    let spec = Spec { interactive: true, ..Spec::default() };
+    assert_eq!(
+        question(spec, Version::V1Beta1),
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"spec\":{\"interactive\":true}}\n"
+    );
+}
+
+// C210, C211, C230
+#[test]
+fn a_question_with_a_cluster_has_its_fields_in_order_and_gos_escapes() {
+    let mut config = Mapping::default();
+    config.push("z", Value::Bool(true));
+    config.push("a", Value::String("<&>\u{2028}\u{8}\u{c}\u{1}\u{7f}\"\\".to_owned().into()));
+    let cluster = Cluster {
+        server: "https://h".into(),
+        tls_server_name: "n".into(),
+        insecure_skip_tls_verify: true,
+        certificate_authority_data: b"ca".to_vec(),
+        proxy_url: "http://p".into(),
+        disable_compression: true,
+        config: Node::new(Value::Mapping(config)),
+    };
+    let text = question(Spec { cluster: Some(cluster), ..Spec::default() }, Version::V1);
+    assert_eq!(
+        text,
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"cluster\":{\
+         \"server\":\"https://h\",\"tls-server-name\":\"n\",\"insecure-skip-tls-verify\":true,\
+         \"certificate-authority-data\":\"Y2E=\",\"proxy-url\":\"http://p\",\"disable-compression\":true,\
+         \"config\":{\"a\":\"\\u003c\\u0026\\u003e\\u2028\\b\\f\\u0001\u{7f}\\\"\\\\\",\"z\":true}},\"interactive\":false}}\n"
+    );
+    let (version, read) = decode(text.as_bytes()).unwrap();
+    assert_eq!((version, read.question(version).expose()), (Version::V1, &text));
+}
+
+// C211: always there, null if there is nothing.
+#[test]
+fn config_is_null_when_the_cluster_has_nothing_to_say() {
+    let spec = Spec { cluster: Some(Cluster::default()), ..Spec::default() };
+    assert!(question(spec, Version::V1).contains("\"cluster\":{\"server\":\"\",\"config\":null}"));
+}
+
+// C213, T07: the names on the wire are those of a kubeconfig's cluster, less two, plus `config`.
+#[test]
+fn the_cluster_shadows_a_kubeconfigs_field_by_field() {
+    let kubeconfig = crate::kubeconfig::Cluster {
+        server: "s".into(),
+        tls_server_name: "n".into(),
+        insecure_skip_tls_verify: true,
+        certificate_authority: "f".into(),
+        certificate_authority_data: b"x".to_vec(),
+        proxy_url: "p".into(),
+        disable_compression: true,
+        extensions: vec![crate::kubeconfig::NamedExtension::default()],
+        other: Mapping::default(),
+    };
+    let exec = Cluster {
+        server: "s".into(),
+        tls_server_name: "n".into(),
+        insecure_skip_tls_verify: true,
+        certificate_authority_data: b"x".to_vec(),
+        proxy_url: "p".into(),
+        disable_compression: true,
+        config: Node::default(),
+    };
+    let entry = crate::kubeconfig::NamedCluster { cluster: kubeconfig, ..Default::default() };
+    let config = crate::kubeconfig::Config { clusters: vec![entry], ..Default::default() };
+    let tree = config.expose_tree();
+    let written = &tree.as_mapping().unwrap().last("clusters").unwrap().value.as_sequence().unwrap()[0];
+    let mut expected = names(&written.as_mapping().unwrap().last("cluster").unwrap().value);
+    for absent in ["certificate-authority", "extensions"] {
+        assert!(expected.remove(absent), "{absent}");
+    }
+    expected.insert("config".to_owned());
+    let asked = question(Spec { cluster: Some(exec), ..Spec::default() }, Version::V1);
+    let asked = crate::tree::parse(asked.as_bytes(), crate::tree::Syntax::Json).unwrap();
+    let spec = &asked.as_mapping().unwrap().last("spec").unwrap().value;
+    assert_eq!(names(&spec.as_mapping().unwrap().last("cluster").unwrap().value), expected);
+}
+
+fn names(node: &Node) -> BTreeSet<String> {
+    node.as_mapping().unwrap().entries().iter().map(|entry| entry.key.clone()).collect()
+}
+
+// C214: names of a revision that was never released.
+#[test]
+fn names_that_were_never_released_are_not_read() {
+    let text = r#"{"apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"serverName":"n","caData":"eA=="}}}"#;
+    let (_, read) = decode(text.as_bytes()).unwrap();
+    assert_eq!(read.spec.cluster, Some(Cluster::default()));
+}
+
+// C331, §3.4
+#[test]
+fn texts_that_are_none_say_why_in_upstreams_words() {
+    let cases = [
+        ("", "no apiVersion (empty output?)"),
+        ("null", "no apiVersion (empty output?)"),
+        ("{\"status\":{\"token\":5}}", "no apiVersion (empty output?)"),
+        ("{\"apiVersion\":\"client.authentication.k8s.io/__internal\"}", "no apiVersion (empty output?)"),
+        (
+            "{\"apiVersion\":\"client.authentication.k8s.io/v9\"}",
+            "no kind \"ExecCredential\" is registered for version \"client.authentication.k8s.io/v9\"; \
+             known are client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1",
+        ),
+        (
+            "{\"apiVersion\":5}",
+            "couldn't get version/kind; json parse error: apiVersion: expected a string, found a number (line 1, column 15)",
+        ),
+        (
+            "logging in…",
+            "couldn't get version/kind; json parse error: line 1, column 1: expected an object, found a string",
+        ),
+        (
+            "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":5,\"expirationTimestamp\":\"\"}}",
+            "status.token: expected a string, found a number",
+        ),
+    ];
+    for (text, expected) in cases {
+        let shown = refused(text);
+        assert!(shown.starts_with(expected), "{text}: {shown}");
+    }
+    assert!(refused("{\"apiVersion\":").starts_with("couldn't get version/kind; json parse error: "));
+    assert!(refused("a:\n\tb: c").starts_with("yaml: "));
+}
+
+// C242 as decided
+#[test]
+fn a_repeated_status_is_refused() {
+    let text =
+        r#"{"apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a"},"status":{"token":"b"}}"#;
+    assert!(refused(text).starts_with("status: given more than once"));
+}
+
+// C333
+#[test]
+fn the_zero_instant_means_never() {
+    for (time, expected) in
+        [("0001-01-01T01:00:00+01:00", None), ("2031-05-06T7:08:09,5Z", Some("2031-05-06T07:08:09.5Z"))]
+    {
+        let text = format!(
+            "{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{{\"expirationTimestamp\":\"{time}\"}}}}"
+        );
+        let (_, read) = decode(text.as_bytes()).unwrap();
+        let found = read.status.unwrap().expiration_timestamp.map(|time| time.to_string());
+        assert_eq!(found.as_deref(), expected, "{time}");
+    }
+}
+
+// C232, C195
+#[test]
+fn nothing_secret_is_ever_shown() {
+    let canary = "c4nary";
+    let text = format!(
+        "{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{{\"cluster\":{{\"proxy-url\":\"http://u:{canary}@p\",\
+         \"config\":{{\"k\":\"{canary}\"}}}}}},\"status\":{{\"token\":\"{canary}\",\"clientKeyData\":\"{canary}\"}}}}"
+    );
+    let (_, read) = decode(text.as_bytes()).unwrap();
+    assert!(!format!("{read:?} {read:#?}").contains(canary));
+    for broken in [
+        canary.to_owned(),
+        format!("{{\"{canary}\""),
+        format!("{{\"apiVersion\":\"{canary}!\"}}"),
+        format!("{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"{canary}!\"}}"),
+        format!(
+            "{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{{\"expirationTimestamp\":\"{canary}\"}}}}"
+        ),
+        format!("{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":\"{canary}\"}}"),
+    ] {
+        let error = decode(broken.as_bytes()).unwrap_err();
+        assert!(!format!("{error} {error:?}").contains(canary), "{error:?}");
+    }
+}
+
+// C606: what a plugin writes is what a client reads.
+#[test]
+fn an_answer_reads_back() {
+    let status = Status {
+        expiration_timestamp: Some("2031-01-02T03:04:05Z".parse().unwrap()),
+        token: "t<&>".to_owned().into(),
+        client_certificate_data: "c".into(),
+        client_key_data: "k".to_owned().into(),
+    };
+    for version in Version::ALL {
+        let credential = ExecCredential { spec: Spec::default(), status: Some(status.clone()) };
+        let answer = credential.answer(*version);
+        assert_eq!(decode(answer.expose().as_bytes()).unwrap(), (*version, credential));
+        assert_eq!(answer.expose().matches('\n').count(), 1);
+    }
+}
+
+// C202
+#[cfg(feature = "exec-v1alpha1")]
+#[test]
+fn v1alpha1_has_the_response_and_no_cluster() {
+    let response = Response {
+        header: vec![("B".into(), vec!["2".into()]), ("A".into(), vec!["1".into(), "x".into()])],
+        code: 401,
+    };
+    let spec = Spec { cluster: Some(Cluster::default()), interactive: false, response: Some(response) };
+    assert_eq!(
+        question(spec, Version::V1Alpha1),
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1alpha1\",\"spec\":{\"response\":\
+         {\"header\":{\"A\":[\"1\",\"x\"],\"B\":[\"2\"]},\"code\":401}}}\n"
+    );
+    assert!(
+        question(Spec { interactive: true, ..Spec::default() }, Version::V1Alpha1)
+            .contains("\"spec\":{\"interactive\":true}")
+    );
+}

@@ -1,0 +1,131 @@
+//! `client.authentication.k8s.io/v1`.
+
+use super::json;
+use super::{Cluster, ExecCredential, Spec, Status};
+use crate::decode::{Base64, Decode, Decoder};
+use crate::diagnostic::DiagnosticKind;
+use crate::tree::{Mapping, Node};
+
+pub(super) const API_VERSION: &str = "client.authentication.k8s.io/v1";
+
+/// Reads a document. Types count even where the content does not (C242).
+pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential> {
+    decoder.object(node, |fields| {
+        let spec = fields.default::<WireSpec>("spec").0;
+        let status = fields.optional("status");
+        repeated_status(node, fields.decoder());
+        ExecCredential { spec, status }
+    })
+}
+
+/// Upstream merges a repeated `status`; which of two tokens is meant is nobody's guess to make (C242 as decided).
+pub(super) fn repeated_status(node: &Node, decoder: &mut Decoder) {
+    let entries = node.as_mapping().map(Mapping::entries).unwrap_or_default();
+    if let Some(second) = entries.iter().filter(|entry| entry.key == "status").nth(1) {
+        let path = decoder.path().field("status");
+        let message = "given more than once".to_owned();
+        decoder.report_at(path, second.key_span, DiagnosticKind::Duplicate, message, None);
+    }
+}
+
+#[derive(Default)]
+struct WireSpec(Spec);
+
+impl Decode for WireSpec {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| {
+            WireSpec(Spec {
+                cluster: fields.optional("cluster"),
+                interactive: fields.default("interactive"),
+                response: None,
+            })
+        })
+    }
+}
+
+impl Decode for Cluster {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| Cluster {
+            server: fields.default("server"),
+            tls_server_name: fields.default("tls-server-name"),
+            insecure_skip_tls_verify: fields.default("insecure-skip-tls-verify"),
+            certificate_authority_data: fields.default::<Base64>("certificate-authority-data").0,
+            proxy_url: fields.default("proxy-url"),
+            disable_compression: fields.default("disable-compression"),
+            config: fields.default("config"),
+        })
+    }
+}
+
+impl Decode for Status {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| {
+            let expiration: Option<crate::time::Time> = fields.optional("expirationTimestamp");
+            Status {
+                expiration_timestamp: expiration.filter(|time| !time.is_zero()),
+                token: fields.default("token"),
+                client_certificate_data: fields.default("clientCertificateData"),
+                client_key_data: fields.default("clientKeyData"),
+            }
+        })
+    }
+}
+
+/// `spec`: `cluster` only if it is told, `interactive` always.
+pub(super) fn write_spec(text: &mut String, spec: &Spec) {
+    json::key(text, "spec");
+    text.push('{');
+    if let Some(cluster) = &spec.cluster {
+        write_cluster(text, cluster);
+    }
+    json::key(text, "interactive");
+    text.push_str(if spec.interactive { "true" } else { "false" });
+    text.push('}');
+}
+
+/// C211: `server` and `config` always, the others only if they say something.
+fn write_cluster(text: &mut String, cluster: &Cluster) {
+    json::key(text, "cluster");
+    text.push('{');
+    json::member(text, "server", &cluster.server);
+    if !cluster.tls_server_name.is_empty() {
+        json::member(text, "tls-server-name", &cluster.tls_server_name);
+    }
+    if cluster.insecure_skip_tls_verify {
+        json::key(text, "insecure-skip-tls-verify");
+        text.push_str("true");
+    }
+    if !cluster.certificate_authority_data.is_empty() {
+        let data = Base64::encode(&cluster.certificate_authority_data);
+        json::member(text, "certificate-authority-data", &data);
+    }
+    if !cluster.proxy_url.is_empty() {
+        json::member(text, "proxy-url", &cluster.proxy_url);
+    }
+    if cluster.disable_compression {
+        json::key(text, "disable-compression");
+        text.push_str("true");
+    }
+    json::key(text, "config");
+    json::tree(text, &cluster.config);
+    text.push('}');
+}
+
+/// `status`: only what is there.
+pub(super) fn write_status(text: &mut String, status: &Status) {
+    json::key(text, "status");
+    text.push('{');
+    if let Some(time) = status.expiration_timestamp {
+        json::member(text, "expirationTimestamp", &time.to_wire());
+    }
+    for (name, value) in [
+        ("token", status.token.expose()),
+        ("clientCertificateData", &status.client_certificate_data),
+        ("clientKeyData", status.client_key_data.expose()),
+    ] {
+        if !value.is_empty() {
+            json::member(text, name, value);
+        }
+    }
+    text.push('}');
+}

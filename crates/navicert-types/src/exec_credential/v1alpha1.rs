@@ -1,0 +1,86 @@
+//! `client.authentication.k8s.io/v1alpha1`, removed from Kubernetes in 1.24: no cluster, but the answer that made a new
+//! credential necessary (C202).
+
+use indexmap::IndexMap;
+
+use super::v1::repeated_status;
+use super::{ExecCredential, Response, Spec, json};
+use crate::decode::{Decode, Decoder};
+use crate::tree::Node;
+
+pub(super) const API_VERSION: &str = "client.authentication.k8s.io/v1alpha1";
+
+pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential> {
+    decoder.object(node, |fields| {
+        let spec = fields.default::<WireSpec>("spec").0;
+        let status = fields.optional("status");
+        repeated_status(node, fields.decoder());
+        ExecCredential { spec, status }
+    })
+}
+
+#[derive(Default)]
+struct WireSpec(Spec);
+
+impl Decode for WireSpec {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| {
+            WireSpec(Spec {
+                cluster: None,
+                interactive: fields.default("interactive"),
+                response: fields.optional("response"),
+            })
+        })
+    }
+}
+
+impl Decode for Response {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| {
+            let header: IndexMap<String, Vec<String>> = fields.default("header");
+            Response { header: header.into_iter().collect(), code: fields.default("code") }
+        })
+    }
+}
+
+/// `response` and `interactive`, each only if it says something; header names sorted, as those of a Go map are.
+pub(super) fn write_spec(text: &mut String, spec: &Spec) {
+    json::key(text, "spec");
+    text.push('{');
+    if let Some(response) = &spec.response {
+        write_response(text, response);
+    }
+    if spec.interactive {
+        json::key(text, "interactive");
+        text.push_str("true");
+    }
+    text.push('}');
+}
+
+fn write_response(text: &mut String, response: &Response) {
+    json::key(text, "response");
+    text.push('{');
+    if !response.header.is_empty() {
+        let mut header: Vec<_> = response.header.iter().collect();
+        header.sort();
+        json::key(text, "header");
+        text.push('{');
+        for (name, values) in header {
+            json::key(text, name);
+            text.push('[');
+            for (index, value) in values.iter().enumerate() {
+                if index > 0 {
+                    text.push(',');
+                }
+                json::string(text, value);
+            }
+            text.push(']');
+        }
+        text.push('}');
+    }
+    if response.code != 0 {
+        json::key(text, "code");
+        text.push_str(&response.code.to_string());
+    }
+    text.push('}');
+}
