@@ -25,8 +25,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// How long a client may take to ask its question.
 const LONGEST_QUESTION: Duration = Duration::from_secs(5);
-/// Connections at once.
-const MOST_CONNECTIONS: usize = 256;
+/// Questions answered at once; more wait in the socket's queue.
+const ANSWERING: usize = 32;
 
 /// Why the daemon does not start.
 #[derive(Debug, Error)]
@@ -159,18 +159,19 @@ impl Daemon {
         };
         // Without the sweeper secrets stay in memory a little longer; that is no reason not to answer.
         let _ = thread::Builder::new().name("sweeper".to_owned()).spawn(sweeper);
-        let open = Arc::new(());
+        // Threads that are there already: starting one per question would cost more than most answers.
+        let answering = Arc::new(self);
+        for _ in 1..ANSWERING {
+            let daemon = Arc::clone(&answering);
+            let _ = thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.answer_for_ever());
+        }
+        answering.answer_for_ever();
+    }
+
+    fn answer_for_ever(&self) {
         for stream in self.listener.incoming() {
-            let Ok(stream) = stream else { continue };
-            if Arc::strong_count(&open) > MOST_CONNECTIONS {
-                continue;
-            }
-            let (service, held) = (Arc::clone(&self.service), Arc::clone(&open));
-            let answer = move || {
-                let _held = held;
-                serve_one(&service, &stream)
-            };
-            let _ = thread::Builder::new().name("connection".to_owned()).spawn(answer);
+            // A client that went away, or is not allowed, is its own trouble.
+            let _ = stream.and_then(|stream| serve_one(&self.service, &stream));
         }
     }
 }

@@ -104,6 +104,8 @@ impl Rules<'_> {
             let steps = [Step::Field("matchImages"), Step::Element(at)];
             let path = format!("matchImages[{at}]");
             for (rule, message, hint) in pattern_findings(text) {
+                // What stands before an `@` may be a password.
+                let message = if text.contains('@') { message } else { format!("`{text}`: {message}") };
                 self.push(rule, Severity::Warning, &path, &steps, message, hint);
             }
             if let Some(earlier) = seen.insert(text.clone(), self.source.path(&path)) {

@@ -168,9 +168,9 @@ fn render_outcome(outcome: &Value, out: &mut String) {
             };
             let _ = writeln!(
                 out,
-                "  answered   from {}, good for its {}, {remembered}",
+                "  answered   from {}, good for {}, {remembered}",
                 text("from"),
-                text("cacheKeyType").to_lowercase()
+                good_for(&text("cacheKeyType"))
             );
         }
         result => {
@@ -182,6 +182,15 @@ fn render_outcome(outcome: &Value, out: &mut String) {
     }
     for line in text("stderr").lines() {
         let _ = writeln!(out, "  stderr     {line}");
+    }
+}
+
+/// What an answer may be used for.
+pub(super) fn good_for(key_type: &str) -> &'static str {
+    match key_type {
+        "Image" => "this image",
+        "Registry" => "its registry",
+        _ => "every image",
     }
 }
 

@@ -87,8 +87,8 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
         let duration =
             response.cache_duration.map_or("as configured".to_owned(), |duration| duration.to_string());
         output.text(&format!(
-            "usable: good for its {}, remembered {duration}\n",
-            response.cache_key_type.as_str().to_lowercase()
+            "usable: good for {}, remembered {duration}\n",
+            super::explain::good_for(response.cache_key_type.as_str())
         ))?;
         for (key, credential) in &response.auth {
             let user = if credential.is_anonymous() {

