@@ -56,7 +56,7 @@ cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-
 
 interop: cluster-build ## the suites that need a real control plane: tests/interop_*.rs of every crate
 	cd $(PEERS_ROOT) && NAVICERT_PEERS=$(PEERS_BIN) NAVICERT_PEERS_TOOLS=$(PEERS_OUT)/tools \
-		cargo test --workspace --all-features --locked --test 'interop*'
+		cargo test --workspace --locked --test 'interop*'
 
 # Upstream's programs are built once per version; the plain name is a link to the version in use.
 $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES): PEERS_PACKAGE = go.etcd.io/etcd/server/v3
