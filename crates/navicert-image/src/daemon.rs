@@ -163,7 +163,8 @@ impl Daemon {
         let answering = Arc::new(self);
         for _ in 1..ANSWERING {
             let daemon = Arc::clone(&answering);
-            let _ = thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.answer_for_ever());
+            let _ =
+                thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.answer_for_ever());
         }
         answering.answer_for_ever();
     }
