@@ -31,6 +31,8 @@ pub(crate) struct Race {
     limit: f64,
     /// Ours may allocate this often, where that is promised.
     allocations: Option<u64>,
+    /// Races whose geometric mean has a limit of its own.
+    group: Option<Group>,
     ours: Contestant,
     reference: Contestant,
 }
@@ -43,12 +45,25 @@ impl Race {
         ours: impl FnMut() -> Result<(), Fault> + 'static,
         reference: impl FnMut() -> Result<(), Fault> + 'static,
     ) -> Self {
-        Race { what, limit, allocations: None, ours: Box::new(ours), reference: Box::new(reference) }
+        Race {
+            what,
+            limit,
+            allocations: None,
+            group: None,
+            ours: Box::new(ours),
+            reference: Box::new(reference),
+        }
     }
 
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
     pub(crate) fn allocations_at_most(mut self, most: u64) -> Self {
         self.allocations = Some(most);
+        self
+    }
+
+    /// It also counts in a group, whose geometric mean of ratios may be at most `limit`.
+    pub(crate) fn in_group(mut self, name: &'static str, limit: f64) -> Self {
+        self.group = Some(Group { name, limit });
         self
     }
 
@@ -91,6 +106,7 @@ impl Race {
             what: self.what,
             limit: self.limit,
             allocation_limit: self.allocations,
+            group: self.group,
             ours: Figure { time: ours, allocations: count_allocations(&mut self.ours)? },
             reference: Figure { time: reference, allocations: count_allocations(&mut self.reference)? },
         })
@@ -153,12 +169,20 @@ impl fmt::Display for Figure {
     }
 }
 
+/// Several races that are also judged together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Group {
+    name: &'static str,
+    limit: f64,
+}
+
 /// One line of the table.
 #[derive(Debug)]
 pub(crate) struct Row {
     what: &'static str,
     limit: f64,
     allocation_limit: Option<u64>,
+    group: Option<Group>,
     ours: Figure,
     reference: Figure,
 }
@@ -196,7 +220,20 @@ impl Table {
     }
 
     pub(crate) fn all_hold(&self) -> bool {
-        self.0.iter().all(Row::holds)
+        self.0.iter().all(Row::holds) && self.means().iter().all(|(group, mean)| *mean <= group.limit)
+    }
+
+    /// The geometric mean of every group's ratios.
+    fn means(&self) -> Vec<(Group, f64)> {
+        let mut groups: Vec<Group> = self.0.iter().filter_map(|row| row.group).collect();
+        groups.dedup();
+        let mean = |group: Group| {
+            let logs: Vec<f64> =
+                self.0.iter().filter(|row| row.group == Some(group)).map(|row| row.ratio().ln()).collect();
+            let count = u32::try_from(logs.len()).map_or(f64::MAX, f64::from);
+            (group, (logs.iter().sum::<f64>() / count).exp())
+        };
+        groups.into_iter().map(mean).collect()
     }
 }
 
@@ -216,6 +253,10 @@ impl fmt::Display for Table {
                 writeln!(f, "| {} |", widths.map(|width| "-".repeat(width)).join(" | "))?;
             }
         }
+        for (group, mean) in self.means() {
+            let verdict = if mean <= group.limit { "holds" } else { "BROKEN" };
+            writeln!(f, "{}: geometric mean {mean:.2} (limit ≤ {:.2}): {verdict}", group.name, group.limit)?;
+        }
         Ok(())
     }
 }
@@ -230,6 +271,7 @@ mod tests {
             what: "a thing",
             limit: 1.3,
             allocation_limit: Some(2),
+            group: None,
             ours: figure(ours, allocations),
             reference: figure(reference, 1),
         }
@@ -241,6 +283,22 @@ mod tests {
         assert!(row(1_300_000, 1_000_000, 0).holds(), "absolute times never matter");
         assert!(!row(131, 100, 0).holds());
         assert!(!row(50, 100, 3).holds());
+    }
+
+    #[test]
+    fn a_group_is_also_judged_by_its_geometric_mean() {
+        let group = Some(Group { name: "things", limit: 0.6 });
+        let mut table = Table::default();
+        table.push(Row { group, ..row(25, 100, 0) });
+        table.push(Row { group, ..row(100, 100, 0) });
+        assert_eq!(table.means().len(), 1);
+        assert!(table.all_hold());
+        assert!(
+            table.to_string().ends_with("things: geometric mean 0.50 (limit ≤ 0.60): holds\n"),
+            "{table}"
+        );
+        table.push(Row { group, ..row(120, 100, 0) });
+        assert!(!table.all_hold(), "every row holds, the mean does not");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! every attempt, with 2 if a race could not be run. An argument picks the races whose name contains it.
 
 mod allocations;
+mod cel;
 mod frame;
 mod image;
 mod plugin;
@@ -18,7 +19,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 2] = [plugin::races, image::races];
+const AREAS: [Area; 3] = [plugin::races, cel::races, image::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 

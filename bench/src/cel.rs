@@ -1,0 +1,167 @@
+//! Expressions against the crate `cel` 0.15: the eight that rules are made of, compiling them, and growth with the data.
+//!
+//! Its claims are converted to its own values beforehand, ours are borrowed; whatever lives as long as the race is leaked.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use navicert_cel::kubernetes::{User, claims_environment, user_environment};
+use navicert_cel::{Arena, Bindings, Claims, Environment, Program, Val};
+use serde_json::{Map, Value, json};
+
+use crate::frame::{Fault, Race};
+
+/// Names of the table, our spelling and theirs, which has no `any`.
+const EXPRESSIONS: [(&str, &str, &str, &str); 8] = [
+    ("cel eval: one claim", "cel compile: one claim / cel parse", "claims.sub", "claims.sub"),
+    (
+        "cel eval: == and endsWith",
+        "cel compile: == and endsWith / cel parse",
+        "claims.email_verified == true && claims.email.endsWith('@example.com')",
+        "claims.email_verified == true && claims.email.endsWith('@example.com')",
+    ),
+    (
+        "cel eval: split, exists",
+        "cel compile: split, exists / cel parse",
+        "claims.roles.split(',').exists(r, r == 'admin')",
+        "claims.roles.split(',').exists(r, r == 'admin')",
+    ),
+    (
+        "cel eval: map with prefix",
+        "cel compile: map with prefix / cel parse",
+        "dyn(claims.groups).map(g, 'oidc:' + g)",
+        "claims.groups.map(g, 'oidc:' + g)",
+    ),
+    (
+        "cel eval: user.groups.all",
+        "cel compile: user.groups.all / cel parse",
+        "user.groups.all(g, !g.startsWith('system:'))",
+        "user.groups.all(g, !g.startsWith('system:'))",
+    ),
+    (
+        "cel eval: difference, has",
+        "cel compile: difference, has / cel parse",
+        "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
+        "claims.exp - claims.nbf <= 86400.0 && has(claims.a.b)",
+    ),
+    (
+        "cel eval: matches",
+        "cel compile: matches / cel parse",
+        "claims.email.matches('^[a-z]+@example[.]com$')",
+        "claims.email.matches('^[a-z]+@example[.]com$')",
+    ),
+    (
+        "cel eval: optional",
+        "cel compile: optional / cel parse",
+        "claims.?missing.orValue('dflt') == 'dflt'",
+        "claims.?missing.orValue('dflt') == 'dflt'",
+    ),
+];
+
+/// Every evaluation is at least this much faster, and their geometric mean at least three times.
+const EVERY: f64 = 1.0 / 1.5;
+const MEAN: f64 = 1.0 / 3.0;
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let claims: &'static Map<String, Value> = Box::leak(Box::new(object(claims())?));
+    let user: &'static User = Box::leak(Box::new(User::from_json(&user())));
+    let mut library = cel::Env::stdlib().with_optional_support(true);
+    library.add_extension(cel::extensions::strings)?;
+    let library = Arc::new(library);
+    let mut races = Vec::new();
+    for (evaluation, compilation, ours, theirs) in EXPRESSIONS {
+        let environment = if ours.contains("user.") { user_environment() } else { claims_environment() };
+        let opponent = library.compile(theirs)?;
+        let mut context = cel::Context::with_env(library.clone());
+        context.add_variable("claims", Value::Object(claims.clone()))?;
+        context.add_variable("user", json!({"groups": user.groups, "username": user.username}))?;
+        let reference = move || {
+            black_box(opponent.execute(&context)?);
+            Ok(())
+        };
+        let program = environment.compile(ours)?;
+        let race = Race::new(evaluation, EVERY, evaluate(program, claims, user), reference);
+        races.push(race.allocations_at_most(0).in_group("cel eval", MEAN));
+        let library = library.clone();
+        races.push(Race::new(compilation, 1.0, compile(environment, ours), move || {
+            black_box(library.compile(black_box(theirs))?);
+            Ok(())
+        }));
+    }
+    races.extend(growth()?);
+    Ok(races)
+}
+
+fn compile(environment: Environment, text: &'static str) -> impl FnMut() -> Result<(), Fault> {
+    move || {
+        black_box(environment.compile(black_box(text))?);
+        Ok(())
+    }
+}
+
+/// Evaluates over borrowed data; the arena's memory is taken back each time, as a server does.
+fn evaluate(
+    program: Program,
+    claims: &'static Map<String, Value>,
+    user: &'static User,
+) -> impl FnMut() -> Result<(), Fault> {
+    let mut arena = Arena::new();
+    move || {
+        arena.reset();
+        let user = user.val(&arena).ok_or("the user does not fit")?;
+        let claims = Val::Claims(Claims::Object(claims));
+        let bindings = Bindings::new().with("claims", claims).with("user", user);
+        black_box(program.evaluate(&arena, &bindings)?.value);
+        Ok(())
+    }
+}
+
+/// Cost is linear in the data: 10 000 elements once against 100 elements a hundred times.
+fn growth() -> Result<Vec<Race>, Fault> {
+    let rows = [
+        ("cel growth: all over 10 000 / 100 × over 100", "dyn(claims.groups).all(g, g != 'x')"),
+        ("cel growth: map over 10 000 / 100 × over 100", "dyn(claims.groups).map(g, g)"),
+        ("cel growth: exists over 10 000 / 100 × over 100", "dyn(claims.groups).exists(g, g == 'x')"),
+    ];
+    let nobody: &'static User = Box::leak(Box::new(User::default()));
+    let (many, few) = (groups(10_000)?, groups(100)?);
+    let mut races = Vec::new();
+    for (what, text) in rows {
+        let mut small = evaluate(claims_environment().compile(text)?, few, nobody);
+        let reference = move || (0..100).try_for_each(|_| small());
+        let ours = evaluate(claims_environment().compile(text)?, many, nobody);
+        races.push(Race::new(what, 1.3, ours, reference));
+    }
+    Ok(races)
+}
+
+fn groups(count: usize) -> Result<&'static Map<String, Value>, Fault> {
+    let groups: Vec<String> = (0..count).map(|index| format!("group-{index}")).collect();
+    Ok(Box::leak(Box::new(object(json!({ "groups": groups }))?)))
+}
+
+fn object(value: Value) -> Result<Map<String, Value>, Fault> {
+    match value {
+        Value::Object(members) => Ok(members),
+        _ => Err("not an object".into()),
+    }
+}
+
+fn claims() -> Value {
+    json!({
+        "iss": "https://issuer.example.com", "sub": "1234567890", "aud": ["foo", "bar"], "azp": "foo",
+        "email": "alice@example.com", "email_verified": true, "name": "Alice Liddell",
+        "preferred_username": "alice", "roles": "admin,dev,ops",
+        "groups": ["team-a", "team-b", "platform"], "exp": 1_800_086_400.0, "nbf": 1_800_000_000.0,
+        "iat": 1_800_000_000.0, "level": 3.0, "foo.bar": "dotted", "a": {"b": {"c": "deep"}, "n": null},
+        "realm_access": {"roles": ["offline_access", "uma_authorization", "admin"]},
+        "ip": "10.20.30.40", "ver": "1.24.3", "mem": "1.5Gi"
+    })
+}
+
+fn user() -> Value {
+    json!({
+        "username": "oidc:alice", "uid": "u-1", "groups": ["oidc:team-a", "oidc:team-b"],
+        "extra": {"example.com/tenant": ["t1"]}
+    })
+}
