@@ -1,10 +1,6 @@
 //! The shared behaviour vectors of the image side, recorded from the kubelet's own code: every line has to agree.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "helpers of tests: a vector without its members is a broken suite"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a vector without its members is a broken suite")]
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
