@@ -1,6 +1,6 @@
 //! One entry of `matchImages`, or one key of a keyring, and whether it matches an image (I71–I80).
 //!
-//! A pattern is a [`Location`] whose host labels may hold globs. [`crate::index`] looks many of them up at once; this
+//! A pattern is a [`Location`] whose host labels may hold globs. `index.rs` looks many of them up at once; this
 //! is the matcher it has to agree with, and the one that can say why not.
 
 use std::fmt;

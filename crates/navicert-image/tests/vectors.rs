@@ -1,10 +1,6 @@
 //! The shared behaviour vectors of the image side, recorded from the kubelet's own code: every line has to agree.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    reason = "helpers of tests: a vector without its members is a broken suite"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a vector without its members is a broken suite")]
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -46,10 +42,10 @@ fn image_keyring_vectors_agree() {
 }
 
 fn keyring(vector: &Vector) -> Option<Keyring> {
-    if let Some(config) = vector.input["docker_config"].as_str() {
+    if let Some(config) = vector.input.get("docker_config").and_then(Value::as_str) {
         return read_config_json(config.as_bytes()).ok().map(|config| Keyring::new(config, Profile::Kube));
     }
-    let auths = vector.input["auths"].as_object().unwrap();
+    let auths = vector.input.get("auths").and_then(Value::as_object).unwrap();
     let credential =
         |entry: &Value| Credential::new(text(entry, "username"), text(entry, "password").to_owned());
     Some(Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), Profile::Kube))
