@@ -1,5 +1,6 @@
 //! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
 
+pub(crate) mod authn;
 pub(crate) mod cel;
 
 use std::path::PathBuf;
@@ -81,6 +82,9 @@ pub(crate) enum Verb {
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
+    /// Check authentication configurations, and tell whom a token stands for
+    #[command(subcommand)]
+    Authn(authn::AuthnVerb),
     /// Check and evaluate expressions as Kubernetes does
     #[command(subcommand)]
     Cel(cel::CelVerb),

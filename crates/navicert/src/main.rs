@@ -37,6 +37,7 @@ fn run(cli: Cli) -> Exit {
     let environment = Environment::read();
     let result = match cli.verb {
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
+        Verb::Authn(verb) => command::authn::run(&verb, &mut output),
         Verb::Cel(verb) => command::cel::run(&verb, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
