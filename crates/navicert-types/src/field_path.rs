@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::redact;
+use crate::tree::{Node, Value};
 
 /// A path from the root of a document to one field.
 ///
@@ -58,6 +59,35 @@ impl FieldPath {
         let mut parent = self.clone();
         parent.leave();
         parent
+    }
+
+    /// What is found at this path in a document, or as near to it as the document goes.
+    ///
+    /// ```
+    /// use navicert_types::FieldPath;
+    /// use navicert_types::tree::{Syntax, parse};
+    ///
+    /// let document = parse(b"jwt:\n- issuer: {url: x}\n", Syntax::Yaml).unwrap();
+    /// let issuer = FieldPath::root().field("jwt").index(0).field("issuer");
+    /// assert_eq!(issuer.field("url").nearest(&document).as_str(), Some("x"));
+    /// assert_eq!(issuer.field("audiences").nearest(&document), issuer.nearest(&document));
+    /// ```
+    pub fn nearest<'n>(&self, document: &'n Node) -> &'n Node {
+        let mut here = document;
+        for segment in &self.0 {
+            let next = match (segment, &here.value) {
+                (Segment::Field(name) | Segment::Key(name), Value::Mapping(mapping)) => {
+                    mapping.last(name).map(|entry| &entry.value)
+                }
+                (Segment::Index(index), Value::Sequence(items)) => items.get(*index),
+                _ => None,
+            };
+            match next {
+                Some(next) => here = next,
+                None => break,
+            }
+        }
+        here
     }
 
     pub(crate) fn enter_field(&mut self, name: &str) {

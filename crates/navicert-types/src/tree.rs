@@ -87,6 +87,18 @@ pub fn parse_with(bytes: &[u8], syntax: Syntax, limits: Limits) -> Result<Node, 
     }
 }
 
+/// Where a second document begins that is not empty; the readers of this crate take the first and pass over the rest.
+///
+/// ```
+/// use navicert_types::tree::second_document;
+///
+/// assert!(second_document(b"a: 1\n---\n").is_none());
+/// assert_eq!(second_document(b"a: 1\n---\nb: 2\n").unwrap().line, 3);
+/// ```
+pub fn second_document(bytes: &[u8]) -> Option<Span> {
+    if source::looks_like_json(bytes) { None } else { yaml::second_document(bytes) }
+}
+
 /// A place in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {

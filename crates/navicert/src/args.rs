@@ -1,5 +1,6 @@
 //! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
 
+pub(crate) mod authn;
 pub(crate) mod cel;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
@@ -86,6 +87,9 @@ pub(crate) enum Verb {
     /// Check credential plugins, and decide as clients do about them
     #[command(subcommand)]
     ExecPlugin(exec_plugin::ExecPluginVerb),
+    /// Check authentication configurations, and tell whom a token stands for
+    #[command(subcommand)]
+    Authn(authn::AuthnVerb),
     /// Check and evaluate expressions as Kubernetes does
     #[command(subcommand)]
     Cel(cel::CelVerb),

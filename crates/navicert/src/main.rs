@@ -38,6 +38,7 @@ fn run(cli: Cli) -> Exit {
     let result = match cli.verb {
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
         Verb::ExecPlugin(verb) => command::exec_plugin::run(&verb, &environment, &mut output),
+        Verb::Authn(verb) => command::authn::run(&verb, &mut output),
         Verb::Cel(verb) => command::cel::run(&verb, &mut output),
         Verb::Image(verb) => command::image::run(*verb, &environment, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),

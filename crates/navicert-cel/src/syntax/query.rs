@@ -35,3 +35,125 @@ pub fn selected_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
 pub fn selects(tree: &Tree, variable: &str, field: &str) -> bool {
     selected_fields(tree, variable).contains(&field)
 }
+
+/// The fields of a variable that are read by a name written in the expression, in brackets or not, also through
+/// `dyn(…)`: what a careful reader would say the expression uses.
+pub fn mentioned_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
+    let mut fields = Vec::new();
+    for node in &tree.nodes {
+        if let Some((operand, field)) = named_access(tree, node)
+            && is_variable(tree, operand, variable, true)
+            && !fields.contains(&field)
+        {
+            fields.push(field);
+        }
+    }
+    fields
+}
+
+/// All fields of a variable that an evaluation can look at, as they are written; `None` if the expression also uses
+/// the variable in another way, and so may look at any.
+pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>> {
+    let mut fields = Vec::new();
+    let (mut uses, mut named) = (0_usize, 0_usize);
+    for node in &tree.nodes {
+        uses += usize::from(
+            matches!(*node, Node::Ident(name) if tree.text(name).trim_start_matches('.') == variable),
+        );
+        if let Some((operand, field)) = named_access(tree, node)
+            && is_variable(tree, operand, variable, false)
+        {
+            named += 1;
+            if !fields.contains(&field) {
+                fields.push(field);
+            }
+        }
+    }
+    (uses == named).then_some(fields)
+}
+
+/// Whether the variable itself is iterated over, measured or searched: `claims.all(…)`, `size(claims)`, `x in claims`.
+pub fn treats_as_collection(tree: &Tree, variable: &str) -> bool {
+    let is = |id: NodeId| is_variable(tree, id, variable, true);
+    tree.nodes.iter().any(|node| match *node {
+        Node::Fold(index) => tree.fold(index).is_some_and(|fold| is(fold.range)),
+        Node::Call { function, target, args } => match (tree.text(function), target, tree.children(args)) {
+            ("size", Some(target), []) => is(target),
+            ("size", None, &[argument]) | ("@in", None, &[_, argument]) => is(argument),
+            _ => false,
+        },
+        _ => false,
+    })
+}
+
+/// `a.f`, `a.?f`, `a["f"]`, `a[?"f"]`: what is read from, and the name.
+fn named_access<'t>(tree: &'t Tree, node: &Node) -> Option<(NodeId, &'t str)> {
+    match *node {
+        Node::Select { operand, field, .. } => Some((operand, tree.text(field))),
+        Node::Call { function, target: None, args }
+            if matches!(tree.text(function), "_?._" | "_[_]" | "_[?_]") =>
+        {
+            let [operand, key] = *tree.children(args) else { return None };
+            let Node::Str(field) = tree.node(key) else { return None };
+            Some((operand, tree.text(field)))
+        }
+        _ => None,
+    }
+}
+
+fn is_variable(tree: &Tree, id: NodeId, variable: &str, through_dyn: bool) -> bool {
+    match tree.node(id) {
+        Node::Ident(name) => tree.text(name).trim_start_matches('.') == variable,
+        Node::Call { function, target: None, args } if through_dyn && tree.text(function) == "dyn" => {
+            matches!(*tree.children(args), [inner] if is_variable(tree, inner, variable, true))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kubernetes::claims_environment;
+
+    #[test]
+    fn brackets_and_dyn_are_mentions_too() {
+        let mentions = |text: &str| {
+            let program = claims_environment().compile(text).unwrap();
+            mentioned_fields(program.tree(), "claims").join(" ")
+        };
+        assert_eq!(mentions(r#"claims["email"]"#), "email");
+        assert_eq!(mentions(r#"claims[?"email"].orValue("x")"#), "email");
+        assert_eq!(mentions("dyn(claims).email"), "email");
+        assert_eq!(mentions("has(claims.a) && claims.?b.orValue(1) == 1"), "a b");
+        assert_eq!(mentions("[claims][0].email"), "");
+    }
+
+    #[test]
+    fn claims_as_a_collection_are_seen() {
+        let treats = |text: &str| {
+            let program = claims_environment().compile(text).unwrap();
+            treats_as_collection(program.tree(), "claims")
+        };
+        for text in ["claims.exists(c, c == 1)", "size(claims) > 1", "claims.size() > 1", "'a' in claims"] {
+            assert!(treats(text), "{text}");
+        }
+        for text in ["dyn(claims.l).exists(c, c == 1)", "size(claims.l) > 1", "'a' in claims.l", "claims.a"] {
+            assert!(!treats(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_use_of_the_variable_may_reach_everything() {
+        let reached = |text: &str| {
+            let program = claims_environment().compile(text).unwrap();
+            reached_fields(program.tree(), "claims").map(|fields| fields.join(" "))
+        };
+        assert_eq!(reached(r#"claims.a == claims["b"] || has(claims.c)"#).as_deref(), Some("a b c"));
+        assert_eq!(reached("claims.?a.orValue(1) == 1").as_deref(), Some("a"));
+        assert_eq!(reached("dyn(claims).a"), None);
+        assert_eq!(reached(r#"claims["a" + "b"]"#), None);
+        assert_eq!(reached("claims.exists(c, c == claims.a)"), None);
+        assert_eq!(reached("dyn(claims.l).map(x, x + claims.a)").as_deref(), Some("l a"));
+    }
+}

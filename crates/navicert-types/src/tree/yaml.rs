@@ -42,6 +42,31 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     Ok(builder.finish())
 }
 
+/// The first thing after the first document that is more than markers and comments.
+pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
+    let text = source::yaml_text(bytes).ok()?;
+    let mut options = granit_parser::options! {};
+    options.set_emit_comments(false);
+    let mut parser = Parser::new_from_str_with_options(&text, options);
+    let mut ended = false;
+    while let Some(next) = parser.next_event() {
+        // Text that cannot be read is more than nothing.
+        let Ok((event, place)) = next else { return ended.then_some(Span::START) };
+        match event {
+            Event::DocumentEnd => ended = true,
+            Event::StreamEnd => break,
+            Event::Scalar(value, ScalarStyle::Plain, _, None) if value.is_empty() => {}
+            Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) | Event::Alias(_)
+                if ended =>
+            {
+                return Some(span(place.start, place.end));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 /// The parser passes over a tab before the first token; go-yaml does not, and a file that looks indented is not.
 fn refuse_leading_tab(text: &str) -> Result<(), Diagnostic> {
     let blank = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();

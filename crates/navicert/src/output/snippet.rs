@@ -24,12 +24,21 @@ pub(crate) struct Problem<'a> {
     pub(crate) fatal: bool,
 }
 
-/// The problem as a block of text for a terminal.
+/// The problem as a block of text for a terminal, secrets masked.
 pub(crate) fn render(problem: &Problem<'_>) -> String {
+    let shown = if problem.hidden { &[] } else { SHOWN };
+    draw(problem, masked_line(problem.text, problem.span, shown))
+}
+
+/// The same for a file that holds no secrets: its line as it is.
+pub(crate) fn render_open(problem: &Problem<'_>) -> String {
+    let line = line_of(problem.text, problem.span);
+    draw(problem, (line.to_owned(), place_in(line, line, problem.span)))
+}
+
+fn draw(problem: &Problem<'_>, (line, place): (String, Range<usize>)) -> String {
     let level = if problem.fatal { Level::ERROR } else { Level::WARNING };
     let title = level.primary_title(problem.message.as_str());
-    let shown = if problem.hidden { &[] } else { SHOWN };
-    let (line, place) = masked_line(problem.text, problem.span, shown);
     let snippet = Snippet::source(line.as_str())
         .path(problem.file)
         .line_start(problem.span.line)
@@ -70,7 +79,7 @@ const SHOWN: &[&str] = &[
 
 /// The line of `span` with its secrets masked, and the bytes of it to underline.
 fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usize>) {
-    let line = text.lines().nth(span.line.saturating_sub(1)).unwrap_or_default().trim_end_matches('\r');
+    let line = line_of(text, span);
     let key = key_of(line);
     let shown = match &key {
         Some(key) if key.value.is_empty() || harmless.contains(&key.name) => line.to_owned(),
@@ -78,11 +87,21 @@ fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usiz
         None if line.trim().is_empty() => line.to_owned(),
         None => "…".to_owned(),
     };
+    let place = place_in(line, &shown, span);
+    (shown, place)
+}
+
+fn line_of(text: &str, span: Span) -> &str {
+    text.lines().nth(span.line.saturating_sub(1)).unwrap_or_default().trim_end_matches('\r')
+}
+
+/// The bytes of the shown line that the span of the real one covers.
+fn place_in(line: &str, shown: &str, span: Span) -> Range<usize> {
     let start: usize = line.chars().take(span.column.saturating_sub(1)).map(char::len_utf8).sum();
     let end = start.saturating_add(span.end.saturating_sub(span.start));
-    let start = floor(&shown, start.min(last_character(&shown)));
-    let end = floor(&shown, end.clamp(start, shown.len()));
-    (shown.clone(), start..end.max(start))
+    let start = floor(shown, start.min(last_character(shown)));
+    let end = floor(shown, end.clamp(start, shown.len()));
+    start..end.max(start)
 }
 
 struct Key<'a> {

@@ -1,0 +1,70 @@
+//! The first step: text to types, strictly; then validation. Nothing is kept of a file that has any error.
+
+use navicert_types::authentication_config::AuthenticationConfiguration;
+use navicert_types::diagnostic::DiagnosticKind;
+use navicert_types::tree::{self, Limits, Node, Syntax};
+use navicert_types::{Diagnostic, Diagnostics, FieldPath};
+
+use super::compile::Compiled;
+use super::validate::validate;
+use super::violation::Violations;
+use crate::profile::{Profile, Rule};
+
+/// The largest file that is read (S14).
+const MOST_BYTES: usize = 1 << 20;
+
+/// A configuration as it was written, and ready for use.
+#[derive(Debug)]
+pub struct Loaded {
+    /// As it was written.
+    pub configuration: AuthenticationConfiguration,
+    /// Ready for use.
+    pub compiled: Compiled,
+}
+
+/// Why a configuration is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Nothing is in the file (S4).
+    #[error("empty config data")]
+    Empty,
+    /// The text is not such a configuration.
+    #[error("{0}")]
+    Decode(Diagnostics),
+    /// It is one, and its content breaks rules. The tree tells where they are in the text.
+    #[error("{violations}")]
+    Invalid {
+        /// Which ones.
+        violations: Violations,
+        /// The text's tree.
+        tree: Box<Node>,
+    },
+}
+
+/// Reads, validates and compiles a file.
+///
+/// # Errors
+/// Everything that is wrong with the text, or everything that is wrong with its content.
+pub fn load(text: &[u8], profile: &Profile) -> Result<Loaded, ConfigError> {
+    if text.is_empty() {
+        return Err(ConfigError::Empty);
+    }
+    let limits = Limits { bytes: MOST_BYTES, ..Limits::default() };
+    let tree = tree::parse_with(text, Syntax::JsonOrYaml, limits)
+        .map_err(|wrong| ConfigError::Decode(wrong.into()))?;
+    let configuration = AuthenticationConfiguration::from_tree(&tree).map_err(ConfigError::Decode)?;
+    if profile.has(Rule::H1)
+        && let Some(span) = tree::second_document(text)
+    {
+        let message =
+            "a second document begins here, and Kubernetes would pass over it in silence".to_owned();
+        let (path, kind) = (FieldPath::root(), DiagnosticKind::Syntax);
+        let hint = Some("keep one document per file".to_owned());
+        let wrong = Diagnostic { path, span, kind, message, hint, is_secret: false };
+        return Err(ConfigError::Decode(wrong.into()));
+    }
+    match validate(&configuration, profile) {
+        Ok(compiled) => Ok(Loaded { configuration, compiled }),
+        Err(violations) => Err(ConfigError::Invalid { violations, tree: Box::new(tree) }),
+    }
+}

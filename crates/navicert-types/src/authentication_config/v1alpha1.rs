@@ -1,0 +1,7 @@
+//! `apiserver.config.k8s.io/v1alpha1`: the same shape as v1 under an older name.
+
+use super::{AuthenticationConfiguration, v1};
+use crate::versioned::Kind;
+
+pub(super) const KIND: Kind<AuthenticationConfiguration> =
+    Kind { api_version: "apiserver.config.k8s.io/v1alpha1", ..v1::KIND };

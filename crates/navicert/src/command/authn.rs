@@ -1,0 +1,54 @@
+//! `navicert authn …`: authentication configurations and tokens, decided as kube-apiserver decides or safer.
+
+mod check;
+
+use std::io::{self, BufRead};
+
+use navicert_authn::Profile;
+use serde_json::{Value, json};
+
+use crate::args;
+use crate::args::authn::AuthnVerb;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Dispatches to the verb.
+pub(crate) fn run(verb: &AuthnVerb, output: &mut Output) -> Result<Exit, Failure> {
+    match verb {
+        AuthnVerb::Check(args) if args.jsonl => {
+            let profile = profile(args.profile.or(Some(args::Profile::Kube)));
+            answer_lines(|question| navicert_authn::batch::check(question, &profile), output)
+        }
+        AuthnVerb::Check(args) => check::run(args, output),
+    }
+}
+
+fn profile(named: Option<args::Profile>) -> Profile {
+    match named {
+        Some(args::Profile::Kube) => Profile::KUBE,
+        Some(args::Profile::Hardened) | None => Profile::HARDENED,
+    }
+}
+
+/// A batch: one question per line, one answer per line.
+fn answer_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result<Exit, Failure> {
+    for line in io::stdin().lock().split(b'\n') {
+        let line =
+            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let answer = match serde_json::from_slice::<Value>(&line) {
+            Ok(question) => {
+                let mut answer = answer(&question);
+                if let Some(members) = answer.as_object_mut() {
+                    members.insert("id".to_owned(), question.get("id").cloned().unwrap_or_default());
+                }
+                answer
+            }
+            Err(error) => json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
+        };
+        output.text(&format!("{answer}\n"))?;
+    }
+    Ok(Exit::Done)
+}
