@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::command::{Command, Stderr};
-use crate::error::{Exit, RunError};
+use crate::error::RunError;
 use crate::policy::Policy;
-use crate::runner::{Completed, Runner, start};
+use crate::runner::{Completed, Exit, Runner, start};
 
 /// What the program in a run is to do.
 #[derive(Clone, Debug)]
@@ -153,5 +153,5 @@ fn a_run_can_be_waited_for_from_elsewhere(stage: &dyn Stage) {
     let waiter =
         start(runner, Policy::AllowAll.permit(command).expect("the stage names a program that exists"));
     let answer = waiter.wait();
-    assert!(matches!(&answer, Ok(Ok(run)) if run.stdout.expose() == b"later"), "{answer:?}");
+    assert!(matches!(&answer, Ok(run) if run.stdout.expose() == b"later"), "{answer:?}");
 }

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::completion::Lost;
+use crate::runner::{Exit, StderrTail};
+
 /// Why a command as configured is no program that can be run (C320, C321).
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
@@ -271,6 +274,15 @@ pub enum RunError {
         source: Arc<io::Error>,
     },
 
+    /// Nobody could run it: see [`start`](crate::start).
+    #[error("the run of `{}` was lost", .program.display())]
+    Lost {
+        /// The resolved path.
+        program: PathBuf,
+        /// What happened to it.
+        source: Lost,
+    },
+
     /// Reading from it failed half-way.
     #[error("lost contact with `{}`", .program.display())]
     Contact {
@@ -295,76 +307,6 @@ impl RunError {
     /// Whether an install hint would help: there is no such program (C321 as decided).
     pub fn is_not_found(&self) -> bool {
         matches!(self, RunError::NotFound { .. })
-    }
-}
-
-/// How a child ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Exit {
-    /// By itself, with this code.
-    Code(i32),
-    /// By this signal.
-    Signal(i32),
-}
-
-impl Exit {
-    /// Whether it ended as it should.
-    pub fn is_success(self) -> bool {
-        self == Exit::Code(0)
-    }
-
-    /// The code as upstream reports it: `-1` for death by signal (C323).
-    pub fn code(self) -> i32 {
-        match self {
-            Exit::Code(code) => code,
-            Exit::Signal(_) => -1,
-        }
-    }
-}
-
-impl fmt::Display for Exit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Exit::Code(code) => write!(f, "exit code {code}"),
-            Exit::Signal(signal) => write!(f, "signal {signal}"),
-        }
-    }
-}
-
-/// The last bytes a child wrote to stderr. `Debug` shows only how many: plugins have been seen to log tokens.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct StderrTail {
-    bytes: Vec<u8>,
-    truncated: bool,
-}
-
-impl StderrTail {
-    /// The last `keep` of these bytes.
-    pub(crate) fn of(mut bytes: Vec<u8>, keep: usize, dropped_before: bool) -> Self {
-        let excess = bytes.len().saturating_sub(keep);
-        bytes.drain(..excess);
-        StderrTail { bytes, truncated: dropped_before || excess > 0 }
-    }
-
-    /// The bytes as written.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The bytes as text, surrounding whitespace taken off; what is not UTF-8 becomes U+FFFD.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes).trim().to_owned()
-    }
-
-    /// Whether there was more before them.
-    pub fn is_truncated(&self) -> bool {
-        self.truncated
-    }
-}
-
-impl fmt::Debug for StderrTail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StderrTail({} bytes)", self.bytes.len())
     }
 }
 
@@ -420,22 +362,5 @@ mod tests {
         ] {
             assert_eq!(Quoted(text).to_string(), quoted);
         }
-    }
-
-    #[test]
-    fn a_tail_keeps_the_end_and_says_that_it_is_one() {
-        let tail = StderrTail::of(b"  one two\n".to_vec(), 4, false);
-        assert_eq!((tail.bytes(), tail.is_truncated()), (&b"two\n"[..], true));
-        assert_eq!(tail.text(), "two");
-        assert!(!StderrTail::of(b"all".to_vec(), 3, false).is_truncated());
-        assert!(StderrTail::of(b"all".to_vec(), 3, true).is_truncated());
-        assert_eq!(format!("{tail:?}"), "StderrTail(4 bytes)");
-    }
-
-    #[test]
-    fn death_by_signal_counts_as_minus_one() {
-        // C323
-        assert_eq!((Exit::Code(3).code(), Exit::Signal(9).code()), (3, -1));
-        assert!(Exit::Code(0).is_success() && !Exit::Signal(0).is_success());
     }
 }

@@ -40,13 +40,11 @@ use unix as platform;
 pub use backoff::{Backoff, BackoffSettings};
 pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin};
 pub use completion::{Lost, Waiter, detach};
-pub use error::{
-    Exit, MalformedCommand, PermitError, PolicyError, Refusal, ResolveError, RunError, StderrTail,
-};
+pub use error::{MalformedCommand, PermitError, PolicyError, Refusal, ResolveError, RunError};
 pub use expiring_cache::{ExpiringCache, Generation, Hit};
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
-pub use runner::{Completed, Runner, start};
+pub use runner::{Completed, Exit, Runner, StderrTail, start};
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::{Gate, Script, ScriptedRunner};
 pub use single_flight::{FlightError, Landed, SingleFlight};

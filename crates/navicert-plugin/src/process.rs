@@ -140,7 +140,6 @@ impl Run<'_> {
         self.streams.prepare()?;
         loop {
             let now = self.clock.monotonic();
-            self.keep_time(now);
             let Some(at_most) = self.wait_for(now) else { return Ok(()) };
             let gone = matches!(self.phase, Phase::Gone { .. });
             let ready = self.streams.wait(self.child.0.as_ref().filter(|_| !gone), at_most)?;
@@ -152,6 +151,8 @@ impl Run<'_> {
                 self.breaks(Broken::Size);
                 self.kill();
             }
+            // Last, and by the time before the look: nobody is late who had ended by then.
+            self.keep_time(now);
         }
     }
 

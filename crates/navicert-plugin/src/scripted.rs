@@ -10,9 +10,9 @@ use std::time::Duration;
 use navicert_types::Secret;
 
 use crate::command::{Command, Stderr};
-use crate::error::{Exit, RunError, StderrTail};
+use crate::error::RunError;
 use crate::policy::Permitted;
-use crate::runner::{Completed, Runner};
+use crate::runner::{Completed, Exit, Runner, StderrTail};
 
 /// Plays scripts in order, one per run. The command has to be permitted as always, so it names a program that exists
 /// (`/bin/sh`, say); it is not started.

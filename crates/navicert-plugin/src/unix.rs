@@ -1,11 +1,12 @@
 //! Everything in this crate that only Unix has: signals, process groups, polling, pidfds, and running a file that is
 //! already open. A port to another system writes a module with the same functions and names it `platform`.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
@@ -18,8 +19,8 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::command::ProcessGroup;
-use crate::error::Exit;
 use crate::resolve::Unusable;
+use crate::runner::Exit;
 
 /// Whether this is a file that this user may execute.
 pub(crate) fn check_executable(path: &Path) -> Result<(), Unusable> {
@@ -37,7 +38,7 @@ fn check_mode(metadata: &Metadata) -> io::Result<()> {
     if kind.is_dir() {
         return Err(Errno::ISDIR.into());
     }
-    if !kind.is_file() || kind.is_fifo() || metadata.mode() & 0o111 == 0 {
+    if !kind.is_file() || metadata.mode() & 0o111 == 0 {
         return Err(Errno::ACCESS.into());
     }
     Ok(())
@@ -54,7 +55,8 @@ pub(crate) fn open_program(path: &Path) -> io::Result<File> {
 /// The path that runs exactly this open file, whatever happens to its name, where the system has one (C743).
 ///
 /// Only for native binaries. A script, or a binary of another machine, is opened again *by name* by its interpreter,
-/// and by then the descriptor is closed.
+/// and by then the descriptor is closed. A program run this way sees its own name in `argv[0]` and `/proc/self/exe`; only
+/// its `comm`, which `top` shows, is the descriptor's number.
 pub(crate) fn path_of_open_program(file: &File) -> Option<PathBuf> {
     if !cfg!(target_os = "linux") || !is_native_binary(file) {
         return None;
@@ -114,12 +116,14 @@ pub(crate) struct Watched {
     child: Child,
     group: ProcessGroup,
     pidfd: Option<OwnedFd>,
+    /// Where nothing announces the end: how long to wait before looking again.
+    pause: Cell<Duration>,
 }
 
 impl Watched {
     pub(crate) fn new(child: Child, group: ProcessGroup, use_pidfd: bool) -> Self {
         let pidfd = if use_pidfd { open_pidfd(&child) } else { None };
-        Watched { child, group, pidfd }
+        Watched { child, group, pidfd, pause: Cell::new(LOOK_AGAIN) }
     }
 
     /// Signals the child, or its whole group where it has one. Failure means that nobody is left to be signalled,
@@ -173,8 +177,9 @@ pub(crate) struct Ready {
     pub(crate) ended: bool,
 }
 
-/// How often to look for the end of a child where nothing announces it.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// How soon to look for the end of a child where nothing announces it: at first, and at the longest.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const LOOK_AGAIN_AT_LAST: Duration = Duration::from_millis(50);
 
 /// Waits until a stream can move, the child (while `watched` is given) has ended, or the time is up.
 pub(crate) fn wait(
@@ -191,12 +196,13 @@ pub(crate) fn wait(
         source(stderr, PollFlags::IN),
         source(pidfd, PollFlags::IN),
     ];
-    let at_most = if watched.is_some() && pidfd.is_none() { at_most.min(LOOK_AGAIN) } else { at_most };
-    let mut ready = poll_sources(sources, at_most)?;
-    if let (Some(watched), None) = (watched, pidfd) {
-        ready.ended = watched.has_ended();
-    }
-    Ok(ready)
+    let Some(unannounced) = watched.filter(|watched| watched.pidfd.is_none()) else {
+        return poll_sources(sources, at_most);
+    };
+    let pause = unannounced.pause.get();
+    unannounced.pause.set(pause.saturating_mul(2).min(LOOK_AGAIN_AT_LAST));
+    let ready = poll_sources(sources, at_most.min(pause))?;
+    Ok(Ready { ended: unannounced.has_ended(), ..ready })
 }
 
 fn source(stream: Option<&impl AsFd>, interest: PollFlags) -> Option<(BorrowedFd<'_>, PollFlags)> {

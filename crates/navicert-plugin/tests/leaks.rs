@@ -24,7 +24,7 @@ fn command(kind: usize) -> Command {
         0 => plugin(&["say=token", "err=a word"]),
         1 => plugin(&["exit=1"]),
         2 => plugin(&["signal=9"]).process_group(ProcessGroup::New),
-        3 => plugin(&["flood"]).stdout_cap(1000),
+        3 => plugin(&["flood=2048"]).stdout_cap(1000),
         4 => plugin(&["park"])
             .limit(Some(Duration::from_millis(2)))
             .process_group(ProcessGroup::NewKilledAtEnd),
@@ -39,7 +39,7 @@ fn command(kind: usize) -> Command {
 fn run(kind: usize, policy: &Policy, runner: &Arc<ProcessRunner>) -> bool {
     let permitted = policy.permit(command(kind)).expect("the program exists");
     let result = if kind % 10 == 9 {
-        start(Arc::clone(runner) as Arc<dyn Runner>, permitted).wait().expect("a thread")
+        start(Arc::clone(runner) as Arc<dyn Runner>, permitted).wait()
     } else {
         runner.run(permitted)
     };

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
@@ -29,6 +30,7 @@ pub struct Program {
     directory: Option<PathBuf>,
     stdin: Vec<u8>,
     merged: bool,
+    limit: Duration,
 }
 
 /// What a finished program left.
@@ -53,6 +55,7 @@ impl Program {
             directory: None,
             stdin: Vec::new(),
             merged: false,
+            limit: wait::LIMIT,
         }
     }
 
@@ -92,16 +95,22 @@ impl Program {
         self
     }
 
+    /// Gives it so long rather than [`wait::LIMIT`].
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
     /// Runs it to its end.
     ///
     /// # Errors
     /// If it cannot be started.
     ///
     /// # Panics
-    /// If it does not end within [`wait::LIMIT`]; it is killed then.
+    /// If it does not end within its limit; it is killed then.
     pub fn run(&self) -> io::Result<Outcome> {
         let what = format!("`{self}` to end");
-        wait::blocking(wait::within(&what, self.run_async()))
+        wait::blocking(wait::within_limit(self.limit, &what, self.run_async()))
     }
 
     async fn run_async(&self) -> io::Result<Outcome> {
@@ -211,6 +220,26 @@ mod tests {
     fn a_program_that_ignores_a_large_input_is_no_problem() {
         let outcome = shell("exit 0").stdin(vec![b'x'; 1 << 20]).run().unwrap();
         assert_eq!(outcome.code(), Some(0));
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_is_given_up_and_killed() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        assert!(Program::new("mkfifo").arguments([&pipe]).run().unwrap().status.success());
+        // Waits for a writer that never comes, having left its number.
+        let script = format!("echo $$ >pid; exec cat {}", pipe.display());
+        let endless = shell(&script).directory(directory.path()).limit(Duration::from_millis(500));
+        let given_up = std::panic::catch_unwind(|| endless.run()).unwrap_err();
+        assert!(
+            given_up.downcast_ref::<String>().unwrap().starts_with("waited 500ms in vain for `/bin/sh -c")
+        );
+        // On a machine so slow that it was killed before it left its number, there is nothing more to see.
+        if let Ok(pid) = std::fs::read_to_string(directory.path().join("pid")) {
+            let status = format!("/proc/{}/status", pid.trim());
+            let alive = format!("while test -e {status} && ! grep -q '^State:.Z' {status}; do :; done");
+            assert!(shell(&alive).run().unwrap().status.success(), "`cat` outlived its limit");
+        }
     }
 
     #[test]

@@ -160,6 +160,7 @@ fn say(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::Program;
 
     #[test]
     fn a_line_has_its_four_members_or_is_refused_by_number() {
@@ -186,6 +187,25 @@ mod tests {
         let report = verdict("x", &vectors, odd).unwrap_err();
         assert_eq!(report, "suite x: 2 of 3 vectors disagree\n  v1 (n1): odd\n  v3 (n3): odd");
         assert!(verdict("x", &[], |_| Ok(())).is_err());
+    }
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    fn a_suite_that_agrees() {
+        let vector = vector(r#"{"id":"self-1","input":1,"expect":1,"note":"itself"}"#).unwrap();
+        check("testkit-self", &[vector], |vector| {
+            (vector.input == vector.expect).then_some(()).ok_or_else(|| "differs".to_owned())
+        });
+    }
+
+    #[test]
+    fn a_suites_line_is_seen_although_the_harness_captures_output() {
+        let harness = std::env::current_exe().unwrap();
+        let one = ["--exact", "shared::tests::a_suite_that_agrees"];
+        let outcome = Program::new(harness).arguments(one).run().unwrap();
+        assert!(outcome.status.success());
+        let errors = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(errors.lines().any(|line| line == "SUITE testkit-self: 1 vectors agree"), "{errors}");
     }
 
     #[test]

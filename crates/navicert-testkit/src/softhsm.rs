@@ -3,6 +3,7 @@
 //! The tools come from Debian's `softhsm2` and `opensc`; `make test` installs them.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -31,7 +32,6 @@ const SECURITY_OFFICER_PIN: &str = "security-officer";
 /// // Run the program under test with hsm.module() and hsm.variables().
 /// assert!(hsm.module().exists());
 /// ```
-#[derive(Debug)]
 pub struct SoftHsm {
     directory: TempDir,
     configuration: PathBuf,
@@ -176,7 +176,7 @@ impl SoftHsm {
         let program = Program::new(tool).arguments(arguments).variable("SOFTHSM2_CONF", &self.configuration);
         let outcome = program.run().unwrap_or_else(|error| panic!("cannot run {tool} ({error}): {INSTALL}"));
         let complaint = String::from_utf8_lossy(&outcome.stderr);
-        assert!(outcome.status.success(), "`{program}` failed with {}: {complaint}", outcome.status);
+        assert!(outcome.status.success(), "{tool} failed with {}: {complaint}", outcome.status);
         outcome
     }
 
@@ -184,6 +184,12 @@ impl SoftHsm {
         let path = self.directory.path().join(name);
         std::fs::write(&path, bytes).expect("a file in our own temporary directory");
         path
+    }
+}
+
+impl fmt::Debug for SoftHsm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SoftHsm").field("label", &self.label).finish_non_exhaustive()
     }
 }
 

@@ -20,9 +20,13 @@ pub const LIMIT: Duration = Duration::from_secs(30);
 /// # Panics
 /// If the limit passes first.
 pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(LIMIT, future).await {
+    within_limit(LIMIT, what, future).await
+}
+
+pub(crate) async fn within_limit<F: Future>(limit: Duration, what: &str, future: F) -> F::Output {
+    match tokio::time::timeout(limit, future).await {
         Ok(output) => output,
-        Err(_) => panic!("waited {LIMIT:?} in vain for {what}"),
+        Err(_) => panic!("waited {limit:?} in vain for {what}"),
     }
 }
 
@@ -65,5 +69,30 @@ pub(crate) async fn until<T>(
         Ok(true) => {}
         Ok(false) => panic!("{what}: the other side is gone; at the end: {}", state(&receiver.borrow())),
         Err(_) => panic!("waited {LIMIT:?} in vain for {what}; now: {}", state(&receiver.borrow())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    #[should_panic(expected = "waited 1ms in vain for godot")]
+    async fn a_wait_in_vain_says_what_it_waited_for() {
+        within_limit(Duration::from_millis(1), "godot", std::future::pending::<()>()).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "three: the other side is gone; at the end: 2")]
+    async fn a_wait_for_somebody_gone_ends_at_once_and_says_how_far_it_came() {
+        let (sender, receiver) = watch::channel(2);
+        drop(sender);
+        until("three", receiver, |count| *count == 3, ToString::to_string).await;
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "from inside")]
+    async fn a_panic_comes_out_of_a_blocking_wait_even_inside_a_runtime() {
+        blocking(async { panic!("from inside") });
     }
 }

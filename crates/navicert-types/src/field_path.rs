@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::redact;
+
 /// A path from the root of a document to one field.
 ///
 /// ```
@@ -85,15 +87,29 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, segment) in self.0.iter().enumerate() {
             match segment {
-                Segment::Field(name) if position == 0 => f.write_str(name)?,
-                Segment::Field(name) => write!(f, ".{name}")?,
+                Segment::Field(name) if position == 0 => write!(f, "{}", Name(name))?,
+                Segment::Field(name) => write!(f, ".{}", Name(name))?,
                 Segment::Index(index) => write!(f, "[{index}]")?,
-                Segment::Key(key) => write!(f, "[{key}]")?,
+                Segment::Key(key) => write!(f, "[{}]", Name(key))?,
             }
         }
         Ok(())
     }
 }
+
+/// A name from a file, which may be anything: cut to a length that helps, and safe for a terminal.
+struct Name<'a>(&'a str);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.char_indices().nth(LONGEST_NAME) {
+            None => f.write_str(&redact::terminal(self.0)),
+            Some((end, _)) => write!(f, "{}…", redact::terminal(self.0.get(..end).unwrap_or_default())),
+        }
+    }
+}
+
+const LONGEST_NAME: usize = 128;
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +132,12 @@ mod tests {
         for (path, text) in cases {
             assert_eq!(path.to_string(), text);
         }
+    }
+
+    #[test]
+    fn odd_names_are_safe_to_show() {
+        let path = FieldPath::root().field("a\u{1B}[31m").key(&"ü".repeat(500));
+        assert_eq!(path.to_string(), format!("aU+001B[31m[{}…]", "ü".repeat(128)));
     }
 
     #[test]

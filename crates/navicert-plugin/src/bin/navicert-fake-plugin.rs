@@ -1,7 +1,7 @@
 //! The program that this crate's tests run as a plugin: it does what its arguments say, one after the other.
 //!
 //! `say=TEXT` `hex=BYTES` `err=TEXT` `errhex=BYTES` write; `args` `env` `cwd` `group` `descriptors` `cat` report;
-//! `flood` and `flood-err` write 2 GiB; `park` sleeps for ever; `hold=SOCKET` connects there and stays until the other
+//! `flood=MIB` and `flood-err=MIB` write much; `park` sleeps for ever; `hold=SOCKET` connects there and stays until the other
 //! side hangs up, `touch=SOCKET` connects and goes on; `leave=SOCKET` and `leave-session=SOCKET` leave a grandchild behind that holds; `signal=N` and
 //! `exit=N` end.
 
@@ -30,8 +30,8 @@ fn main() -> ExitCode {
             "group" => print(format!("{} {}", getpid(), getpgrp()).as_bytes()),
             "descriptors" => descriptors(),
             "cat" => io::copy(&mut io::stdin(), &mut io::stdout()).and_then(|_| io::stdout().flush()),
-            "flood" => flood(&mut io::stdout()),
-            "flood-err" => flood(&mut io::stderr()),
+            "flood" => flood(&mut io::stdout(), rest),
+            "flood-err" => flood(&mut io::stderr(), rest),
             "park" => loop {
                 thread::park();
             },
@@ -82,23 +82,26 @@ fn descriptors() -> io::Result<()> {
     print(open.join(" ").as_bytes())
 }
 
-fn flood(stream: &mut impl Write) -> io::Result<()> {
+fn flood(stream: &mut impl Write, mebibytes: &str) -> io::Result<()> {
     let chunk = [b'x'; 64 * 1024];
-    (0..32 * 1024).try_for_each(|_| stream.write_all(&chunk))
+    let chunks = mebibytes.parse::<usize>().unwrap_or(0).saturating_mul(16);
+    (0..chunks).try_for_each(|_| stream.write_all(&chunk))
 }
 
 fn hold(socket: &str) -> io::Result<()> {
+    connect(socket)?.read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// Connects and says who it is.
+fn connect(socket: &str) -> io::Result<UnixStream> {
     let mut stream = UnixStream::connect(socket)?;
-    stream.write_all(&[1])?;
-    stream.read_to_end(&mut Vec::new()).map(drop)
+    stream.write_all(&getpid().as_raw_nonzero().get().to_le_bytes())?;
+    Ok(stream)
 }
 
 /// Connects and goes on: the connection ends with the process.
 fn touch(socket: &str) -> io::Result<()> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.write_all(&[1])?;
-    std::mem::forget(stream);
-    Ok(())
+    connect(socket).map(std::mem::forget)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a plugin may start programs: that is what is tested")]

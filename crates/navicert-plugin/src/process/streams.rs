@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_types::Secret;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use crate::command::{Command, Stderr, StderrReceiver};
-use crate::error::StderrTail;
 use crate::platform::{self, Moved, Ready, Watched};
+use crate::runner::StderrTail;
 
 /// How much is read at a time. Most answers of a plugin fit.
 const CHUNK: usize = 4 * 1024;
@@ -21,7 +21,8 @@ pub(super) struct Streams<'a> {
     stdin: Option<ChildStdin>,
     to_write: &'a [u8],
     stdout: Option<ChildStdout>,
-    output: Vec<u8>,
+    /// Cleared whatever becomes of the run: it may be a token.
+    output: Zeroizing<Vec<u8>>,
     cap: usize,
     discarding: bool,
     stderr: Option<ChildStderr>,
@@ -36,7 +37,7 @@ impl<'a> Streams<'a> {
             stdin: child.stdin.take(),
             to_write: command.stdin_bytes().map_or(&[], |bytes| bytes.expose()),
             stdout: child.stdout.take(),
-            output: Vec::new(),
+            output: Zeroizing::default(),
             cap: command.stdout_cap,
             discarding: false,
             stderr: child.stderr.take(),
@@ -105,13 +106,13 @@ impl<'a> Streams<'a> {
     }
 
     /// What was printed, whether that was all, and what was said.
-    pub(super) fn finish(self) -> (Secret<Vec<u8>>, bool, Option<StderrTail>) {
+    pub(super) fn finish(mut self) -> (Secret<Vec<u8>>, bool, Option<StderrTail>) {
         let closed = self.is_stdout_closed();
         let stderr = match self.said {
             Said::Kept { tail, keep, dropped } => Some(StderrTail::of(tail, keep, dropped)),
             Said::Elsewhere | Said::Forwarded(_) => None,
         };
-        (Secret::new(self.output), closed, stderr)
+        (Secret::new(std::mem::take(&mut *self.output)), closed, stderr)
     }
 
     fn write_stdin(&mut self) -> io::Result<()> {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::{
-    Command, Completed, Environment, Lost, Permitted, Policy, ProcessRunner, RunError, Runner, Waiter, start,
+    Command, Completed, Environment, Permitted, Policy, ProcessRunner, RunError, Runner, Waiter, start,
 };
 use navicert_types::clock::{Clock, ManualClock, SystemClock};
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use tempfile::TempDir;
 
 /// How long to wait for something that must happen: long enough for a busy machine.
@@ -92,8 +93,9 @@ impl Leash {
         let (stream, _) = self.listener.accept().ok()?;
         stream.set_nonblocking(false).expect("a stream that blocks");
         stream.set_read_timeout(Some(SOON)).expect("a limit");
-        (&stream).read_exact(&mut [0]).ok()?;
-        Some(Held(stream))
+        let mut pid = [0; 4];
+        (&stream).read_exact(&mut pid).ok()?;
+        Some(Held { stream, pid: Pid::from_raw(i32::from_le_bytes(pid)).expect("its number") })
     }
 
     /// Waits for a process to connect.
@@ -106,18 +108,28 @@ impl Leash {
 }
 
 /// A process on the leash; let go when dropped.
-pub(crate) struct Held(UnixStream);
+pub(crate) struct Held {
+    stream: UnixStream,
+    pid: Pid,
+}
 
 impl Held {
     /// Waits until the process is gone.
     pub(crate) fn is_gone(&self) {
-        assert_eq!((&self.0).read(&mut [0]).expect("an end within the limit"), 0);
+        assert_eq!((&self.stream).read(&mut [0]).expect("an end within the limit"), 0);
+    }
+
+    /// Waits until the process, a child of ours, has ended; leaves it to be reaped.
+    pub(crate) fn has_ended(&self) {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        waitid(WaitId::Pid(self.pid), look).expect("a child of ours");
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.0.set_nonblocking(true).expect("a stream that does not block");
-        let alive = matches!((&self.0).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
-        self.0.set_nonblocking(false).expect("a stream that blocks");
+        self.stream.set_nonblocking(true).expect("a stream that does not block");
+        let alive =
+            matches!((&self.stream).read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
+        self.stream.set_nonblocking(false).expect("a stream that blocks");
         alive
     }
 }
@@ -129,7 +141,7 @@ pub(crate) fn permit(command: Command) -> Permitted<Command> {
 /// A run under way whose time the test decides.
 pub(crate) struct Timed {
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) waiter: Waiter<Result<Result<Completed, RunError>, Lost>>,
+    pub(crate) waiter: Waiter<Result<Completed, RunError>>,
 }
 
 impl Timed {
@@ -145,7 +157,7 @@ impl Timed {
         for _ in 0..600 {
             self.clock.advance(Duration::from_secs(3600));
             if let Some(answer) = self.waiter.wait_at_most(Duration::from_millis(100)) {
-                return answer.expect("a thread");
+                return answer;
             }
         }
         panic!("the run did not notice that time passed")

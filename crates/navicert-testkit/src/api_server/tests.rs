@@ -19,6 +19,7 @@ async fn tokens_come_in_while_accepted_and_get_a_401_otherwise() {
     let url = api.url_of("/api/v1/pods");
     assert_eq!(status_with(&client, &url, "Bearer one").await, 401);
     api.accept_token("one", "ann", &["developers"]);
+    assert!(format!("{api:?}").contains("ann") && !format!("{api:?}").contains("\"one\""));
     assert_eq!(status_with(&client, &url, "Bearer one").await, 200);
     for wrong in ["Bearer two", "Bearer ", "Basic one", "one"] {
         assert_eq!(status_with(&client, &url, wrong).await, 401, "{wrong}");

@@ -122,6 +122,21 @@ async fn a_stalled_connection_says_nothing_not_even_tls_until_the_gate_opens() {
 }
 
 #[tokio::test]
+async fn redirects_lead_to_the_same_or_another_origin_and_bad_json_is_served_as_json() {
+    let (ca, issuer, client) = started();
+    let other = Issuer::start(&ca);
+    for target in [issuer.url_of("/moved"), other.jwks_url()] {
+        issuer.answer(issuer.jwks_path(), Answer::redirect(307, &target));
+        let reply = client.get(&issuer.jwks_url()).await.unwrap();
+        assert_eq!((reply.status.as_u16(), reply.header("location")), (307, Some(target.as_str())));
+    }
+    assert!(other.requests().is_empty(), "the test client follows nothing");
+    issuer.answer(issuer.discovery_path(), Answer::bytes("application/json", &b"{\"issuer\":"[..]));
+    let reply = client.get(&issuer.discovery_url()).await.unwrap();
+    assert!(serde_json::from_slice::<Value>(&reply.body).is_err());
+}
+
+#[tokio::test]
 async fn hostile_key_sets_are_published_as_they_are() {
     let (_ca, issuer, client) = started();
     for odd in hostile::odd_keys() {

@@ -14,7 +14,8 @@ use tokio_rustls::TlsConnector;
 use crate::ca::{Ca, Identity};
 use crate::wait;
 
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+/// A byte stream, with TLS or without.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// A connection with no protocol on it.
@@ -142,6 +143,15 @@ impl RawClient {
         }
         self.ahead = read.split_off(count);
         read
+    }
+
+    /// The connection itself, for a protocol of the caller's own.
+    ///
+    /// # Panics
+    /// If bytes have been read that no call has given out yet.
+    pub fn into_stream(self) -> Box<dyn Stream> {
+        assert!(self.ahead.is_empty(), "{} bytes were read ahead and would be lost", self.ahead.len());
+        self.stream
     }
 
     /// False at the end of the stream, however it ended.

@@ -3,7 +3,7 @@
 mod client;
 mod server;
 
-pub use client::RawClient;
+pub use client::{RawClient, Stream};
 pub use server::{RawServer, Step};
 
 #[cfg(test)]

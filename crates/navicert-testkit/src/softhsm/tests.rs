@@ -77,7 +77,13 @@ fn a_certificate_for_a_key_in_the_token_is_stored_beside_it() {
 }
 
 #[test]
-#[should_panic(expected = "failed with exit status")]
+#[should_panic(expected = "install Debian's packages `softhsm2` and `opensc`")]
+fn a_missing_tool_is_told_with_the_way_out() {
+    SoftHsm::new("missing", "1234").run("no-such-tool", []);
+}
+
+#[test]
+#[should_panic(expected = "pkcs11-tool failed with exit status")]
 fn a_tool_that_fails_stops_the_test_with_its_complaint() {
     SoftHsm::new("failing", "1234").import_certificate(b"no certificate", "01", "x");
 }

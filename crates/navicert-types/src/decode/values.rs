@@ -1,5 +1,7 @@
 //! How the plain types are read, with the strictness of Go's JSON decoder: no type is turned into another.
 
+use std::fmt;
+
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
@@ -162,8 +164,15 @@ impl Decode for Secret<Vec<u8>> {
 /// Bytes that are written as standard base64 (Go's `[]byte`).
 ///
 /// Padding is needed, line ends inside are passed over (C106), and as in Go a list of numbers will do instead.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Base64(pub Vec<u8>);
+
+/// The length only: it may be a key.
+impl fmt::Debug for Base64 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Base64({} bytes)", self.0.len())
+    }
+}
 
 /// Go does not look at the bits that padding leaves over.
 const STANDARD: GeneralPurpose = GeneralPurpose::new(

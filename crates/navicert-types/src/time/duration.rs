@@ -165,8 +165,8 @@ impl fmt::Display for Duration {
         }
         match magnitude {
             ..MICROSECOND => write!(f, "{magnitude}ns"),
-            ..MILLISECOND => write!(f, "{}\u{B5}s", Decimal(magnitude, MICROSECOND)),
-            ..SECOND => write!(f, "{}ms", Decimal(magnitude, MILLISECOND)),
+            MICROSECOND..MILLISECOND => write!(f, "{}\u{B5}s", Decimal(magnitude, MICROSECOND)),
+            MILLISECOND..SECOND => write!(f, "{}ms", Decimal(magnitude, MILLISECOND)),
             _ => {
                 let (hours, minutes) = (magnitude / HOUR, magnitude % HOUR / MINUTE);
                 if hours > 0 {

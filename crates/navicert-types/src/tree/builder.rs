@@ -254,7 +254,7 @@ fn not_mergeable(span: Span) -> Diagnostic {
     syntax(span, "the merge key `<<` needs a mapping or a list of mappings")
 }
 
-fn too_deep(span: Span, depth: usize) -> Diagnostic {
+pub(super) fn too_deep(span: Span, depth: usize) -> Diagnostic {
     beyond(span, format!("lists and mappings are nested more than {depth} deep"))
 }
 

@@ -145,7 +145,7 @@ fn yaml_mapping(text: &mut String, entries: &[&Entry], indent: usize) {
         if index > 0 {
             spaces(text, indent);
         }
-        yaml_key(text, &entry.key);
+        yaml_key(text, &entry.key, indent);
         match &entry.value.value {
             Value::Sequence(items) if !items.is_empty() => {
                 text.push_str(":\n");
@@ -192,12 +192,13 @@ fn end_line(text: &mut String) {
     }
 }
 
-/// Simple keys may not be longer than 1024 characters; a longer one needs the long form.
-fn yaml_key(text: &mut String, key: &str) {
-    if key.len() > 200 {
+/// A simple key may not be longer than 1024 characters, escapes included; a longer one needs the long form.
+fn yaml_key(text: &mut String, key: &str, indent: usize) {
+    if key.len() > 128 {
         text.push_str("? ");
         json_string(text, key);
         text.push('\n');
+        spaces(text, indent);
     } else if is_safe_plain(key) {
         text.push_str(key);
     } else {

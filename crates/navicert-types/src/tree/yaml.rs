@@ -1,16 +1,16 @@
 //! Reads the first document of a YAML text into the tree, event by event.
 
-use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 
-use super::builder::{Builder, syntax};
+use super::builder::{Builder, syntax, too_deep};
 use super::scalar::{self, Scalar, Unfit};
 use super::{Limits, Node, Span, Value, source};
 use crate::diagnostic::Diagnostic;
 
 pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     let text = source::yaml_text(bytes)?;
+    refuse_leading_tab(&text)?;
     let mut options = granit_parser::options! {
-        emit_comments: false,
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
@@ -18,7 +18,7 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     let mut parser = Parser::new_from_str_with_options(&text, options);
     let mut builder = Builder::new(limits);
     while let Some(next) = parser.next_event() {
-        let (event, place) = next.map_err(|error| broken(&error))?;
+        let (event, place) = next.map_err(|error| broken(&error, limits))?;
         let span = span(place.start, place.end);
         match event {
             // Later documents are not even looked at.
@@ -40,6 +40,14 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
         }
     }
     Ok(builder.finish())
+}
+
+/// The parser passes over a tab before the first token; go-yaml does not, and a file that looks indented is not.
+fn refuse_leading_tab(text: &str) -> Result<(), Diagnostic> {
+    let blank = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();
+    let Some(tab) = text.bytes().take(blank).position(|byte| byte == b'\t') else { return Ok(()) };
+    let place = source::Position::default().advance_to(text.as_bytes(), tab);
+    Err(syntax(place.span(tab + 1), "a tab cannot be used as indentation").with_hint("use spaces"))
 }
 
 /// A block scalar at the very end of a text that has no final line break: the parser adds one, go-yaml does not.
@@ -92,9 +100,19 @@ fn unfit(span: Span, unfit: Unfit) -> Diagnostic {
     syntax(span, message)
 }
 
-/// The parser's own words: they name what was expected, never what the file says beyond one character.
-fn broken(error: &ScanError) -> Diagnostic {
-    syntax(span(*error.marker(), *error.marker()), error.info())
+/// The parser's own words, where they are plain enough: they name what was expected, never what the file says beyond
+/// one character.
+fn broken(error: &ScanError, limits: Limits) -> Diagnostic {
+    let span = span(*error.marker(), *error.marker());
+    match error.kind() {
+        ErrorKind::RecursionLimitExceeded => too_deep(span, limits.depth),
+        ErrorKind::UnknownAnchor => syntax(span, "an alias of an anchor that is not defined before it"),
+        ErrorKind::SimpleKeyExpected => syntax(span, "a mapping's key without `:` after it"),
+        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
+            syntax(span, "a tab cannot be used as indentation").with_hint("use spaces")
+        }
+        _ => syntax(span, error.info()),
+    }
 }
 
 fn span(start: Marker, end: Marker) -> Span {

@@ -3,6 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use http_body_util::Empty;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
 use super::*;
 
 #[tokio::test]
@@ -107,7 +110,7 @@ async fn a_client_that_expects_100_continue_gets_it() {
 }
 
 #[tokio::test]
-async fn many_requests_at_once_are_all_there_on_one_http2_connection_or_many() {
+async fn many_requests_at_once_are_all_seen_on_many_connections() {
     let (_ca, server, client) = started();
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
@@ -122,6 +125,31 @@ async fn many_requests_at_once_are_all_there_on_one_http2_connection_or_many() {
         assert_eq!(request.await.unwrap(), 200);
     }
     assert_eq!((server.requests().len(), seen.load(Ordering::SeqCst)), (64, 64));
+    assert_eq!(server.connections().len(), 64);
+}
+
+#[tokio::test]
+async fn requests_of_one_http2_connection_wait_side_by_side() {
+    let (ca, server, _client) = started();
+    let gate = Gate::new();
+    server.answer("/", Answer::text("all").after(&gate));
+    let stream = RawClient::connect_tls(server.address(), &ca, None, &["h2"]).await.into_stream();
+    let (sender, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let requests: Vec<_> = (0..64)
+        .map(|_| {
+            let mut sender = sender.clone();
+            let request = http::Request::get(server.url_of("/")).body(Empty::<Bytes>::new()).unwrap();
+            tokio::spawn(async move { sender.send_request(request).await.unwrap().status() })
+        })
+        .collect();
+    gate.wait_for_arrivals(64).await;
+    gate.open();
+    for request in requests {
+        assert_eq!(request.await.unwrap(), 200);
+    }
+    assert_eq!((server.connections().len(), server.count("/")), (1, 64));
 }
 
 #[test]

@@ -1,0 +1,34 @@
+//! Any bytes as a kubeconfig: never a panic, places that lie in the text, and what loads survives being written.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use navicert_types::kubeconfig;
+use navicert_types::tree::source_text;
+
+fuzz_target!(|bytes: &[u8]| {
+    match kubeconfig::decode(bytes) {
+        Err(diagnostics) => {
+            assert!(!diagnostics.is_empty());
+            let text = source_text(bytes);
+            for diagnostic in &diagnostics {
+                let _ = (diagnostic.to_string(), format!("{diagnostic:?}"));
+                if std::str::from_utf8(bytes).is_ok() {
+                    assert!(text.get(diagnostic.span.start..diagnostic.span.end).is_some(), "{diagnostic:?}");
+                }
+            }
+        }
+        Ok(config) => {
+            let _ = (
+                format!("{config:?}"),
+                config.redacted_tree().to_yaml(),
+                config.expose_tree().to_json_pretty(),
+            );
+            let written = config.expose_tree_with_unknown_fields();
+            for text in [written.to_yaml(), written.to_json()] {
+                let back = kubeconfig::decode(text.as_bytes()).expect("what was written loads");
+                assert!(back.expose_tree_with_unknown_fields() == written, "{text}");
+            }
+        }
+    }
+});
