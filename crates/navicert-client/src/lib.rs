@@ -24,3 +24,4 @@
 
 pub mod credential;
 pub mod kubeconfig;
+pub mod transport;

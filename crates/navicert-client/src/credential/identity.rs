@@ -238,8 +238,11 @@ impl ParsedKey {
             let public = pair.public_key().as_ref().to_vec();
             ParsedKey { encoding, algorithm: Algorithm::Rsa, public }
         };
-        let curves =
-            [&ECDSA_P256_SHA256_ASN1_SIGNING, &ECDSA_P384_SHA384_ASN1_SIGNING, &ECDSA_P521_SHA512_ASN1_SIGNING];
+        let curves = [
+            &ECDSA_P256_SHA256_ASN1_SIGNING,
+            &ECDSA_P384_SHA384_ASN1_SIGNING,
+            &ECDSA_P521_SHA512_ASN1_SIGNING,
+        ];
         let ec = |encoding, pair: EcdsaKeyPair| {
             let public = pair.public_key().as_ref().to_vec();
             ParsedKey { encoding, algorithm: Algorithm::Ec, public }

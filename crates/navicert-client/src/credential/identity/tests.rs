@@ -32,7 +32,11 @@ fn pairs_that_do_not_belong_together_are_told_apart() {
         (&certificate, &other, IdentityError::CertificateInKey),
         (&certificate, encrypted, IdentityError::EncryptedKey),
         (&certificate, legacy, IdentityError::EncryptedKey),
-        ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", &key, IdentityError::MalformedCertificate),
+        (
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+            &key,
+            IdentityError::MalformedCertificate,
+        ),
     ];
     for (certificate, key, expected) in cases {
         assert_eq!(Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap_err(), expected);
@@ -44,9 +48,13 @@ fn pairs_that_do_not_belong_together_are_told_apart() {
 #[test]
 fn identities_are_compared_by_their_chains() {
     let ((certificate, key), (other, other_key)) = (pair(), pair());
-    let identity = |certificate: &str, key: &str| Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+    let identity =
+        |certificate: &str, key: &str| Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
     let (one, again) = (identity(&certificate, &key), identity(&certificate, &key));
     assert!(one.is_same(&again));
     assert!(!one.is_same(&identity(&other, &other_key)));
-    assert!(!one.is_same(&identity(&format!("{certificate}{other}"), &key)), "an intermediate more is another chain");
+    assert!(
+        !one.is_same(&identity(&format!("{certificate}{other}"), &key)),
+        "an intermediate more is another chain"
+    );
 }
