@@ -10,11 +10,11 @@ use arc_swap::ArcSwap;
 use navicert_types::Clock;
 use zeroize::Zeroizing;
 
-use super::settings::SharedFiles;
+use super::settings::{Around, SharedFiles};
 use crate::credential::{
     Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
 };
-use crate::kubeconfig::Files;
+use crate::kubeconfig::{Effective, Files};
 
 /// How often the files are read, at most (C455).
 const PERIOD: Duration = Duration::from_secs(1);
@@ -46,6 +46,24 @@ struct Held {
 }
 
 impl CertificateFiles {
+    /// A source for a user: the same, unless its certificate and key are both in files, which are then read again now
+    /// and then. If either is inline, the pair stays as it is (C163).
+    pub fn watch(
+        source: Arc<dyn CredentialSource>,
+        effective: &Effective,
+        around: &Around,
+    ) -> Arc<dyn CredentialSource> {
+        let user = &effective.user;
+        let inline = !user.client_certificate_data.is_empty() || !user.client_key_data.is_empty();
+        if !effective.is_https() || inline || user.client_certificate.is_empty() || user.client_key.is_empty()
+        {
+            return source;
+        }
+        let (certificate, key) = (PathBuf::from(&user.client_certificate), PathBuf::from(&user.client_key));
+        let (files, clock) = (Arc::clone(&around.files), Arc::clone(&around.clock));
+        Arc::new(CertificateFiles::new(source, certificate, key, files, clock))
+    }
+
     /// The credentials of `source` with the certificate in these files, which were just read: `source` has it.
     pub fn new(
         source: Arc<dyn CredentialSource>,
