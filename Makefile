@@ -34,7 +34,7 @@ bench: ## ratios against peers and against the physical limit, one table
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
-	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --all-features
+	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --all-features --test leaks --test processes
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

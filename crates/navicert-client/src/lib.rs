@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! (files, one     (header or     (planned)
-//!  context)       certificate)
+//! in_cluster     fixed, files,   pools, proxies, rotation
+//!                exec ◀── kuberc (which plugins may run)
 //! ```
 //!
 //! ```
@@ -23,5 +23,9 @@
 //! ```
 
 pub mod credential;
+pub mod exec;
+pub mod in_cluster;
 pub mod kubeconfig;
+pub mod kuberc;
+pub mod metrics;
 pub mod transport;

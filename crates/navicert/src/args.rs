@@ -1,5 +1,8 @@
 //! The command line: every verb, flag and help text. Parsing only; `command/` does the work.
 
+pub(crate) mod cel;
+pub(crate) mod exec_plugin;
+
 use std::path::PathBuf;
 
 use clap::builder::Styles;
@@ -79,6 +82,12 @@ pub(crate) enum Verb {
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
+    /// Check credential plugins, and decide as clients do about them
+    #[command(subcommand)]
+    ExecPlugin(exec_plugin::ExecPluginVerb),
+    /// Check and evaluate expressions as Kubernetes does
+    #[command(subcommand)]
+    Cel(cel::CelVerb),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

@@ -24,6 +24,8 @@ pub(crate) struct Environment {
     pub(crate) kubeconfig: Option<OsString>,
     /// The home folder.
     pub(crate) home: Option<PathBuf>,
+    /// All of it, for programs that inherit it.
+    pub(crate) inherited: navicert_plugin::Environment,
     /// The working folder; relative paths on the command line are relative to it.
     pub(crate) current_dir: PathBuf,
 }
@@ -35,6 +37,7 @@ impl Environment {
         Environment {
             kubeconfig: std::env::var_os("KUBECONFIG"),
             home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(PathBuf::from),
+            inherited: std::env::vars_os().collect(),
             current_dir: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         }
     }

@@ -37,6 +37,8 @@ fn run(cli: Cli) -> Exit {
     let environment = Environment::read();
     let result = match cli.verb {
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
+        Verb::ExecPlugin(verb) => command::exec_plugin::run(&verb, &environment, &mut output),
+        Verb::Cel(verb) => command::cel::run(&verb, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
     };

@@ -1,6 +1,6 @@
 //! Decisions recorded from client-go and kubectl, through the same command a user would run.
 
-#![expect(clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::collections::HashMap;
 
@@ -9,13 +9,20 @@ use serde_json::{Map, Value};
 
 #[test]
 fn every_recorded_kubeconfig_decision_agrees() {
-    let Some(vectors) = shared::vectors("kubeconfig.jsonl") else { return };
+    through("kubeconfig", &["kubeconfig", "view", "--jsonl"], compare_kubeconfig);
+}
+
+#[test]
+fn every_recorded_expression_agrees() {
+    through("cel", &["cel", "eval", "--jsonl"], compare_expression);
+}
+
+/// Asks every question of a file through one run of the command and compares the answers.
+fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
+    let Some(vectors) = shared::vectors(&format!("{suite}.jsonl")) else { return };
     let questions: String = vectors.iter().map(|vector| question(vector) + "\n").collect();
-    let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
-        .arguments(["kubeconfig", "view", "--jsonl"])
-        .stdin(questions)
-        .run()
-        .unwrap();
+    let outcome =
+        Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command).stdin(questions).run().unwrap();
     assert_eq!(outcome.code(), Some(0));
     let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
         .unwrap()
@@ -24,7 +31,7 @@ fn every_recorded_kubeconfig_decision_agrees() {
         .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
         .collect();
     assert_eq!(answers.len(), vectors.len());
-    shared::check("kubeconfig", &vectors, |vector| compare(&vector.expect, &answers[&vector.id]));
+    shared::check(suite, &vectors, |vector| compare(&vector.expect, &answers[&vector.id]));
 }
 
 fn question(vector: &shared::Vector) -> String {
@@ -34,7 +41,7 @@ fn question(vector: &shared::Vector) -> String {
 }
 
 /// By the rules of the vectors' README: texts are never compared, absent, null and empty are the same.
-fn compare(expected: &Value, answer: &Value) -> Result<(), String> {
+fn compare_kubeconfig(expected: &Value, answer: &Value) -> Result<(), String> {
     if let Some(fault) = answer.get("fault") {
         return Err(format!("fault: {fault}"));
     }
@@ -62,6 +69,31 @@ fn compare(expected: &Value, answer: &Value) -> Result<(), String> {
         return Err(format!("build_error: {obstacle:?} instead of {expected_obstacle:?}"));
     }
     Ok(())
+}
+
+/// Inside lists and maps numbers compare by value; the members named here are all that is compared.
+fn compare_expression(expected: &Value, answer: &Value) -> Result<(), String> {
+    for member in ["compiled", "ok", "type", "value"] {
+        let (expected, answer) = (expected.get(member), answer.get(member));
+        if expected.is_some_and(|expected| answer.is_none_or(|answer| !same(expected, answer))) {
+            return Err(format!("{member}: {answer:?} instead of {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => left == right,
+    }
 }
 
 fn normal(value: &Value) -> Value {

@@ -1,19 +1,35 @@
 //! Why there is no credential.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
+
+use super::token_file::TokenFileError;
+use crate::exec::ExecError;
 
 /// Why a source has no credential. Cheap to clone: one failure is told to everybody who waited for it (C421).
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum CredentialError {
-    /// A token file gave no token, and there is no earlier one to go on with (C162).
-    #[error("read token file `{path}`")]
-    TokenFile {
-        /// The file.
-        path: String,
-        /// What the operating system said.
-        source: Arc<std::io::Error>,
-    },
+    /// A plugin gave none.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
+    /// A token file gave none, and there is no earlier one to go on with (C162).
+    #[error(transparent)]
+    TokenFile(#[from] TokenFileError),
+}
+
+impl CredentialError {
+    /// Whether a plugin policy is the reason.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, CredentialError::Exec(error) if error.is_denied())
+    }
+
+    /// How long until another attempt is made, if it is not at once (C441).
+    pub fn retry_in(&self) -> Option<Duration> {
+        match self {
+            CredentialError::Exec(error) => error.retry_in(),
+            CredentialError::TokenFile(_) => None,
+        }
+    }
 }

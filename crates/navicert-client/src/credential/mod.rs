@@ -2,14 +2,19 @@
 //!
 //! ```text
 //! kubeconfig::Effective ──which source wins──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
-//!                         (fixed, token file, exec)          ▲                                 │
+//!                         (fixed, files, exec)               ▲                                 │
 //!                                                            └──────── refused(generation) ◀───┘
 //! ```
 //!
 //! No runtime is needed: every future here is woken by the thread that does the work.
 
+mod block_on;
+mod certificate_files;
+mod choose;
 mod error;
+mod fixed;
 mod identity;
+mod token_file;
 
 use std::fmt;
 use std::future::Future;
@@ -19,11 +24,21 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use navicert_types::Timestamp;
 
+use crate::kubeconfig::Files;
+
+pub use block_on::block_on;
+pub use certificate_files::CertificateFiles;
+pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
+pub use fixed::Fixed;
 pub use identity::{Identity, IdentityError, Validity};
+pub use token_file::{TokenFile, TokenFileError};
 
 /// A future that can be sent anywhere.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Files that several sources read.
+pub type SharedFiles = Arc<dyn Files + Send + Sync>;
 
 /// Which credential of a source this is. The first is 1; every one that differs from its predecessor has a larger
 /// number, and no number is given twice by one source.
@@ -146,6 +161,12 @@ pub trait CredentialSource: fmt::Debug + Send + Sync {
     /// The error is the same for everybody who waited (C421). It is shown to users as `getting credentials: <error>`
     /// (C326): the transport adds that.
     fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>>;
+
+    /// The credential for a connection that is about to be made, of which the certificate matters: sources that read
+    /// files look at them again, at most once a second (C455). For the others it is what there is.
+    fn for_connection(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+        self.current(asking)
+    }
 
     /// The credential of this generation was turned down: get another one, if that one is still current.
     ///

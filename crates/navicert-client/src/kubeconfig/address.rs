@@ -107,6 +107,38 @@ impl<'a> Address<'a> {
     }
 }
 
+/// A path as Go prints it: as written if that is a valid spelling, else taken apart and escaped anew.
+pub(super) fn escaped_path(path: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
+    let may_stand = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
+    if path.bytes().all(may_stand) {
+        return path.to_owned();
+    }
+    let mut escaped = String::with_capacity(path.len());
+    for byte in unescaped(path) {
+        if is_plain(byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped
+}
+
+/// The bytes that a path with valid escapes stands for.
+fn unescaped(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let escape = tail.get(..2).and_then(|digits| str::from_utf8(digits).ok());
+        let stands_for =
+            escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%');
+        bytes.push(stands_for.unwrap_or(*byte));
+        rest = if stands_for.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
+    }
+    bytes
+}
+
 /// A scheme is a letter followed by letters, digits, `+`, `-`, `.`; anything else before the colon means there is none.
 fn split_scheme(text: &str) -> Result<(&str, &str), AddressError> {
     for (index, byte) in text.bytes().enumerate() {

@@ -199,13 +199,15 @@ pub(super) fn base_address(server: &str) -> Result<String, String> {
 }
 
 impl Effective {
-    /// The server's address with its query dropped where it has a path (C161).
+    /// The server's address as it is used and told to plugins: where it has a path, its query is dropped and the path
+    /// escaped as Go escapes it (C161).
     pub fn server(&self) -> String {
         let server = &self.cluster.server;
         match Address::parse_without_fragment(server) {
             Ok(address) if !address.host.is_empty() && address.path.len() > 1 => {
-                let end = server.find('?').unwrap_or(server.len());
-                server.split_at(end).0.replace('#', "%23")
+                let user_info = address.user_info.map(|user| format!("{user}@")).unwrap_or_default();
+                let path = super::address::escaped_path(address.path);
+                format!("{}://{user_info}{}{path}", address.scheme, address.host)
             }
             _ => server.clone(),
         }

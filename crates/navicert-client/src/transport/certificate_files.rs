@@ -10,11 +10,12 @@ use arc_swap::ArcSwap;
 use navicert_types::Clock;
 use zeroize::Zeroizing;
 
-use super::settings::{Around, SharedFiles};
+use super::settings::Around;
 use crate::credential::{
     Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
+    SharedFiles,
 };
-use crate::kubeconfig::{Effective, Files};
+use crate::kubeconfig::Effective;
 
 /// How often the files are read, at most (C455).
 const PERIOD: Duration = Duration::from_secs(1);
@@ -69,7 +70,7 @@ impl CertificateFiles {
         source: Arc<dyn CredentialSource>,
         certificate: PathBuf,
         key: PathBuf,
-        files: Arc<dyn Files + Send + Sync>,
+        files: SharedFiles,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let of = source.ready().unwrap_or_else(|| Arc::new(Credential::anonymous()));

@@ -6,7 +6,7 @@ use http::uri::InvalidUri;
 use thiserror::Error;
 
 use super::proxy::ProxyError;
-use crate::credential::CredentialError;
+use crate::credential::{ChooseError, CredentialError};
 
 /// Why a request failed. No variant holds a header, a token or a key.
 #[derive(Debug, Error)]
@@ -129,6 +129,9 @@ pub enum BuildError {
     /// The name to check the server's certificate for is none.
     #[error("`{0}` is neither a DNS name nor an IP address")]
     ServerName(String),
+    /// What the user has is no credential.
+    #[error(transparent)]
+    Credentials(#[from] ChooseError),
     /// Both a certificate authority and no check (C180).
     #[error("specifying a root certificates file with the insecure flag is not allowed")]
     InsecureWithAuthority,

@@ -25,6 +25,7 @@
 mod attach;
 mod body;
 mod certificate_files;
+mod connect;
 mod connector;
 mod draft;
 mod error;
@@ -50,6 +51,7 @@ use http_body_util::BodyExt;
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
 pub use certificate_files::CertificateFiles;
+pub use connect::connect;
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;

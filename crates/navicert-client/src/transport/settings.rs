@@ -14,10 +14,8 @@ use super::proxy::{Proxy, ProxyEnvironment};
 use super::rotation::Rotation;
 use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
-use crate::kubeconfig::{Disk, Effective, Files};
-
-/// Files that are read now and then.
-pub(super) type SharedFiles = Arc<dyn Files + Send + Sync>;
+use crate::credential::SharedFiles;
+use crate::kubeconfig::{Disk, Effective};
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -168,7 +166,7 @@ pub struct Around {
     /// How to wait.
     pub timer: Arc<dyn Timer>,
     /// Where the file of a certificate authority is read from.
-    pub files: Arc<dyn Files + Send + Sync>,
+    pub files: SharedFiles,
 }
 
 impl Around {

@@ -18,8 +18,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::BuildError;
-use super::settings::SharedFiles;
-use crate::credential::Identity;
+use crate::credential::{Identity, SharedFiles};
 
 /// How often the file of a certificate authority is looked at, at most (C181).
 const AUTHORITY_PERIOD: Duration = Duration::from_secs(5 * 60);

@@ -32,9 +32,7 @@ fn main() -> ExitCode {
             "cat" => io::copy(&mut io::stdin(), &mut io::stdout()).and_then(|_| io::stdout().flush()),
             "flood" => flood(&mut io::stdout(), rest),
             "flood-err" => flood(&mut io::stderr(), rest),
-            "park" => loop {
-                thread::park();
-            },
+            "park" => park(),
             "hold" => hold(rest),
             "touch" => touch(rest),
             "new-session" => setsid().map(drop).map_err(Into::into),
@@ -88,6 +86,15 @@ fn flood(stream: &mut impl Write, mebibytes: &str) -> io::Result<()> {
     (0..chunks).try_for_each(|_| stream.write_all(&chunk))
 }
 
+/// Sleeps for ever, but not longer than whoever started it: a test run that is broken off leaves nothing behind.
+fn park() -> ! {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    loop {
+        thread::park();
+    }
+}
+
 fn hold(socket: &str) -> io::Result<()> {
     connect(socket)?.read_to_end(&mut Vec::new()).map(drop)
 }
@@ -112,7 +119,5 @@ fn leave(steps: &[String]) -> io::Result<()> {
 fn die_by(number: &str) -> io::Result<()> {
     let signal = number.parse().ok().and_then(Signal::from_named_raw).ok_or(io::ErrorKind::InvalidInput)?;
     kill_process(getpid(), signal)?;
-    loop {
-        thread::park();
-    }
+    park()
 }

@@ -1,4 +1,5 @@
 //! Real processes: everything a plugin can do to its caller, and what the caller gets.
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,6 +56,17 @@ fn arguments_arrive_verbatim() {
         .map(|argument| format!("{argument}\0"))
         .collect::<String>();
     assert_eq!(String::from_utf8(output(plugin(arguments))).unwrap(), expected);
+}
+
+#[test]
+fn a_bare_name_is_found_in_the_callers_path_and_stays_the_programs_name() {
+    // C301: not in a PATH set for the child. C325: argv[0] is the command as configured.
+    let directory = Path::new(FAKE_PLUGIN).parent().unwrap();
+    let inherited: Environment = [("PATH", directory)].into_iter().collect();
+    let command = Command::new("navicert-fake-plugin", inherited).args(["args"]).env("PATH", "/nowhere");
+    let completed = run(command).unwrap();
+    assert_eq!(completed.stdout.expose(), b"navicert-fake-plugin\0args\0");
+    assert_eq!(completed.program, Path::new(FAKE_PLUGIN));
 }
 
 #[test]
@@ -372,7 +384,7 @@ fn what_cannot_be_started_says_why() {
     };
     let (gone, format) = (program("gone", "#!/bin/sh\n"), program("format", "no first line\n"));
     let interpreter = program("interpreter", "#!/nowhere/interpreter\n");
-    let attempt = |path: &std::path::Path, meanwhile: fn(&std::path::Path)| {
+    let attempt = |path: &Path, meanwhile: fn(&Path)| {
         let permitted = permit(Command::new(path, Environment::empty()));
         meanwhile(path);
         runner().run(permitted).unwrap_err()

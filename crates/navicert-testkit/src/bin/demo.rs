@@ -49,6 +49,8 @@ contexts:
     user: plug
 ";
 
+const CLAIMS: &str = r#"{"sub": "ann", "groups": ["dev", "admin"]}"#;
+
 fn main() -> ExitCode {
     match tell() {
         Ok(()) => ExitCode::SUCCESS,
@@ -61,9 +63,13 @@ fn main() -> ExitCode {
 
 fn tell() -> Result<(), String> {
     let stage = Stage::set()?;
-    println!("navicert: every Kubernetes credential, on every side\n");
+    println!(
+        "navicert: every Kubernetes credential, on every side\n\n$ export KUBECONFIG=work.yaml:lab.yaml\n"
+    );
 
-    stage.scene("Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.");
+    stage.scene(
+        "Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.",
+    );
     stage.run(&["kubeconfig", "view"], 0)?;
 
     stage.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
@@ -71,6 +77,11 @@ fn tell() -> Result<(), String> {
 
     stage.scene("The same question for a machine.");
     stage.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;
+
+    stage.scene("A rule for tokens, before it meets one: the trap, and then the value of every part.");
+    stage.run(&["cel", "check", "claims.groups.exists(g, g == 'admin')"], 1)?;
+    let rule = "dyn(claims.groups).exists(g, g == 'admin')";
+    stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
     Ok(())
@@ -87,10 +98,11 @@ struct Stage {
 impl Stage {
     fn set() -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
-        for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB)] {
+        for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB), ("claims.json", CLAIMS)] {
             write(&folder.path().join(name), text)?;
         }
-        let (bold, plain) = if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        let (bold, plain) =
+            if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
         Ok(Stage { folder, navicert: navicert()?, bold, plain })
     }
 
@@ -100,7 +112,10 @@ impl Stage {
 
     /// Runs navicert, shows what it prints, and checks that it exits as the story says.
     fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
-        println!("$ KUBECONFIG=work.yaml:lab.yaml navicert {}", arguments.join(" "));
+        let quoted = arguments
+            .iter()
+            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+        println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
         let outcome = Program::new(&self.navicert)
             .arguments(arguments)
             .own_environment()

@@ -179,7 +179,7 @@ fn nothing_secret_is_ever_shown() {
     let (_, read) = decode(text.as_bytes()).unwrap();
     assert!(!format!("{read:?} {read:#?}").contains(canary));
     for broken in [
-        format!("{canary}"),
+        canary.to_owned(),
         format!("{{\"{canary}\""),
         format!("{{\"apiVersion\":\"{canary}!\"}}"),
         format!("{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"{canary}!\"}}"),

@@ -4,7 +4,7 @@ use super::json;
 use super::{Cluster, ExecCredential, Spec, Status};
 use crate::decode::{Base64, Decode, Decoder};
 use crate::diagnostic::DiagnosticKind;
-use crate::tree::Node;
+use crate::tree::{Mapping, Node};
 
 pub(super) const API_VERSION: &str = "client.authentication.k8s.io/v1";
 
@@ -20,7 +20,7 @@ pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential>
 
 /// Upstream merges a repeated `status`; which of two tokens is meant is nobody's guess to make (C242 as decided).
 pub(super) fn repeated_status(node: &Node, decoder: &mut Decoder) {
-    let entries = node.as_mapping().map(|mapping| mapping.entries()).unwrap_or_default();
+    let entries = node.as_mapping().map(Mapping::entries).unwrap_or_default();
     if let Some(second) = entries.iter().filter(|entry| entry.key == "status").nth(1) {
         let path = decoder.path().field("status");
         let message = "given more than once".to_owned();

@@ -240,9 +240,12 @@ impl Reader<'_> {
         self.fault(&format!("{found} where JSON needs {what}"))
     }
 
+    /// The character at the current offset is at fault, all bytes of it.
     fn fault(&mut self, message: &str) -> Diagnostic {
-        let end = (self.offset + 1).min(self.bytes.len());
-        syntax(self.span_to(end.max(self.offset)), message)
+        let rest = self.bytes.get(self.offset + 1..).unwrap_or_default();
+        let more = rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
+        let end = (self.offset + 1 + more).min(self.bytes.len()).max(self.offset);
+        syntax(self.span_to(end), message)
     }
 }
 

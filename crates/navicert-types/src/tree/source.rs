@@ -31,8 +31,8 @@ pub(super) fn yaml_text(bytes: &[u8]) -> Result<Cow<'_, str>, Diagnostic> {
     };
     match text.char_indices().find(|(_, c)| !is_allowed(*c)) {
         None => Ok(text),
-        Some((offset, _)) => {
-            let span = Position::default().advance_to(text.as_bytes(), offset).span(offset + 1);
+        Some((offset, c)) => {
+            let span = Position::default().advance_to(text.as_bytes(), offset).span(offset + c.len_utf8());
             Err(syntax(span, "control characters are not allowed"))
         }
     }

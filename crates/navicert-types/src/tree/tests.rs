@@ -397,6 +397,16 @@ proptest! {
     }
 
     #[test]
+    fn an_error_is_at_a_place_in_the_text(text in "[\\[{\"a:ü\u{80}\u{1F600}\\\\u,\n -]{0,30}|\\PC{0,30}|.{0,30}") {
+        let shown = source_text(text.as_bytes());
+        for (syntax, shown) in [(Syntax::Yaml, shown.as_ref()), (Syntax::Json, text.as_str())] {
+            if let Err(error) = parse(text.as_bytes(), syntax) {
+                prop_assert!(shown.get(error.span.start..error.span.end).is_some(), "{:?} {:?}", error, text);
+            }
+        }
+    }
+
+    #[test]
     fn no_bytes_make_the_readers_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for syntax in [Syntax::Yaml, Syntax::JsonOrYaml, Syntax::Json] {
             let _ = parse(&bytes, syntax);
@@ -407,7 +417,7 @@ proptest! {
     #[test]
     fn no_text_of_yaml_signs_makes_the_reader_panic(text in "[ü\\[\\]{}:,&*!|>'\"%@#? \\t\\na1~<.-]{0,60}") {
         if let Ok(node) = parse(text.as_bytes(), Syntax::Yaml) {
-            check_spans(&node, &text)?;
+            check_spans(&node, &source_text(text.as_bytes()))?;
             let back = parse(node.to_yaml().as_bytes(), Syntax::Yaml);
             prop_assert_eq!(back.map_err(|error| TestCaseError::fail(error.to_string()))?.to_json(), node.to_json());
         }

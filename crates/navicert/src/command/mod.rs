@@ -1,5 +1,7 @@
 //! One file per verb. A verb maps arguments to a library call and its result to output; it holds no logic.
 
+pub(crate) mod cel;
 pub(crate) mod completions;
+pub(crate) mod exec_plugin;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;

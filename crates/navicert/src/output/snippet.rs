@@ -12,6 +12,8 @@ pub(crate) struct Problem<'a> {
     pub(crate) file: &'a str,
     /// The file's whole text.
     pub(crate) text: &'a str,
+    /// Whether the place itself may be a secret: then not even harmless fields of its line are shown.
+    pub(crate) hidden: bool,
     /// Where.
     pub(crate) span: Span,
     /// One clause saying what is wrong.
@@ -26,7 +28,8 @@ pub(crate) struct Problem<'a> {
 pub(crate) fn render(problem: &Problem<'_>) -> String {
     let level = if problem.fatal { Level::ERROR } else { Level::WARNING };
     let title = level.primary_title(problem.message.as_str());
-    let (line, place) = masked_line(problem.text, problem.span);
+    let shown = if problem.hidden { &[] } else { SHOWN };
+    let (line, place) = masked_line(problem.text, problem.span, shown);
     let snippet = Snippet::source(line.as_str())
         .path(problem.file)
         .line_start(problem.span.line)
@@ -66,11 +69,11 @@ const SHOWN: &[&str] = &[
 ];
 
 /// The line of `span` with its secrets masked, and the bytes of it to underline.
-fn masked_line(text: &str, span: Span) -> (String, Range<usize>) {
+fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usize>) {
     let line = text.lines().nth(span.line.saturating_sub(1)).unwrap_or_default().trim_end_matches('\r');
     let key = key_of(line);
     let shown = match &key {
-        Some(key) if key.value.is_empty() || SHOWN.contains(&key.name) => line.to_owned(),
+        Some(key) if key.value.is_empty() || harmless.contains(&key.name) => line.to_owned(),
         Some(key) => format!("{}…", key.before_value),
         None if line.trim().is_empty() => line.to_owned(),
         None => "…".to_owned(),
@@ -124,7 +127,7 @@ mod tests {
     use super::*;
 
     fn masked(line: &str) -> String {
-        masked_line(line, Span { start: 0, end: 1, line: 1, column: 1 }).0
+        masked_line(line, Span { start: 0, end: 1, line: 1, column: 1 }, SHOWN).0
     }
 
     #[test]
@@ -149,12 +152,18 @@ mod tests {
     }
 
     #[test]
+    fn a_place_that_may_be_a_secret_shows_not_even_a_harmless_field() {
+        let span = Span { start: 0, end: 1, line: 1, column: 9 };
+        assert_eq!(masked_line("  name: canary", span, &[]).0, "  name: …");
+    }
+
+    #[test]
     fn the_underline_stays_inside_the_masked_line() {
         for (line, column, length) in
             [("token: cänary", 8, 7), ("token: x", 400, 9), ("", 1, 1), ("ä: ö", 4, 2)]
         {
             let span = Span { start: 0, end: length, line: 1, column };
-            let (shown, place) = masked_line(line, span);
+            let (shown, place) = masked_line(line, span, SHOWN);
             assert!(shown.get(place.clone()).is_some(), "{shown:?} {place:?}");
         }
     }
@@ -164,6 +173,7 @@ mod tests {
         let problem = Problem {
             file: "a.yaml",
             text: "kind: Config\ntoken: canary\n",
+            hidden: false,
             span: Span { start: 20, end: 26, line: 2, column: 8 },
             message: "token: expected a string".to_owned(),
             hint: Some("put it in quotes".to_owned()),

@@ -11,6 +11,7 @@ use navicert_types::clock::ManualClock;
 
 use crate::credential::{
     Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
+    TokenFileError,
 };
 use crate::kubeconfig::Disk;
 use crate::transport::{Around, Body, ManualTimer, ResponseBody, Settings, Transport, TransportError, Trust};
@@ -128,8 +129,7 @@ impl CredentialSource for Script {
 }
 
 fn error() -> CredentialError {
-    let source = Arc::new(std::io::Error::from(std::io::ErrorKind::NotFound));
-    CredentialError::TokenFile { path: "token".into(), source }
+    TokenFileError::Empty { path: "token".into() }.into()
 }
 
 /// A bearer token and nothing else.

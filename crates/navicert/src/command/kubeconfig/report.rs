@@ -1,6 +1,7 @@
 //! Tells what is wrong with kubeconfig files: each problem once, with its place, file and way out.
 
 use navicert_client::kubeconfig::{FileError, FileErrorReason, Place, Problem};
+use navicert_types::tree;
 use serde_json::{Value, json};
 
 use crate::output::Output;
@@ -24,7 +25,8 @@ impl Finding<'_> {
         };
         output.note(&snippet::render(&Drawn {
             file: &place.origin.path.display().to_string(),
-            text: &String::from_utf8_lossy(place.origin.text.expose()),
+            text: &tree::source_text(place.origin.text.expose()),
+            hidden: false,
             span: place.span,
             message: self.message.clone(),
             hint: self.hint.clone(),
@@ -65,13 +67,14 @@ pub(super) fn file_errors(errors: &[FileError], output: &mut Output) {
                 continue;
             }
         };
-        let text = String::from_utf8_lossy(text.expose());
+        let text = tree::source_text(text.expose());
         for diagnostic in diagnostics {
             let field =
                 if diagnostic.path.is_root() { String::new() } else { format!("{}: ", diagnostic.path) };
             output.note(&snippet::render(&Drawn {
                 file: &file,
                 text: &text,
+                hidden: diagnostic.is_secret,
                 span: diagnostic.span,
                 message: format!("{field}{}", diagnostic.message),
                 hint: diagnostic.hint.clone(),

@@ -1,0 +1,24 @@
+//! Answers questions on standard input, one JSON object per line, as `navicert cel eval --jsonl` does.
+
+#![expect(clippy::print_stdout, reason = "the answers go to standard output")]
+
+use navicert_cel::kubernetes::batch;
+use serde_json::{Value, json};
+use std::io::BufRead as _;
+
+fn main() -> std::io::Result<()> {
+    for line in std::io::stdin().lock().lines() {
+        let answer = match serde_json::from_str::<Value>(&line?) {
+            Ok(input) => {
+                let mut answer = batch::answer(&input);
+                if let (Some(members), Some(id)) = (answer.as_object_mut(), input.get("id")) {
+                    members.insert("id".to_owned(), id.clone());
+                }
+                answer
+            }
+            Err(error) => json!({ "fault": error.to_string() }),
+        };
+        println!("{answer}");
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The lines of `cel.jsonl`: compiled or not, value or not, type and value.
+
+use crate::report::Report;
+use crate::skips;
+use navicert_cel::kubernetes::batch;
+use serde_json::Value as Json;
+use std::path::Path;
+
+/// All lines.
+pub fn run(folder: &Path) -> Report {
+    let mut report = Report::default();
+    for line in crate::shared::lines(folder, "cel.jsonl") {
+        let id = line.get("id").and_then(Json::as_str).unwrap_or("");
+        let input = line.get("input").unwrap_or(&Json::Null);
+        let expect = line.get("expect").unwrap_or(&Json::Null);
+        let answer = batch::answer(input);
+        let mut verdict = compare(input, expect, &answer);
+        if let (Ok(()), None) = (&verdict, skips::reason("cel.cost", id)) {
+            verdict = compare_cost(input, expect, &answer);
+        }
+        report.note(id, verdict);
+    }
+    report
+}
+
+fn compare(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
+    for member in ["compiled", "ok", "type", "value"] {
+        let (wanted, found) = (expect.get(member), answer.get(member));
+        let same = match (wanted, found) {
+            (None, _) => true,
+            (Some(wanted), Some(found)) => same_json(wanted, found),
+            (Some(_), None) => false,
+        };
+        if !same {
+            let expr = input.get("expr").and_then(Json::as_str).unwrap_or("");
+            return Err(format!("{expr}: `{member}` differs: {answer} instead of {expect}"));
+        }
+    }
+    Ok(())
+}
+
+/// The cost is informative; ours is meant to be the same.
+fn compare_cost(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
+    let (wanted, found) = (expect.get("cost"), answer.get("cost"));
+    if wanted.is_some() && wanted != found {
+        let expr = input.get("expr").and_then(Json::as_str).unwrap_or("");
+        return Err(format!("{expr}: cost {found:?} instead of {wanted:?}: {answer}"));
+    }
+    Ok(())
+}
+
+/// Numbers compare by value; integers exactly.
+fn same_json(left: &Json, right: &Json) -> bool {
+    match (left, right) {
+        (Json::Number(left), Json::Number(right)) => match (left.as_i64(), right.as_i64()) {
+            (Some(left), Some(right)) => left == right,
+            _ => match (left.as_u64(), right.as_u64()) {
+                (Some(left), Some(right)) => left == right,
+                _ => left.as_f64() == right.as_f64(),
+            },
+        },
+        (Json::Array(left), Json::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| same_json(left, right))
+        }
+        (Json::Object(left), Json::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(key, value)| right.get(key).is_some_and(|other| same_json(value, other)))
+        }
+        _ => left == right,
+    }
+}

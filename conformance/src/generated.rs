@@ -1,0 +1,51 @@
+//! Generated expressions over one set of claims, bound as a plain map, against recorded outcomes.
+
+use crate::report::Report;
+use crate::suite::{compare, same_type};
+use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
+use serde_json::Value as Json;
+use std::path::Path;
+
+/// All generated expressions.
+pub fn run(folder: &Path) -> Report {
+    let mut report = Report::default();
+    let document = crate::shared::json(folder, "cel-conformance/k8s/authn-1.37.json").unwrap_or_default();
+    let claims = document.get("claims").cloned().unwrap_or_default();
+    let environment = match Environment::kubernetes(37).variable("claims", "map(string, any)").build() {
+        Ok(environment) => environment,
+        Err(error) => {
+            report.note("environment", Err(error.to_string()));
+            return report;
+        }
+    };
+    let reading = Reading { integers: false, unescape: false };
+    for line in crate::shared::lines(folder, "cel-conformance/k8s/generated-1.37.jsonl") {
+        let expr = line.get("expr").and_then(Json::as_str).unwrap_or("");
+        report.note(expr, one(&environment, &claims, reading, expr, &line));
+    }
+    report
+}
+
+fn one(
+    environment: &Environment,
+    claims: &Json,
+    reading: Reading,
+    expr: &str,
+    expected: &Json,
+) -> Result<(), String> {
+    let refused = expected.get("phase").and_then(Json::as_str) == Some("compile");
+    let program = match environment.compile(expr) {
+        Ok(_) if refused => return Err(format!("compiles; {expected}")),
+        Ok(program) => program,
+        Err(_) if refused => return Ok(()),
+        Err(error) => return Err(format!("does not compile: {error}; {expected}")),
+    };
+    if let Some(wanted) = expected.get("type").and_then(Json::as_str)
+        && !same_type(program.result_type(), wanted)
+    {
+        return Err(format!("type {} instead of {wanted}", program.result_type()));
+    }
+    let arena = Arena::new();
+    let bindings = Bindings::new().with("claims", Val::from_json(claims, reading));
+    compare("", &program.evaluate(&arena, &bindings), expected)
+}

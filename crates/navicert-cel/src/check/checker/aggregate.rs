@@ -1,0 +1,209 @@
+//! Types of literals with parts, and of what macros expand to.
+
+use super::Checker;
+use crate::check::checker::Reference;
+use crate::check::types::{self, BOOL, DYN, ERROR, INT, Type, TypeId};
+use crate::syntax::ast::{Fold, FoldKind, NodeId, Run, Text};
+
+impl Checker<'_, '_> {
+    /// The common type of the elements of a literal so far and one more.
+    fn join(&mut self, id: NodeId, before: Option<TypeId>, found: TypeId) -> TypeId {
+        let Some(before) = before else { return found };
+        if self.types.assignable(before, found) {
+            if self.scope.is_standard() && found == types::NULL {
+                return before;
+            }
+            return self.types.most_general(before, found);
+        }
+        if !self.scope.homogeneous {
+            return DYN;
+        }
+        self.mismatch(id, before, found);
+        ERROR
+    }
+
+    /// The type inside an element written with `?`.
+    fn optional_element(&mut self, id: NodeId, found: TypeId) -> TypeId {
+        let found = self.types.substitute(found, false);
+        if let Some(inner) = self.types.unwrap_optional(found) {
+            return inner;
+        }
+        if !matches!(self.types.node(found), Type::Dyn | Type::Any) {
+            let wanted = self.types.optional(found);
+            self.mismatch(id, wanted, found);
+        }
+        found
+    }
+
+    pub(super) fn list(&mut self, elements: Run, optional: Run) -> TypeId {
+        let tree = self.tree;
+        let flags = tree.flags(optional);
+        let mut common = None;
+        for (index, &element) in tree.children(elements).iter().enumerate() {
+            let mut found = self.check(element);
+            if flags.get(index).copied().unwrap_or(false) {
+                found = self.optional_element(element, found);
+            }
+            common = Some(self.join(element, common, found));
+        }
+        let element = match common {
+            Some(element) => element,
+            None => self.types.variable(),
+        };
+        self.types.list(element)
+    }
+
+    pub(super) fn map(&mut self, entries: Run, optional: Run) -> TypeId {
+        let tree = self.tree;
+        let flags = tree.flags(optional);
+        let (mut keys, mut values) = (None, None);
+        for (index, pair) in tree.children(entries).chunks_exact(2).enumerate() {
+            let &[key, value] = pair else { continue };
+            let found = self.check(key);
+            keys = Some(self.join(key, keys, found));
+            let mut found = self.check(value);
+            if flags.get(index).copied().unwrap_or(false) {
+                found = self.optional_element(value, found);
+            }
+            values = Some(self.join(value, values, found));
+        }
+        let (key, value) = match (keys, values) {
+            (Some(key), Some(value)) => (key, value),
+            _ => (self.types.variable(), self.types.variable()),
+        };
+        self.types.map(key, value)
+    }
+
+    pub(super) fn message(&mut self, id: NodeId, name: Text, fields: Run) -> TypeId {
+        let written = self.tree.text(name);
+        let scope = self.scope;
+        let found = scope
+            .candidates(written)
+            .into_iter()
+            .find(|candidate| scope.type_names.contains_key(&**candidate));
+        let Some(found) = found else {
+            self.undeclared(id, written);
+            return ERROR;
+        };
+        let Some(object) = scope.objects.get(&*found) else {
+            self.problem(id, format!("'{found}' is not a message type"));
+            return ERROR;
+        };
+        self.refer(id, Reference::TypeName(found.into()));
+        let tree = self.tree;
+        for field in tree.fields(fields) {
+            let mut given = self.check(field.value);
+            if field.optional {
+                given = self.optional_element(field.value, given);
+            }
+            let name = tree.text(field.name);
+            match object.fields.iter().find(|known| &*known.0 == name) {
+                None => self.problem(id, format!("undefined field '{name}'")),
+                Some(&(_, declared)) => {
+                    if !self.types.assignable(declared, given) {
+                        let (wanted, given) = (self.types.describe(declared), self.types.describe(given));
+                        self.problem(
+                            id,
+                            format!(
+                                "expected type of field '{name}' is '{wanted}' but provided type is '{given}'"
+                            ),
+                        );
+                    }
+                }
+            }
+        }
+        object.id
+    }
+
+    /// Types of the variables of a loop over a range.
+    fn loop_variables(&mut self, fold: &Fold) -> (TypeId, TypeId) {
+        let range = self.check(fold.range);
+        let range = self.types.substitute(range, false);
+        let two = fold.second.is_some();
+        match self.types.node(range) {
+            Type::List(element) if two => (INT, element),
+            Type::List(element) => (element, DYN),
+            Type::Map(key, value) => (key, value),
+            Type::Any if self.scope.lenient_any => (DYN, DYN),
+            Type::Dyn | Type::Error | Type::Variable(_) => {
+                self.types.assignable(DYN, range);
+                (DYN, DYN)
+            }
+            _ => {
+                let described = self.types.describe(range);
+                self.problem(
+                    fold.range,
+                    format!(
+                        "expression of type '{described}' cannot be range of a comprehension (must be list, map, or dynamic)"
+                    ),
+                );
+                (ERROR, ERROR)
+            }
+        }
+    }
+
+    pub(super) fn fold(&mut self, fold: &Fold) -> TypeId {
+        let depth = self.locals.len();
+        let tree = self.tree;
+        if fold.kind == FoldKind::Bind {
+            let bound = self.check(fold.range);
+            self.locals.push((tree.text(fold.variable), bound));
+            let found = self.check(fold.body);
+            self.locals.truncate(depth);
+            return self.types.substitute(found, false);
+        }
+        let (first, second) = self.loop_variables(fold);
+        self.locals.push((tree.text(fold.variable), first));
+        if let Some(name) = fold.second {
+            self.locals.push((tree.text(name), second));
+        }
+        let filter = fold.filter.map(|filter| self.check(filter));
+        let body = self.check(fold.body);
+        let found = self.fold_result(fold, first, filter, body);
+        self.locals.truncate(depth);
+        self.types.substitute(found, false)
+    }
+
+    /// What the loop gives, with the complaints that its expansion into operators would draw.
+    fn fold_result(&mut self, fold: &Fold, first: TypeId, filter: Option<TypeId>, body: TypeId) -> TypeId {
+        let found = match fold.kind {
+            FoldKind::All | FoldKind::Exists => {
+                if !self.types.assignable(body, BOOL) {
+                    self.mismatch(fold.body, BOOL, body);
+                }
+                return BOOL;
+            }
+            FoldKind::ExistsOne => {
+                self.check_condition(fold.body, body, INT);
+                return BOOL;
+            }
+            FoldKind::List => self.types.list(body),
+            FoldKind::Map => self.types.map(first, body),
+            FoldKind::MapEntry => {
+                let (key, value) = (self.types.variable(), self.types.variable());
+                let wanted = self.types.map(key, value);
+                if !self.types.assignable(body, wanted) {
+                    let described = self.describe_call(&[wanted, body], false);
+                    self.problem(
+                        fold.body,
+                        format!("found no matching overload for 'cel.@mapInsert' applied to '{described}'"),
+                    );
+                    return ERROR;
+                }
+                wanted
+            }
+            FoldKind::Bind => body,
+        };
+        if let (Some(id), Some(condition)) = (fold.filter, filter) {
+            self.check_condition(id, condition, found);
+        }
+        found
+    }
+
+    fn check_condition(&mut self, id: NodeId, condition: TypeId, branch: TypeId) {
+        if !self.types.assignable(condition, BOOL) {
+            let described = self.describe_call(&[condition, branch, branch], false);
+            self.problem(id, format!("found no matching overload for '_?_:_' applied to '{described}'"));
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Functions as data: a name, signatures, and for each signature the code that runs it and the rule that costs it.
+
+use super::types::{self, Type, TypeId, Types};
+use crate::cost::Rule;
+use crate::fault::Cause;
+use crate::value::{Arena, Val};
+use std::collections::HashMap;
+
+/// What a function sees besides its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) arena: &'a Arena,
+    /// Newest semantics of the standard libraries rather than those of Kubernetes.
+    pub(crate) standard: bool,
+}
+
+/// The code of an overload. Arguments have been checked against the signature.
+pub(crate) type Body = for<'a> fn(&Call<'a>, &[Val<'a>]) -> Result<Val<'a>, Cause<'a>>;
+
+/// A line of a library's table: identifier, signature such as `(string).charAt(int): string`, code.
+pub(crate) type Declaration = (&'static str, &'static str, Body);
+
+/// One signature of a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Overload {
+    pub(crate) member: bool,
+    pub(crate) parameters: Box<[TypeId]>,
+    pub(crate) result: TypeId,
+    /// How many variables a check needs for the type parameters.
+    pub(crate) variables: u8,
+    pub(crate) guards: Box<[Guard]>,
+    pub(crate) body: Option<Body>,
+    pub(crate) rule: Rule,
+}
+
+/// A function: all its signatures, in the order they were declared.
+#[derive(Debug, Clone)]
+pub(crate) struct Function {
+    pub(crate) name: Box<str>,
+    pub(crate) overloads: Vec<Overload>,
+}
+
+/// What an argument must be when the call is made.
+#[derive(Debug, Clone)]
+pub(crate) enum Guard {
+    Anything,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Str,
+    Bytes,
+    Duration,
+    Timestamp,
+    Type,
+    Optional,
+    List(Box<Guard>),
+    Map(Box<(Guard, Guard)>),
+    Named(Box<str>),
+}
+
+impl Guard {
+    fn of(types: &Types, id: TypeId) -> Self {
+        match types.node(id) {
+            Type::Dyn | Type::Any | Type::Error | Type::Param(_) | Type::Variable(_) | Type::Wrapper(_) => {
+                Guard::Anything
+            }
+            Type::Null => Guard::Null,
+            Type::Bool => Guard::Bool,
+            Type::Int => Guard::Int,
+            Type::Uint => Guard::Uint,
+            Type::Double => Guard::Double,
+            Type::String => Guard::Str,
+            Type::Bytes => Guard::Bytes,
+            Type::Duration => Guard::Duration,
+            Type::Timestamp => Guard::Timestamp,
+            Type::Type(_) => Guard::Type,
+            Type::List(element) => Guard::List(Box::new(Guard::of(types, element))),
+            Type::Map(key, value) => Guard::Map(Box::new((Guard::of(types, key), Guard::of(types, value)))),
+            Type::Opaque(types::OPTIONAL, ..) => Guard::Optional,
+            Type::Opaque(name, ..) | Type::Object(name) => Guard::Named(types.name(name).into()),
+        }
+    }
+
+    /// Whether the value will do. Of collections only the first element is looked at.
+    pub(crate) fn accepts(&self, val: &Val<'_>) -> bool {
+        match (self, val) {
+            (Guard::Anything, _)
+            | (Guard::Null, Val::Null)
+            | (Guard::Bool, Val::Bool(_))
+            | (Guard::Int, Val::Int(_))
+            | (Guard::Uint, Val::Uint(_))
+            | (Guard::Double, Val::Double(_))
+            | (Guard::Str, Val::Str(_))
+            | (Guard::Bytes, Val::Bytes(_))
+            | (Guard::Duration, Val::Duration(_))
+            | (Guard::Timestamp, Val::Timestamp(_))
+            | (Guard::Type, Val::Type(_))
+            | (Guard::Optional, Val::Optional(_)) => true,
+            (Guard::List(element), Val::List(list)) => {
+                list.get(0).is_none_or(|first| element.accepts(&first))
+            }
+            (Guard::Map(parts), Val::Map(map)) => match map.iter().next() {
+                None => true,
+                Some((key, value)) => parts.0.accepts(&key) && parts.1.accepts(&value),
+            },
+            (Guard::Named(name), val) => val.type_name() == &**name,
+            _ => false,
+        }
+    }
+}
+
+/// All functions of an environment by name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Functions {
+    functions: Vec<Function>,
+    index: HashMap<Box<str>, u32>,
+}
+
+impl Functions {
+    pub(crate) fn find(&self, name: &str) -> Option<u32> {
+        self.index.get(name).copied()
+    }
+
+    pub(crate) fn get(&self, id: u32) -> Option<&Function> {
+        self.functions.get(id as usize)
+    }
+
+    pub(crate) fn overload(&self, function: u32, overload: u32) -> Option<&Overload> {
+        self.get(function)?.overloads.get(overload as usize)
+    }
+
+    /// Adds a signature; `None` if it cannot be read.
+    pub(crate) fn declare(
+        &mut self,
+        types: &mut Types,
+        id: &str,
+        signature: &str,
+        body: Option<Body>,
+    ) -> Option<()> {
+        let (name, member, parameters, result) = split_signature(signature)?;
+        let parameters: Box<[TypeId]> =
+            parameters.iter().map(|parameter| types.parse(parameter)).collect::<Option<_>>()?;
+        let result = types.parse(result)?;
+        let variables =
+            parameters.iter().chain([&result]).map(|&id| highest_parameter(types, id)).max().unwrap_or(0);
+        let mut guards: Box<[Guard]> = parameters.iter().map(|&id| Guard::of(types, id)).collect();
+        // These look at their arguments themselves.
+        if name == "size" {
+            guards.fill(Guard::Anything);
+        }
+        if matches!(name, "sort" | "@sortByAssociatedKeys" | "flatten") {
+            for guard in &mut guards {
+                if let Guard::List(element) = guard {
+                    **element = Guard::Anything;
+                }
+            }
+        }
+        let rule = Rule::of(name, id);
+        let overload = Overload { member, parameters, result, variables, guards, body, rule };
+        let next = u32::try_from(self.functions.len()).ok()?;
+        let at = *self.index.entry(name.into()).or_insert(next);
+        if at == next {
+            self.functions.push(Function { name: name.into(), overloads: Vec::new() });
+        }
+        self.functions.get_mut(at as usize)?.overloads.push(overload);
+        Some(())
+    }
+}
+
+/// One more than the highest type parameter in a type; zero if there is none.
+fn highest_parameter(types: &Types, id: TypeId) -> u8 {
+    match types.node(id) {
+        Type::Param(parameter) => parameter + 1,
+        Type::List(part) | Type::Type(part) | Type::Wrapper(part) => highest_parameter(types, part),
+        Type::Map(key, value) => highest_parameter(types, key).max(highest_parameter(types, value)),
+        Type::Opaque(_, parts, count) => parts
+            .iter()
+            .take(usize::from(count))
+            .map(|&part| highest_parameter(types, part))
+            .max()
+            .unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// Name, member or not, parameter types (the receiver first), result type.
+fn split_signature(signature: &str) -> Option<(&str, bool, Vec<&str>, &str)> {
+    let mut parameters = Vec::new();
+    let (member, rest) = match signature.strip_prefix('(') {
+        Some(rest) => {
+            let close = closing(rest)?;
+            parameters.push(rest.get(..close)?);
+            (true, rest.get(close + 1..)?.strip_prefix('.')?)
+        }
+        None => (false, signature),
+    };
+    let open = rest.find('(')?;
+    let name = rest.get(..open)?;
+    let rest = rest.get(open + 1..)?;
+    let close = closing(rest)?;
+    let mut list = rest.get(..close)?;
+    while !list.trim().is_empty() {
+        let end = comma(list).unwrap_or(list.len());
+        parameters.push(list.get(..end)?);
+        list = list.get(end + 1..).unwrap_or("");
+    }
+    let result = rest.get(close + 1..)?.strip_prefix(':')?.trim();
+    Some((name, member, parameters, result))
+}
+
+/// Offset of the parenthesis that closes the one before the text.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 1;
+    text.bytes().position(|byte| {
+        depth += i32::from(byte == b'(') - i32::from(byte == b')');
+        depth == 0
+    })
+}
+
+/// Offset of the first comma outside parentheses.
+fn comma(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    text.bytes().position(|byte| {
+        depth += i32::from(byte == b'(') - i32::from(byte == b')');
+        depth == 0 && byte == b','
+    })
+}

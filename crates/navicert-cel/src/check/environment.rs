@@ -1,0 +1,449 @@
+//! Environments: which variables, types, functions and macros an expression may use.
+
+use super::declaration::{Declaration, Functions};
+use super::types::{self, TypeId, Types};
+use crate::functions;
+use crate::syntax::{Macros, ParseOptions};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Whose semantics an environment follows where they differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compatibility {
+    /// A Kubernetes minor version 1.N, and every library it has had since.
+    Kubernetes(u16),
+    /// The language's own conformance suite, newest libraries.
+    Standard,
+}
+
+/// Libraries beyond the operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// Conversions, `size`, time accessors and the standard macros.
+    Standard,
+    /// `optional.of`, `.?`, `optMap`…
+    Optional,
+    /// `split`, `format`, `lowerAscii`…
+    Strings,
+    /// `sort`, `distinct`, `lists.range`…
+    Lists,
+    /// `sets.contains`…
+    Sets,
+    /// `all(k, v, …)`, `transformMap`…
+    TwoVariables,
+    /// The Kubernetes list functions: `isSorted`, `sum`, `indexOf`…
+    KubernetesLists,
+    /// `find`, `findAll`
+    Regex,
+    /// `url`
+    Url,
+    /// `quantity`
+    Quantity,
+    /// `ip`, `cidr`
+    Network,
+    /// `format.named`
+    Format,
+    /// `semver`
+    Semver,
+    /// The authorizer's types, of which no value can be had.
+    Authorization,
+    /// `math.greatest`…
+    Math,
+    /// `base64.encode`…
+    Encoders,
+    /// `cel.bind`
+    Bindings,
+}
+
+/// A declaration that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EnvironmentError {
+    /// A type is misspelled.
+    #[error("type `{0}` cannot be read")]
+    Type(String),
+    /// A signature is misspelled.
+    #[error("signature `{0}` cannot be read")]
+    Signature(String),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct VariableDeclaration {
+    pub(crate) name: Box<str>,
+    pub(crate) declared: TypeId,
+}
+
+/// A type with fields.
+#[derive(Debug, Clone)]
+pub(crate) struct ObjectType {
+    pub(crate) id: TypeId,
+    pub(crate) fields: Vec<(Box<str>, TypeId)>,
+    /// Whether `Name{…}` makes one.
+    pub(crate) constructible: bool,
+}
+
+/// What is declared; shared by everything compiled in it.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    pub(crate) types: Types,
+    pub(crate) functions: Functions,
+    pub(crate) variables: Vec<VariableDeclaration>,
+    pub(crate) objects: HashMap<Box<str>, ObjectType>,
+    /// Names that denote types, with the type of the name itself.
+    pub(crate) type_names: HashMap<Box<str>, TypeId>,
+    pub(crate) container: Box<str>,
+    pub(crate) compatibility: Compatibility,
+    pub(crate) options: ParseOptions,
+    /// Literals must be homogeneous; durations, timestamps, patterns and format strings in literals are tried.
+    pub(crate) validate: bool,
+    /// Lists and maps with mixed element types do not join to `dyn`.
+    pub(crate) homogeneous: bool,
+    /// Iterating over a value of type `any` is allowed.
+    pub(crate) lenient_any: bool,
+    /// Values that a loop yields understand escaped names.
+    pub(crate) unescape_everywhere: bool,
+}
+
+/// An environment, ready to compile expressions. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    pub(crate) scope: Arc<Scope>,
+}
+
+impl Environment {
+    /// Starts an environment with Kubernetes' rules and the libraries that version 1.N has.
+    pub fn kubernetes(minor: u16) -> EnvironmentBuilder {
+        let mut builder = EnvironmentBuilder::new(Compatibility::Kubernetes(minor));
+        for (library, since) in [
+            (Library::Standard, 0),
+            (Library::Strings, 0),
+            (Library::KubernetesLists, 0),
+            (Library::Regex, 0),
+            (Library::Url, 0),
+            (Library::Authorization, 27),
+            (Library::Optional, 28),
+            (Library::Quantity, 28),
+            (Library::Sets, 29),
+            (Library::Network, 30),
+            (Library::Format, 31),
+            (Library::TwoVariables, 32),
+            (Library::Semver, 33),
+            (Library::Lists, 34),
+        ] {
+            if since <= minor {
+                builder = builder.library(library);
+            }
+        }
+        builder
+    }
+
+    /// Starts an environment with the standard language and all its extensions.
+    pub fn standard() -> EnvironmentBuilder {
+        let mut builder = EnvironmentBuilder::new(Compatibility::Standard);
+        for library in [
+            Library::Standard,
+            Library::Optional,
+            Library::Strings,
+            Library::Lists,
+            Library::Sets,
+            Library::TwoVariables,
+            Library::Math,
+            Library::Encoders,
+            Library::Bindings,
+            Library::Network,
+        ] {
+            builder = builder.library(library);
+        }
+        builder
+    }
+
+    /// Names of the declared variables.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.scope.variables.iter().map(|variable| &*variable.name)
+    }
+}
+
+/// Collects declarations.
+#[derive(Debug, Clone)]
+pub struct EnvironmentBuilder {
+    types: Types,
+    functions: Functions,
+    variables: Vec<VariableDeclaration>,
+    objects: HashMap<Box<str>, ObjectType>,
+    type_names: HashMap<Box<str>, TypeId>,
+    container: Box<str>,
+    compatibility: Compatibility,
+    options: ParseOptions,
+    homogeneous: bool,
+    lenient_any: bool,
+    unescape_everywhere: bool,
+    problem: Option<EnvironmentError>,
+}
+
+impl EnvironmentBuilder {
+    /// Nothing but the operators.
+    pub fn new(compatibility: Compatibility) -> Self {
+        let mut builder = EnvironmentBuilder {
+            types: Types::new(),
+            functions: Functions::default(),
+            variables: Vec::new(),
+            objects: HashMap::new(),
+            type_names: HashMap::new(),
+            container: "".into(),
+            compatibility,
+            options: ParseOptions {
+                max_code_points: 100_000,
+                max_depth: 250,
+                max_nodes: 400_000,
+                optional_syntax: false,
+                macros: Macros::default(),
+            },
+            homogeneous: false,
+            lenient_any: false,
+            unescape_everywhere: false,
+            problem: None,
+        };
+        for name in [
+            "bool",
+            "int",
+            "uint",
+            "double",
+            "string",
+            "bytes",
+            "null_type",
+            "google.protobuf.Duration",
+            "google.protobuf.Timestamp",
+        ] {
+            builder.name_type(name, name);
+        }
+        builder.name_type("list", "list(dyn)");
+        builder.name_type("map", "map(dyn, dyn)");
+        builder.name_type("type", "type");
+        builder.declare(functions::operators::FUNCTIONS);
+        for (name, fields, result) in functions::messages::MESSAGES {
+            builder.message(name, fields, result);
+        }
+        builder
+    }
+
+    fn name_type(&mut self, name: &str, written: &str) {
+        if let Some(of) = self.types.parse(written) {
+            let id = self.types.intern(types::Type::Type(of));
+            self.type_names.insert(name.into(), id);
+        }
+    }
+
+    fn message(&mut self, name: &str, fields: &[(&str, &str)], result: &str) {
+        let Some(id) = self.types.parse(result) else { return };
+        let fields = fields
+            .iter()
+            .filter_map(|(field, written)| Some(((*field).into(), self.types.parse(written)?)))
+            .collect();
+        let named = self.types.intern(types::Type::Type(id));
+        self.type_names.insert(name.into(), named);
+        self.objects.insert(name.into(), ObjectType { id, fields, constructible: true });
+    }
+
+    fn declare(&mut self, declarations: &[Declaration]) {
+        for (id, signature, body) in declarations {
+            self.declare_one(id, signature, Some(*body));
+        }
+    }
+
+    fn declare_one(&mut self, id: &str, signature: &str, body: Option<super::declaration::Body>) {
+        if self.functions.declare(&mut self.types, id, signature, body).is_none() && self.problem.is_none() {
+            self.problem = Some(EnvironmentError::Signature(signature.to_owned()));
+        }
+    }
+
+    /// Declares a variable with a type such as `map(string, any)`.
+    #[must_use]
+    pub fn variable(mut self, name: &str, written: &str) -> Self {
+        match self.types.parse(written) {
+            Some(declared) => self.variables.push(VariableDeclaration { name: name.into(), declared }),
+            None => self.problem = Some(EnvironmentError::Type(written.to_owned())),
+        }
+        self
+    }
+
+    /// Declares a type with fields: pairs of name and type.
+    #[must_use]
+    pub fn object(mut self, name: &str, fields: &[(&str, &str)]) -> Self {
+        let id = self.types.object(name);
+        let mut known = Vec::new();
+        for (field, written) in fields {
+            match self.types.parse(written) {
+                Some(declared) => known.push(((*field).into(), declared)),
+                None => self.problem = Some(EnvironmentError::Type((*written).to_owned())),
+            }
+        }
+        let named = self.types.intern(types::Type::Type(id));
+        self.type_names.insert(name.into(), named);
+        self.objects.insert(name.into(), ObjectType { id, fields: known, constructible: false });
+        self
+    }
+
+    /// Declares a function that has a type but no code: calling it is an error at run time.
+    #[must_use]
+    pub fn function(mut self, id: &str, signature: &str) -> Self {
+        self.declare_one(id, signature, None);
+        self
+    }
+
+    /// Names are looked up in this namespace first.
+    #[must_use]
+    pub fn container(mut self, name: &str) -> Self {
+        self.container = name.into();
+        self
+    }
+
+    /// Elements of one literal must share a type, and literals are tried while compiling.
+    #[must_use]
+    pub fn homogeneous(mut self, on: bool) -> Self {
+        self.homogeneous = on;
+        self
+    }
+
+    /// Lets macros iterate over a value of type `any`, which Kubernetes refuses.
+    #[must_use]
+    pub fn lenient_any(mut self, on: bool) -> Self {
+        self.lenient_any = on;
+        self
+    }
+
+    /// Lets escaped names such as `a__dot__b` reach into values that a loop yields too, which Kubernetes does not.
+    #[must_use]
+    pub fn unescape_everywhere(mut self, on: bool) -> Self {
+        self.unescape_everywhere = on;
+        self
+    }
+
+    /// Turns the macros off, for parsing tests.
+    #[must_use]
+    pub fn without_macros(mut self) -> Self {
+        self.options.macros = Macros::default();
+        self
+    }
+
+    /// Adds a library.
+    #[must_use]
+    pub fn library(mut self, library: Library) -> Self {
+        let standard = self.compatibility == Compatibility::Standard;
+        match library {
+            Library::Standard => {
+                self.options.macros.standard = true;
+                self.declare(functions::standard::FUNCTIONS);
+            }
+            Library::Optional => {
+                self.options.macros.optional = true;
+                self.options.optional_syntax = true;
+                self.name_type("optional_type", "optional_type(dyn)");
+                self.declare(functions::optional::FUNCTIONS);
+            }
+            Library::Strings => {
+                self.declare(functions::strings::FUNCTIONS);
+                if standard {
+                    self.declare(functions::strings::NEWER);
+                }
+            }
+            Library::Lists => {
+                self.options.macros.sort_by = true;
+                self.declare(functions::lists::FUNCTIONS);
+            }
+            Library::Sets => self.declare(functions::sets::FUNCTIONS),
+            Library::TwoVariables => {
+                self.options.macros.two_variables = true;
+                self.declare(functions::lists::MAP_INSERT);
+            }
+            Library::KubernetesLists => self.declare(functions::lists::KUBERNETES),
+            Library::Regex => self.declare(functions::regex::FUNCTIONS),
+            Library::Url => {
+                self.name_type("kubernetes.URL", "kubernetes.URL");
+                self.declare(functions::kubernetes::URL);
+            }
+            Library::Quantity => {
+                self.name_type("kubernetes.Quantity", "kubernetes.Quantity");
+                self.declare(functions::kubernetes::QUANTITY);
+            }
+            Library::Network => {
+                self.name_type("net.IP", "net.IP");
+                self.name_type("net.CIDR", "net.CIDR");
+                self.declare(functions::kubernetes::NETWORK);
+                if standard {
+                    self.declare(functions::kubernetes::NEWER_NETWORK);
+                }
+            }
+            Library::Format => {
+                self.name_type("kubernetes.NamedFormat", "kubernetes.NamedFormat");
+                self.declare(functions::kubernetes::FORMAT);
+            }
+            Library::Semver => {
+                self.name_type("kubernetes.Semver", "kubernetes.Semver");
+                self.declare(functions::kubernetes::SEMVER);
+            }
+            Library::Authorization => {
+                for name in functions::authorization::TYPES {
+                    self.name_type(name, name);
+                }
+                self.declare(functions::authorization::FUNCTIONS);
+            }
+            Library::Math => {
+                self.options.macros.math = true;
+                self.declare(functions::math::FUNCTIONS);
+            }
+            Library::Encoders => self.declare(functions::encoders::FUNCTIONS),
+            Library::Bindings => self.options.macros.bind = true,
+        }
+        self
+    }
+
+    /// The finished environment.
+    pub fn build(self) -> Result<Environment, EnvironmentError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        let validate = matches!(self.compatibility, Compatibility::Kubernetes(_));
+        Ok(Environment {
+            scope: Arc::new(Scope {
+                types: self.types,
+                functions: self.functions,
+                variables: self.variables,
+                objects: self.objects,
+                type_names: self.type_names,
+                container: self.container,
+                compatibility: self.compatibility,
+                options: self.options,
+                validate,
+                homogeneous: self.homogeneous,
+                lenient_any: self.lenient_any,
+                unescape_everywhere: self.unescape_everywhere,
+            }),
+        })
+    }
+}
+
+impl Scope {
+    /// Names to try for a name in the container, most qualified first.
+    pub(crate) fn candidates<'n>(&self, name: &'n str) -> Vec<std::borrow::Cow<'n, str>> {
+        if let Some(absolute) = name.strip_prefix('.') {
+            return vec![absolute.into()];
+        }
+        let mut found = Vec::new();
+        let mut container = &*self.container;
+        while !container.is_empty() {
+            found.push(format!("{container}.{name}").into());
+            container = container.rsplit_once('.').map_or("", |(outer, _)| outer);
+        }
+        found.push(name.into());
+        found
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<(u32, TypeId)> {
+        let at = self.variables.iter().position(|variable| &*variable.name == name)?;
+        let declared = self.variables.get(at)?.declared;
+        Some((u32::try_from(at).ok()?, declared))
+    }
+
+    pub(crate) fn is_standard(&self) -> bool {
+        self.compatibility == Compatibility::Standard
+    }
+}

@@ -1,0 +1,12 @@
+//! Types: what an expression may mean before any data is seen.
+
+mod checker;
+pub(crate) mod declaration;
+mod environment;
+mod overloads;
+pub(crate) mod types;
+mod validate;
+
+pub(crate) use checker::{Checked, Reference, check};
+pub(crate) use environment::Scope;
+pub use environment::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};

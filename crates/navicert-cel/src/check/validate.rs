@@ -1,0 +1,225 @@
+//! Checks beyond types that Kubernetes makes on literals: homogeneous aggregates, durations, timestamps,
+//! patterns and format strings.
+
+use super::checker::{Checked, Reference};
+use super::environment::Scope;
+use super::types::TypeId;
+use crate::diagnostic::Diagnostic;
+use crate::functions;
+use crate::library::strings_format::Verb;
+use crate::syntax::ast::{Node, NodeId, Run, Tree};
+use crate::value::Val;
+
+pub(super) fn validate(
+    scope: &Scope,
+    tree: &Tree,
+    checked: &mut Checked<'_>,
+    problems: &mut Vec<Diagnostic>,
+) {
+    if !scope.validate {
+        return;
+    }
+    let interesting = tree
+        .nodes
+        .iter()
+        .any(|node| matches!(node, Node::List { .. } | Node::Map { .. } | Node::Call { .. }));
+    if !interesting {
+        return;
+    }
+    let exempt = within_format(tree);
+    let mut validator = Validator { tree, checked, problems };
+    for index in 0..tree.len() {
+        let id = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
+        let is_exempt = exempt.get(index).copied().unwrap_or(false);
+        match tree.node(id) {
+            Node::List { elements, optional } if !is_exempt => validator.list(elements, optional),
+            Node::Map { entries, optional } if !is_exempt => validator.map(entries, optional),
+            Node::Call { function, target, args } => {
+                validator.call(id, tree.text(function), target, tree.children(args));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Which nodes are below a call of `format`.
+fn within_format(tree: &Tree) -> Vec<bool> {
+    let mut exempt = vec![false; tree.len()];
+    let mut open: Vec<NodeId> = Vec::new();
+    for node in &tree.nodes {
+        if let Node::Call { function, target: Some(target), args } = node
+            && tree.text(*function) == "format"
+        {
+            open.push(*target);
+            open.extend_from_slice(tree.children(*args));
+        }
+    }
+    while let Some(id) = open.pop() {
+        let Some(flag) = exempt.get_mut(id.index()) else { continue };
+        if std::mem::replace(flag, true) {
+            continue;
+        }
+        match tree.node(id) {
+            Node::Select { operand, .. } => open.push(operand),
+            Node::Call { target, args, .. } => {
+                open.extend(target);
+                open.extend_from_slice(tree.children(args));
+            }
+            Node::List { elements: run, .. } | Node::Map { entries: run, .. } => {
+                open.extend_from_slice(tree.children(run));
+            }
+            Node::Struct { fields, .. } => open.extend(tree.fields(fields).iter().map(|field| field.value)),
+            Node::Fold(index) => {
+                if let Some(fold) = tree.fold(index) {
+                    open.extend([fold.range, fold.body]);
+                    open.extend(fold.filter);
+                }
+            }
+            _ => {}
+        }
+    }
+    exempt
+}
+
+struct Validator<'v, 'e> {
+    tree: &'v Tree,
+    checked: &'v mut Checked<'e>,
+    problems: &'v mut Vec<Diagnostic>,
+}
+
+impl Validator<'_, '_> {
+    fn problem(&mut self, id: NodeId, message: String) {
+        let (at, span) = (self.tree.at(id), self.tree.span(id));
+        self.problems.push(Diagnostic::new(self.tree.source(), at, span, message));
+    }
+
+    fn mismatch(&mut self, id: NodeId, expected: TypeId, found: TypeId) {
+        let (expected, found) = (self.checked.types.describe(expected), self.checked.types.describe(found));
+        self.problem(id, format!("expected type '{expected}' but found '{found}'"));
+    }
+
+    fn element_type(&self, id: NodeId, optional: bool) -> TypeId {
+        let found = self.checked.type_of(id);
+        if optional { self.checked.types.unwrap_optional(found).unwrap_or(found) } else { found }
+    }
+
+    fn list(&mut self, elements: Run, optional: Run) {
+        let flags = self.tree.flags(optional);
+        let mut first = None;
+        for (index, &element) in self.tree.children(elements).iter().enumerate() {
+            let found = self.element_type(element, flags.get(index).copied().unwrap_or(false));
+            match first {
+                None => first = Some(found),
+                Some(expected) if expected != found => {
+                    self.mismatch(element, expected, found);
+                    break;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn map(&mut self, entries: Run, optional: Run) {
+        let flags = self.tree.flags(optional);
+        let mut first = None;
+        for (index, pair) in self.tree.children(entries).chunks_exact(2).enumerate() {
+            let &[key, value] = pair else { continue };
+            let key_type = self.element_type(key, false);
+            let value_type = self.element_type(value, flags.get(index).copied().unwrap_or(false));
+            match first {
+                None => first = Some((key_type, value_type)),
+                Some((expected_key, expected_value)) => {
+                    if expected_key != key_type {
+                        self.mismatch(key, expected_key, key_type);
+                    }
+                    if expected_value != value_type {
+                        self.mismatch(value, expected_value, value_type);
+                    }
+                }
+            }
+        }
+    }
+
+    fn call(&mut self, id: NodeId, name: &str, target: Option<NodeId>, args: &[NodeId]) {
+        match (name, args) {
+            ("duration" | "timestamp", [argument, ..]) => {
+                let Some(val) = self.literal(*argument) else { return };
+                let valid = match (name, val) {
+                    ("duration", Val::Str(text)) => crate::instant::parse_duration(text).is_some(),
+                    ("timestamp", Val::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
+                    ("timestamp", Val::Int(seconds)) => {
+                        crate::instant::Timestamp::from_seconds(seconds).is_some()
+                    }
+                    _ => false,
+                };
+                if !valid {
+                    self.problem(*argument, format!("invalid {name} argument"));
+                }
+            }
+            ("format", [list]) => self.format(id, target, *list),
+            _ => {}
+        }
+    }
+
+    fn literal(&self, id: NodeId) -> Option<Val<'_>> {
+        Some(match self.tree.node(id) {
+            Node::Null => Val::Null,
+            Node::Bool(value) => Val::Bool(value),
+            Node::Int(value) => Val::Int(value),
+            Node::Uint(value) => Val::Uint(value),
+            Node::Double(value) => Val::Double(value),
+            Node::Str(text) => Val::Str(self.tree.text(text)),
+            Node::Bytes(index) => Val::Bytes(self.tree.bytes(index)),
+            _ => return None,
+        })
+    }
+
+    /// Whether an argument suits its clause; of list and map literals every part must.
+    fn clause_fits(&self, clause: Verb, argument: NodeId) -> Result<(), (NodeId, &'static str)> {
+        let node = self.checked.types.node(self.checked.type_of(argument));
+        functions::strings::clause_accepts(clause, node).map_err(|words| (argument, words))?;
+        let parts = match self.tree.node(argument) {
+            Node::List { elements: run, .. } | Node::Map { entries: run, .. } if clause == Verb::Text => {
+                self.tree.children(run)
+            }
+            _ => &[],
+        };
+        parts.iter().try_for_each(|&part| self.clause_fits(clause, part))
+    }
+
+    /// A literal format string against the types of a literal list of arguments.
+    fn format(&mut self, id: NodeId, target: Option<NodeId>, list: NodeId) {
+        if !matches!(self.checked.reference(id), Reference::Function { .. }) {
+            return;
+        }
+        let Some(target) = target else { return };
+        let (Node::Str(text), Node::List { elements, .. }) = (self.tree.node(target), self.tree.node(list))
+        else {
+            return;
+        };
+        let arguments = self.tree.children(elements);
+        let mut used = 0;
+        let outcome = functions::strings::clauses(self.tree.text(text), |clause| {
+            let Some(&argument) = arguments.get(used) else {
+                return Err((id, format!("index {used} out of range")));
+            };
+            used += 1;
+            self.clause_fits(clause, argument).map_err(|(at, words)| {
+                let described = self.checked.types.describe(self.checked.type_of(at));
+                (at, format!("error during formatting: {words}, was given {described}"))
+            })
+        });
+        match outcome {
+            Err(functions::strings::FormatProblem::Clause((at, message))) => self.problem(at, message),
+            Err(functions::strings::FormatProblem::Syntax(message)) => self.problem(id, message),
+            Ok(()) if arguments.len() > used => {
+                let message = format!(
+                    "too many arguments supplied to string.format (expected {used}, got {})",
+                    arguments.len()
+                );
+                self.problem(id, message);
+            }
+            Ok(()) => {}
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! What calls cost: the rules of cel-go's cost tracker and of Kubernetes' own functions, to the unit.
+
+use crate::opaque::Opaque;
+use crate::value::Val;
+
+/// How a call's cost follows from its arguments and result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Always the same.
+    Fixed(u32),
+    /// A tenth of the first argument's size.
+    ScanFirst,
+    /// A tenth of the second argument's size.
+    ScanSecond,
+    /// A fifth of the first argument's size: read and written.
+    RewriteFirst,
+    /// A fifth of the result's size.
+    Joined,
+    /// A tenth of both sizes together.
+    Concatenate,
+    /// A tenth of the smaller size.
+    Smaller,
+    /// As [`Rule::Smaller`], one unit for Kubernetes types.
+    Equality,
+    /// Text size times pattern size.
+    Pattern,
+    /// Text size times substring size.
+    Contains,
+    /// The size of the second argument.
+    InList,
+    /// Every leaf of the first argument.
+    Traverse,
+    /// Product of both sizes, this many times.
+    Sets(u8),
+    /// A new list as long as the result.
+    NewList,
+    /// A new list per level.
+    Flatten,
+    /// Every element with every other, of the argument with this number.
+    SelfCompare(u8),
+    /// Bytes of an address range; with the text of the other side if it is text.
+    ContainsIp(bool),
+    /// The same, and a mask.
+    ContainsCidr(bool),
+    /// Text against a named format.
+    Validate,
+    /// A selector's text.
+    Selector,
+}
+
+impl Rule {
+    /// The rule for a call of which several overloads may apply: only the name is known.
+    pub(crate) fn of_name(function: &str) -> Rule {
+        match function {
+            "check" => Rule::Fixed(350_000),
+            "fieldSelector" | "labelSelector" => Rule::Selector,
+            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" | "includes" => Rule::Traverse,
+            "url" | "lowerAscii" | "upperAscii" | "substring" | "trim" => Rule::ScanFirst,
+            "replace" | "split" => Rule::RewriteFirst,
+            "join" => Rule::Joined,
+            "find" | "findAll" => Rule::Pattern,
+            "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
+                Rule::ScanFirst
+            }
+            "ip.isCanonical" => Rule::RewriteFirst,
+            "containsIP" => Rule::ContainsIp(false),
+            "containsCIDR" => Rule::ContainsCidr(false),
+            "validate" => Rule::Validate,
+            "_==_" => Rule::Equality,
+            "_!=_" => Rule::Smaller,
+            _ => Rule::Fixed(1),
+        }
+    }
+
+    /// The rule for one overload of a function.
+    pub(crate) fn of(function: &str, overload: &str) -> Rule {
+        match overload {
+            "list_sets_contains_list" | "list_sets_intersects_list" => return Rule::Sets(1),
+            "list_sets_equivalent_list" => return Rule::Sets(2),
+            "list_slice" | "lists_range" | "list_reverse" => return Rule::NewList,
+            "list_flatten" | "list_flatten_int" => return Rule::Flatten,
+            "list_distinct" => return Rule::SelfCompare(0),
+            "cidr_ip" => return Rule::Fixed(1),
+            "cidr_contains_ip_string" => return Rule::ContainsIp(true),
+            "cidr_contains_cidr_string" => return Rule::ContainsCidr(true),
+            _ => {}
+        }
+        if overload.ends_with("_sort") && function == "sort" {
+            return Rule::SelfCompare(0);
+        }
+        if function == "@sortByAssociatedKeys" {
+            return Rule::SelfCompare(1);
+        }
+        let by_name = Rule::of_name(function);
+        if by_name != Rule::Fixed(1) {
+            return by_name;
+        }
+        match overload {
+            "starts_with_string" | "ends_with_string" => Rule::ScanSecond,
+            "string_to_bytes" | "bytes_to_string" | "strings_quote" | "string_format" => Rule::ScanFirst,
+            "in_list" => Rule::InList,
+            "less_string"
+            | "greater_string"
+            | "less_equals_string"
+            | "greater_equals_string"
+            | "less_bytes"
+            | "greater_bytes"
+            | "less_equals_bytes"
+            | "greater_equals_bytes" => Rule::Smaller,
+            "add_string" | "add_bytes" => Rule::Concatenate,
+            "matches" | "matches_string" => Rule::Pattern,
+            "contains_string" => Rule::Contains,
+            _ => Rule::Fixed(1),
+        }
+    }
+
+    /// Whether the rule cannot do without the list in the argument with this number.
+    pub(crate) fn needs_list(self, argument: usize) -> bool {
+        match self {
+            Rule::SelfCompare(index) => usize::from(index) == argument,
+            Rule::Flatten => argument == 1,
+            _ => false,
+        }
+    }
+
+    /// The cost of a call that was made.
+    pub(crate) fn charge(self, args: &[Val<'_>], result: Option<Val<'_>>) -> u64 {
+        let arg = |index: usize| args.get(index).copied().unwrap_or(Val::Null);
+        let first = || size(arg(0));
+        let second = || size(arg(1));
+        let result_size = || result.map_or(1, size);
+        match self {
+            Rule::Fixed(cost) => u64::from(cost),
+            Rule::ScanFirst => tenth_of(arg(0)),
+            Rule::ScanSecond => tenth_of(arg(1)),
+            Rule::RewriteFirst => tenth(first().saturating_mul(2)),
+            Rule::Joined => tenth(result_size().saturating_mul(2)),
+            Rule::Concatenate => tenth(first().saturating_add(second())),
+            Rule::Smaller => tenth_of_smaller(arg(0), arg(1)),
+            Rule::Equality => match arg(0) {
+                Val::Opaque(_) => 1,
+                left => tenth_of_smaller(left, arg(1)),
+            },
+            Rule::Pattern => pattern(first(), second()),
+            Rule::Contains => tenth(first()).saturating_mul(tenth(second())),
+            Rule::InList => second(),
+            Rule::Traverse => traverse(arg(0)),
+            Rule::Sets(times) => {
+                let product = first().saturating_mul(second());
+                product.saturating_mul(u64::from(times)).saturating_add(1)
+            }
+            Rule::NewList => result_size().saturating_add(11),
+            Rule::Flatten => {
+                let depth = match args.get(1) {
+                    Some(Val::Int(depth)) => u64::try_from(*depth).unwrap_or(1),
+                    _ => 1,
+                };
+                first().saturating_mul(depth).saturating_add(11)
+            }
+            Rule::SelfCompare(index) => self_compare(arg(usize::from(index))),
+            Rule::ContainsIp(text) => {
+                let base = tenth(first().saturating_mul(2));
+                base + if text { tenth(second()) } else { 0 }
+            }
+            Rule::ContainsCidr(text) => {
+                let base = tenth(first().saturating_mul(2)) + tenth(first()) + 1;
+                base + if text { tenth(second()) } else { 0 }
+            }
+            Rule::Validate => match arg(0) {
+                Val::Opaque(opaque) => match opaque.pattern_size() {
+                    Some(pattern_size) => pattern(second(), pattern_size),
+                    None => 1,
+                },
+                _ => 1,
+            },
+            Rule::Selector => {
+                let length = second();
+                let requirements = length.div_ceil(2);
+                tenth(length).saturating_add(requirements.saturating_mul(50)).saturating_add(10)
+            }
+        }
+    }
+}
+
+/// A tenth, rounded up; through doubles like the reference, for which a tenth of 70 is a little more than 7.
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the reference computes with doubles; the float cast saturates"
+)]
+pub(crate) fn tenth(size: u64) -> u64 {
+    let exact = size as f64 * 0.1;
+    let whole = exact as u64;
+    whole + u64::from((whole as f64) < exact)
+}
+
+/// A tenth of a value's size. Short texts, the usual case, need no counting.
+fn tenth_of(val: Val<'_>) -> u64 {
+    match val {
+        Val::Str(text) if text.len() <= 10 => u64::from(!text.is_empty()),
+        other => tenth(size(other)),
+    }
+}
+
+/// A tenth of the smaller of two sizes.
+fn tenth_of_smaller(left: Val<'_>, right: Val<'_>) -> u64 {
+    match (left, right) {
+        (Val::Str(left), Val::Str(right)) if left.len().min(right.len()) <= 10 => {
+            u64::from(!left.is_empty() && !right.is_empty())
+        }
+        (Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_), _)
+        | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => {
+            u64::from(size(left).min(size(right)) > 0)
+        }
+        _ => tenth(size(left).min(size(right))),
+    }
+}
+
+/// Matching a text of one size against a pattern of another.
+pub(crate) fn pattern(text: u64, pattern: u64) -> u64 {
+    tenth(text.saturating_add(1)).saturating_mul(pattern.div_ceil(4))
+}
+
+/// The size of a value where size matters; one for everything that has none.
+pub(crate) fn size(val: Val<'_>) -> u64 {
+    let count = match val {
+        Val::Str(text) => return characters(text),
+        Val::Bytes(bytes) => bytes.len(),
+        Val::List(list) => list.len(),
+        Val::Map(map) => map.len(),
+        Val::Claims(claims) => claims.len(),
+        Val::Object(object) => object.fields.len(),
+        Val::Optional(Some(content)) => return size(*content),
+        Val::Opaque(opaque) => return opaque_size(opaque),
+        _ => 1,
+    };
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn opaque_size(opaque: &Opaque) -> u64 {
+    opaque.size().unwrap_or(1)
+}
+
+/// Code points of a text.
+pub(crate) fn characters(text: &str) -> u64 {
+    u64::try_from(bytecount(text.as_bytes())).unwrap_or(u64::MAX)
+}
+
+/// Bytes that start a character.
+fn bytecount(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count()
+}
+
+/// Every leaf once, texts by their length.
+fn traverse(val: Val<'_>) -> u64 {
+    let bytes = |len: usize| u64::try_from(len / 10).unwrap_or(u64::MAX);
+    match val {
+        Val::Str(text) => bytes(text.len()),
+        Val::Bytes(data) => bytes(data.len()),
+        Val::List(list) => list.iter().map(traverse).fold(0, u64::saturating_add),
+        Val::Map(map) => map
+            .iter()
+            .map(|(key, value)| traverse(key).saturating_add(traverse(value)))
+            .fold(0, u64::saturating_add),
+        _ => 1,
+    }
+}
+
+/// Quadratic in the length of the list, dearer for texts.
+fn self_compare(val: Val<'_>) -> u64 {
+    let Val::List(list) = val else { return 1 };
+    let length = u64::try_from(list.len()).unwrap_or(u64::MAX);
+    let square = length.saturating_mul(length);
+    let texts = matches!(list.get(0), Some(Val::Str(_) | Val::Bytes(_)));
+    let compared = if texts { scale(square, 2.0 + 0.1) } else { square.saturating_mul(2) };
+    compared.saturating_add(11)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the reference multiplies doubles and cuts; the float cast saturates"
+)]
+fn scale(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor) as u64
+}

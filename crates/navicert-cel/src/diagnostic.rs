@@ -1,0 +1,99 @@
+//! What is wrong with an expression, where, and what the author may have meant.
+
+use crate::source::{Source, Span};
+use std::fmt;
+
+/// The step that refused the expression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The text is not an expression.
+    Parse,
+    /// The expression does not type-check.
+    Check,
+    /// The checked expression cannot become a program: a constant part fails.
+    Program,
+}
+
+/// One complaint about an expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// What is wrong, worded as cel-go words it where it has a wording.
+    pub message: String,
+    /// The text the complaint is about.
+    pub span: Span,
+    /// Line of the caret, from 1.
+    pub line: u32,
+    /// Column of the caret in code points, from 1.
+    pub column: u32,
+    /// The line itself.
+    pub snippet: String,
+    /// What usually helps.
+    pub hint: Option<&'static str>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(source: &Source, at: u32, span: Span, message: String) -> Self {
+        let position = source.position(at);
+        let hint = hint_for(&message);
+        Diagnostic {
+            message,
+            span,
+            line: position.line,
+            column: position.column,
+            snippet: source.line(position.line).to_owned(),
+            hint,
+        }
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "ERROR: <input>:{}:{}: {}", self.line, self.column, self.message)?;
+        writeln!(out, " | {}", self.snippet.replace('\t', " "))?;
+        write!(out, " | {}^", ".".repeat(self.column.saturating_sub(1) as usize))?;
+        if let Some(hint) = self.hint {
+            write!(out, "\n = hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Why an expression did not compile.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct CompileError {
+    /// The step that refused.
+    pub stage: Stage,
+    /// At least one complaint, in the order of the text as far as possible.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, diagnostic) in self.diagnostics.iter().enumerate() {
+            if index > 0 {
+                out.write_str("\n")?;
+            }
+            write!(out, "{diagnostic}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The usual traps of rules over token claims, recognized by the complaint they cause.
+fn hint_for(message: &str) -> Option<&'static str> {
+    if message.contains("cannot be range of a comprehension") && message.contains("'any'") {
+        return Some("a claim has type any; iterate over `dyn(claims.x)` instead");
+    }
+    if message.contains("but found 'any'") || message.contains("expected type 'any'") {
+        return Some(
+            "elements of one literal must share a type; convert with string(…), or wrap each in dyn(…)",
+        );
+    }
+    if message.contains("applied to '(double, int)'") || message.contains("applied to '(int, double)'") {
+        return Some("int and double do not mix; write 1.0, or convert with int(…) or double(…)");
+    }
+    if message.contains("must evaluate to bool") {
+        return Some("compare explicitly, as in `claims.email_verified == true`");
+    }
+    None
+}

@@ -1,0 +1,133 @@
+//! Calls: arguments, the choice of an overload by what the arguments are, and the charge.
+
+use super::{MOST_ARGUMENTS, Machine, Outcome};
+use crate::check::declaration::Overload;
+use crate::cost::{self, Rule};
+use crate::fault::{Cause, Fault, Limit};
+use crate::functions::Call;
+use crate::plan::{Range, StepId};
+use crate::value::Val;
+
+impl<'a> Machine<'a, '_> {
+    /// Evaluates arguments and charges for the call. Up to two arguments are all evaluated even if one fails,
+    /// as the reference does; of more, none after the first failure.
+    #[inline(never)]
+    pub(super) fn call(
+        &mut self,
+        id: StepId,
+        (function, overload): (u32, Option<u32>),
+        args: Range,
+        rule: Rule,
+        lazy: bool,
+    ) -> Outcome<'a> {
+        let mut values = [Val::Null; MOST_ARGUMENTS];
+        let count = args.len as usize;
+        let failed = self.arguments(args, &mut values, lazy)?;
+        let values = values.get(..count).unwrap_or(&[]);
+        if let Some((at, fault)) = failed {
+            if !lazy || at + 1 == count {
+                // The reference's cost tracker gives up, and with it the evaluation, on a list that failed.
+                if rule.needs_list(at) && !self.plan.scope.is_standard() {
+                    return self.fault(id, Cause::Limit(Limit::Internal));
+                }
+                self.charge(rule.charge(values, None))?;
+            }
+            return Err(fault);
+        }
+        let outcome = match values {
+            // A constant pattern looks through an optional: the reference takes the plain value behind it.
+            [Val::Optional(Some(text)), rest @ ..]
+                if lazy && rule == Rule::Pattern && matches!(text, Val::Str(_)) =>
+            {
+                let mut plain = [**text; MOST_ARGUMENTS];
+                for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
+                    *slot = *value;
+                }
+                self.dispatch(id, function, overload, plain.get(..count).unwrap_or(&[]))
+            }
+            values => self.dispatch(id, function, overload, values),
+        };
+        if let Err(Fault { cause: Cause::Limit(_), .. }) = outcome {
+            return outcome;
+        }
+        self.charge(rule.charge(values, outcome.as_ref().ok().copied()))?;
+        outcome
+    }
+
+    /// Fills in argument values; gives the first that failed and its fault.
+    fn arguments(
+        &mut self,
+        args: Range,
+        values: &mut [Val<'a>; MOST_ARGUMENTS],
+        lazy: bool,
+    ) -> Result<Option<(usize, Fault<'a>)>, Fault<'a>> {
+        let operands = self.operands(args);
+        let mut failed: Option<(usize, Fault<'a>)> = None;
+        for (index, (&operand, value)) in operands.iter().zip(values.iter_mut()).enumerate() {
+            match self.eval(operand) {
+                Ok(val) => *value = val,
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => {
+                    failed = failed.or(Some((index, fault)));
+                    if lazy {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(failed)
+    }
+
+    fn dispatch(&self, id: StepId, function: u32, overload: Option<u32>, values: &[Val<'a>]) -> Outcome<'a> {
+        let scope = &self.plan.scope;
+        let Some(declared) = scope.functions.get(function) else {
+            return self.fault(id, Cause::NoSuchOverload(""));
+        };
+        let fits = |overload: &&Overload| {
+            overload.guards.len() == values.len()
+                && overload.guards.iter().zip(values).all(|(guard, value)| guard.accepts(value))
+        };
+        let chosen = match overload {
+            Some(index) => declared.overloads.get(index as usize).filter(fits),
+            None => declared.overloads.iter().find(fits),
+        };
+        let body = chosen.and_then(|overload| overload.body);
+        let Some(body) = body else {
+            return self.fault(id, Cause::NoSuchOverload(&declared.name));
+        };
+        let call = Call { arena: self.arena, standard: scope.is_standard() };
+        match body(&call, values) {
+            Ok(val) => Ok(val),
+            Err(cause) => self.fault(id, cause),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
+        let mut values = [Val::Null; MOST_ARGUMENTS];
+        let count = args.len as usize;
+        let failed = self.arguments(args, &mut values, count > 2)?;
+        if let Some((at, fault)) = failed {
+            if count <= 2 || at + 1 == count {
+                self.charge(rule.charge(&values, None))?;
+            }
+            return Err(fault);
+        }
+        self.charge(rule.charge(&values, None))?;
+        self.fault(id, Cause::NoSuchOverload(self.text(name)))
+    }
+
+    #[inline(never)]
+    pub(super) fn matches(&mut self, id: StepId, text: StepId, pattern: u32, size: u32) -> Outcome<'a> {
+        let val = self.eval(text)?;
+        self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
+        let text = match val {
+            Val::Optional(Some(text)) if !self.plan.scope.is_standard() => *text,
+            other => other,
+        };
+        match (text, self.plan.patterns.get(pattern as usize)) {
+            (Val::Str(text), Some(pattern)) => Ok(Val::Bool(pattern.is_match(text))),
+            _ => self.fault(id, Cause::NoSuchOverload("matches")),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! List, map and message literals that are not constant.
+
+use super::{Machine, Outcome};
+use crate::fault::Cause;
+use crate::functions;
+use crate::plan::{Range, StepId};
+use crate::value::{Map, Pairs, Val, equal};
+
+impl<'a> Machine<'a, '_> {
+    #[inline(never)]
+    pub(super) fn list(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
+        let outcome = self.list_elements(id, elements, optional);
+        if let Err(fault) = &outcome
+            && fault.cause.is_limit()
+        {
+            return outcome;
+        }
+        self.charge(10)?;
+        outcome
+    }
+
+    fn list_elements(&mut self, id: StepId, elements: Range, optional: Range) -> Outcome<'a> {
+        let flags = self.flags(optional);
+        let mut list = self.arena.list();
+        for (index, &element) in self.operands(elements).iter().enumerate() {
+            let mut val = self.eval(element)?;
+            if flags.get(index).copied().unwrap_or(false) {
+                val = match val {
+                    Val::Optional(Some(content)) => *content,
+                    Val::Optional(None) => continue,
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional list element from non-optional value"),
+                        );
+                    }
+                };
+            }
+            if list.push(val).is_none() {
+                return self.full(id);
+            }
+        }
+        Ok(Val::List(list.finish()))
+    }
+
+    #[inline(never)]
+    pub(super) fn map(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
+        let outcome = self.map_entries(id, entries, optional);
+        if let Err(fault) = &outcome
+            && fault.cause.is_limit()
+        {
+            return outcome;
+        }
+        self.charge(30)?;
+        outcome
+    }
+
+    fn map_entries(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
+        let flags = self.flags(optional);
+        let mut pairs: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len as usize / 2);
+        for (index, pair) in self.operands(entries).chunks_exact(2).enumerate() {
+            let &[key, value] = pair else { continue };
+            let key = self.eval(key)?;
+            let mut val = self.eval(value)?;
+            if flags.get(index).copied().unwrap_or(false) {
+                val = match val {
+                    Val::Optional(Some(content)) => *content,
+                    Val::Optional(None) => {
+                        pairs.retain(|known| !equal(known.0, key));
+                        continue;
+                    }
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional entry from non-optional value"),
+                        );
+                    }
+                };
+            }
+            if self.plan.scope.is_standard() {
+                if !matches!(key, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Str(_)) {
+                    return self.fault(id, Cause::Message("unsupported key type"));
+                }
+                if pairs.iter().any(|known| equal(known.0, key)) {
+                    return self.fault(id, Cause::Message("Failed with repeated key"));
+                }
+            } else if matches!(key, Val::Bytes(_)) {
+                return self.fault(id, Cause::Message("unsupported key type"));
+            }
+            pairs.push((key, val));
+        }
+        match Pairs::build(self.arena, &pairs) {
+            Some(pairs) => Ok(Val::Map(Map::Pairs(pairs))),
+            None => self.full(id),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn message(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
+        let outcome = self.message_fields(id, message, fields);
+        if let Err(fault) = &outcome
+            && fault.cause.is_limit()
+        {
+            return outcome;
+        }
+        self.charge(40)?;
+        outcome
+    }
+
+    fn message_fields(&mut self, id: StepId, message: u32, fields: Range) -> Outcome<'a> {
+        let steps =
+            self.plan.fields.get(fields.start as usize..(fields.start + fields.len) as usize).unwrap_or(&[]);
+        let mut values = Vec::with_capacity(steps.len());
+        for field in steps {
+            let mut val = self.eval(field.value)?;
+            if field.optional {
+                val = match val {
+                    Val::Optional(Some(content)) => *content,
+                    Val::Optional(None) => continue,
+                    _ => {
+                        return self.fault(
+                            id,
+                            Cause::Message("cannot initialize optional entry from non-optional value"),
+                        );
+                    }
+                };
+            }
+            values.push((self.text(field.name), val));
+        }
+        let name = self.plan.messages.get(message as usize).map_or("", |name| name);
+        match functions::messages::build(self.arena, name, &values) {
+            Ok(val) => Ok(val),
+            Err(cause) => self.fault(id, cause),
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! Loops and bindings. Each kind is its own loop, with the costs its expansion into a general fold would have:
+//! looking at the running result, the loop condition, the step.
+
+use super::{Machine, Outcome, Slot};
+use crate::fault::{Cause, Fault};
+use crate::plan::{Loop, StepId};
+use crate::syntax::ast::FoldKind;
+use crate::value::{List, Map, Pairs, Val};
+
+/// What a loop runs over.
+enum Range<'a> {
+    One(List<'a>),
+    /// Pairs: keys or positions, and values.
+    Two(Vec<(Val<'a>, Slot<'a>)>),
+    /// Index and element of a list.
+    Indexed(List<'a>),
+    /// Single values that are not a list: keys of a map.
+    Keys(Vec<Slot<'a>>),
+}
+
+impl Range<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Range::One(list) | Range::Indexed(list) => list.len(),
+            Range::Two(pairs) => pairs.len(),
+            Range::Keys(keys) => keys.len(),
+        }
+    }
+}
+
+impl<'a> Machine<'a, '_> {
+    #[inline(never)]
+    pub(super) fn fold(&mut self, id: StepId, index: u32) -> Outcome<'a> {
+        let plan = self.plan;
+        let Some(fold) = plan.loops.get(index as usize) else {
+            return self.fault(id, Cause::Message("no such loop"));
+        };
+        if fold.kind == FoldKind::Bind {
+            self.locals.set(fold.slot, Slot::Pending(fold.range));
+            return self.eval(fold.body);
+        }
+        let range = self.eval(fold.range)?;
+        let range = self.range(id, range, fold.two)?;
+        match fold.kind {
+            FoldKind::All => self.quantify(id, fold, &range, false),
+            FoldKind::Exists => self.quantify(id, fold, &range, true),
+            FoldKind::ExistsOne => self.exists_one(id, fold, &range),
+            FoldKind::List => self.collect(id, fold, &range),
+            FoldKind::Map | FoldKind::MapEntry => self.collect_map(id, fold, &range),
+            FoldKind::Bind => self.eval(fold.body),
+        }
+    }
+
+    fn range(&self, id: StepId, val: Val<'a>, two: bool) -> Result<Range<'a>, Fault<'a>> {
+        match (val, two) {
+            (Val::List(list), true) => Ok(Range::Indexed(list)),
+            (Val::Map(map), true) => {
+                Ok(Range::Two(map.iter().map(|(key, value)| (key, Slot::Ready(value))).collect()))
+            }
+            (Val::Map(map), false) => Ok(Range::Keys(map.iter().map(|(key, _)| Slot::Ready(key)).collect())),
+            (Val::Claims(claims), _) => {
+                // The claims object iterates over values, not names; with two variables each value is looked up
+                // as if it were a name.
+                let lookup = |name: &str| match claims.select(name, true) {
+                    Some(Ok(val)) => Slot::Ready(val),
+                    Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
+                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
+                };
+                let values: Vec<Slot<'a>> = claims.names().into_iter().map(lookup).collect();
+                if !two {
+                    return Ok(Range::Keys(values));
+                }
+                let pair = |slot: Slot<'a>| match slot {
+                    Slot::Ready(Val::Str(name)) => (Val::Str(name), lookup(name)),
+                    Slot::Ready(val) => {
+                        let cause = Cause::NoSuchOverload("");
+                        (val, Slot::Failed(Fault { cause, node: 0 }))
+                    }
+                    other => (Val::Null, other),
+                };
+                Ok(Range::Two(values.into_iter().map(pair).collect()))
+            }
+            (val, false) => match self.iterable(val) {
+                Some(list) => Ok(Range::One(list)),
+                None => self.fault(id, Cause::Message("value is not iterable")),
+            },
+            (_, true) => self.fault(id, Cause::Message("unsupported comprehension range type")),
+        }
+    }
+
+    fn bind(&mut self, fold: &Loop, range: &Range<'a>, index: usize) {
+        match range {
+            Range::One(list) => {
+                let val = list.get(index).unwrap_or(Val::Null);
+                self.locals.set(fold.slot, Slot::Ready(val));
+            }
+            Range::Indexed(list) => {
+                let val = list.get(index).unwrap_or(Val::Null);
+                let position = i64::try_from(index).unwrap_or(i64::MAX);
+                self.locals.set(fold.slot, Slot::Ready(Val::Int(position)));
+                self.locals.set(fold.slot + 1, Slot::Ready(val));
+            }
+            Range::Keys(keys) => {
+                if let Some(slot) = keys.get(index) {
+                    self.locals.set(fold.slot, *slot);
+                }
+            }
+            Range::Two(pairs) => {
+                if let Some((key, value)) = pairs.get(index) {
+                    self.locals.set(fold.slot, Slot::Ready(*key));
+                    self.locals.set(fold.slot + 1, *value);
+                }
+            }
+        }
+    }
+
+    /// Every turn of a loop is a chance to stop.
+    fn turn(&mut self) -> Result<(), Fault<'a>> {
+        if self.limits.interrupt.is_some() && self.limits.is_interrupted() {
+            let cause = Cause::Limit(crate::fault::Limit::Interrupted);
+            return Err(Fault { cause, node: 0 });
+        }
+        Ok(())
+    }
+
+    /// `all` (decided by false) and `exists` (decided by true).
+    fn quantify(&mut self, id: StepId, fold: &Loop, range: &Range<'a>, deciding: bool) -> Outcome<'a> {
+        let condition_cost = if deciding { 3 } else { 2 };
+        let mut failed: Option<Fault<'a>> = None;
+        let mut decided = false;
+        for index in 0..range.len() {
+            self.charge(condition_cost)?;
+            if decided {
+                break;
+            }
+            self.turn()?;
+            self.bind(fold, range, index);
+            self.charge(1)?;
+            match self.eval(fold.body) {
+                Ok(Val::Bool(value)) => decided = value == deciding,
+                Ok(_) => {
+                    let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
+                    failed = failed.or(Some(fault));
+                }
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        self.charge(1)?;
+        match failed {
+            _ if decided => Ok(Val::Bool(deciding)),
+            Some(fault) => Err(fault),
+            None => Ok(Val::Bool(!deciding)),
+        }
+    }
+
+    fn exists_one(&mut self, id: StepId, fold: &Loop, range: &Range<'a>) -> Outcome<'a> {
+        let mut count = 0_u64;
+        let mut failed = None;
+        for index in 0..range.len() {
+            self.turn()?;
+            self.bind(fold, range, index);
+            match self.eval(fold.body) {
+                Ok(Val::Bool(true)) => {
+                    self.charge(2)?;
+                    count += 1;
+                }
+                Ok(Val::Bool(false)) => {}
+                Ok(_) => failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) }),
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => failed = Some(fault),
+            }
+        }
+        self.charge(2)?;
+        match failed {
+            Some(fault) => Err(fault),
+            None => Ok(Val::Bool(count == 1)),
+        }
+    }
+
+    /// The filter's verdict; a failure becomes the result unless the loop already failed.
+    fn passes(&mut self, id: StepId, fold: &Loop, failed: &mut Option<Fault<'a>>) -> Result<bool, Fault<'a>> {
+        let Some(filter) = fold.filter else { return Ok(true) };
+        match self.eval(filter) {
+            Ok(Val::Bool(value)) => Ok(value),
+            Ok(_) => {
+                *failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) });
+                Ok(false)
+            }
+            Err(fault) if fault.cause.is_limit() => Err(fault),
+            Err(fault) => {
+                *failed = Some(fault);
+                Ok(false)
+            }
+        }
+    }
+
+    /// `map`, `filter`, `transformList`
+    fn collect(&mut self, id: StepId, fold: &Loop, range: &Range<'a>) -> Outcome<'a> {
+        let mut list = self.arena.list();
+        let mut failed: Option<Fault<'a>> = None;
+        if fold.filter.is_none() && list.reserve(range.len()).is_none() {
+            return self.full(id);
+        }
+        for index in 0..range.len() {
+            self.turn()?;
+            self.bind(fold, range, index);
+            if !self.passes(id, fold, &mut failed)? {
+                continue;
+            }
+            self.charge(1)?;
+            match self.eval(fold.body) {
+                Ok(val) if failed.is_none() => {
+                    if list.push(val).is_none() {
+                        return self.full(id);
+                    }
+                }
+                Ok(_) => {}
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+            if !fold.constant_body {
+                self.charge(10)?;
+            }
+            self.charge(1)?;
+        }
+        self.charge(1)?;
+        match failed {
+            Some(fault) => Err(fault),
+            None => Ok(Val::List(list.finish())),
+        }
+    }
+
+    /// `transformMap`, `transformMapEntry`
+    fn collect_map(&mut self, id: StepId, fold: &Loop, range: &Range<'a>) -> Outcome<'a> {
+        let mut pairs: Vec<(Val<'a>, Val<'a>)> = Vec::new();
+        let mut failed: Option<Fault<'a>> = None;
+        let entries = fold.kind == FoldKind::MapEntry;
+        for index in 0..range.len() {
+            self.turn()?;
+            self.bind(fold, range, index);
+            if !self.passes(id, fold, &mut failed)? {
+                continue;
+            }
+            self.charge(1)?;
+            if !entries {
+                if failed.is_some() {
+                    continue;
+                }
+                self.charge(1)?;
+            }
+            let body = self.eval(fold.body);
+            self.charge(1)?;
+            match body {
+                Ok(_) if failed.is_some() => {}
+                Ok(val) => {
+                    let added = if entries {
+                        self.merge(&mut pairs, val)
+                    } else {
+                        self.insert(fold, &mut pairs, val)
+                    };
+                    if let Err(cause) = added {
+                        failed = Some(Fault { cause, node: self.node_of(id) });
+                    }
+                }
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+            if pairs.len().saturating_mul(size_of::<(Val<'a>, Val<'a>)>()) > self.arena.room() {
+                return self.full(id);
+            }
+        }
+        self.charge(1)?;
+        match (failed, Pairs::build(self.arena, &pairs)) {
+            (Some(fault), _) => Err(fault),
+            (None, Some(pairs)) => Ok(Val::Map(Map::Pairs(pairs))),
+            (None, None) => self.full(id),
+        }
+    }
+
+    fn insert(
+        &self,
+        fold: &Loop,
+        pairs: &mut Vec<(Val<'a>, Val<'a>)>,
+        val: Val<'a>,
+    ) -> Result<(), Cause<'a>> {
+        match self.locals.get(fold.slot) {
+            Slot::Ready(key) => {
+                pairs.push((key, val));
+                Ok(())
+            }
+            _ => Err(Cause::NoSuchOverload("cel.@mapInsert")),
+        }
+    }
+
+    fn merge(&self, pairs: &mut Vec<(Val<'a>, Val<'a>)>, val: Val<'a>) -> Result<(), Cause<'a>> {
+        let Val::Map(map) = val else { return Err(Cause::NoSuchOverload("cel.@mapInsert")) };
+        for (key, value) in map.iter() {
+            if pairs.iter().any(|known| crate::value::key_equal(known.0, key)) {
+                return Err(Cause::Message("insert failed: key already exists"));
+            }
+            pairs.push((key, value));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,321 @@
+//! Evaluation: one walk over the plan's steps. Values are passed by copy, faults are small, and every unit of
+//! cost is charged where the reference charges it.
+
+mod call;
+mod construct;
+mod fold;
+mod operator;
+mod scope;
+mod select;
+
+use crate::fault::{Cause, Fault, Limit};
+use crate::functions;
+use crate::limits::Limits;
+use crate::plan::{Plan, Range, Step, StepId};
+use crate::value::{Arena, List, Val, Value};
+pub(crate) use operator::{calculate, contains};
+use scope::{Locals, Slot};
+
+pub(crate) type Outcome<'a> = Result<Val<'a>, Fault<'a>>;
+
+/// A value of a sub-expression, recorded by a tracing evaluation.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorded<'a> {
+    pub(crate) node: u32,
+    pub(crate) outcome: Result<Val<'a>, Cause<'a>>,
+}
+
+/// The state of one evaluation.
+pub(crate) struct Machine<'a, 'l> {
+    plan: &'a Plan,
+    arena: &'a Arena,
+    variables: &'l [Option<Val<'a>>],
+    locals: Locals<'a>,
+    pub(crate) cost: u64,
+    /// From this cost on something has to be looked at: the limit, or whether to stop.
+    attention: u64,
+    limits: &'l Limits<'l>,
+    pub(crate) trace: Option<Vec<Recorded<'a>>>,
+}
+
+/// How much cost goes by between two looks at the interrupt.
+const INTERRUPT_EVERY: u64 = 1024;
+
+/// The most arguments a function has.
+const MOST_ARGUMENTS: usize = 4;
+
+impl<'a, 'l> Machine<'a, 'l> {
+    pub(crate) fn new(
+        plan: &'a Plan,
+        arena: &'a Arena,
+        variables: &'l [Option<Val<'a>>],
+        limits: &'l Limits<'l>,
+    ) -> Self {
+        let locals = Locals::new(plan.slots);
+        let mut machine =
+            Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
+        machine.attention = machine.next_attention();
+        machine
+    }
+
+    pub(crate) fn run(&mut self) -> Outcome<'a> {
+        if self.limits.is_interrupted() {
+            return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });
+        }
+        self.eval(self.plan.root)
+    }
+
+    fn next_attention(&self) -> u64 {
+        let limit = self.limits.cost.saturating_add(1);
+        if self.limits.interrupt.is_some() {
+            limit.min(self.cost.saturating_add(INTERRUPT_EVERY))
+        } else {
+            limit
+        }
+    }
+
+    #[inline]
+    fn charge(&mut self, cost: u64) -> Result<(), Fault<'a>> {
+        self.cost = self.cost.wrapping_add(cost);
+        if self.cost >= self.attention {
+            return self.attend();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn attend(&mut self) -> Result<(), Fault<'a>> {
+        if self.cost > self.limits.cost {
+            return Err(Fault { cause: Cause::Limit(Limit::Cost), node: 0 });
+        }
+        if self.limits.is_interrupted() {
+            return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });
+        }
+        self.attention = self.next_attention();
+        Ok(())
+    }
+
+    fn fault<T>(&self, id: StepId, cause: Cause<'a>) -> Result<T, Fault<'a>> {
+        Err(Fault { cause, node: self.node_of(id) })
+    }
+
+    fn node_of(&self, id: StepId) -> u32 {
+        self.plan.nodes.get(id.0 as usize).copied().unwrap_or(0)
+    }
+
+    fn full<T>(&self, id: StepId) -> Result<T, Fault<'a>> {
+        self.fault(id, Cause::Limit(Limit::Memory))
+    }
+
+    fn operands(&self, range: Range) -> &'a [StepId] {
+        self.plan.operands.get(range.start as usize..(range.start + range.len) as usize).unwrap_or(&[])
+    }
+
+    fn flags(&self, range: Range) -> &'a [bool] {
+        self.plan.flags.get(range.start as usize..(range.start + range.len) as usize).unwrap_or(&[])
+    }
+
+    fn text(&self, index: u32) -> &'a str {
+        self.plan.texts.get(index as usize).map_or("", |text| text)
+    }
+
+    #[inline]
+    fn constant(&self, index: u32) -> Val<'a> {
+        match self.plan.constants.get(index as usize) {
+            Some(Value::String(text)) => Val::Str(text),
+            Some(value) => functions::optional::constant(self.arena, value),
+            None => Val::Null,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
+        // What operands mostly are.
+        if self.trace.is_none() {
+            match self.plan.steps.get(id.0 as usize) {
+                Some(&Step::Constant(index)) => return Ok(self.constant(index)),
+                Some(&Step::Local(slot)) => {
+                    if let Slot::Ready(val) = self.locals.get(slot) {
+                        self.charge(1)?;
+                        return Ok(val);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let outcome = self.eval_step(id);
+        if self.trace.is_some() {
+            self.record(id, &outcome);
+        }
+        outcome
+    }
+
+    #[cold]
+    fn record(&mut self, id: StepId, outcome: &Outcome<'a>) {
+        let node = self.node_of(id);
+        if let Some(trace) = &mut self.trace {
+            let outcome = match outcome {
+                Ok(val) => Ok(*val),
+                Err(fault) => Err(fault.cause),
+            };
+            trace.push(Recorded { node, outcome });
+        }
+    }
+
+    #[inline(never)]
+    fn eval_step(&mut self, id: StepId) -> Outcome<'a> {
+        let Some(&step) = self.plan.steps.get(id.0 as usize) else {
+            return self.fault(id, Cause::Message("no such step"));
+        };
+        match step {
+            Step::Constant(index) => Ok(self.constant(index)),
+            Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => {
+                let outcome = self.resolve(id, step);
+                self.charge(1)?;
+                outcome
+            }
+            Step::Select { base, qualifiers } => {
+                let outcome = self.select(id, base, qualifiers);
+                if !self.is_conditional(base) {
+                    self.charge(1)?;
+                }
+                outcome
+            }
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, false),
+            Step::If { condition, yes, no } => self.conditional(id, condition, yes, no),
+            Step::And(terms) => self.logic(id, terms, false),
+            Step::Or(terms) => self.logic(id, terms, true),
+            Step::Not(operand) => {
+                let outcome = self.eval(operand);
+                self.charge(1)?;
+                match outcome? {
+                    Val::Bool(value) => Ok(Val::Bool(!value)),
+                    _ => self.fault(id, Cause::NoSuchOverload("")),
+                }
+            }
+            Step::Negate(operand) => self.negate(id, operand),
+            Step::Equal { left, right, negated } => self.equality(id, left, right, negated),
+            Step::Compare { order, left, right, rule } => self.comparison(id, order, left, right, rule),
+            Step::Arithmetic { operator, left, right, rule } => {
+                self.arithmetic(id, operator, left, right, rule)
+            }
+            Step::In { item, collection, rule } => self.membership(id, item, collection, rule),
+            Step::InConstant { item, list } => self.constant_membership(id, item, list),
+            Step::Matches { text, pattern, size } => self.matches(id, text, pattern, size),
+            Step::Call { function, overload, args, rule, lazy } => {
+                self.call(id, (function, overload), args, rule, lazy)
+            }
+            Step::Missing { name, args, rule } => self.missing(id, name, args, rule),
+            Step::OrElse { optional, other } => self.or_else(id, optional, other, false),
+            Step::OrValue { optional, other } => self.or_else(id, optional, other, true),
+            Step::List { elements, optional } => self.list(id, elements, optional),
+            Step::Map { entries, optional } => self.map(id, entries, optional),
+            Step::Message { message, fields } => self.message(id, message, fields),
+            Step::Fold(index) => self.fold(id, index),
+        }
+    }
+
+    fn is_conditional(&self, base: StepId) -> bool {
+        matches!(self.plan.steps.get(base.0 as usize), Some(Step::If { .. }))
+    }
+
+    /// A variable's value, at no cost.
+    fn resolve(&mut self, id: StepId, step: Step) -> Outcome<'a> {
+        match step {
+            Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
+                Some(val) => Ok(val),
+                None => {
+                    let name =
+                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
+                    self.fault(id, Cause::NoSuchAttribute(name))
+                }
+            },
+            Step::Local(slot) => self.local(slot),
+            Step::Unknown(name) => self.fault(id, Cause::NoSuchAttribute(self.text(name))),
+            _ => self.fault(id, Cause::Message("not a name")),
+        }
+    }
+
+    fn local(&mut self, slot: u32) -> Outcome<'a> {
+        match self.locals.get(slot) {
+            Slot::Ready(val) => Ok(val),
+            Slot::Failed(fault) => Err(fault),
+            // A bound value is computed when it is first used, and only then costs.
+            Slot::Pending(step) => {
+                let outcome = self.eval(step);
+                let slot_value = match outcome {
+                    Ok(val) => Slot::Ready(val),
+                    Err(fault) => Slot::Failed(fault),
+                };
+                self.locals.set(slot, slot_value);
+                outcome
+            }
+        }
+    }
+
+    /// A branch of a conditional, or the base of a selection: names and selections are not charged for
+    /// themselves there.
+    fn eval_raw(&mut self, id: StepId) -> Outcome<'a> {
+        let Some(&step) = self.plan.steps.get(id.0 as usize) else { return self.eval(id) };
+        let outcome = match step {
+            Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
+            Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
+            Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),
+            _ => return self.eval(id),
+        };
+        if self.trace.is_some() {
+            self.record(id, &outcome);
+        }
+        outcome
+    }
+
+    #[inline(never)]
+    fn conditional(&mut self, id: StepId, condition: StepId, yes: StepId, no: StepId) -> Outcome<'a> {
+        match self.eval(condition)? {
+            Val::Bool(true) => self.eval_raw(yes),
+            Val::Bool(false) => self.eval_raw(no),
+            _ => self.fault(id, Cause::NoSuchOverload("")),
+        }
+    }
+
+    /// `&&` and `||`: the deciding value wins over errors, the first error over the rest.
+    #[inline(never)]
+    fn logic(&mut self, id: StepId, terms: Range, deciding: bool) -> Outcome<'a> {
+        let mut failed: Option<Fault<'a>> = None;
+        for &term in self.operands(terms) {
+            match self.eval(term) {
+                Ok(Val::Bool(value)) if value == deciding => return Ok(Val::Bool(deciding)),
+                Ok(Val::Bool(_)) => {}
+                Ok(_) => {
+                    let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
+                    failed = failed.or(Some(fault));
+                }
+                Err(fault) if fault.cause.is_limit() => return Err(fault),
+                Err(fault) => failed = failed.or(Some(fault)),
+            }
+        }
+        match failed {
+            Some(fault) => Err(fault),
+            None => Ok(Val::Bool(!deciding)),
+        }
+    }
+
+    #[inline(never)]
+    fn or_else(&mut self, id: StepId, optional: StepId, other: StepId, unwrap: bool) -> Outcome<'a> {
+        match self.eval(optional)? {
+            Val::Optional(Some(content)) if unwrap => Ok(*content),
+            present @ Val::Optional(Some(_)) => Ok(present),
+            Val::Optional(None) => self.eval(other),
+            _ => self.fault(id, Cause::NoSuchOverload("")),
+        }
+    }
+
+    /// The elements a one-variable loop visits.
+    fn iterable(&self, val: Val<'a>) -> Option<List<'a>> {
+        match val {
+            Val::List(list) if self.plan.scope.unescape_everywhere => Some(list),
+            Val::List(list) => Some(list.plain()),
+            _ => None,
+        }
+    }
+}

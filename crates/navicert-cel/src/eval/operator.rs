@@ -1,0 +1,254 @@
+//! Arithmetic, comparison, equality and membership.
+
+use super::{Machine, Outcome};
+use crate::cost::Rule;
+use crate::fault::{Cause, Fault};
+use crate::plan::{Arithmetic, Order, StepId};
+use crate::value::{Arena, List, Val, compare, equal, equal_or_error};
+
+impl<'a> Machine<'a, '_> {
+    /// Both operands, evaluated even if the first fails, and charged for.
+    fn pair(&mut self, left: StepId, right: StepId, rule: Rule) -> Result<(Val<'a>, Val<'a>), Fault<'a>> {
+        let left = self.eval(left);
+        if let Err(fault) = &left
+            && fault.cause.is_limit()
+        {
+            return Err(*fault);
+        }
+        let right = self.eval(right);
+        if let (Ok(left), Ok(right)) = (left, right) {
+            let cost = match rule {
+                Rule::Fixed(cost) => u64::from(cost),
+                rule => rule.charge(&[left, right], None),
+            };
+            self.charge(cost)?;
+            return Ok((left, right));
+        }
+        if let Err(fault) = &right
+            && fault.cause.is_limit()
+        {
+            return Err(*fault);
+        }
+        let sized = [left.unwrap_or(Val::Null), right.unwrap_or(Val::Null)];
+        self.charge(rule.charge(&sized, None))?;
+        Ok((left?, right?))
+    }
+
+    #[inline(never)]
+    pub(super) fn equality(&mut self, id: StepId, left: StepId, right: StepId, negated: bool) -> Outcome<'a> {
+        let rule = if negated { Rule::Smaller } else { Rule::Equality };
+        let (left, right) = self.pair(left, right, rule)?;
+        let simple =
+            |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
+        if simple(left) || self.plan.scope.is_standard() {
+            return Ok(Val::Bool(equal(left, right) != negated));
+        }
+        match equal_or_error(left, right) {
+            Some(equal) => Ok(Val::Bool(equal != negated)),
+            None if negated => Ok(Val::Bool(true)),
+            None => self.fault(id, Cause::NoSuchOverload("")),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn comparison(
+        &mut self,
+        id: StepId,
+        order: Order,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    ) -> Outcome<'a> {
+        let (left, right) = self.pair(left, right, rule)?;
+        let Some(found) = compare(left, right) else {
+            let nan = |val| matches!(val, Val::Double(value) if f64::is_nan(value));
+            if nan(left) || nan(right) {
+                let numbers = |val| matches!(val, Val::Double(_) | Val::Int(_) | Val::Uint(_));
+                if numbers(left) && numbers(right) {
+                    return self.fault(id, Cause::Message("NaN values cannot be ordered"));
+                }
+            }
+            return self.fault(id, Cause::NoSuchOverload(""));
+        };
+        Ok(Val::Bool(match order {
+            Order::Less => found.is_lt(),
+            Order::LessEqual => found.is_le(),
+            Order::Greater => found.is_gt(),
+            Order::GreaterEqual => found.is_ge(),
+        }))
+    }
+
+    #[inline(never)]
+    pub(super) fn arithmetic(
+        &mut self,
+        id: StepId,
+        operator: Arithmetic,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    ) -> Outcome<'a> {
+        let (left, right) = self.pair(left, right, rule)?;
+        match calculate(self.arena, operator, left, right) {
+            Ok(val) => Ok(val),
+            Err(cause) => self.fault(id, cause),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn negate(&mut self, id: StepId, operand: StepId) -> Outcome<'a> {
+        let outcome = self.eval(operand);
+        self.charge(1)?;
+        match outcome? {
+            Val::Int(value) => match value.checked_neg() {
+                Some(value) => Ok(Val::Int(value)),
+                None => self.fault(id, Cause::IntOverflow),
+            },
+            Val::Double(value) => Ok(Val::Double(-value)),
+            Val::Duration(value) => match value.checked_neg() {
+                Some(value) => Ok(Val::Duration(value)),
+                None => self.fault(id, Cause::IntOverflow),
+            },
+            _ => self.fault(id, Cause::NoSuchOverload("-_")),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn membership(
+        &mut self,
+        id: StepId,
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    ) -> Outcome<'a> {
+        let (item, collection) = self.pair(item, collection, rule)?;
+        match collection {
+            Val::List(list) => Ok(Val::Bool(contains(list, item))),
+            Val::Map(map) => Ok(Val::Bool(map.find(item).is_some())),
+            _ => self.fault(id, Cause::NoSuchOverload("")),
+        }
+    }
+
+    /// Membership in a constant list costs nothing.
+    #[inline(never)]
+    pub(super) fn constant_membership(&mut self, id: StepId, item: StepId, list: u32) -> Outcome<'a> {
+        let item = self.eval(item)?;
+        if let Val::Bytes(_) = item
+            && !self.plan.scope.is_standard()
+        {
+            return self.fault(id, Cause::Message("internal error: hash of unhashable type types.Bytes"));
+        }
+        match self.constant(list) {
+            Val::List(list) => Ok(Val::Bool(contains(list, item))),
+            _ => self.fault(id, Cause::NoSuchOverload("")),
+        }
+    }
+}
+
+/// Whether an equal element is in the list.
+pub(crate) fn contains(list: List<'_>, item: Val<'_>) -> bool {
+    if let (Val::Str(wanted), List::Strings(items)) = (item, list) {
+        return items.iter().any(|item| item == wanted);
+    }
+    list.iter().any(|element| equal(element, item))
+}
+
+/// `left operator right`
+pub(crate) fn calculate<'a>(
+    arena: &'a Arena,
+    operator: Arithmetic,
+    left: Val<'a>,
+    right: Val<'a>,
+) -> Result<Val<'a>, Cause<'a>> {
+    match (left, right) {
+        (Val::Int(left), Val::Int(right)) => integers(operator, left, right),
+        (Val::Double(left), Val::Double(right)) => match operator {
+            Arithmetic::Add => Ok(Val::Double(left + right)),
+            Arithmetic::Subtract => Ok(Val::Double(left - right)),
+            Arithmetic::Multiply => Ok(Val::Double(left * right)),
+            Arithmetic::Divide => Ok(Val::Double(left / right)),
+            Arithmetic::Modulo => Err(Cause::NoSuchOverload("_%_")),
+        },
+        (Val::Uint(left), Val::Uint(right)) => unsigned(operator, left, right),
+        _ => match operator {
+            Arithmetic::Add => add(arena, left, right),
+            Arithmetic::Subtract => subtract(left, right),
+            Arithmetic::Multiply => Err(Cause::NoSuchOverload("_*_")),
+            Arithmetic::Divide => Err(Cause::NoSuchOverload("_/_")),
+            Arithmetic::Modulo => Err(Cause::NoSuchOverload("_%_")),
+        },
+    }
+}
+
+fn integers(operator: Arithmetic, left: i64, right: i64) -> Result<Val<'static>, Cause<'static>> {
+    let result = match operator {
+        Arithmetic::Add => left.checked_add(right),
+        Arithmetic::Subtract => left.checked_sub(right),
+        Arithmetic::Multiply => left.checked_mul(right),
+        Arithmetic::Divide if right == 0 => return Err(Cause::DivisionByZero),
+        Arithmetic::Divide => left.checked_div(right),
+        Arithmetic::Modulo if right == 0 => return Err(Cause::ModulusByZero),
+        Arithmetic::Modulo => left.checked_rem(right),
+    };
+    result.map(Val::Int).ok_or(Cause::IntOverflow)
+}
+
+fn unsigned(operator: Arithmetic, left: u64, right: u64) -> Result<Val<'static>, Cause<'static>> {
+    let result = match operator {
+        Arithmetic::Add => left.checked_add(right),
+        Arithmetic::Subtract => left.checked_sub(right),
+        Arithmetic::Multiply => left.checked_mul(right),
+        Arithmetic::Divide if right == 0 => return Err(Cause::DivisionByZero),
+        Arithmetic::Divide => left.checked_div(right),
+        Arithmetic::Modulo if right == 0 => return Err(Cause::ModulusByZero),
+        Arithmetic::Modulo => left.checked_rem(right),
+    };
+    result.map(Val::Uint).ok_or(Cause::UintOverflow)
+}
+
+fn add<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
+    let full = Cause::Limit(crate::fault::Limit::Memory);
+    match (left, right) {
+        (Val::Str(left), Val::Str(right)) => arena.join(left, right).map(Val::Str).ok_or(full),
+        (Val::Bytes(left), Val::Bytes(right)) => {
+            arena.reserve(left.len() + right.len()).ok_or(full)?;
+            let joined = [left, right].concat();
+            arena.slice(&joined).map(Val::Bytes).ok_or(full)
+        }
+        (Val::List(left), Val::List(right)) => {
+            if left.is_empty() {
+                return Ok(Val::List(right));
+            }
+            if right.is_empty() {
+                return Ok(Val::List(left));
+            }
+            let mut list = arena.list();
+            list.reserve(left.len() + right.len()).ok_or(full)?;
+            for item in left.plain().iter().chain(right.plain().iter()) {
+                list.push(item).ok_or(full)?;
+            }
+            Ok(Val::List(list.finish()))
+        }
+        (Val::Duration(left), Val::Duration(right)) => {
+            left.checked_add(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        }
+        (Val::Timestamp(at), Val::Duration(length)) | (Val::Duration(length), Val::Timestamp(at)) => {
+            at.checked_add(length).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        }
+        _ => Err(Cause::NoSuchOverload("_+_")),
+    }
+}
+
+fn subtract<'a>(left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
+    match (left, right) {
+        (Val::Duration(left), Val::Duration(right)) => {
+            left.checked_sub(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        }
+        (Val::Timestamp(at), Val::Duration(length)) => {
+            at.checked_sub(length).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        }
+        (Val::Timestamp(left), Val::Timestamp(right)) => {
+            left.since(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        }
+        _ => Err(Cause::NoSuchOverload("_-_")),
+    }
+}

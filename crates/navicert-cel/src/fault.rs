@@ -1,0 +1,116 @@
+//! Why an evaluation has no value. Faults are small and copied while they may still be absorbed; their text is
+//! made when somebody asks.
+
+use std::fmt;
+
+/// What went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause<'a> {
+    /// A function or operator has no variant for these operands.
+    NoSuchOverload(&'a str),
+    /// A map has no such key.
+    NoSuchKey(&'a str),
+    /// A list is shorter.
+    OutOfBounds(i64),
+    /// A variable has no value.
+    NoSuchAttribute(&'a str),
+    /// `x / 0`
+    DivisionByZero,
+    /// `x % 0`
+    ModulusByZero,
+    /// A result does not fit 64 signed bits.
+    IntOverflow,
+    /// A result does not fit 64 unsigned bits.
+    UintOverflow,
+    /// A point in time before the year 1 or after 9999.
+    TimestampOverflow,
+    /// `optional.none().value()`
+    NoValue,
+    /// Anything else, in words.
+    Message(&'a str),
+    /// A limit was reached: nothing absorbs this.
+    Limit(Limit),
+}
+
+/// The limits of an evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// The cost limit.
+    Cost,
+    /// The bytes an evaluation may build.
+    Memory,
+    /// The host asked to stop.
+    Interrupted,
+    /// The reference implementation would fail here with an internal error.
+    Internal,
+}
+
+/// A cause and the node it happened at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fault<'a> {
+    pub(crate) cause: Cause<'a>,
+    pub(crate) node: u32,
+}
+
+impl Cause<'_> {
+    /// Whether `||`, `&&`, `all` and `exists` must let it through.
+    pub(crate) fn is_limit(&self) -> bool {
+        matches!(self, Cause::Limit(_))
+    }
+}
+
+impl fmt::Display for Cause<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cause::NoSuchOverload("") => out.write_str("no such overload"),
+            Cause::NoSuchOverload(function) => write!(out, "no such overload: {function}"),
+            Cause::NoSuchKey(key) => write!(out, "no such key: {key}"),
+            Cause::OutOfBounds(index) => write!(out, "index out of bounds: {index}"),
+            Cause::NoSuchAttribute(name) => write!(out, "no such attribute(s): {name}"),
+            Cause::DivisionByZero => out.write_str("division by zero"),
+            Cause::ModulusByZero => out.write_str("modulus by zero"),
+            Cause::IntOverflow => out.write_str("integer overflow"),
+            Cause::UintOverflow => out.write_str("unsigned integer overflow"),
+            Cause::TimestampOverflow => out.write_str("timestamp overflow"),
+            Cause::NoValue => out.write_str("optional.none() dereference"),
+            Cause::Message(text) => out.write_str(text),
+            Cause::Limit(Limit::Cost) => out.write_str("operation cancelled: actual cost limit exceeded"),
+            Cause::Limit(Limit::Memory) => out.write_str("operation cancelled: memory limit exceeded"),
+            Cause::Limit(Limit::Internal) => out.write_str("internal error"),
+            Cause::Limit(Limit::Interrupted) => out.write_str("operation interrupted"),
+        }
+    }
+}
+
+/// An evaluation that gave no value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct EvalError {
+    /// What went wrong, in cel-go's words where it has them.
+    pub message: String,
+    /// The limit that was reached, if that was the reason.
+    pub limit: Option<Limit>,
+    /// The part of the expression it happened in.
+    pub span: crate::source::Span,
+    /// What usually helps.
+    pub hint: Option<&'static str>,
+}
+
+impl EvalError {
+    pub(crate) fn new(fault: &Fault<'_>, span: crate::source::Span) -> Self {
+        let hint = match fault.cause {
+            Cause::NoSuchKey(_) => {
+                Some("a missing key is an error; use `.?key` with orValue(…), or test with has(…)")
+            }
+            Cause::NoSuchOverload("_+_" | "_-_" | "_*_" | "_/_" | "_%_") => {
+                Some("claim numbers are doubles: write 1.0, or convert with int(…)")
+            }
+            _ => None,
+        };
+        let limit = match fault.cause {
+            Cause::Limit(limit) => Some(limit),
+            _ => None,
+        };
+        EvalError { message: fault.cause.to_string(), limit, span, hint }
+    }
+}

@@ -1,0 +1,166 @@
+//! `net.IP` and `net.CIDR`
+
+use crate::fault::Cause;
+use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::library::kubernetes::cidr::Cidr;
+use crate::library::kubernetes::ip::{Ip, Mapped};
+use crate::opaque::Opaque;
+use crate::value::Val;
+
+/// All functions.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_to_ip", "ip(string): net.IP", ip),
+    ("cidr_ip", "(net.CIDR).ip(): net.IP", cidr_ip),
+    ("ip_family", "(net.IP).family(): int", family),
+    ("ip_is_canonical", "ip.isCanonical(string): bool", is_canonical),
+    ("ip_is_unspecified", "(net.IP).isUnspecified(): bool", is_unspecified),
+    ("ip_is_loopback", "(net.IP).isLoopback(): bool", is_loopback),
+    ("ip_is_link_local_multicast", "(net.IP).isLinkLocalMulticast(): bool", is_link_local_multicast),
+    ("ip_is_link_local_unicast", "(net.IP).isLinkLocalUnicast(): bool", is_link_local_unicast),
+    ("ip_is_global_unicast", "(net.IP).isGlobalUnicast(): bool", is_global_unicast),
+    ("is_ip", "isIP(string): bool", is_ip),
+    ("ip_to_string", "string(net.IP): string", text),
+    ("string_to_cidr", "cidr(string): net.CIDR", cidr),
+    ("cidr_contains_ip_string", "(net.CIDR).containsIP(string): bool", contains_ip),
+    ("cidr_contains_ip_ip", "(net.CIDR).containsIP(net.IP): bool", contains_ip),
+    ("cidr_contains_cidr_string", "(net.CIDR).containsCIDR(string): bool", contains_cidr),
+    ("cidr_contains_cidr", "(net.CIDR).containsCIDR(net.CIDR): bool", contains_cidr),
+    ("cidr_prefix_length", "(net.CIDR).prefixLength(): int", prefix_length),
+    ("cidr_masked", "(net.CIDR).masked(): net.CIDR", masked),
+    ("is_cidr", "isCIDR(string): bool", is_cidr),
+    ("cidr_to_string", "string(net.CIDR): string", text),
+];
+
+/// Additions of the common network extension.
+pub(crate) const NEWER: &[Declaration] = &[("cidr_is_mask", "(net.CIDR).isMask(): bool", is_mask)];
+
+fn mapped(call: &Call<'_>) -> Mapped {
+    if call.standard { Mapped::DottedRefused } else { Mapped::Refused }
+}
+
+fn parse_ip<'a>(call: &Call<'a>, text: &str) -> Result<Ip, Cause<'a>> {
+    Ip::parse(text, mapped(call)).map_err(|error| call.error(error))
+}
+
+fn parse_cidr<'a>(call: &Call<'a>, text: &str) -> Result<Cidr, Cause<'a>> {
+    Cidr::parse(text).map_err(|error| call.error(error))
+}
+
+fn address<'a>(args: &[Val<'a>]) -> Result<Ip, Cause<'a>> {
+    match args {
+        [Val::Opaque(Opaque::Ip(address))] => Ok(*address),
+        _ => Err(MISFIT),
+    }
+}
+
+fn network<'a>(args: &[Val<'a>]) -> Result<Cidr, Cause<'a>> {
+    match args.first() {
+        Some(Val::Opaque(Opaque::Cidr(network))) => Ok(*network),
+        _ => Err(MISFIT),
+    }
+}
+
+fn ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => call.opaque(Opaque::Ip(parse_ip(call, text)?)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn cidr<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => call.opaque(Opaque::Cidr(parse_cidr(call, text)?)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn cidr_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.opaque(Opaque::Ip(network(args)?.ip()))
+}
+
+fn family<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Int(address(args)?.family()))
+}
+
+fn is_canonical<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => {
+            Ip::is_canonical(text, mapped(call)).map(Val::Bool).map_err(|error| call.error(error))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn is_unspecified<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(address(args)?.is_unspecified()))
+}
+
+fn is_loopback<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(address(args)?.is_loopback()))
+}
+
+fn is_link_local_multicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(address(args)?.is_link_local_multicast()))
+}
+
+fn is_link_local_unicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(address(args)?.is_link_local_unicast()))
+}
+
+fn is_global_unicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(address(args)?.is_global_unicast()))
+}
+
+fn is_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => Ok(Val::Bool(Ip::parse(text, mapped(call)).is_ok())),
+        _ => Err(MISFIT),
+    }
+}
+
+fn is_cidr<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => Ok(Val::Bool(Cidr::parse(text).is_ok())),
+        _ => Err(MISFIT),
+    }
+}
+
+fn text<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Opaque(opaque)] => call.write(|out| write!(out, "{opaque}")),
+        _ => Err(MISFIT),
+    }
+}
+
+fn contains_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let network = network(args)?;
+    let address = match args.get(1) {
+        Some(Val::Opaque(Opaque::Ip(address))) => *address,
+        Some(Val::Str(text)) => parse_ip(call, text)?,
+        _ => return Err(MISFIT),
+    };
+    Ok(Val::Bool(network.contains_ip(address)))
+}
+
+fn contains_cidr<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let network = network(args)?;
+    let other = match args.get(1) {
+        Some(Val::Opaque(Opaque::Cidr(other))) => *other,
+        Some(Val::Str(text)) => parse_cidr(call, text)?,
+        _ => return Err(MISFIT),
+    };
+    Ok(Val::Bool(network.contains_cidr(other)))
+}
+
+fn prefix_length<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Int(network(args)?.prefix_length()))
+}
+
+fn masked<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.opaque(Opaque::Cidr(network(args)?.masked()))
+}
+
+fn is_mask<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let network = network(args)?;
+    Ok(Val::Bool(network == network.masked()))
+}

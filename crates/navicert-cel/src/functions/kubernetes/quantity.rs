@@ -1,0 +1,120 @@
+//! `kubernetes.Quantity`
+
+use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::library::kubernetes::quantity::{Quantity, QuantityError};
+use crate::opaque::Opaque;
+use crate::value::Val;
+
+/// All functions.
+#[rustfmt::skip]
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_to_quantity", "quantity(string): kubernetes.Quantity", quantity),
+    ("is_quantity_string", "isQuantity(string): bool", is_quantity),
+    ("quantity_sign", "sign(kubernetes.Quantity): int", sign),
+    ("quantity_is_greater_than", "(kubernetes.Quantity).isGreaterThan(kubernetes.Quantity): bool", greater),
+    ("quantity_is_less_than", "(kubernetes.Quantity).isLessThan(kubernetes.Quantity): bool", less),
+    ("quantity_compare_to", "(kubernetes.Quantity).compareTo(kubernetes.Quantity): int", compare_to),
+    ("quantity_get_float", "(kubernetes.Quantity).asApproximateFloat(): double", as_double),
+    ("quantity_get_int", "(kubernetes.Quantity).asInteger(): int", as_integer),
+    ("quantity_is_integer", "(kubernetes.Quantity).isInteger(): bool", is_integer),
+    ("quantity_add", "(kubernetes.Quantity).add(kubernetes.Quantity): kubernetes.Quantity", add),
+    ("quantity_add_int", "(kubernetes.Quantity).add(int): kubernetes.Quantity", add),
+    ("quantity_sub", "(kubernetes.Quantity).sub(kubernetes.Quantity): kubernetes.Quantity", sub),
+    ("quantity_sub_int", "(kubernetes.Quantity).sub(int): kubernetes.Quantity", sub),
+];
+
+fn one<'a>(args: &[Val<'a>]) -> Option<&'a Quantity> {
+    match args {
+        [Val::Opaque(Opaque::Quantity(quantity, _))] => Some(quantity),
+        _ => None,
+    }
+}
+
+fn two<'a>(args: &[Val<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
+    match args {
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Opaque(Opaque::Quantity(right, _))] => {
+            Some((left, right))
+        }
+        _ => None,
+    }
+}
+
+fn result<'a>(call: &Call<'a>, quantity: Result<Quantity, QuantityError>, computed: bool) -> Given<'a> {
+    match quantity {
+        Ok(quantity) => call.opaque(Opaque::Quantity(Box::new(quantity), computed)),
+        Err(error) => Err(call.error(error)),
+    }
+}
+
+fn quantity<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => result(call, Quantity::parse(text), false),
+        _ => Err(MISFIT),
+    }
+}
+
+fn is_quantity<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => Ok(Val::Bool(Quantity::parse(text).is_ok())),
+        _ => Err(MISFIT),
+    }
+}
+
+fn sign<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|quantity| Val::Int(quantity.sign())).ok_or(MISFIT)
+}
+
+fn greater<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Bool(left > right)).ok_or(MISFIT)
+}
+
+fn less<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Bool(left < right)).ok_or(MISFIT)
+}
+
+fn compare_to<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Int(left.cmp(right) as i64)).ok_or(MISFIT)
+}
+
+fn as_double<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|quantity| Val::Double(quantity.as_approximate_double())).ok_or(MISFIT)
+}
+
+fn as_integer<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let quantity = one(args).ok_or(MISFIT)?;
+    quantity.as_integer().map(Val::Int).map_err(|error| call.error(error))
+}
+
+fn is_integer<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|quantity| Val::Bool(quantity.is_integer())).ok_or(MISFIT)
+}
+
+fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_add_int(*right), true)
+        }
+        _ => {
+            let (left, right) = two(args).ok_or(MISFIT)?;
+            result(call, left.checked_add(right), true)
+        }
+    }
+}
+
+fn sub<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        // Upstream negates the least int to itself, and notices only if the sum overflows.
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(i64::MIN)]
+            if left.as_integer().is_ok_and(|value| value >= 0) =>
+        {
+            result(call, left.checked_add_int(i64::MIN), true)
+        }
+        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+            result(call, left.checked_sub_int(*right), true)
+        }
+        _ => {
+            let (left, right) = two(args).ok_or(MISFIT)?;
+            result(call, left.checked_sub(right), true)
+        }
+    }
+}

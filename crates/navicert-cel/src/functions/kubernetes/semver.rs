@@ -1,0 +1,78 @@
+//! `kubernetes.Semver`
+
+use crate::fault::Cause;
+use crate::functions::{Call, Declaration, Given, MISFIT};
+use crate::library::kubernetes::semver::{Version, VersionError};
+use crate::opaque::Opaque;
+use crate::value::Val;
+
+/// All functions.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_to_semver", "semver(string): kubernetes.Semver", semver),
+    ("string_bool_to_semver", "semver(string, bool): kubernetes.Semver", semver),
+    ("is_semver_string", "isSemver(string): bool", is_semver),
+    ("is_semver_string_bool", "isSemver(string, bool): bool", is_semver),
+    ("semver_is_greater_than", "(kubernetes.Semver).isGreaterThan(kubernetes.Semver): bool", greater),
+    ("semver_is_less_than", "(kubernetes.Semver).isLessThan(kubernetes.Semver): bool", less),
+    ("semver_compare_to", "(kubernetes.Semver).compareTo(kubernetes.Semver): int", compare_to),
+    ("semver_major", "(kubernetes.Semver).major(): int", major),
+    ("semver_minor", "(kubernetes.Semver).minor(): int", minor),
+    ("semver_patch", "(kubernetes.Semver).patch(): int", patch),
+];
+
+fn parse<'a>(args: &[Val<'a>]) -> Result<Result<Version, VersionError>, Cause<'a>> {
+    match args {
+        [Val::Str(text)] => Ok(Version::parse(text, false)),
+        [Val::Str(text), Val::Bool(normalize)] => Ok(Version::parse(text, *normalize)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn semver<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match parse(args)? {
+        Ok(version) => call.opaque(Opaque::Semver(Box::new(version))),
+        Err(error) => Err(call.error(error)),
+    }
+}
+
+fn is_semver<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Bool(parse(args)?.is_ok()))
+}
+
+fn one<'a>(args: &[Val<'a>]) -> Result<&'a Version, Cause<'a>> {
+    match args {
+        [Val::Opaque(Opaque::Semver(version))] => Ok(version),
+        _ => Err(MISFIT),
+    }
+}
+
+fn two<'a>(args: &[Val<'a>]) -> Result<(&'a Version, &'a Version), Cause<'a>> {
+    match args {
+        [Val::Opaque(Opaque::Semver(left)), Val::Opaque(Opaque::Semver(right))] => Ok((left, right)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn greater<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Bool(left > right))
+}
+
+fn less<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Bool(left < right))
+}
+
+fn compare_to<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| Val::Int(left.cmp(right) as i64))
+}
+
+fn major<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|version| Val::Int(version.major()))
+}
+
+fn minor<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|version| Val::Int(version.minor()))
+}
+
+fn patch<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    one(args).map(|version| Val::Int(version.patch()))
+}

@@ -1,0 +1,74 @@
+//! `kubernetes.URL`
+
+use crate::functions::{Call, Declaration, FULL, Given, MISFIT};
+use crate::library::kubernetes::url::Url;
+use crate::opaque::Opaque;
+use crate::value::{Map, Pairs, Val};
+
+/// All functions.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_to_url", "url(string): kubernetes.URL", url),
+    ("url_get_scheme", "(kubernetes.URL).getScheme(): string", scheme),
+    ("url_get_host", "(kubernetes.URL).getHost(): string", host),
+    ("url_get_hostname", "(kubernetes.URL).getHostname(): string", hostname),
+    ("url_get_port", "(kubernetes.URL).getPort(): string", port),
+    ("url_get_escaped_path", "(kubernetes.URL).getEscapedPath(): string", escaped_path),
+    ("url_get_query", "(kubernetes.URL).getQuery(): map(string, list(string))", query),
+    ("is_url_string", "isURL(string): bool", is_url),
+];
+
+fn one<'a>(args: &[Val<'a>]) -> Result<&'a Url, crate::fault::Cause<'a>> {
+    match args {
+        [Val::Opaque(Opaque::Url(url))] => Ok(url),
+        _ => Err(MISFIT),
+    }
+}
+
+fn url<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => match Url::parse(text) {
+            Ok(url) => call.opaque(Opaque::Url(Box::new(url))),
+            Err(error) => Err(call.error(error)),
+        },
+        _ => Err(MISFIT),
+    }
+}
+
+fn is_url<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text)] => Ok(Val::Bool(Url::parse(text).is_ok())),
+        _ => Err(MISFIT),
+    }
+}
+
+fn scheme<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Str(one(args)?.scheme()))
+}
+
+fn host<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.text(&one(args)?.host())
+}
+
+fn hostname<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.text(&one(args)?.hostname())
+}
+
+fn port<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.text(&one(args)?.port())
+}
+
+fn escaped_path<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    call.text(&one(args)?.escaped_path())
+}
+
+fn query<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let mut pairs = Vec::new();
+    for (key, values) in one(args)?.query() {
+        let mut list = call.arena.list();
+        for value in values {
+            list.push(call.text(&value)?).ok_or(FULL)?;
+        }
+        pairs.push((call.text(&key)?, Val::List(list.finish())));
+    }
+    Pairs::build(call.arena, &pairs).map(|pairs| Val::Map(Map::Pairs(pairs))).ok_or(FULL)
+}

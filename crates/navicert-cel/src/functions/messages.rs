@@ -1,0 +1,92 @@
+//! The well-known protobuf messages that expressions can write: they become plain values at once.
+
+use super::{FULL, Given};
+use crate::fault::Cause;
+use crate::instant::Timestamp;
+use crate::value::{Arena, List, Map, Pairs, Val};
+
+/// Name, fields with their types, and the type a literal of it has.
+type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// All messages.
+pub(crate) const MESSAGES: &[Message] = &[
+    ("google.protobuf.Timestamp", &[("seconds", "int"), ("nanos", "int")], "timestamp"),
+    ("google.protobuf.Duration", &[("seconds", "int"), ("nanos", "int")], "duration"),
+    ("google.protobuf.BoolValue", &[("value", "bool")], "wrapper(bool)"),
+    ("google.protobuf.BytesValue", &[("value", "bytes")], "wrapper(bytes)"),
+    ("google.protobuf.DoubleValue", &[("value", "double")], "wrapper(double)"),
+    ("google.protobuf.FloatValue", &[("value", "double")], "wrapper(double)"),
+    ("google.protobuf.Int32Value", &[("value", "int")], "wrapper(int)"),
+    ("google.protobuf.Int64Value", &[("value", "int")], "wrapper(int)"),
+    ("google.protobuf.StringValue", &[("value", "string")], "wrapper(string)"),
+    ("google.protobuf.UInt32Value", &[("value", "uint")], "wrapper(uint)"),
+    ("google.protobuf.UInt64Value", &[("value", "uint")], "wrapper(uint)"),
+    ("google.protobuf.Struct", &[("fields", "map(string, dyn)")], "map(string, dyn)"),
+    ("google.protobuf.ListValue", &[("values", "list(dyn)")], "list(dyn)"),
+    (
+        "google.protobuf.Value",
+        &[
+            ("null_value", "int"),
+            ("number_value", "double"),
+            ("string_value", "string"),
+            ("bool_value", "bool"),
+            ("struct_value", "map(string, dyn)"),
+            ("list_value", "list(dyn)"),
+        ],
+        "dyn",
+    ),
+    ("google.protobuf.Any", &[("type_url", "string"), ("value", "bytes")], "any"),
+    ("google.protobuf.Empty", &[], "google.protobuf.Empty"),
+];
+
+/// The name a type value shows for a type's name.
+pub(crate) fn value_type(name: &str) -> &str {
+    name
+}
+
+/// The value of a message literal.
+pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, Val<'a>)]) -> Given<'a> {
+    let field = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
+    let int = |wanted: &str| match field(wanted) {
+        Some(Val::Int(value)) => value,
+        _ => 0,
+    };
+    let value =
+        |default: Val<'a>| Ok(field("value").filter(|val| !matches!(val, Val::Null)).unwrap_or(default));
+    let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
+    match short {
+        "Timestamp" => {
+            let nanos = u32::try_from(int("nanos")).map_err(|_| Cause::Message("invalid nanos"))?;
+            Timestamp::new(int("seconds"), nanos).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        }
+        "Duration" => int("seconds")
+            .checked_mul(1_000_000_000)
+            .and_then(|total| total.checked_add(int("nanos")))
+            .map(Val::Duration)
+            .ok_or(Cause::IntOverflow),
+        "BoolValue" => value(Val::Bool(false)),
+        "BytesValue" => value(Val::Bytes(&[])),
+        "DoubleValue" | "FloatValue" => value(Val::Double(0.0)),
+        "Int32Value" => match field("value") {
+            Some(Val::Int(wide)) if i32::try_from(wide).is_err() => Err(Cause::IntOverflow),
+            _ => value(Val::Int(0)),
+        },
+        "Int64Value" => value(Val::Int(0)),
+        "StringValue" => value(Val::Str("")),
+        "UInt32Value" => match field("value") {
+            Some(Val::Uint(wide)) if u32::try_from(wide).is_err() => Err(Cause::UintOverflow),
+            _ => value(Val::Uint(0)),
+        },
+        "UInt64Value" => value(Val::Uint(0)),
+        "Struct" => match field("fields") {
+            Some(map) => Ok(map),
+            None => Pairs::build(arena, &[]).map(|pairs| Val::Map(Map::Pairs(pairs))).ok_or(FULL),
+        },
+        "ListValue" => Ok(field("values").unwrap_or(Val::List(List::Vals(&[])))),
+        "Value" => Ok(fields.first().map_or(Val::Null, |field| match field.0 {
+            "null_value" => Val::Null,
+            _ => field.1,
+        })),
+        _ => Err(Cause::Message("unsupported conversion to a value")),
+    }
+}

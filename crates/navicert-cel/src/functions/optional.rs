@@ -1,0 +1,122 @@
+//! Optional values.
+
+use super::{Call, Declaration, FULL, Given, MISFIT};
+use crate::fault::Cause;
+use crate::value::{Arena, List, Map, Reading, Val, Value};
+
+fn none_here<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+    Err(MISFIT)
+}
+
+/// All functions; `or` and `orValue` and the operators run in the evaluator.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("optional_of", "optional.of(V): optional_type(V)", of),
+    ("optional_ofNonZeroValue", "optional.ofNonZeroValue(V): optional_type(V)", of_non_zero),
+    ("optional_none", "optional.none(): optional_type(V)", none),
+    ("optional_value", "(optional_type(V)).value(): V", value),
+    ("optional_hasValue", "(optional_type(V)).hasValue(): bool", has_value),
+    ("optional_or_optional", "(optional_type(V)).or(optional_type(V)): optional_type(V)", none_here),
+    ("optional_orValue_value", "(optional_type(V)).orValue(V): V", none_here),
+    ("list_optindex_optional_int", "_[?_](list(V), int): optional_type(V)", none_here),
+    (
+        "optional_list_optindex_optional_int",
+        "_[?_](optional_type(list(V)), int): optional_type(V)",
+        none_here,
+    ),
+    ("map_optindex_optional_value", "_[?_](map(K, V), K): optional_type(V)", none_here),
+    (
+        "optional_map_optindex_optional_value",
+        "_[?_](optional_type(map(K, V)), K): optional_type(V)",
+        none_here,
+    ),
+    ("optional_list_index_int", "_[_](optional_type(list(V)), int): optional_type(V)", none_here),
+    ("optional_map_index_value", "_[_](optional_type(map(K, V)), K): optional_type(V)", none_here),
+    ("list_last", "(list(V)).last(): optional_type(V)", last),
+    ("list_first", "(list(V)).first(): optional_type(V)", first),
+    ("optional_unwrap", "optional.unwrap(list(optional_type(V))): list(V)", unwrap),
+    ("optional_unwrapOpt", "(list(optional_type(V))).unwrapOpt(): list(V)", unwrap),
+];
+
+/// A constant as a value; the content of an optional moves to the arena.
+pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> Val<'a> {
+    match value {
+        Value::Optional(Some(content)) => {
+            let content = constant(arena, content);
+            Val::Optional(arena.keep(content))
+        }
+        other => other.as_val(),
+    }
+}
+
+fn of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [val] => call.some(*val),
+        _ => Err(MISFIT),
+    }
+}
+
+fn of_non_zero<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        // Kubernetes wraps collections of claims and users, and the wrapping is never empty.
+        [Val::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
+        [Val::Map(Map::Lists(_, true) | Map::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+            of(call, args)
+        }
+        [val] if val.is_zero() => Ok(Val::Optional(None)),
+        _ => of(call, args),
+    }
+}
+
+fn none<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+    Ok(Val::Optional(None))
+}
+
+fn value<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Optional(Some(content))] => Ok(**content),
+        [Val::Optional(None)] => Err(Cause::NoValue),
+        _ => Err(MISFIT),
+    }
+}
+
+fn has_value<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Optional(content)] => Ok(Val::Bool(content.is_some())),
+        _ => Err(MISFIT),
+    }
+}
+
+fn first<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::List(list)] => match list.get(0) {
+            Some(val) => call.some(val),
+            None => Ok(Val::Optional(None)),
+        },
+        _ => Err(MISFIT),
+    }
+}
+
+fn last<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::List(list)] => match list.len().checked_sub(1).and_then(|at| list.get(at)) {
+            Some(val) => call.some(val),
+            None => Ok(Val::Optional(None)),
+        },
+        _ => Err(MISFIT),
+    }
+}
+
+fn unwrap<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let [Val::List(list)] = args else { return Err(MISFIT) };
+    let mut kept = call.arena.list();
+    for item in list.iter() {
+        match item {
+            Val::Optional(Some(content)) => kept.push(*content).ok_or(FULL)?,
+            Val::Optional(None) => {}
+            _ => return Err(Cause::Message("value is not optional")),
+        }
+    }
+    Ok(Val::List(kept.finish()))
+}

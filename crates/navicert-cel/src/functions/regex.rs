@@ -1,0 +1,53 @@
+//! Patterns, by RE2's rules.
+
+use super::{Call, Declaration, FULL, Given, MISFIT};
+use crate::library::kubernetes::regex::{Pattern, PatternError};
+use crate::value::Val;
+
+/// Kubernetes' own functions; `matches` is standard.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_find_string", "(string).find(string): string", find),
+    ("string_find_all_string", "(string).findAll(string): list(string)", find_all),
+    ("string_find_all_string_int", "(string).findAll(string, int): list(string)", find_all),
+];
+
+/// Compiles a pattern.
+pub(crate) fn compile(pattern: &str) -> Result<Pattern, PatternError> {
+    Pattern::new(pattern)
+}
+
+fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cause<'a>> {
+    call.arena.pattern(text, compile).map_err(|error| call.error(error))
+}
+
+pub(super) fn matches<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::Str(text), Val::Str(expression)] => Ok(Val::Bool(pattern(call, expression)?.is_match(text))),
+        _ => Err(MISFIT),
+    }
+}
+
+fn find<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text), Val::Str(expression)] => {
+            Ok(Val::Str(pattern(call, expression)?.find(text).unwrap_or("")))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn find_all<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let (text, expression, limit) = match *args {
+        [Val::Str(text), Val::Str(expression)] => (text, expression, usize::MAX),
+        [Val::Str(text), Val::Str(expression), Val::Int(limit)] => {
+            (text, expression, usize::try_from(limit).unwrap_or(usize::MAX))
+        }
+        _ => return Err(MISFIT),
+    };
+    let compiled = pattern(call, expression)?;
+    let mut list = call.arena.list();
+    for found in compiled.find_all(text).take(limit) {
+        list.push(Val::Str(found)).ok_or(FULL)?;
+    }
+    Ok(Val::List(list.finish()))
+}

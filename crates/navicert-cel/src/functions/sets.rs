@@ -1,0 +1,39 @@
+//! Lists as sets.
+
+use super::{Call, Declaration, Given, MISFIT};
+use crate::eval::contains;
+use crate::value::{List, Val};
+
+/// All functions.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("list_sets_contains_list", "sets.contains(list(T), list(T)): bool", superset),
+    ("list_sets_equivalent_list", "sets.equivalent(list(T), list(T)): bool", equivalent),
+    ("list_sets_intersects_list", "sets.intersects(list(T), list(T)): bool", intersects),
+];
+
+fn includes(list: List<'_>, sublist: List<'_>) -> bool {
+    sublist.iter().all(|item| contains(list, item))
+}
+
+fn superset<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::List(list), Val::List(sublist)] => Ok(Val::Bool(includes(*list, *sublist))),
+        _ => Err(MISFIT),
+    }
+}
+
+fn equivalent<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::List(left), Val::List(right)] => {
+            Ok(Val::Bool(includes(*left, *right) && includes(*right, *left)))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn intersects<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match args {
+        [Val::List(left), Val::List(right)] => Ok(Val::Bool(left.iter().any(|item| contains(*right, item)))),
+        _ => Err(MISFIT),
+    }
+}

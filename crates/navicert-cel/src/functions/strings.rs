@@ -1,0 +1,280 @@
+//! The strings extension.
+
+use super::{Call, Declaration, FULL, Given, MISFIT};
+use crate::check::types::Type;
+use crate::fault::Cause;
+use crate::library::strings_format::{self, ArgumentView, Dialect, FormatArgument, FormatError, Piece, Verb};
+use crate::library::{strings_quote, strings_text};
+use crate::value::{List, Map, Val};
+
+/// Version 2, as in Kubernetes.
+pub(crate) const FUNCTIONS: &[Declaration] = &[
+    ("string_char_at_int", "(string).charAt(int): string", char_at),
+    ("string_index_of_string", "(string).indexOf(string): int", index_of),
+    ("string_index_of_string_int", "(string).indexOf(string, int): int", index_of),
+    ("string_last_index_of_string", "(string).lastIndexOf(string): int", last_index_of),
+    ("string_last_index_of_string_int", "(string).lastIndexOf(string, int): int", last_index_of),
+    ("string_lower_ascii", "(string).lowerAscii(): string", lower),
+    ("string_replace_string_string", "(string).replace(string, string): string", replace),
+    ("string_replace_string_string_int", "(string).replace(string, string, int): string", replace),
+    ("string_split_string", "(string).split(string): list(string)", split),
+    ("string_split_string_int", "(string).split(string, int): list(string)", split),
+    ("string_substring_int", "(string).substring(int): string", substring),
+    ("string_substring_int_int", "(string).substring(int, int): string", substring),
+    ("string_trim", "(string).trim(): string", trim),
+    ("string_upper_ascii", "(string).upperAscii(): string", upper),
+    ("string_format", "(string).format(list(dyn)): string", format),
+    ("strings_quote", "strings.quote(string): string", quote),
+    ("list_join", "(list(string)).join(): string", join),
+    ("list_join_string", "(list(string)).join(string): string", join),
+];
+
+/// Later additions.
+pub(crate) const NEWER: &[Declaration] = &[("string_reverse", "(string).reverse(): string", reverse)];
+
+fn char_at<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text), Val::Int(at)] => {
+            strings_text::char_at(text, at).map(Val::Str).map_err(|error| call.error(error))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn index_of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text), Val::Str(part)] => Ok(Val::Int(strings_text::index_of(text, part))),
+        [Val::Str(text), Val::Str(part), Val::Int(from)] => {
+            in_range(call, text, from)?;
+            strings_text::index_of_from(text, part, from).map(Val::Int).map_err(|error| call.error(error))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn last_index_of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text), Val::Str(part)] => Ok(Val::Int(strings_text::last_index_of(text, part))),
+        [Val::Str(text), Val::Str(part), Val::Int(from)] => {
+            in_range(call, text, from)?;
+            strings_text::last_index_of_from(text, part, from)
+                .map(Val::Int)
+                .map_err(|error| call.error(error))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+/// The conformance suite refuses offsets beyond the end; cel-go finds nothing there.
+fn in_range<'a>(call: &Call<'a>, text: &str, from: i64) -> Result<(), Cause<'a>> {
+    let beyond = u64::try_from(from).is_ok_and(|from| from > crate::cost::characters(text));
+    if call.standard && beyond {
+        return Err(call.error(format_args!("index out of range: {from}")));
+    }
+    Ok(())
+}
+
+fn lower<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_uppercase()) => Ok(Val::Str(text)),
+        [Val::Str(text)] => call.write(|mut out| strings_text::write_lower_ascii(&mut out, text)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn upper<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_lowercase()) => Ok(Val::Str(text)),
+        [Val::Str(text)] => call.write(|mut out| strings_text::write_upper_ascii(&mut out, text)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn reverse<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text)] => call.write(|mut out| strings_text::write_reversed(&mut out, text)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn replace<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let (text, old, new, limit) = match *args {
+        [Val::Str(text), Val::Str(old), Val::Str(new)] => (text, old, new, -1),
+        [Val::Str(text), Val::Str(old), Val::Str(new), Val::Int(limit)] => (text, old, new, limit),
+        _ => return Err(MISFIT),
+    };
+    if strings_text::replaced_len(text, old, new, limit) > call.arena.room() {
+        return Err(FULL);
+    }
+    call.write(|mut out| strings_text::write_replaced(&mut out, text, old, new, limit))
+}
+
+fn split<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text), Val::Str(separator)] => {
+            call.list(strings_text::split(text, separator, -1).map(Val::Str))
+        }
+        [Val::Str(text), Val::Str(separator), Val::Int(limit)] => {
+            call.list(strings_text::split(text, separator, limit).map(Val::Str))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn substring<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let part = match *args {
+        [Val::Str(text), Val::Int(start)] => strings_text::substring_from(text, start),
+        [Val::Str(text), Val::Int(start), Val::Int(end)] => strings_text::substring(text, start, end),
+        _ => return Err(MISFIT),
+    };
+    part.map(Val::Str).map_err(|error| call.error(error))
+}
+
+fn trim<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text)] => Ok(Val::Str(strings_text::trim(text))),
+        _ => Err(MISFIT),
+    }
+}
+
+fn quote<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    match *args {
+        [Val::Str(text)] => call.write(|mut out| strings_quote::write_quoted(&mut out, text)),
+        _ => Err(MISFIT),
+    }
+}
+
+fn join<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let (list, separator) = match *args {
+        [Val::List(list)] => (list, ""),
+        [Val::List(list), Val::Str(separator)] => (list, separator),
+        _ => return Err(MISFIT),
+    };
+    let mut length = 0_usize;
+    for item in list.iter() {
+        let Val::Str(text) = item else { return Err(Cause::NoSuchOverload("join")) };
+        length = length.saturating_add(text.len()).saturating_add(separator.len());
+    }
+    if length.saturating_sub(separator.len()) > call.arena.room() {
+        return Err(FULL);
+    }
+    call.write(|out| {
+        for (index, item) in list.iter().enumerate() {
+            if index > 0 {
+                out.write_str(separator)?;
+            }
+            if let Val::Str(text) = item {
+                out.write_str(text)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn format<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+    let [Val::Str(template), Val::List(list)] = *args else { return Err(MISFIT) };
+    let arguments: Vec<Val<'a>> = list.iter().collect();
+    let dialect = if call.standard { Dialect::Standard } else { Dialect::Kubernetes };
+    let mut failed = None;
+    let room = call.arena.room();
+    let written = call.arena.write(|out| {
+        strings_format::format(out, template, &arguments, dialect, room).map_err(|error| {
+            failed = Some(error);
+            std::fmt::Error
+        })
+    });
+    match (written, failed) {
+        (Some(text), None) => Ok(Val::Str(text)),
+        (_, None | Some(FormatError::TooLarge)) => Err(FULL),
+        (_, Some(error)) => Err(call.error(error)),
+    }
+}
+
+impl FormatArgument for Val<'_> {
+    fn view(&self) -> ArgumentView<'_> {
+        match *self {
+            Val::Null => ArgumentView::Null,
+            Val::Bool(value) => ArgumentView::Bool(value),
+            Val::Int(value) => ArgumentView::Int(value),
+            Val::Uint(value) => ArgumentView::Uint(value),
+            Val::Double(value) => ArgumentView::Double(value),
+            Val::Str(text) => ArgumentView::Text(text),
+            Val::Bytes(bytes) => ArgumentView::Bytes(bytes),
+            Val::Type(name) => ArgumentView::Type(name),
+            Val::Duration(value) => ArgumentView::Duration(value),
+            Val::Timestamp(value) => ArgumentView::Timestamp(value),
+            Val::List(_) => ArgumentView::List,
+            Val::Map(_) => ArgumentView::Map,
+            _ => ArgumentView::Other,
+        }
+    }
+
+    fn type_name(&self) -> String {
+        Val::type_name(self).to_owned()
+    }
+
+    fn elements(&self, visit: &mut dyn FnMut(Self) -> Result<(), FormatError>) -> Result<(), FormatError> {
+        let Val::List(list) = *self else { return Ok(()) };
+        List::iter(list).try_for_each(visit)
+    }
+
+    fn entries(
+        &self,
+        visit: &mut dyn FnMut(Self, Self) -> Result<(), FormatError>,
+    ) -> Result<(), FormatError> {
+        let Val::Map(map) = *self else { return Ok(()) };
+        Map::iter(map).try_for_each(|(key, value)| visit(key, value))
+    }
+}
+
+/// What is wrong with a literal template.
+pub(crate) enum FormatProblem<T> {
+    /// With a clause and its argument.
+    Clause(T),
+    /// With the template itself.
+    Syntax(String),
+}
+
+/// Shows every clause of a template.
+pub(crate) fn clauses<T>(
+    template: &str,
+    mut visit: impl FnMut(Verb) -> Result<(), T>,
+) -> Result<(), FormatProblem<T>> {
+    for piece in strings_format::pieces(template, usize::MAX, Dialect::Kubernetes) {
+        match piece {
+            Ok(Piece::Text(_)) => {}
+            Ok(Piece::Clause(clause)) => visit(clause.verb).map_err(FormatProblem::Clause)?,
+            Err(error) => return Err(FormatProblem::Syntax(error.to_string())),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a clause takes arguments of a type; if not, what it takes.
+pub(crate) fn clause_accepts(verb: Verb, node: Type) -> Result<(), &'static str> {
+    let number = matches!(node, Type::Int | Type::Uint);
+    let open = matches!(node, Type::Dyn);
+    let fits = open
+        || match verb {
+            Verb::Text => matches!(
+                node,
+                Type::String
+                    | Type::Bool
+                    | Type::Bytes
+                    | Type::Int
+                    | Type::Uint
+                    | Type::Double
+                    | Type::Map(..)
+                    | Type::List(_)
+                    | Type::Type(_)
+                    | Type::Duration
+                    | Type::Timestamp
+                    | Type::Null
+            ),
+            Verb::Decimal | Verb::Octal => number,
+            Verb::Fixed | Verb::Scientific => matches!(node, Type::Double | Type::String),
+            Verb::LowerHex | Verb::UpperHex => number || matches!(node, Type::String | Type::Bytes),
+            Verb::Binary => number || node == Type::Bool,
+        };
+    if fits { Ok(()) } else { Err(verb.domain(Dialect::Kubernetes)) }
+}

@@ -1,0 +1,259 @@
+//! What cel-go does with time, as tables.
+
+use super::duration::{DURATION_TEXT_LIMIT, hours, milliseconds, minutes, seconds};
+use super::{DurationText, TIMESTAMP_TEXT_LIMIT, Timestamp, Zone, ZoneError, parse_duration};
+use proptest::prelude::*;
+
+const HOUR: i64 = 3_600_000_000_000;
+
+fn at(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+#[test]
+fn durations_are_read_as_go_reads_them() {
+    for (text, nanoseconds) in [
+        ("1h", Some(HOUR)),
+        ("", None),
+        ("0", Some(0)),
+        ("-0", Some(0)),
+        ("+5s", Some(5_000_000_000)),
+        ("-1.5h", Some(-HOUR * 3 / 2)),
+        ("1h2m3.5s4ms5us6µs7μs8ns", Some(3_723_504_018_008)),
+        ("1d", None),
+        (".5s", Some(500_000_000)),
+        ("5.s", Some(5_000_000_000)),
+        (".s", None),
+        ("1", None),
+        ("1s ", None),
+        ("9223372037s", None),
+        ("2562047h47m16.854775807s", Some(i64::MAX)),
+        ("2562047h47m16.854775808s", None),
+        ("-2562047h47m16.854775808s", Some(i64::MIN)),
+        ("9223372036854775808ns", None),
+        ("-9223372036854775808ns", Some(i64::MIN)),
+        ("9223372036854775809ns", None),
+        ("0.0000000001s", Some(0)),
+        ("1.9ns", Some(1)),
+        (".000000000001h", Some(3)),
+        ("0.3333333333333333333h", Some(HOUR / 3)),
+        ("0.9999999999999999999999s", Some(1_000_000_000)),
+        ("1e3s", None),
+        ("-", None),
+        ("+", None),
+        ("-.5s", Some(-500_000_000)),
+        ("1s-1s", None),
+        ("é", None),
+    ] {
+        assert_eq!(parse_duration(text), nanoseconds, "{text}");
+    }
+}
+
+#[test]
+fn durations_are_written_in_seconds_and_long_ones_lose_digits() {
+    for (text, written) in [
+        ("1h", "3600s"),
+        ("1.5s", "1.5s"),
+        ("1ms", "0.001s"),
+        ("-1ns", "-0.000000001s"),
+        ("0s", "0s"),
+        ("1h1ns", "3600.000000001s"),
+        ("2562046h59m59.999999999s", "9223369200s"),
+        ("-2562047h47m16.854775808s", "-9223372036.854776s"),
+    ] {
+        assert_eq!(DurationText(parse_duration(text).unwrap()).to_string(), written);
+        assert!(written.len() <= DURATION_TEXT_LIMIT);
+    }
+}
+
+#[test]
+fn the_accessors_of_durations_count_whole_units_in_doubles() {
+    for (text, expected) in [
+        ("90m", (1, 90, 5400, 5_400_000)),
+        ("-90m", (-1, -90, -5400, -5_400_000)),
+        ("-1.5009s", (0, 0, -1, -1500)),
+        ("2562046h59m59.999999999s", (2_562_047, 153_722_820, 9_223_369_200, 9_223_369_199_999)),
+    ] {
+        let value = parse_duration(text).unwrap();
+        assert_eq!((hours(value), minutes(value), seconds(value), milliseconds(value)), expected, "{text}");
+    }
+}
+
+#[test]
+fn timestamps_are_read_with_the_leniencies_of_go_and_no_others() {
+    for (text, written) in [
+        ("2020-01-01T00:00:00Z", "2020-01-01T00:00:00Z"),
+        ("2020-01-01T00:00:00+05:30", "2020-01-01T00:00:00+05:30"),
+        ("2020-01-01T00:00:00+24:60", "2020-01-01T00:00:00+25:00"),
+        ("2020-01-01T00:00:00-24:60", "2020-01-01T00:00:00-25:00"),
+        ("2020-01-01T00:00:00-00:30", "2020-01-01T00:00:00-00:30"),
+        ("2020-01-01T00:00:00-00:00", "2020-01-01T00:00:00Z"),
+        ("2020-01-01T00:00:00.120Z", "2020-01-01T00:00:00.12Z"),
+        ("2020-01-01T00:00:00.1234567890123456789Z", "2020-01-01T00:00:00.123456789Z"),
+        ("2020-01-01T00:00:00,5Z", "2020-01-01T00:00:00.5Z"),
+        ("2020-01-01T1:02:03Z", "2020-01-01T01:02:03Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59.999999999Z", "9999-12-31T23:59:59.999999999Z"),
+        ("2020-02-29T00:00:00Z", "2020-02-29T00:00:00Z"),
+    ] {
+        assert_eq!(at(text).to_string(), written);
+        assert!(written.len() <= TIMESTAMP_TEXT_LIMIT);
+    }
+    for text in [
+        "2020-01-01t00:00:00z",
+        "2020-01-01 00:00:00Z",
+        "2020-01-01T00:00:00.Z",
+        "2020-01-01T24:00:00Z",
+        "2020-01-01T23:59:60Z",
+        "2020-01-01T00:60:00Z",
+        "2020-02-30T00:00:00Z",
+        "2019-02-29T00:00:00Z",
+        "1900-02-29T00:00:00Z",
+        "2020-1-01T00:00:00Z",
+        "2020-00-01T00:00:00Z",
+        "2020-13-01T00:00:00Z",
+        "2020-01-00T00:00:00Z",
+        "2020-01-32T00:00:00Z",
+        "2020-01-01T1:2:3Z",
+        "0000-12-31T23:59:59Z",
+        "0001-01-01T04:00:00+05:00",
+        "9999-12-31T23:59:59-00:01",
+        "10000-01-01T00:00:00Z",
+        "2020-01-01T00:00:00",
+        "2020-01-01T00:00:00+0530",
+        "2020-01-01T00:00:00+05",
+        "2020-01-01T00:00:00+5:30",
+        "2020-01-01T00:00:00+25:00",
+        "2020-01-01T00:00:00+24:61",
+        "2020-01-01T00:00:00Zx",
+        "2020-01-01T00:00:00 Z",
+        "2020-01-01T00:00:00.5.5Z",
+        "+020-01-01T00:00:00Z",
+        "",
+    ] {
+        assert!(Timestamp::parse(text).is_none(), "{text}");
+    }
+}
+
+#[test]
+fn arithmetic_stops_at_the_edges_of_the_range() {
+    // timestamps/timestamp_range, timestamps/duration_range
+    assert!(Timestamp::from_seconds(253_402_300_799).is_some());
+    assert!(Timestamp::from_seconds(253_402_300_800).is_none());
+    assert!(Timestamp::from_seconds(-62_135_596_800).is_some());
+    assert!(Timestamp::from_seconds(-62_135_596_801).is_none());
+    let last = at("9999-12-31T23:59:59.999999999Z");
+    assert!(last.checked_add(1).is_none());
+    assert!(at("0001-01-01T00:00:00Z").checked_sub(1).is_none());
+    assert!(at("0001-01-01T00:00:00Z").checked_sub(i64::MIN).is_some());
+    assert!(last.since(at("0001-01-01T00:00:00Z")).is_none());
+    assert_eq!(at("2312-01-01T00:00:00Z").since(at("2020-01-01T00:00:00Z")), Some(2_559_600 * HOUR));
+    assert!(at("2313-01-01T00:00:00Z").since(at("2020-01-01T00:00:00Z")).is_none());
+    assert_eq!(at("1969-12-31T23:59:59.9Z").seconds(), -1);
+}
+
+#[test]
+fn the_offset_survives_arithmetic_and_is_not_compared() {
+    let moved = at("2020-01-01T00:00:00+05:30").checked_sub(HOUR).unwrap();
+    assert_eq!(moved.to_string(), "2019-12-31T23:00:00+05:30");
+    let beyond = at("9999-12-31T20:00:00+03:00").checked_add(6 * HOUR).unwrap();
+    assert_eq!(beyond.to_string(), "10000-01-01T02:00:00+03:00");
+    assert_eq!(at("2020-01-01T00:00:00+05:30"), at("2019-12-31T18:30:00Z"));
+    assert!(at("2016-02-29T00:00:00Z") < at("2016-03-01T00:00:00Z"));
+}
+
+#[test]
+fn the_fields_are_numbered_as_the_accessors_number_them() {
+    let fields = at("2020-12-31T13:14:15.999999Z").fields(&Zone::Utc);
+    assert_eq!((fields.year, fields.month, fields.day, fields.day_of_month()), (2020, 11, 31, 30));
+    assert_eq!((fields.day_of_week, fields.day_of_year), (4, 365));
+    assert_eq!((fields.hours, fields.minutes, fields.seconds, fields.milliseconds), (13, 14, 15, 999));
+    assert_eq!(at("2020-06-07T00:00:00Z").fields(&Zone::Utc).day_of_week, 0);
+    assert_eq!(at("1969-12-31T23:59:59.999999Z").fields(&Zone::Utc).milliseconds, 999);
+    assert_eq!(at("2020-01-01T00:00:00+05:30").fields(&Zone::Utc).hours, 18);
+}
+
+#[test]
+fn zones_are_names_or_offsets() {
+    // timestamps/timestamp_selectors_tz
+    for (time, zone, hours, minutes) in [
+        ("2020-06-01T00:00:00Z", "America/New_York", 20, 0),
+        ("2020-06-01T00:00:00Z", "+05:30", 5, 30),
+        ("2020-06-01T00:00:00Z", "05:30", 5, 30),
+        ("2020-06-01T00:00:00Z", "5:30", 5, 30),
+        ("2020-06-01T00:00:00Z", "-5:30", 18, 30),
+        ("2020-06-01T00:00:00Z", "-0:30", 23, 30),
+        ("2020-06-01T00:00:00Z", "-01:20", 22, 40),
+        ("2020-06-01T00:00:00Z", "5:-30", 4, 30),
+        ("2020-06-01T00:00:00Z", "99:99", 4, 39),
+        ("2020-06-01T00:00:00Z", "-24:00", 0, 0),
+        ("2020-06-01T00:00:00Z", "", 0, 0),
+        ("2020-06-01T00:00:00Z", "UTC", 0, 0),
+        ("2020-06-01T00:00:00Z", "Local", 0, 0),
+        ("2020-06-01T00:00:00Z", "EST", 19, 0),
+        ("2020-06-01T00:00:00Z", "EST5EDT", 20, 0),
+        ("2020-06-01T00:00:00Z", "GMT", 0, 0),
+        ("2020-06-01T00:00:00Z", "US/Central", 19, 0),
+        ("2020-06-01T00:00:00Z", "Etc/GMT+5", 19, 0),
+        ("1850-06-01T00:00:00Z", "America/New_York", 19, 3),
+        ("2500-07-01T00:00:00Z", "America/New_York", 20, 0),
+    ] {
+        let fields = at(time).fields(&Zone::parse(zone).unwrap());
+        assert_eq!((fields.hours, fields.minutes), (hours, minutes), "{zone}");
+    }
+    for (time, zone, year) in [
+        ("0001-01-01T00:00:00Z", "-01:00", 0),
+        ("0001-01-01T00:00:00Z", "America/New_York", 0),
+        ("9999-12-31T23:59:59Z", "01:00", 10_000),
+        ("9999-12-31T23:59:59Z", "Asia/Tokyo", 10_000),
+        ("2020-06-01T00:00:00Z", "1000000:0", 2134),
+        ("2020-06-01T00:00:00Z", "-100000:0", 2009),
+    ] {
+        assert_eq!(at(time).fields(&Zone::parse(zone).unwrap()).year, year, "{zone}");
+    }
+}
+
+#[test]
+fn what_is_no_zone_says_why() {
+    for zone in ["utc", "local", "Z", "america/new_york", "No/Where", "+0530"] {
+        assert_eq!(Zone::parse(zone).unwrap_err(), ZoneError::Unknown(zone.to_owned()));
+    }
+    for (zone, message) in [
+        ("../etc", "time: invalid location name"),
+        ("1:2:3", "strconv.Atoi: parsing \"2:3\": invalid syntax"),
+        (":", "strconv.Atoi: parsing \"\": invalid syntax"),
+        ("+ 5:30", "strconv.Atoi: parsing \"+ 5\": invalid syntax"),
+        ("9223372036854775808:0", "strconv.Atoi: parsing \"9223372036854775808\": value out of range"),
+    ] {
+        assert_eq!(Zone::parse(zone).unwrap_err().to_string(), message);
+    }
+    // An absurd offset is no reason to stop the program.
+    let _ =
+        at("2020-06-01T00:00:00Z").fields(&Zone::parse("9223372036854775807:9223372036854775807").unwrap());
+}
+
+proptest! {
+    #[test]
+    fn a_timestamp_reads_back_from_its_text(seconds in -62_135_596_800_i64..=253_402_300_799, nanos in 0_u32..1_000_000_000) {
+        let value = Timestamp::new(seconds, nanos).unwrap();
+        prop_assert_eq!(Timestamp::parse(&value.to_string()), Some(value));
+    }
+
+    #[test]
+    fn the_calendar_agrees_with_the_time_library(seconds in -62_135_596_800_i64..=253_402_000_000) {
+        let fields = Timestamp::from_seconds(seconds).unwrap().fields(&Zone::Utc);
+        let other = jiff::Timestamp::from_second(seconds).unwrap().to_zoned(jiff::tz::TimeZone::UTC);
+        prop_assert_eq!(fields.year, i64::from(other.year()));
+        prop_assert_eq!(fields.month + 1, i64::from(other.month()));
+        prop_assert_eq!(fields.day, i64::from(other.day()));
+        prop_assert_eq!(fields.day_of_year + 1, i64::from(other.day_of_year()));
+        prop_assert_eq!(fields.day_of_week, i64::from(other.weekday().to_sunday_zero_offset()));
+    }
+
+    #[test]
+    fn no_duration_text_is_too_strange(text in "[-+]?([0-9.]{0,25}(ns|us|µs|ms|s|m|h|x)){0,3}") {
+        if let Some(value) = parse_duration(&text) {
+            prop_assert!(DurationText(value).to_string().len() <= DURATION_TEXT_LIMIT);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Structured authentication: the two environments that Kubernetes compiles rules in, the values of their
+//! variables, and results as JSON.
+
+pub mod batch;
+pub mod claims_json;
+pub mod render;
+
+use crate::check::{Environment, EnvironmentBuilder};
+use crate::value::{Arena, Map, Object, Val};
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+/// The Kubernetes minor version whose libraries the environments have.
+pub const VERSION: u16 = 37;
+
+/// The declarations of [`claims_environment`], to add libraries to.
+pub fn claims_builder() -> EnvironmentBuilder {
+    Environment::kubernetes(VERSION).variable("claims", "map(string, any)")
+}
+
+/// The declarations of [`user_environment`], to add libraries to.
+pub fn user_builder() -> EnvironmentBuilder {
+    let fields = [
+        ("username", "string"),
+        ("uid", "string"),
+        ("groups", "list(string)"),
+        ("extra", "map(string, list(string))"),
+    ];
+    Environment::kubernetes(VERSION).object(USER_TYPE, &fields).variable("user", USER_TYPE)
+}
+
+#[expect(clippy::panic, reason = "the declarations are constants of this crate, and a test builds them")]
+fn build(builder: EnvironmentBuilder) -> Environment {
+    match builder.build() {
+        Ok(environment) => environment,
+        Err(error) => panic!("built-in declarations: {error}"),
+    }
+}
+
+const USER_TYPE: &str = "kubernetes.UserInfo";
+
+static CLAIMS: LazyLock<Environment> = LazyLock::new(|| build(claims_builder()));
+static USER: LazyLock<Environment> = LazyLock::new(|| build(user_builder()));
+
+/// The environment of claim mappings and claim validation rules: one variable, `claims`.
+pub fn claims_environment() -> Environment {
+    CLAIMS.clone()
+}
+
+/// The environment of user validation rules: one variable, `user`.
+pub fn user_environment() -> Environment {
+    USER.clone()
+}
+
+/// Who a token belongs to, as rules see it.
+#[derive(Debug, Clone, Default)]
+pub struct User {
+    /// `user.username`
+    pub username: String,
+    /// `user.uid`
+    pub uid: String,
+    /// `user.groups`
+    pub groups: Vec<String>,
+    /// `user.extra`
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// Reads the members of a JSON object; what is missing is empty.
+    pub fn from_json(json: &Json) -> Self {
+        let text = |name: &str| json.get(name).and_then(Json::as_str).unwrap_or("").to_owned();
+        let strings = |json: &Json| -> Vec<String> {
+            let items = json.as_array().map_or(&[][..], |items| items);
+            items.iter().filter_map(Json::as_str).map(str::to_owned).collect()
+        };
+        let extra = json.get("extra").and_then(Json::as_object);
+        User {
+            username: text("username"),
+            uid: text("uid"),
+            groups: json.get("groups").map(strings).unwrap_or_default(),
+            extra: extra
+                .into_iter()
+                .flatten()
+                .map(|(name, values)| (name.clone(), strings(values)))
+                .collect(),
+        }
+    }
+
+    /// The value of the variable `user`. `None`: the arena is full.
+    pub fn val<'a>(&'a self, arena: &'a Arena) -> Option<Val<'a>> {
+        let fields = arena.slice(&[
+            ("username", Val::Str(&self.username)),
+            ("uid", Val::Str(&self.uid)),
+            ("groups", Val::List(crate::value::List::Strings(&self.groups))),
+            ("extra", Val::Map(Map::Lists(&self.extra, true))),
+        ])?;
+        Some(Val::Object(arena.keep(Object { type_name: USER_TYPE, fields })?))
+    }
+}

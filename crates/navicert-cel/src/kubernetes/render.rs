@@ -1,0 +1,123 @@
+//! Results as JSON: a type name, and a value that says as much as JSON can.
+
+use crate::instant::Timestamp;
+use crate::value::Val;
+use serde_json::{Map as JsonMap, Value as Json, json};
+use std::fmt::Write as _;
+
+/// The name of a value's type, four of them shortened.
+pub fn type_name(val: &Val<'_>) -> String {
+    match val.type_name() {
+        "null_type" => "null",
+        "google.protobuf.Duration" => "duration",
+        "google.protobuf.Timestamp" => "timestamp",
+        "optional_type" => "optional",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// A result. `None` for values that have no form of their own, such as `claims` itself.
+pub fn value(val: &Val<'_>) -> Option<Json> {
+    Some(match val {
+        Val::Bytes(bytes) => Json::String(base64(bytes)),
+        Val::Type(name) => json!(name),
+        Val::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
+        Val::Opaque(_) | Val::Object(_) | Val::Claims(_) => return None,
+        other => nested(other),
+    })
+}
+
+/// A value inside another.
+fn nested(val: &Val<'_>) -> Json {
+    match val {
+        Val::Null => Json::Null,
+        Val::Bool(value) => json!(value),
+        Val::Int(value) => json!(value),
+        Val::Uint(value) => json!(value),
+        Val::Double(value) => double(*value),
+        Val::Str(text) => json!(text),
+        Val::Bytes(bytes) => json!({ "base64": base64(bytes) }),
+        Val::List(list) => list.iter().map(|item| nested(&item)).collect(),
+        Val::Map(map) => {
+            let entries = map.iter().map(|(key, value)| (key_text(&key), nested(&value)));
+            Json::Object(entries.collect::<JsonMap<_, _>>())
+        }
+        Val::Duration(nanoseconds) => Json::String(duration(*nanoseconds)),
+        Val::Timestamp(at) => Json::String(timestamp(*at)),
+        Val::Type(name) => json!({ "type": name }),
+        Val::Optional(content) => {
+            let content: Vec<Json> = content.iter().map(|content| nested(content)).collect();
+            json!({ "optional": content })
+        }
+        Val::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
+        Val::Opaque(_) | Val::Object(_) | Val::Claims(_) => Json::Null,
+    }
+}
+
+fn double(value: f64) -> Json {
+    if value.is_nan() {
+        return json!("NaN");
+    }
+    if value.is_infinite() {
+        return json!(if value > 0.0 { "+Inf" } else { "-Inf" });
+    }
+    json!(value)
+}
+
+fn key_text(key: &Val<'_>) -> String {
+    match key {
+        Val::Str(text) => (*text).to_owned(),
+        Val::Int(value) => format!("int({value})"),
+        Val::Uint(value) => format!("uint({value})"),
+        Val::Bool(value) => format!("bool({value})"),
+        Val::Double(value) => format!("double({value})"),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Decimal seconds with the shortest fraction.
+fn duration(nanoseconds: i64) -> String {
+    let magnitude = nanoseconds.unsigned_abs();
+    let mut text = String::new();
+    if nanoseconds < 0 {
+        text.push('-');
+    }
+    let _ = write!(text, "{}", magnitude / 1_000_000_000);
+    let fraction = magnitude % 1_000_000_000;
+    if fraction > 0 {
+        let digits = format!("{fraction:09}");
+        text.push('.');
+        text.push_str(digits.trim_end_matches('0'));
+    }
+    text.push('s');
+    text
+}
+
+/// RFC 3339 in UTC with the shortest fraction.
+fn timestamp(at: Timestamp) -> String {
+    Timestamp::new(at.seconds(), at.nanos()).map_or_else(String::new, |at| at.to_string())
+}
+
+const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Standard base64 with padding.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let mut group = [0_u8; 3];
+        for (slot, byte) in group.iter_mut().zip(chunk) {
+            *slot = *byte;
+        }
+        let bits = u32::from_be_bytes([0, group[0], group[1], group[2]]);
+        for position in 0..4_usize {
+            if position <= chunk.len() {
+                let index = (bits >> (18 - 6 * position)) & 63;
+                text.push(DIGITS.get(index as usize).copied().map_or('=', char::from));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,112 @@
+//! The [Common Expression Language](https://cel.dev) as Kubernetes runs it: checked before it runs, bounded while it
+//! runs, over data that is borrowed rather than converted.
+//!
+//! ```text
+//! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ Val + cost
+//! ```
+//!
+//! # Your first rule
+//!
+//! A validation rule of structured authentication sees the claims of a token. Compile it once, evaluate it for every
+//! token:
+//!
+//! ```
+//! use navicert_cel::kubernetes::claims_environment;
+//! use navicert_cel::{Arena, Bindings, Claims, Val};
+//!
+//! let rule = claims_environment().compile_rule("claims.email_verified == true && claims.email.endsWith('@example.com')")?;
+//!
+//! let token = serde_json::json!({ "email": "alice@example.com", "email_verified": true });
+//! let claims = Claims::Object(token.as_object().expect("an object"));
+//!
+//! let arena = Arena::new();
+//! let found = rule.evaluate(&arena, &Bindings::new().with("claims", Val::Claims(claims)))?;
+//! assert!(matches!(found.value, Val::Bool(true)));
+//! assert_eq!(found.cost, 7);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A mistake is found when the rule is compiled, with its place and often with advice:
+//!
+//! ```
+//! # use navicert_cel::kubernetes::claims_environment;
+//! let error = claims_environment().compile("claims.groups.all(g, g != 'root')").unwrap_err();
+//! let text = error.to_string();
+//! assert!(text.contains("<input>:1:7: expression of type 'any' cannot be range of a comprehension"));
+//! assert!(text.contains("hint: a claim has type any; iterate over `dyn(claims.x)` instead"));
+//! ```
+//!
+//! # An environment of your own
+//!
+//! Environments are data: variables with types, objects with fields, libraries, and whose semantics to follow.
+//!
+//! ```
+//! use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
+//!
+//! let environment = Environment::standard().variable("order", "map(string, dyn)").build()?;
+//! let program = environment.compile("order.lines.map(l, l.price * l.count)")?;
+//!
+//! let order = serde_json::json!({ "lines": [{ "price": 3, "count": 2 }, { "price": 5, "count": 1 }] });
+//! let reading = Reading { integers: true, unescape: false };
+//! let arena = Arena::new();
+//! let found = program.evaluate(&arena, &Bindings::new().with("order", Val::from_json(&order, reading)))?;
+//! let Val::List(prices) = found.value else { panic!("a list") };
+//! assert_eq!(prices.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is bounded
+//!
+//! | what | by |
+//! | --- | --- |
+//! | text | 100,000 code points, nesting 250 as the reference parser counts it |
+//! | work | [`Limits::cost`], counted as cel-go and Kubernetes count it; 1,000,000 by default |
+//! | memory | [`Arena::with_limit`], looked at before a call builds its result; 8 MiB by default |
+//! | time | [`Limits::interrupt`], asked at every turn of a loop and every 1,024 units of cost |
+//!
+//! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. No expression and no data overflow
+//! the stack of a 2 MiB thread.
+//!
+//! # Beside other crates
+//!
+//! | | this crate | `cel` 0.15 | `cel-core` 0.5 |
+//! | --- | --- | --- | --- |
+//! | type checker, `any` apart from `dyn` | yes | none | partly |
+//! | Kubernetes' libraries, costs and messages | yes | none | none |
+//! | values | borrowed | converted or hand-written | converted |
+//! | regular expressions | RE2's rules, compiled with the program | `regex`'s rules, at every evaluation | the same |
+//! | limits | text, depth, cost, memory, time | depth in one parser | none |
+//! | protobuf messages | well-known ones only | none | yes |
+//!
+//! # More
+//!
+//! [`Program::trace`] records the value of every part of an expression; [`syntax::query`] says which claims it reads;
+//! [`syntax::unparse`] writes a tree back as text; [`kubernetes::batch`] answers questions as JSON.
+
+mod check;
+mod cost;
+mod diagnostic;
+mod eval;
+mod fault;
+mod functions;
+pub mod instant;
+pub mod kubernetes;
+pub mod library;
+mod limits;
+pub mod number;
+mod opaque;
+mod plan;
+mod program;
+mod source;
+pub mod stack_text;
+pub mod syntax;
+mod value;
+
+pub use check::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
+pub use diagnostic::{CompileError, Diagnostic, Stage};
+pub use fault::{EvalError, Limit};
+pub use limits::Limits;
+pub use opaque::Opaque;
+pub use program::{Bindings, Evaluation, EvaluationError, Program, Traced};
+pub use source::{Position, Source, Span};
+pub use value::{Arena, ClaimSet, Claims, List, Map, Object, Pairs, Reading, Val, Value, ValueMap, unescape};

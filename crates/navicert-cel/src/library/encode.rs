@@ -1,0 +1,126 @@
+//! Base64 of the encoders extension: standard alphabet, written with padding, read with or without, line ends ignored.
+
+use std::fmt;
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// The byte of the text where it stops being base64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("illegal base64 data at input byte {0}")]
+pub struct Base64Error(pub usize);
+
+/// The length of what [`write_base64`] writes for this many bytes.
+#[must_use]
+pub fn base64_len(bytes: usize) -> usize {
+    bytes.div_ceil(3).saturating_mul(4)
+}
+
+/// `base64.encode(bytes)`
+pub fn write_base64(out: &mut impl fmt::Write, bytes: &[u8]) -> fmt::Result {
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0_u32, |bits, at| bits << 8 | u32::from(group.get(at).copied().unwrap_or(0)));
+        for at in 0..4 {
+            let digit = ALPHABET.get((bits >> (18 - 6 * at) & 63) as usize).copied().unwrap_or(b'=');
+            out.write_char(if at <= group.len() { char::from(digit) } else { '=' })?;
+        }
+    }
+    Ok(())
+}
+
+/// At most this many bytes come out of a text of this length.
+#[must_use]
+pub fn decoded_len_limit(text: usize) -> usize {
+    text.div_ceil(4).saturating_mul(3)
+}
+
+/// `base64.decode(text)`, appended to `out`; at an error `out` holds what was read so far.
+pub fn read_base64(out: &mut Vec<u8>, text: &str) -> Result<(), Base64Error> {
+    let mut symbols = text.bytes().enumerate().filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'));
+    let (mut bits, mut digits) = (0_u32, 0_usize);
+    for (at, byte) in symbols.by_ref() {
+        let value = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' => 62,
+            b'/' => 63,
+            b'=' => {
+                let padding = symbols.try_fold(1, |count, (_, byte)| (byte == b'=').then_some(count + 1));
+                // Padding that does not fill the group is read as if none were allowed.
+                return match (digits, padding) {
+                    (2, Some(2)) | (3, Some(1)) => finish(out, bits, digits, text.len()),
+                    _ => Err(Base64Error(at)),
+                };
+            }
+            _ => return Err(Base64Error(at)),
+        };
+        (bits, digits) = (bits << 6 | u32::from(value), digits + 1);
+        if digits == 4 {
+            out.extend(bits.to_be_bytes().iter().skip(1));
+            (bits, digits) = (0, 0);
+        }
+    }
+    finish(out, bits, digits, text.len())
+}
+
+/// The last group; bits that fill no byte are dropped, whatever they are.
+fn finish(out: &mut Vec<u8>, bits: u32, digits: usize, length: usize) -> Result<(), Base64Error> {
+    match digits {
+        0 => {}
+        2 => out.extend((bits << 12).to_be_bytes().iter().skip(1).take(1)),
+        3 => out.extend((bits << 6).to_be_bytes().iter().skip(1).take(2)),
+        _ => return Err(Base64Error(length - 1)),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn decoded(text: &str) -> Result<Vec<u8>, Base64Error> {
+        let mut out = Vec::new();
+        read_base64(&mut out, text).map(|()| out)
+    }
+
+    #[test]
+    fn padding_is_optional_but_must_fit() {
+        // encoders_ext
+        for (text, bytes) in [
+            ("aGVsbG8=", Ok(&b"hello"[..])),
+            ("aGVsbG8", Ok(b"hello")),
+            ("", Ok(b"")),
+            ("\n", Ok(b"")),
+            ("aGVs\r\nbG8=", Ok(b"hello")),
+            ("YQ=\n=", Ok(b"a")),
+            ("YQ==\n", Ok(b"a")),
+            ("YQ\n", Ok(b"a")),
+            ("YR==", Ok(b"a")),
+            ("YWJ", Ok(b"ab")),
+            ("+/8=", Ok(b"\xfb\xff")),
+            ("aGVsbG8==", Err(7)),
+            ("YQ=", Err(2)),
+            ("YQ==YQ==", Err(2)),
+            ("====", Err(0)),
+            ("a", Err(0)),
+            ("aG Vs", Err(2)),
+            ("-_8=", Err(0)),
+            ("é", Err(0)),
+        ] {
+            assert_eq!(decoded(text), bytes.map(<[u8]>::to_vec).map_err(Base64Error), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_reads_back(bytes in proptest::collection::vec(any::<u8>(), 0..40)) {
+            let mut text = String::new();
+            write_base64(&mut text, &bytes).unwrap();
+            prop_assert_eq!(text.len(), base64_len(bytes.len()));
+            prop_assert!(decoded_len_limit(text.len()) >= bytes.len());
+            prop_assert_eq!(decoded(text.trim_end_matches('=')).unwrap(), bytes.clone());
+            prop_assert_eq!(decoded(&text).unwrap(), bytes);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the lists extension decides by position and order alone; elements stay with the caller.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+/// The longest list `lists.range` makes.
+pub const RANGE_LIMIT: i64 = 1_000_000;
+
+/// Why a function of the lists extension has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListError {
+    /// `slice(-1, 2)`
+    #[error("cannot slice({0}, {1}), negative indexes not supported")]
+    NegativeIndex(i64, i64),
+    /// `slice(2, 1)`
+    #[error("cannot slice({0}, {1}), start index must be less than or equal to end index")]
+    ReversedSlice(i64, i64),
+    /// `slice(0, 9)` of three
+    #[error("cannot slice({0}, {1}), list is length {2}")]
+    SliceEnd(i64, i64, usize),
+    /// `lists.range(-1)`
+    #[error("lists.range: size must be non-negative, got {0}")]
+    NegativeRange(i64),
+    /// `lists.range(2000000)`
+    #[error("lists.range: size {0} exceeds maximum allowed (1000000)")]
+    LongRange(i64),
+    /// `flatten(-1)`
+    #[error("level must be non-negative")]
+    NegativeLevel,
+}
+
+/// `list.slice(start, end)`: the positions that are in it.
+pub fn slice(start: i64, end: i64, length: usize) -> Result<Range<usize>, ListError> {
+    let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
+        return Err(ListError::NegativeIndex(start, end));
+    };
+    if first > last {
+        return Err(ListError::ReversedSlice(start, end));
+    }
+    if last > length { Err(ListError::SliceEnd(start, end, length)) } else { Ok(first..last) }
+}
+
+/// `lists.range(size)`: its elements are the numbers of the range.
+pub fn range(size: i64) -> Result<Range<i64>, ListError> {
+    match size {
+        ..0 => Err(ListError::NegativeRange(size)),
+        0..=RANGE_LIMIT => Ok(0..size),
+        _ => Err(ListError::LongRange(size)),
+    }
+}
+
+/// `list.flatten(level)`: how many levels to open.
+pub fn flatten_level(level: i64) -> Result<u64, ListError> {
+    u64::try_from(level).map_err(|_| ListError::NegativeLevel)
+}
+
+/// Up to this many elements Go sorts by insertion, and with NaN among them the result shows it.
+const INSERTION_LIMIT: usize = 12;
+
+/// The positions of elements in ascending order, for `sort` and `sortBy`; equal elements keep their order.
+///
+/// `compare` may have no answer (NaN): the two then count as equal, which is no order at all. The standard sort may
+/// panic on that; insertion and merging do not care.
+pub fn sorted_positions(
+    length: usize,
+    mut compare: impl FnMut(usize, usize) -> Option<Ordering>,
+) -> Vec<usize> {
+    let mut less = |left: usize, right: usize| compare(left, right) == Some(Ordering::Less);
+    let mut positions: Vec<usize> = (0..length).collect();
+    for run in positions.chunks_mut(INSERTION_LIMIT) {
+        insert(run, &mut less);
+    }
+    let mut width = INSERTION_LIMIT;
+    while width < length {
+        let merged = positions.chunks(width.saturating_mul(2)).flat_map(|pair| {
+            let (left, right) = pair.split_at_checked(width).unwrap_or((pair, &[]));
+            merge(left, right, &mut less)
+        });
+        positions = merged.collect();
+        width = width.saturating_mul(2);
+    }
+    positions
+}
+
+fn insert(run: &mut [usize], less: &mut impl FnMut(usize, usize) -> bool) {
+    for end in 1..run.len() {
+        for at in (1..=end).rev() {
+            let (Some(&left), Some(&right)) = (run.get(at - 1), run.get(at)) else { break };
+            if !less(right, left) {
+                break;
+            }
+            run.swap(at - 1, at);
+        }
+    }
+}
+
+fn merge(left: &[usize], right: &[usize], less: &mut impl FnMut(usize, usize) -> bool) -> Vec<usize> {
+    let mut merged = Vec::with_capacity(left.len() + right.len());
+    let (mut left, mut right) = (left.iter().copied().peekable(), right.iter().copied().peekable());
+    while let (Some(&first), Some(&second)) = (left.peek(), right.peek()) {
+        merged.extend(if less(second, first) { right.next() } else { left.next() });
+    }
+    merged.extend(left);
+    merged.extend(right);
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_stay_within_the_list() {
+        for (start, end, result) in [
+            (0, 2, Ok(0..2)),
+            (3, 3, Ok(3..3)),
+            (-1, 2, Err("cannot slice(-1, 2), negative indexes not supported")),
+            (0, -1, Err("cannot slice(0, -1), negative indexes not supported")),
+            (2, 1, Err("cannot slice(2, 1), start index must be less than or equal to end index")),
+            (0, 4, Err("cannot slice(0, 4), list is length 3")),
+        ] {
+            assert_eq!(
+                slice(start, end, 3).map_err(|error| error.to_string()),
+                result.map_err(str::to_owned)
+            );
+        }
+    }
+
+    #[test]
+    fn ranges_have_a_limit() {
+        assert_eq!(range(3), Ok(0..3));
+        assert_eq!(range(1_000_000), Ok(0..1_000_000));
+        assert_eq!(range(-1).unwrap_err().to_string(), "lists.range: size must be non-negative, got -1");
+        let error = range(10_000_000).unwrap_err();
+        assert_eq!(error.to_string(), "lists.range: size 10000000 exceeds maximum allowed (1000000)");
+        assert_eq!(flatten_level(-1), Err(ListError::NegativeLevel));
+        assert_eq!(flatten_level(2), Ok(2));
+    }
+
+    #[test]
+    fn sorting_keeps_the_order_of_equals_and_survives_nan() {
+        let keys = [3, 1, 2, 1, 3];
+        assert_eq!(sorted_positions(5, |left, right| Some(keys[left].cmp(&keys[right]))), [1, 3, 2, 0, 4]);
+        let few = [f64::NAN, 3.0, f64::NAN, 0.5, 1.0];
+        assert_eq!(sorted_positions(5, |left, right| few[left].partial_cmp(&few[right])), [0, 1, 2, 3, 4]);
+        let many: Vec<usize> = (0..100).map(|at| at * 37 % 10).collect();
+        let positions = sorted_positions(100, |left, right| Some(many[left].cmp(&many[right])));
+        let mut expected: Vec<usize> = (0..100).collect();
+        expected.sort_by_key(|&at| many[at]);
+        assert_eq!(positions, expected);
+        let doubles: Vec<f64> =
+            (0..60).map(|at| if at % 7 == 0 { f64::NAN } else { f64::from(at * 31 % 17) }).collect();
+        let mut positions = sorted_positions(60, |left, right| doubles[left].partial_cmp(&doubles[right]));
+        positions.sort_unstable();
+        assert_eq!(positions, (0..60).collect::<Vec<_>>());
+    }
+}

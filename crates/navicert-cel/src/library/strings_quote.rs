@@ -1,0 +1,110 @@
+//! Text in quotes, twice: `strings.quote` of the extension, and Go's own quoting, which `format` uses inside lists.
+
+use std::fmt::{self, Write};
+use std::sync::LazyLock;
+
+/// `strings.quote(text)`: quotes around, and backslashes before what CEL cannot have between quotes.
+pub fn write_quoted(out: &mut impl Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    for symbol in text.chars() {
+        match short_escape(symbol) {
+            Some(letter) => out.write_char('\\').and_then(|()| out.write_char(letter))?,
+            None => out.write_char(symbol)?,
+        }
+    }
+    out.write_char('"')
+}
+
+/// The length in bytes of what [`write_quoted`] writes.
+#[must_use]
+pub fn quoted_len(text: &str) -> usize {
+    // Every character that is escaped is ASCII and gets one byte more.
+    text.len() + 2 + text.chars().filter(|&symbol| short_escape(symbol).is_some()).count()
+}
+
+/// Quotes as Go's `strconv.Quote`: what does not print is written as `\x00`, `\u200b` or `\U0001f3fb`-like escapes.
+pub fn write_go_quoted(out: &mut impl Write, text: &str) -> fmt::Result {
+    out.write_char('"')?;
+    for symbol in text.chars() {
+        if let Some(letter) = short_escape(symbol) {
+            out.write_char('\\')?;
+            out.write_char(letter)?;
+        } else if prints(symbol) {
+            out.write_char(symbol)?;
+        } else {
+            match u32::from(symbol) {
+                code @ ..0x80 => write!(out, "\\x{code:02x}")?,
+                code @ 0x80..0x1_0000 => write!(out, "\\u{code:04x}")?,
+                code => write!(out, "\\U{code:08x}")?,
+            }
+        }
+    }
+    out.write_char('"')
+}
+
+fn short_escape(symbol: char) -> Option<char> {
+    Some(match symbol {
+        '\x07' => 'a',
+        '\x08' => 'b',
+        '\x0c' => 'f',
+        '\n' => 'n',
+        '\r' => 'r',
+        '\t' => 't',
+        '\x0b' => 'v',
+        '\\' => '\\',
+        '"' => '"',
+        _ => return None,
+    })
+}
+
+/// Letters, marks, numbers, punctuation, symbols and the plain space.
+fn prints(symbol: char) -> bool {
+    if symbol.is_ascii() {
+        return matches!(symbol, ' '..='~');
+    }
+    let at = PRINTABLE.partition_point(|&(_, last)| last < symbol);
+    PRINTABLE.get(at).is_some_and(|&(first, _)| first <= symbol)
+}
+
+static PRINTABLE: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+    use regex_syntax::hir::{Class, HirKind};
+    match regex_syntax::Parser::new().parse(r"[\pL\pM\pN\pP\pS]").map(regex_syntax::hir::Hir::into_kind) {
+        Ok(HirKind::Class(Class::Unicode(set))) => {
+            set.iter().map(|range| (range.start(), range.end())).collect()
+        }
+        // The pattern is fixed and the tables are compiled in.
+        _ => Vec::new(),
+    }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::{quoted_len, write_go_quoted, write_quoted};
+
+    #[test]
+    fn quoting_escapes_what_cel_cannot_hold_and_no_more() {
+        // string_ext/quote
+        for (text, quoted) in [
+            ("", r#""""#),
+            ("first\nsecond\t\"q\"'\\ \x07\x08\x0c\r\x0b", r#""first\nsecond\t\"q\"'\\ \a\b\f\r\v""#),
+            ("é😀\0\x7f\u{200b}", "\"é😀\0\x7f\u{200b}\""),
+        ] {
+            let mut out = String::new();
+            write_quoted(&mut out, text).unwrap();
+            assert_eq!(out, quoted);
+            assert_eq!(quoted_len(text), out.len());
+        }
+    }
+
+    #[test]
+    fn go_quoting_escapes_what_does_not_print() {
+        for (text, quoted) in [
+            ("\né\0😀\x7f\u{200b}", r#""\né\x00😀\x7f\u200b""#),
+            ("\u{a0}\u{ad}\u{e000}\u{10ffff}\u{fffd}", "\"\\u00a0\\u00ad\\ue000\\U0010ffff\u{fffd}\""),
+        ] {
+            let mut out = String::new();
+            write_go_quoted(&mut out, text).unwrap();
+            assert_eq!(out, quoted);
+        }
+    }
+}

@@ -1,0 +1,452 @@
+//! From a checked tree to a program: names resolved to slots, calls to overloads, constants folded and patterns
+//! compiled, so that evaluation only walks a table.
+
+use crate::check::{Checked, Reference, Scope};
+use crate::cost::Rule;
+use crate::diagnostic::{CompileError, Diagnostic, Stage};
+use crate::fault::Cause;
+use crate::functions;
+use crate::library::kubernetes::regex::Pattern;
+use crate::syntax::ast::{FoldKind, Node, NodeId, Run, Text, Tree};
+use crate::value::{Arena, Val, Value};
+use std::sync::Arc;
+
+mod aggregate;
+mod call;
+mod constant;
+
+/// Number of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StepId(pub(crate) u32);
+
+/// A run in one of the plan's tables.
+pub(crate) type Range = Run;
+
+/// Arithmetic of two operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Modulo,
+}
+
+/// Order comparisons.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+/// One step of a program.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Step {
+    Constant(u32),
+    Variable(u32),
+    Local(u32),
+    /// A name nothing is known about; an entry of the text table.
+    Unknown(u32),
+    Select {
+        base: StepId,
+        qualifiers: Range,
+    },
+    /// The last qualifier is only tested for presence.
+    Test {
+        base: StepId,
+        qualifiers: Range,
+    },
+    If {
+        condition: StepId,
+        yes: StepId,
+        no: StepId,
+    },
+    And(Range),
+    Or(Range),
+    Not(StepId),
+    Negate(StepId),
+    Equal {
+        left: StepId,
+        right: StepId,
+        negated: bool,
+    },
+    Compare {
+        order: Order,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    Arithmetic {
+        operator: Arithmetic,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    },
+    In {
+        item: StepId,
+        collection: StepId,
+        rule: Rule,
+    },
+    /// Membership in a constant list of simple values.
+    InConstant {
+        item: StepId,
+        list: u32,
+    },
+    /// A constant pattern; an entry of the pattern table and its size.
+    Matches {
+        text: StepId,
+        pattern: u32,
+        size: u32,
+    },
+    /// `lazy`: arguments after a failed one are not evaluated, and the call is not charged for.
+    Call {
+        function: u32,
+        overload: Option<u32>,
+        args: Range,
+        rule: Rule,
+        lazy: bool,
+    },
+    /// A function without code, or unknown: evaluates its arguments and fails. An entry of the text table.
+    Missing {
+        name: u32,
+        args: Range,
+        rule: Rule,
+    },
+    OrElse {
+        optional: StepId,
+        other: StepId,
+    },
+    OrValue {
+        optional: StepId,
+        other: StepId,
+    },
+    List {
+        elements: Range,
+        optional: Range,
+    },
+    Map {
+        entries: Range,
+        optional: Range,
+    },
+    Message {
+        message: u32,
+        fields: Range,
+    },
+    Fold(u32),
+}
+
+/// One step into a value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Key {
+    /// A field or constant text key: an entry of the text table, and whether it may hold an escape.
+    Text(u32, bool),
+    /// Another constant: an entry of the constant table.
+    Constant(u32),
+    /// A key computed by a step.
+    Step(StepId),
+}
+
+/// A key and whether a missing one makes an optional.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Qualifier {
+    pub(crate) key: Key,
+    pub(crate) optional: bool,
+    pub(crate) node: u32,
+}
+
+/// A loop or binding.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Loop {
+    pub(crate) kind: FoldKind,
+    pub(crate) range: StepId,
+    /// Slot of the first variable; the second has the next.
+    pub(crate) slot: u32,
+    pub(crate) two: bool,
+    pub(crate) filter: Option<StepId>,
+    pub(crate) body: StepId,
+    /// The body is a constant, which makes its one-element list one too.
+    pub(crate) constant_body: bool,
+}
+
+/// A field of a message literal.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FieldStep {
+    pub(crate) name: u32,
+    pub(crate) value: StepId,
+    pub(crate) optional: bool,
+}
+
+/// Everything an evaluation needs.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) scope: Arc<Scope>,
+    pub(crate) steps: Vec<Step>,
+    /// The tree's node each step came from.
+    pub(crate) nodes: Vec<u32>,
+    pub(crate) operands: Vec<StepId>,
+    pub(crate) qualifiers: Vec<Qualifier>,
+    pub(crate) constants: Vec<Value>,
+    pub(crate) texts: Vec<Box<str>>,
+    pub(crate) patterns: Vec<Pattern>,
+    pub(crate) loops: Vec<Loop>,
+    pub(crate) flags: Vec<bool>,
+    pub(crate) fields: Vec<FieldStep>,
+    pub(crate) messages: Vec<Box<str>>,
+    pub(crate) root: StepId,
+    /// How many comprehension variables there are.
+    pub(crate) slots: u32,
+}
+
+/// Plans a tree. Unchecked trees (`checked` is `None`) resolve names as they go.
+pub(crate) fn plan(
+    scope: &Arc<Scope>,
+    tree: &Tree,
+    checked: Option<&Checked<'_>>,
+) -> Result<Plan, CompileError> {
+    let mut planner = Planner {
+        plan: Plan {
+            scope: Arc::clone(scope),
+            steps: Vec::with_capacity(tree.len()),
+            nodes: Vec::with_capacity(tree.len()),
+            operands: Vec::new(),
+            qualifiers: Vec::new(),
+            constants: Vec::new(),
+            texts: Vec::new(),
+            patterns: Vec::new(),
+            loops: Vec::new(),
+            flags: Vec::new(),
+            fields: Vec::new(),
+            messages: Vec::new(),
+            root: StepId(0),
+            slots: 0,
+        },
+        tree,
+        checked,
+        planned: vec![None; tree.len()],
+        locals: Vec::new(),
+        arena: Arena::new(),
+    };
+    match planner.step(tree.root()) {
+        Ok(root) => {
+            planner.plan.root = root;
+            Ok(planner.plan)
+        }
+        Err(problem) => Err(*problem),
+    }
+}
+
+type Planned<T> = Result<T, Box<CompileError>>;
+
+struct Planner<'t> {
+    plan: Plan,
+    tree: &'t Tree,
+    checked: Option<&'t Checked<'t>>,
+    /// Nodes that macros use twice are planned once.
+    planned: Vec<Option<StepId>>,
+    /// Names in scope and their slots. Every loop has slots of its own, because a bound value may be computed
+    /// in the middle of another loop.
+    locals: Vec<(&'t str, u32)>,
+    arena: Arena,
+}
+
+pub(crate) fn number(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl<'t> Planner<'t> {
+    fn push(&mut self, step: Step, node: NodeId) -> StepId {
+        let id = StepId(number(self.plan.steps.len()));
+        self.plan.steps.push(step);
+        self.plan.nodes.push(node.0);
+        id
+    }
+
+    fn get(&self, id: StepId) -> Option<Step> {
+        self.plan.steps.get(id.0 as usize).copied()
+    }
+
+    fn problem(&self, node: NodeId, message: String) -> Box<CompileError> {
+        self.problem_of(Stage::Program, node, message)
+    }
+
+    fn problem_of(&self, stage: Stage, node: NodeId, message: String) -> Box<CompileError> {
+        let (at, span) = (self.tree.at(node), self.tree.span(node));
+        let diagnostics = vec![Diagnostic::new(self.tree.source(), at, span, message)];
+        Box::new(CompileError { stage, diagnostics })
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        let known = self.plan.texts.iter().position(|known| &**known == text).unwrap_or_else(|| {
+            self.plan.texts.push(text.into());
+            self.plan.texts.len() - 1
+        });
+        number(known)
+    }
+
+    fn constant(&mut self, value: Value, node: NodeId) -> StepId {
+        let index = number(self.plan.constants.len());
+        self.plan.constants.push(value);
+        self.push(Step::Constant(index), node)
+    }
+
+    fn operands(&mut self, ids: &[StepId]) -> Range {
+        let start = number(self.plan.operands.len());
+        self.plan.operands.extend_from_slice(ids);
+        Range { start, len: number(ids.len()) }
+    }
+
+    fn flags(&mut self, flags: &[bool]) -> Range {
+        let start = number(self.plan.flags.len());
+        self.plan.flags.extend_from_slice(flags);
+        Range { start, len: number(flags.len()) }
+    }
+
+    fn value_of(&self, id: StepId) -> Option<&Value> {
+        match self.get(id)? {
+            Step::Constant(index) => self.plan.constants.get(index as usize),
+            _ => None,
+        }
+    }
+
+    fn step(&mut self, node: NodeId) -> Planned<StepId> {
+        if let Some(known) = self.planned.get(node.index()).copied().flatten() {
+            return Ok(known);
+        }
+        let planned = match self.tree.node(node) {
+            Node::Null => self.constant(Value::Null, node),
+            Node::Bool(value) => self.constant(Value::Bool(value), node),
+            Node::Int(value) => self.constant(Value::Int(value), node),
+            Node::Uint(value) => self.constant(Value::Uint(value), node),
+            Node::Double(value) => self.constant(Value::Double(value), node),
+            Node::Str(text) => self.constant(Value::String(self.tree.text(text).into()), node),
+            Node::Bytes(index) => self.constant(Value::Bytes(self.tree.bytes(index).into()), node),
+            Node::Ident(name) => self.ident(node, self.tree.text(name))?,
+            Node::Select { operand, field, test } => self.select(node, operand, field, test)?,
+            Node::Call { function, target, args } => self.call(node, function, target, args)?,
+            Node::List { elements, optional } => self.list(node, elements, optional)?,
+            Node::Map { entries, optional } => self.map(node, entries, optional)?,
+            Node::Struct { name, fields } => self.message(node, name, fields)?,
+            Node::Fold(index) => self.fold(node, index)?,
+        };
+        if let Some(slot) = self.planned.get_mut(node.index()) {
+            *slot = Some(planned);
+        }
+        Ok(planned)
+    }
+
+    /// A name or dotted name that stands for a variable or type.
+    fn resolve(&mut self, node: NodeId, name: &str) -> Option<StepId> {
+        if let Some(checked) = self.checked {
+            return match checked.reference(node) {
+                Reference::Variable(slot) => Some(self.push(Step::Variable(*slot), node)),
+                Reference::Local(depth) => {
+                    let slot = self.locals.get(*depth as usize).map_or(0, |local| local.1);
+                    Some(self.push(Step::Local(slot), node))
+                }
+                Reference::TypeName(name) => {
+                    let value = Value::Type(type_value_name(name).into());
+                    Some(self.constant(value, node))
+                }
+                _ => None,
+            };
+        }
+        if let Some(&(_, slot)) = self.locals.iter().rfind(|local| local.0 == name) {
+            return Some(self.push(Step::Local(slot), node));
+        }
+        let root = name.split('.').next().unwrap_or("");
+        if !root.is_empty() && self.locals.iter().any(|local| local.0 == root) {
+            return None;
+        }
+        let scope = Arc::clone(&self.plan.scope);
+        for candidate in scope.candidates(name) {
+            if let Some((slot, _)) = scope.variable(&candidate) {
+                return Some(self.push(Step::Variable(slot), node));
+            }
+            if scope.type_names.contains_key(&*candidate) {
+                let value = Value::Type(type_value_name(&candidate).into());
+                return Some(self.push_type(value, node));
+            }
+        }
+        None
+    }
+
+    /// Unchecked type names are looked up like variables, and cost as much.
+    fn push_type(&mut self, value: Value, node: NodeId) -> StepId {
+        let constant = self.constant(value, node);
+        self.push(Step::Select { base: constant, qualifiers: Range::default() }, node)
+    }
+
+    fn ident(&mut self, node: NodeId, name: &str) -> Planned<StepId> {
+        self.refuse_type_variable(node, name)?;
+        match self.resolve(node, name) {
+            Some(step) => Ok(step),
+            None => {
+                let name = self.text(name);
+                Ok(self.push(Step::Unknown(name), node))
+            }
+        }
+    }
+
+    /// A variable that holds a type: the reference takes its name for a type's, and knows none.
+    fn refuse_type_variable(&self, node: NodeId, name: &str) -> Planned<()> {
+        let Some(checked) = self.checked.filter(|_| !self.plan.scope.is_standard()) else { return Ok(()) };
+        let variable = matches!(checked.reference(node), Reference::Local(_) | Reference::Variable(_));
+        if variable && matches!(checked.types.node(checked.type_of(node)), crate::check::types::Type::Type(_))
+        {
+            return Err(self.problem(node, format!("reference to undefined type: {name}")));
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, node: NodeId, operand: NodeId, field: Text, test: bool) -> Planned<StepId> {
+        if !test
+            && let Some(name) = self.tree.qualified_name(node)
+            && let Some(step) = self.resolve(node, &name)
+        {
+            return Ok(step);
+        }
+        let base = self.step(operand)?;
+        let key = self.text_key(self.tree.text(field));
+        Ok(self.qualify(node, base, Qualifier { key, optional: false, node: node.0 }, test))
+    }
+
+    fn text_key(&mut self, text: &str) -> Key {
+        Key::Text(self.text(text), text.contains("__"))
+    }
+
+    /// One more qualifier behind a base: chains become one step.
+    fn qualify(&mut self, node: NodeId, base: StepId, qualifier: Qualifier, test: bool) -> StepId {
+        let (base, before) = match self.get(base) {
+            Some(Step::Select { base, qualifiers }) => (base, qualifiers),
+            _ => (base, Range::default()),
+        };
+        let start = self.plan.qualifiers.len();
+        let from = before.start as usize;
+        self.plan.qualifiers.extend_from_within(from..from + before.len as usize);
+        self.plan.qualifiers.push(qualifier);
+        let qualifiers = Range { start: number(start), len: before.len + 1 };
+        if test {
+            return self.push(Step::Test { base, qualifiers }, node);
+        }
+        self.push(Step::Select { base, qualifiers }, node)
+    }
+
+    /// A call of one constant: its value, if it has one.
+    fn run(&self, overload: &crate::check::declaration::Overload, args: &[Val<'_>]) -> Result<Value, String> {
+        let call = functions::Call { arena: &self.arena, standard: self.plan.scope.is_standard() };
+        let Some(body) = overload.body else {
+            return Err(Cause::NoSuchOverload("").to_string());
+        };
+        match body(&call, args) {
+            Ok(val) => Ok(val.to_value()),
+            Err(cause) => Err(cause.to_string()),
+        }
+    }
+}
+
+/// Types are called by their full names at run time.
+fn type_value_name(name: &str) -> &str {
+    functions::messages::value_type(name)
+}

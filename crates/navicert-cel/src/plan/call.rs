@@ -1,0 +1,272 @@
+//! Planning of calls: operators become steps of their own, everything else a call of an overload.
+
+use super::{Arithmetic, Key, Order, Planned, Planner, Qualifier, Step, StepId, number};
+use crate::check::Reference;
+use crate::cost::Rule;
+use crate::diagnostic::Stage;
+use crate::functions;
+use crate::syntax::ast::{Node, NodeId, Run, Text};
+use crate::value::Value;
+use std::sync::Arc;
+
+/// What a call was resolved to.
+struct Resolved {
+    function: Option<u32>,
+    overload: Option<u32>,
+    /// The receiver is an argument, not part of the name.
+    receiver: bool,
+    rule: Rule,
+}
+
+impl Planner<'_> {
+    pub(super) fn call(
+        &mut self,
+        node: NodeId,
+        function: Text,
+        target: Option<NodeId>,
+        args: Run,
+    ) -> Planned<StepId> {
+        let tree = self.tree;
+        let name = tree.text(function);
+        let nodes = tree.children(args);
+        if target.is_none()
+            && let Some(step) = self.operator(node, name, nodes)?
+        {
+            return Ok(step);
+        }
+        let resolved = self.resolve_call(node, name, target);
+        let mut steps = Vec::with_capacity(nodes.len() + 1);
+        if let Some(target) = target.filter(|_| resolved.receiver) {
+            steps.push(self.step(target)?);
+        }
+        for &argument in nodes {
+            steps.push(self.step(argument)?);
+        }
+        let literal = nodes.last().copied().filter(|&last| matches!(tree.node(last), Node::Str(_)));
+        if let Some(step) = self.special(node, name, &resolved, &steps, literal)? {
+            return Ok(step);
+        }
+        let Some(function) = resolved.function else {
+            let name = self.text(name);
+            let args = self.operands(&steps);
+            return Ok(self.push(Step::Missing { name, args, rule: resolved.rule }, node));
+        };
+        if let Some(step) = self.fold_conversion(node, name, function, resolved.overload, &steps)? {
+            return Ok(step);
+        }
+        let lazy = self.compile_pattern(node, name, &steps)?;
+        self.check_arity(node, name, function, steps.len())?;
+        let args = self.operands(&steps);
+        let overload = resolved.overload;
+        Ok(self.push(Step::Call { function, overload, args, rule: resolved.rule, lazy }, node))
+    }
+
+    /// Tries a constant pattern of `find` and `findAll`; calls with one are planned differently upstream.
+    fn compile_pattern(&mut self, node: NodeId, name: &str, steps: &[StepId]) -> Planned<bool> {
+        if !matches!(name, "find" | "findAll") || steps.len() < 2 {
+            return Ok(steps.len() > 2);
+        }
+        let pattern = steps.get(1).and_then(|&step| self.value_of(step)).and_then(Value::as_str);
+        match pattern.map(functions::regex::compile) {
+            None => Ok(steps.len() > 2),
+            Some(Ok(_)) => Ok(true),
+            Some(Err(error)) => Err(self.problem(node, error.to_string())),
+        }
+    }
+
+    /// Unchecked calls of a known function with a number of arguments that it never takes.
+    fn check_arity(&self, node: NodeId, name: &str, function: u32, count: usize) -> Planned<()> {
+        let Some(declared) = self.plan.scope.functions.get(function) else { return Ok(()) };
+        let known = declared.overloads.iter().any(|overload| {
+            let wanted = overload.guards.len();
+            wanted == count || wanted > 2 || count > 2
+        });
+        if self.checked.is_some() || self.plan.scope.is_standard() || known {
+            return Ok(());
+        }
+        Err(self.problem(node, format!("no such overload: {name}")))
+    }
+
+    fn resolve_call(&self, node: NodeId, name: &str, target: Option<NodeId>) -> Resolved {
+        let scope = Arc::clone(&self.plan.scope);
+        if let Some(checked) = self.checked {
+            if let Reference::Function { function, overload, qualified } = *checked.reference(node) {
+                let rule = match overload.and_then(|overload| scope.functions.overload(function, overload)) {
+                    Some(overload) => overload.rule,
+                    None => Rule::of_name(scope.functions.get(function).map_or(name, |found| &found.name)),
+                };
+                return Resolved { function: Some(function), overload, receiver: !qualified, rule };
+            }
+        } else if let Some(prefix) = target.and_then(|target| self.tree.qualified_name(target)) {
+            let full = format!("{prefix}.{name}");
+            for candidate in scope.candidates(&full) {
+                if let Some(function) = scope.functions.find(&candidate) {
+                    let rule = Rule::of_name(&candidate);
+                    return Resolved { function: Some(function), overload: None, receiver: false, rule };
+                }
+            }
+        }
+        let function = scope.candidates(name).iter().find_map(|candidate| scope.functions.find(candidate));
+        Resolved { function, overload: None, receiver: true, rule: Rule::of_name(name) }
+    }
+
+    /// The rule of the single overload a checked operator resolved to.
+    fn operator_rule(&self, node: NodeId, name: &str) -> Rule {
+        self.resolve_call(node, name, None).rule
+    }
+
+    fn pair(&mut self, nodes: &[NodeId]) -> Planned<Option<(StepId, StepId)>> {
+        let &[left, right] = nodes else { return Ok(None) };
+        Ok(Some((self.step(left)?, self.step(right)?)))
+    }
+
+    /// Operators that have steps of their own.
+    fn operator(&mut self, node: NodeId, name: &str, nodes: &[NodeId]) -> Planned<Option<StepId>> {
+        let arithmetic = match name {
+            "_+_" => Some(Arithmetic::Add),
+            "_-_" => Some(Arithmetic::Subtract),
+            "_*_" => Some(Arithmetic::Multiply),
+            "_/_" => Some(Arithmetic::Divide),
+            "_%_" => Some(Arithmetic::Modulo),
+            _ => None,
+        };
+        if let Some(operator) = arithmetic {
+            let rule = self.operator_rule(node, name);
+            return Ok(self
+                .pair(nodes)?
+                .map(|(left, right)| self.push(Step::Arithmetic { operator, left, right, rule }, node)));
+        }
+        let order = match name {
+            "_<_" => Some(Order::Less),
+            "_<=_" => Some(Order::LessEqual),
+            "_>_" => Some(Order::Greater),
+            "_>=_" => Some(Order::GreaterEqual),
+            _ => None,
+        };
+        if let Some(order) = order {
+            let rule = self.operator_rule(node, name);
+            return Ok(self
+                .pair(nodes)?
+                .map(|(left, right)| self.push(Step::Compare { order, left, right, rule }, node)));
+        }
+        match (name, nodes) {
+            ("_==_" | "_!=_", _) => {
+                let negated = name == "_!=_";
+                Ok(self
+                    .pair(nodes)?
+                    .map(|(left, right)| self.push(Step::Equal { left, right, negated }, node)))
+            }
+            ("_&&_" | "_||_", _) => {
+                let mut terms = Vec::with_capacity(nodes.len());
+                for &term in nodes {
+                    terms.push(self.step(term)?);
+                }
+                let terms = self.operands(&terms);
+                let step = if name == "_&&_" { Step::And(terms) } else { Step::Or(terms) };
+                Ok(Some(self.push(step, node)))
+            }
+            ("!_", &[operand]) => {
+                let operand = self.step(operand)?;
+                Ok(Some(self.push(Step::Not(operand), node)))
+            }
+            ("-_", &[operand]) => {
+                let operand = self.step(operand)?;
+                Ok(Some(self.push(Step::Negate(operand), node)))
+            }
+            ("_?_:_", &[condition, yes, no]) => {
+                let condition = self.step(condition)?;
+                let (yes, no) = (self.step(yes)?, self.step(no)?);
+                Ok(Some(self.push(Step::If { condition, yes, no }, node)))
+            }
+            ("_[_]" | "_[?_]" | "_?._", &[operand, key]) => {
+                let base = self.step(operand)?;
+                let key = self.step(key)?;
+                let optional = name != "_[_]";
+                let key = self.key(node, key)?;
+                Ok(Some(self.qualify(node, base, Qualifier { key, optional, node: node.0 }, false)))
+            }
+            ("@in", &[item, collection]) => self.membership(node, item, collection).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn key(&mut self, node: NodeId, step: StepId) -> Planned<Key> {
+        let Some(value) = self.value_of(step) else { return Ok(Key::Step(step)) };
+        match value {
+            Value::String(text) => {
+                let text = text.clone();
+                Ok(self.text_key(&text))
+            }
+            Value::Int(_) | Value::Uint(_) | Value::Bool(_) | Value::Double(_) => match self.get(step) {
+                Some(Step::Constant(index)) => Ok(Key::Constant(index)),
+                _ => Ok(Key::Step(step)),
+            },
+            other if !self.plan.scope.is_standard() => {
+                let message = format!("invalid qualifier type: {}", other.as_val().type_name());
+                Err(self.problem(node, message))
+            }
+            _ => Ok(Key::Step(step)),
+        }
+    }
+
+    fn membership(&mut self, node: NodeId, item: NodeId, collection: NodeId) -> Planned<StepId> {
+        let rule = self.operator_rule(node, "@in");
+        let item = self.step(item)?;
+        let collection = self.step(collection)?;
+        if rule == Rule::InList
+            && let Some(Step::Constant(index)) = self.get(collection)
+            && let Some(Value::List(values)) = self.value_of(collection)
+        {
+            if values.is_empty() {
+                return Ok(self.constant(Value::Bool(false), node));
+            }
+            let simple = |value: &Value| {
+                matches!(
+                    value,
+                    Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::String(_)
+                )
+            };
+            if values.iter().all(simple) {
+                return Ok(self.push(Step::InConstant { item, list: index }, node));
+            }
+        }
+        Ok(self.push(Step::In { item, collection, rule }, node))
+    }
+
+    /// Calls that are more than calls: optional defaults evaluate lazily, constant patterns compile now.
+    fn special(
+        &mut self,
+        node: NodeId,
+        name: &str,
+        resolved: &Resolved,
+        steps: &[StepId],
+        literal: Option<NodeId>,
+    ) -> Planned<Option<StepId>> {
+        let optional = self.plan.scope.options.macros.optional;
+        match (name, steps) {
+            ("or", &[optional_value, other]) if optional && resolved.receiver => {
+                Ok(Some(self.push(Step::OrElse { optional: optional_value, other }, node)))
+            }
+            ("orValue", &[optional_value, other]) if optional && resolved.receiver => {
+                Ok(Some(self.push(Step::OrValue { optional: optional_value, other }, node)))
+            }
+            ("matches", &[text, pattern]) if resolved.function.is_some() => {
+                let Some(Value::String(pattern)) = self.value_of(pattern) else { return Ok(None) };
+                let pattern = pattern.clone();
+                // A pattern written out is the checker's business, one that folding made is not.
+                let compiled = functions::regex::compile(&pattern).map_err(|error| match literal {
+                    Some(at) => self.problem_of(Stage::Check, at, "invalid matches argument".to_owned()),
+                    None => self.problem(node, error.to_string()),
+                })?;
+                self.plan.patterns.push(compiled);
+                let size = number(pattern.chars().count());
+                let pattern = number(self.plan.patterns.len() - 1);
+                if resolved.rule != Rule::Pattern {
+                    return Ok(None);
+                }
+                Ok(Some(self.push(Step::Matches { text, pattern, size }, node)))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Compiled expressions.
+
+use crate::check::{self, Environment};
+use crate::diagnostic::{CompileError, Stage};
+use crate::eval::Machine;
+use crate::fault::EvalError;
+use crate::limits::Limits;
+use crate::plan::{self, Plan};
+use crate::source::Span;
+use crate::syntax::{self, ast::NodeId, ast::Tree};
+use crate::value::{Arena, Val};
+
+/// A compiled expression: evaluate it as often as you like, from as many threads as you like.
+#[derive(Debug)]
+pub struct Program {
+    tree: Tree,
+    plan: Plan,
+    result: String,
+}
+
+/// Values of the variables of an evaluation.
+#[derive(Debug, Clone, Default)]
+pub struct Bindings<'a> {
+    /// The first two live in place: rules have one variable.
+    first: [Option<(&'a str, Val<'a>)>; 2],
+    more: Vec<(&'a str, Val<'a>)>,
+}
+
+impl<'a> Bindings<'a> {
+    /// No values.
+    pub fn new() -> Self {
+        Bindings::default()
+    }
+
+    /// Binds a variable.
+    #[must_use]
+    pub fn with(mut self, name: &'a str, value: Val<'a>) -> Self {
+        match self.first.iter_mut().find(|slot| slot.is_none()) {
+            Some(slot) => *slot = Some((name, value)),
+            None => self.more.push((name, value)),
+        }
+        self
+    }
+
+    fn find(&self, name: &str) -> Option<Val<'a>> {
+        let all = self.first.iter().flatten().chain(&self.more);
+        all.into_iter().find(|value| value.0 == name).map(|value| value.1)
+    }
+}
+
+/// A value and what it cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Evaluation<'a> {
+    /// The value.
+    pub value: Val<'a>,
+    /// Units of cost.
+    pub cost: u64,
+}
+
+/// An evaluation that failed, and what it cost.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{error}")]
+pub struct EvaluationError {
+    /// Why there is no value.
+    #[source]
+    pub error: EvalError,
+    /// Units of cost until then.
+    pub cost: u64,
+}
+
+/// The value of one part of an expression.
+#[derive(Debug, Clone)]
+pub struct Traced<'a> {
+    /// The part.
+    pub span: Span,
+    /// Its value, or why it has none.
+    pub outcome: Result<Val<'a>, String>,
+}
+
+impl Environment {
+    /// Parses an expression.
+    pub fn parse(&self, text: &str) -> Result<Tree, CompileError> {
+        syntax::parse(text, &self.scope.options)
+    }
+
+    /// Parses, checks and plans an expression.
+    pub fn compile(&self, text: &str) -> Result<Program, CompileError> {
+        let tree = self.parse(text)?;
+        let checked = check::check(&self.scope, &tree)
+            .map_err(|diagnostics| CompileError { stage: Stage::Check, diagnostics })?;
+        let result = checked.types.describe(checked.type_of(tree.root()));
+        let plan = plan::plan(&self.scope, &tree, Some(&checked))?;
+        drop(checked);
+        Ok(Program { tree, plan, result })
+    }
+
+    /// Parses and checks an expression; gives the name of its type.
+    pub fn check(&self, text: &str) -> Result<String, CompileError> {
+        let tree = self.parse(text)?;
+        let checked = check::check(&self.scope, &tree)
+            .map_err(|diagnostics| CompileError { stage: Stage::Check, diagnostics })?;
+        Ok(checked.types.describe(checked.type_of(tree.root())))
+    }
+
+    /// Parses and plans without checking: every question is answered when evaluated.
+    pub fn compile_unchecked(&self, text: &str) -> Result<Program, CompileError> {
+        let tree = self.parse(text)?;
+        let plan = plan::plan(&self.scope, &tree, None)?;
+        Ok(Program { tree, plan, result: "dyn".to_owned() })
+    }
+
+    /// Compiles an expression that must have static type `bool`, as a validation rule must.
+    pub fn compile_rule(&self, text: &str) -> Result<Program, CompileError> {
+        let program = self.compile(text)?;
+        if program.result == "bool" {
+            return Ok(program);
+        }
+        let tree = &program.tree;
+        let (at, span) = (tree.at(tree.root()), tree.span(tree.root()));
+        let message = "must evaluate to bool".to_owned();
+        let diagnostic = crate::diagnostic::Diagnostic::new(tree.source(), at, span, message);
+        Err(CompileError { stage: Stage::Check, diagnostics: vec![diagnostic] })
+    }
+}
+
+/// Variables that are kept in place during an evaluation.
+const IN_PLACE: usize = 4;
+
+impl Program {
+    /// The static type of the result, in words.
+    pub fn result_type(&self) -> &str {
+        &self.result
+    }
+
+    /// The parsed expression.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Evaluates with Kubernetes' limits.
+    pub fn evaluate<'a>(
+        &'a self,
+        arena: &'a Arena,
+        bindings: &Bindings<'a>,
+    ) -> Result<Evaluation<'a>, EvaluationError> {
+        self.evaluate_within(arena, bindings, &Limits::KUBERNETES)
+    }
+
+    /// Evaluates with limits of your own.
+    pub fn evaluate_within<'a>(
+        &'a self,
+        arena: &'a Arena,
+        bindings: &Bindings<'a>,
+        limits: &Limits<'_>,
+    ) -> Result<Evaluation<'a>, EvaluationError> {
+        let mut place = [None; IN_PLACE];
+        let mut more = Vec::new();
+        let variables = self.resolve(bindings, &mut place, &mut more);
+        let mut machine = Machine::new(&self.plan, arena, variables, limits);
+        let outcome = machine.run();
+        let cost = machine.cost;
+        match outcome {
+            Ok(value) => Ok(Evaluation { value, cost }),
+            Err(fault) => {
+                let span = self.tree.span(NodeId(fault.node));
+                Err(EvaluationError { error: EvalError::new(&fault, span), cost })
+            }
+        }
+    }
+
+    fn resolve<'a, 'p>(
+        &self,
+        bindings: &Bindings<'a>,
+        place: &'p mut [Option<Val<'a>>; IN_PLACE],
+        more: &'p mut Vec<Option<Val<'a>>>,
+    ) -> &'p [Option<Val<'a>>] {
+        let declared = &self.plan.scope.variables;
+        if declared.len() > IN_PLACE {
+            more.extend(declared.iter().map(|variable| bindings.find(&variable.name)));
+            return more;
+        }
+        for (slot, variable) in place.iter_mut().zip(declared) {
+            *slot = bindings.find(&variable.name);
+        }
+        place
+    }
+
+    /// Evaluates and records the value of every part that was reached, in the order they were computed.
+    pub fn trace<'a>(
+        &'a self,
+        arena: &'a Arena,
+        bindings: &Bindings<'a>,
+        limits: &Limits<'_>,
+    ) -> (Result<Evaluation<'a>, EvaluationError>, Vec<Traced<'a>>) {
+        let mut place = [None; IN_PLACE];
+        let mut more = Vec::new();
+        let variables = self.resolve(bindings, &mut place, &mut more);
+        let mut machine = Machine::new(&self.plan, arena, variables, limits);
+        machine.trace = Some(Vec::new());
+        let outcome = machine.run();
+        let cost = machine.cost;
+        let recorded = machine.trace.take().unwrap_or_default();
+        let traced = recorded
+            .into_iter()
+            .map(|entry| Traced {
+                span: self.tree.span(NodeId(entry.node)),
+                outcome: entry.outcome.map_err(|cause| cause.to_string()),
+            })
+            .collect();
+        let outcome = match outcome {
+            Ok(value) => Ok(Evaluation { value, cost }),
+            Err(fault) => {
+                let span = self.tree.span(NodeId(fault.node));
+                Err(EvaluationError { error: EvalError::new(&fault, span), cost })
+            }
+        };
+        (outcome, traced)
+    }
+}

@@ -1,0 +1,301 @@
+//! The expression tree: one flat table of nodes addressed by number, so that building, copying and dropping
+//! never recurse.
+
+use crate::source::{Source, Span};
+
+/// Number of a node in its [`Tree`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub(crate) u32);
+
+impl NodeId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A piece of text in a tree: part of the source, a built-in name, or text that had escapes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Text {
+    /// Part of the source text.
+    Span(Span),
+    /// A name that the language itself brings.
+    Static(&'static str),
+    /// An entry of the tree's own table of texts.
+    Owned(u32),
+}
+
+/// A run of entries in one of the tree's tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Run {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+/// One node of the tree.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Node {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// A signed literal.
+    Int(i64),
+    /// An unsigned literal.
+    Uint(u64),
+    /// A floating-point literal.
+    Double(f64),
+    /// A string literal, unescaped.
+    Str(Text),
+    /// A bytes literal: an entry of the tree's table of byte strings.
+    Bytes(u32),
+    /// A name, perhaps with a leading dot.
+    Ident(Text),
+    /// `operand.field`, or `has(operand.field)` when `test` is set.
+    Select {
+        /// What is selected from.
+        operand: NodeId,
+        /// The field's name without back-ticks.
+        field: Text,
+        /// Presence test only.
+        test: bool,
+    },
+    /// An operator or function; operators have names such as `_+_`.
+    Call {
+        /// The function's name.
+        function: Text,
+        /// The receiver of `target.function(…)`.
+        target: Option<NodeId>,
+        /// The arguments.
+        args: Run,
+    },
+    /// `[a, ?b]`
+    List {
+        /// The elements.
+        elements: Run,
+        /// Which of them are written with `?`: entries of the flag table, empty if none.
+        optional: Run,
+    },
+    /// `{k: v, ?k: v}`: keys and values alternate in the run.
+    Map {
+        /// Keys and values, alternating.
+        entries: Run,
+        /// Which entries are written with `?`; empty if none.
+        optional: Run,
+    },
+    /// `name{field: value}`
+    Struct {
+        /// The type's name as written.
+        name: Text,
+        /// An entry of the tree's table of field lists.
+        fields: Run,
+    },
+    /// What a macro expanded to: an entry of the tree's table of folds.
+    Fold(u32),
+}
+
+/// A field initializer of [`Node::Struct`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Field {
+    /// Name of the field.
+    pub name: Text,
+    /// Its value.
+    pub value: NodeId,
+    /// Written with `?`.
+    pub optional: bool,
+    /// Where its colon is.
+    pub at: u32,
+}
+
+/// What a comprehension macro computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoldKind {
+    /// `all`
+    All,
+    /// `exists`
+    Exists,
+    /// `exists_one`
+    ExistsOne,
+    /// `map`, `filter` and `transformList`: a list of results.
+    List,
+    /// `transformMap`: the first variable is the key.
+    Map,
+    /// `transformMapEntry`: every result is a map to be merged.
+    MapEntry,
+    /// A name for a value: `cel.bind`, `optMap`, `optFlatMap`.
+    Bind,
+}
+
+/// A comprehension: loop over `range`, or bind a name when the kind is [`FoldKind::Bind`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fold {
+    /// What is computed.
+    pub kind: FoldKind,
+    /// The collection, or the bound value.
+    pub range: NodeId,
+    /// First variable.
+    pub variable: Text,
+    /// Second variable of the two-variable forms.
+    pub second: Option<Text>,
+    /// Filter of `map`, `filter` and the transforms.
+    pub filter: Option<NodeId>,
+    /// Predicate, result expression or body.
+    pub body: NodeId,
+}
+
+/// A macro call as it was written, kept for unparsing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MacroCall {
+    pub(crate) node: NodeId,
+    pub(crate) function: Text,
+    pub(crate) target: Option<NodeId>,
+    pub(crate) args: Run,
+}
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    pub(crate) source: Source,
+    pub(crate) nodes: Vec<Node>,
+    /// Where the caret of a complaint about the node goes: the operator, the dot, the parenthesis.
+    pub(crate) at: Vec<u32>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) children: Vec<NodeId>,
+    pub(crate) flags: Vec<bool>,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) folds: Vec<Fold>,
+    pub(crate) texts: Vec<Box<str>>,
+    pub(crate) bytes: Vec<Box<[u8]>>,
+    pub(crate) macro_calls: Vec<MacroCall>,
+    pub(crate) root: NodeId,
+}
+
+impl Tree {
+    pub(crate) fn new(source: Source) -> Self {
+        Tree {
+            source,
+            nodes: Vec::new(),
+            at: Vec::new(),
+            spans: Vec::new(),
+            children: Vec::new(),
+            flags: Vec::new(),
+            fields: Vec::new(),
+            folds: Vec::new(),
+            texts: Vec::new(),
+            bytes: Vec::new(),
+            macro_calls: Vec::new(),
+            root: NodeId(0),
+        }
+    }
+
+    /// The outermost node.
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether there is no node at all.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
+    /// The text that was parsed.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// A node; `null` for a number that is not of this tree.
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes.get(id.index()).copied().unwrap_or(Node::Null)
+    }
+
+    /// The text a node covers.
+    pub fn span(&self, id: NodeId) -> Span {
+        self.spans.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// Where a complaint about the node points.
+    pub fn at(&self, id: NodeId) -> u32 {
+        self.at.get(id.index()).copied().unwrap_or_default()
+    }
+
+    /// The characters of a text.
+    pub fn text(&self, text: Text) -> &str {
+        match text {
+            Text::Span(span) => self.source.slice(span),
+            Text::Static(name) => name,
+            Text::Owned(index) => self.texts.get(index as usize).map_or("", |text| text),
+        }
+    }
+
+    /// The nodes of a run.
+    pub fn children(&self, run: Run) -> &[NodeId] {
+        self.children.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
+    }
+
+    /// The flags of a run.
+    pub fn flags(&self, run: Run) -> &[bool] {
+        self.flags.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
+    }
+
+    /// The field initializers of a run.
+    pub fn fields(&self, run: Run) -> &[Field] {
+        self.fields.get(run.start as usize..(run.start + run.len) as usize).unwrap_or(&[])
+    }
+
+    /// A fold by number.
+    pub fn fold(&self, index: u32) -> Option<&Fold> {
+        self.folds.get(index as usize)
+    }
+
+    /// The bytes of a bytes literal.
+    pub fn bytes(&self, index: u32) -> &[u8] {
+        self.bytes.get(index as usize).map_or(&[], |bytes| bytes)
+    }
+
+    pub(crate) fn push(&mut self, node: Node, at: u32, span: Span) -> NodeId {
+        let id = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.nodes.push(node);
+        self.at.push(at);
+        self.spans.push(span);
+        id
+    }
+
+    pub(crate) fn push_children(&mut self, ids: &[NodeId]) -> Run {
+        let start = u32::try_from(self.children.len()).unwrap_or(u32::MAX);
+        self.children.extend_from_slice(ids);
+        Run { start, len: u32::try_from(ids.len()).unwrap_or(u32::MAX) }
+    }
+
+    pub(crate) fn push_flags(&mut self, flags: &[bool]) -> Run {
+        if !flags.contains(&true) {
+            return Run::default();
+        }
+        let start = u32::try_from(self.flags.len()).unwrap_or(u32::MAX);
+        self.flags.extend_from_slice(flags);
+        Run { start, len: u32::try_from(flags.len()).unwrap_or(u32::MAX) }
+    }
+
+    pub(crate) fn push_text(&mut self, text: &str) -> Text {
+        let index = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.texts.push(text.into());
+        Text::Owned(index)
+    }
+
+    /// `a.b.c` as one dotted name, if the node is a chain of plain selections from a name.
+    pub(crate) fn qualified_name(&self, id: NodeId) -> Option<String> {
+        match self.node(id) {
+            Node::Ident(name) => Some(self.text(name).to_owned()),
+            Node::Select { operand, field, test: false } => {
+                let mut name = self.qualified_name(operand)?;
+                name.push('.');
+                name.push_str(self.text(field));
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Macros: calls that are rewritten while parsing, because their arguments bind names.
+
+use super::ast::{Fold, FoldKind, Node, NodeId, Text};
+use super::parser::{Parsed, Parser};
+use crate::source::Span;
+
+/// Which macros are on besides `has`, `all`, `exists`, `exists_one`, `map` and `filter`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Macros {
+    /// The standard macros.
+    pub(crate) standard: bool,
+    /// `optMap`, `optFlatMap`
+    pub(crate) optional: bool,
+    /// Two-variable comprehensions.
+    pub(crate) two_variables: bool,
+    /// `sortBy`
+    pub(crate) sort_by: bool,
+    /// `cel.bind`
+    pub(crate) bind: bool,
+    /// `math.greatest`, `math.least`
+    pub(crate) math: bool,
+}
+
+/// What became of a call.
+pub(super) enum Expansion {
+    Node(NodeId),
+    None,
+}
+
+/// Where the expansion stands in the text.
+#[derive(Clone, Copy)]
+struct Place {
+    at: u32,
+    span: Span,
+}
+
+/// Expands the call if a macro has its name and number of arguments.
+pub(super) fn expand(
+    parser: &mut Parser<'_>,
+    target: Option<NodeId>,
+    function: Text,
+    args: &[NodeId],
+    at: u32,
+    span: Span,
+) -> Parsed<Expansion> {
+    let on = parser.options.macros;
+    let place = Place { at, span };
+    let name = parser.tree.text(function);
+    let Some(target) = target else {
+        if name == "has" && on.standard && args.len() == 1 {
+            return has(parser, args, place);
+        }
+        return Ok(Expansion::None);
+    };
+    let kind = match (name, args) {
+        ("all", [_, _]) if on.standard => Some((FoldKind::All, false)),
+        ("exists", [_, _]) if on.standard => Some((FoldKind::Exists, false)),
+        ("exists_one", [_, _]) if on.standard => Some((FoldKind::ExistsOne, false)),
+        ("map", [_, _] | [_, _, _]) if on.standard => Some((FoldKind::List, false)),
+        ("filter", [_, _]) if on.standard => return filter(parser, target, args, place),
+        ("all", [_, _, _]) if on.two_variables => Some((FoldKind::All, true)),
+        ("exists", [_, _, _]) if on.two_variables => Some((FoldKind::Exists, true)),
+        ("exists_one" | "existsOne", [_, _, _]) if on.two_variables => Some((FoldKind::ExistsOne, true)),
+        ("transformList", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::List, true)),
+        ("transformMap", [_, _, _] | [_, _, _, _]) if on.two_variables => Some((FoldKind::Map, true)),
+        ("transformMapEntry", [_, _, _] | [_, _, _, _]) if on.two_variables => {
+            Some((FoldKind::MapEntry, true))
+        }
+        ("optMap", [variable, body]) if on.optional => {
+            return opt_map(parser, target, *variable, *body, false, place);
+        }
+        ("optFlatMap", [variable, body]) if on.optional => {
+            return opt_map(parser, target, *variable, *body, true, place);
+        }
+        ("sortBy", [variable, key]) if on.sort_by => return sort_by(parser, target, *variable, *key, place),
+        ("bind", [variable, value, body]) if on.bind && is_ident(parser, target, "cel") => {
+            return bind(parser, *variable, *value, *body, place);
+        }
+        ("greatest", args) if on.math && is_ident(parser, target, "math") => {
+            return extreme(parser, "math.@max", "greatest", args, place);
+        }
+        ("least", args) if on.math && is_ident(parser, target, "math") => {
+            return extreme(parser, "math.@min", "least", args, place);
+        }
+        _ => None,
+    };
+    match kind {
+        Some((kind, two)) => comprehension(parser, kind, two, target, args, place),
+        None => Ok(Expansion::None),
+    }
+}
+
+fn is_ident(parser: &Parser<'_>, id: NodeId, name: &str) -> bool {
+    matches!(parser.tree.node(id), Node::Ident(text) if parser.tree.text(text) == name)
+}
+
+fn has(parser: &mut Parser<'_>, args: &[NodeId], place: Place) -> Parsed<Expansion> {
+    if let [argument] = args {
+        if let Node::Select { operand, field, test: false } = parser.tree.node(*argument) {
+            let node = Node::Select { operand, field, test: true };
+            return Ok(Expansion::Node(parser.tree.push(node, place.at, place.span)));
+        }
+        return Err(parser.problem(*argument, "invalid argument to has() macro".to_owned()));
+    }
+    Ok(Expansion::None)
+}
+
+/// The name a comprehension variable binds.
+fn variable(parser: &Parser<'_>, id: NodeId) -> Parsed<Text> {
+    if let Node::Ident(name) = parser.tree.node(id) {
+        let text = parser.tree.text(name);
+        if !text.starts_with('.') {
+            return Ok(name);
+        }
+    }
+    Err(parser.problem(id, "argument must be a simple name".to_owned()))
+}
+
+fn comprehension(
+    parser: &mut Parser<'_>,
+    kind: FoldKind,
+    two: bool,
+    range: NodeId,
+    args: &[NodeId],
+    place: Place,
+) -> Parsed<Expansion> {
+    let (names, rest) = args.split_at(if two { 2 } else { 1 });
+    let Some(first) = names.first() else { return Ok(Expansion::None) };
+    let first_name = variable(parser, *first)?;
+    let second = match names.get(1) {
+        Some(&id) => {
+            let name = variable(parser, id)?;
+            if parser.tree.text(name) == parser.tree.text(first_name) {
+                let message = format!("duplicate variable name: {}", parser.tree.text(name));
+                return Err(parser.problem(id, message));
+            }
+            Some(name)
+        }
+        None => None,
+    };
+    let (filter, body) = match rest {
+        [body] => (None, *body),
+        [filter, body] => (Some(*filter), *body),
+        _ => return Ok(Expansion::None),
+    };
+    let fold = Fold { kind, range, variable: first_name, second, filter, body };
+    Ok(Expansion::Node(push_fold(parser, fold, place)))
+}
+
+fn push_fold(parser: &mut Parser<'_>, fold: Fold, place: Place) -> NodeId {
+    let index = u32::try_from(parser.tree.folds.len()).unwrap_or(u32::MAX);
+    parser.tree.folds.push(fold);
+    parser.tree.push(Node::Fold(index), place.at, place.span)
+}
+
+fn filter(parser: &mut Parser<'_>, range: NodeId, args: &[NodeId], place: Place) -> Parsed<Expansion> {
+    let [name, predicate] = args else { return Ok(Expansion::None) };
+    let bound = variable(parser, *name)?;
+    let body = parser.tree.push(Node::Ident(bound), place.at, place.span);
+    let fold =
+        Fold { kind: FoldKind::List, range, variable: bound, second: None, filter: Some(*predicate), body };
+    Ok(Expansion::Node(push_fold(parser, fold, place)))
+}
+
+fn call(
+    parser: &mut Parser<'_>,
+    function: &'static str,
+    target: Option<NodeId>,
+    args: &[NodeId],
+    place: Place,
+) -> NodeId {
+    let args = parser.tree.push_children(args);
+    let node = Node::Call { function: Text::Static(function), target, args };
+    parser.tree.push(node, place.at, place.span)
+}
+
+/// `target.hasValue() ? optional.of(bind(name, target.value(), body)) : optional.none()`
+fn opt_map(
+    parser: &mut Parser<'_>,
+    target: NodeId,
+    name: NodeId,
+    body: NodeId,
+    flat: bool,
+    place: Place,
+) -> Parsed<Expansion> {
+    let Node::Ident(bound) = parser.tree.node(name) else {
+        let macro_name = if flat { "optFlatMap" } else { "optMap" };
+        let message = format!("{macro_name}() variable name must be a simple identifier");
+        return Err(parser.problem(name, message));
+    };
+    let present = call(parser, "hasValue", Some(target), &[], place);
+    let value = call(parser, "value", Some(target), &[], place);
+    let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
+    let mut result = push_fold(parser, fold, place);
+    if !flat {
+        result = call(parser, "optional.of", None, &[result], place);
+    }
+    let none = call(parser, "optional.none", None, &[], place);
+    Ok(Expansion::Node(call(parser, "_?_:_", None, &[present, result, none], place)))
+}
+
+fn bind(
+    parser: &mut Parser<'_>,
+    name: NodeId,
+    value: NodeId,
+    body: NodeId,
+    place: Place,
+) -> Parsed<Expansion> {
+    let Node::Ident(bound) = parser.tree.node(name) else {
+        return Err(parser.problem(name, "cel.bind() variable names must be simple identifiers".to_owned()));
+    };
+    let fold = Fold { kind: FoldKind::Bind, range: value, variable: bound, second: None, filter: None, body };
+    Ok(Expansion::Node(push_fold(parser, fold, place)))
+}
+
+/// Binds the list to a hidden name, maps it to keys and sorts one by the other.
+fn sort_by(
+    parser: &mut Parser<'_>,
+    target: NodeId,
+    name: NodeId,
+    key: NodeId,
+    place: Place,
+) -> Parsed<Expansion> {
+    const INPUT: Text = Text::Static("@__sortBy_input__");
+    let sortable = matches!(
+        parser.tree.node(target),
+        Node::List { .. } | Node::Select { .. } | Node::Ident(_) | Node::Fold(_) | Node::Call { .. }
+    );
+    if !sortable {
+        let message =
+            "sortBy can only be applied to a list, identifier, comprehension, call or select expression";
+        return Err(parser.problem(target, message.to_owned()));
+    }
+    let bound = variable(parser, name)?;
+    let list = parser.tree.push(Node::Ident(INPUT), place.at, place.span);
+    let input = parser.tree.push(Node::Ident(INPUT), place.at, place.span);
+    let keys =
+        Fold { kind: FoldKind::List, range: input, variable: bound, second: None, filter: None, body: key };
+    let keys = push_fold(parser, keys, place);
+    let body = call(parser, "@sortByAssociatedKeys", Some(list), &[keys], place);
+    let fold =
+        Fold { kind: FoldKind::Bind, range: target, variable: INPUT, second: None, filter: None, body };
+    Ok(Expansion::Node(push_fold(parser, fold, place)))
+}
+
+/// `math.greatest` and `math.least` take any number of numbers or one list of them.
+fn extreme(
+    parser: &mut Parser<'_>,
+    function: &'static str,
+    name: &str,
+    args: &[NodeId],
+    place: Place,
+) -> Parsed<Expansion> {
+    let numeric = |parser: &Parser<'_>, id: NodeId| {
+        !matches!(
+            parser.tree.node(id),
+            Node::Str(_)
+                | Node::Bool(_)
+                | Node::Bytes(_)
+                | Node::Null
+                | Node::Struct { .. }
+                | Node::Map { .. }
+                | Node::List { .. }
+        )
+    };
+    match args {
+        [] => {
+            let message = format!("math.{name}() requires at least one argument");
+            Err(Box::new(super::parser::Problem { at: place.at, span: place.span, message }))
+        }
+        [only] => {
+            if let Node::List { elements, .. } = parser.tree.node(*only) {
+                let elements = parser.tree.children(elements).to_vec();
+                if elements.is_empty() || elements.iter().any(|&id| !numeric(parser, id)) {
+                    let message = format!("math.{name}() invalid single argument value");
+                    return Err(parser.problem(*only, message));
+                }
+            } else if !numeric(parser, *only) {
+                return Err(parser.problem(*only, format!("math.{name}() invalid single argument value")));
+            }
+            Ok(Expansion::Node(call(parser, function, None, args, place)))
+        }
+        _ => {
+            if let Some(&bad) = args.iter().find(|&&id| !numeric(parser, id)) {
+                let message = format!("math.{name}() simple literal arguments must be numeric");
+                return Err(parser.problem(bad, message));
+            }
+            if args.len() == 2 {
+                return Ok(Expansion::Node(call(parser, function, None, args, place)));
+            }
+            let elements = parser.tree.push_children(args);
+            let list = Node::List { elements, optional: super::ast::Run::default() };
+            let list = parser.tree.push(list, place.at, place.span);
+            Ok(Expansion::Node(call(parser, function, None, &[list], place)))
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The claims of a token as Kubernetes shows them to expressions: a map that is not quite a map, whose keys may
+//! be spelled with escapes, and of which a broken claim breaks only itself.
+
+use super::{Reading, Val};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// All claims of a token.
+#[derive(Debug, Clone, Copy)]
+pub enum Claims<'a> {
+    /// A decoded payload.
+    Object(&'a serde_json::Map<String, serde_json::Value>),
+    /// A payload of which some claims could not be decoded.
+    Set(&'a ClaimSet),
+}
+
+/// Claims decoded one by one: each has a value, or the reason why it has none.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimSet {
+    claims: BTreeMap<String, Result<serde_json::Value, String>>,
+}
+
+impl ClaimSet {
+    /// No claims yet.
+    pub fn new() -> Self {
+        ClaimSet::default()
+    }
+
+    /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
+    pub fn insert(&mut self, name: &str, value: Result<serde_json::Value, String>) {
+        self.claims.insert(name.to_owned(), value);
+    }
+}
+
+/// Claims are read as `encoding/json` reads them: every number is a double.
+pub(crate) const CLAIM_READING: Reading = Reading { integers: false, unescape: true };
+
+impl<'a> Claims<'a> {
+    /// A claim by its name, escapes understood. `Err` holds why a present claim has no value.
+    ///
+    /// `escaped` is false if the name is known to hold no escape.
+    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<Val<'a>, &'a str>> {
+        let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
+        match *self {
+            Claims::Object(members) => {
+                members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
+            }
+            Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {
+                Ok(value) => Ok(Val::from_json(value, CLAIM_READING)),
+                Err(reason) => Err(reason.as_str()),
+            }),
+        }
+    }
+
+    /// How many claims there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Claims::Object(members) => members.len(),
+            Claims::Set(set) => set.claims.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both are the very same claims.
+    pub(crate) fn is(&self, other: &Claims<'_>) -> bool {
+        match (self, other) {
+            (Claims::Object(left), Claims::Object(right)) => std::ptr::eq(*left, *right),
+            (Claims::Set(left), Claims::Set(right)) => std::ptr::eq(*left, *right),
+            _ => false,
+        }
+    }
+
+    /// Names of all claims, in order.
+    pub(crate) fn names(&self) -> Vec<&'a str> {
+        match *self {
+            Claims::Object(members) => members.keys().map(String::as_str).collect(),
+            Claims::Set(set) => set.claims.keys().map(String::as_str).collect(),
+        }
+    }
+}
+
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// A key as written in an expression, as the key it stands for: `foo__dot__bar` is `foo.bar`.
+///
+/// `None` if it contains a sequence `__word__` that stands for nothing.
+pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
+    let mut out: Option<String> = None;
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = escaped.get(at..).and_then(|rest| rest.find("__")) {
+        let open = at + found;
+        let inner_start = open + 2;
+        let inner = escaped.get(inner_start..)?;
+        let len = inner.find('_').unwrap_or(inner.len());
+        let word = inner.get(..len)?;
+        if word.is_empty() || !inner.get(len..)?.starts_with("__") {
+            // Not a sequence of two underscores, a word and two underscores: a later pair may begin one.
+            at = open + 1;
+            continue;
+        }
+        let plain = match word {
+            "underscores" => "__",
+            "dot" => ".",
+            "dash" => "-",
+            "slash" => "/",
+            word if RESERVED.contains(&word) && escaped.len() == len + 4 => word,
+            _ => return None,
+        };
+        let out = out.get_or_insert_default();
+        out.push_str(escaped.get(copied..open)?);
+        out.push_str(plain);
+        at = inner_start + len + 2;
+        copied = at;
+    }
+    match out {
+        None => Some(Cow::Borrowed(escaped)),
+        Some(mut out) => {
+            out.push_str(escaped.get(copied..)?);
+            Some(Cow::Owned(out))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S82
+    #[test]
+    fn escapes_are_undone_and_unknown_words_make_a_key_unreachable() {
+        let cases = [
+            ("plain", Some("plain")),
+            ("foo__dot__bar", Some("foo.bar")),
+            ("a__dash__b__slash__c", Some("a-b/c")),
+            ("x__underscores__y", Some("x__y")),
+            ("__true__", Some("true")),
+            ("a__true__", None),
+            ("__proto__", None),
+            ("a__b", Some("a__b")),
+            ("a__b__c", None),
+            ("a___dot__b", Some("a_.b")),
+            ("__", Some("__")),
+        ];
+        for (escaped, plain) in cases {
+            assert_eq!(unescape(escaped).as_deref(), plain, "{escaped}");
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Lists, maps and objects over whatever holds their elements.
+
+use super::claims::unescape;
+use super::compare::{compare_keys, same_key};
+use super::{Arena, Val, Value, ValueMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// How JSON becomes CEL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reading {
+    /// Whole numbers become `int` (or `uint`); otherwise every number is a `double`, as in token claims.
+    pub integers: bool,
+    /// Keys may be spelled with `__dot__`, `__dash__`, `__slash__`, `__underscores__` in selections.
+    pub unescape: bool,
+}
+
+/// A list.
+#[derive(Debug, Clone, Copy)]
+pub enum List<'a> {
+    /// Elements made during evaluation.
+    Vals(&'a [Val<'a>]),
+    /// A JSON array.
+    Json(&'a [serde_json::Value], Reading),
+    /// Strings of the host program.
+    Strings(&'a [String]),
+    /// A constant, or an owned value of the host program.
+    Values(&'a [Value]),
+    /// The whole numbers from zero, so many of them.
+    Range(usize),
+}
+
+impl<'a> List<'a> {
+    /// How many elements there are.
+    pub fn len(&self) -> usize {
+        match self {
+            List::Vals(items) => items.len(),
+            List::Json(items, _) => items.len(),
+            List::Strings(items) => items.len(),
+            List::Values(items) => items.len(),
+            List::Range(count) => *count,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// An element, counted from zero.
+    pub fn get(&self, index: usize) -> Option<Val<'a>> {
+        match *self {
+            List::Vals(items) => items.get(index).copied(),
+            List::Json(items, reading) => items.get(index).map(|item| Val::from_json(item, reading)),
+            List::Strings(items) => items.get(index).map(|item| Val::Str(item)),
+            List::Values(items) => items.get(index).map(Value::as_val),
+            List::Range(count) if index < count => i64::try_from(index).ok().map(Val::Int),
+            List::Range(_) => None,
+        }
+    }
+
+    /// The elements in order.
+    pub fn iter(self) -> impl Iterator<Item = Val<'a>> {
+        (0..self.len()).filter_map(move |index| self.get(index))
+    }
+
+    /// The same list, whose elements no longer unescape the names of their fields.
+    pub(crate) fn plain(self) -> Self {
+        match self {
+            List::Json(items, reading) => List::Json(items, Reading { unescape: false, ..reading }),
+            other => other,
+        }
+    }
+}
+
+/// Pairs of a map made during evaluation; keys are distinct.
+#[derive(Debug)]
+pub struct Pairs<'a> {
+    entries: &'a [(Val<'a>, Val<'a>)],
+    /// Entry numbers ordered by key, when there are enough entries to pay for it.
+    order: &'a [u32],
+}
+
+/// Maps with more entries than this are searched by bisection.
+const INDEXED_FROM: usize = 12;
+
+impl<'a> Pairs<'a> {
+    /// Keeps the last of entries with the same key, in the place of the first. `None`: the arena is full.
+    pub fn build(arena: &'a Arena, entries: &[(Val<'a>, Val<'a>)]) -> Option<&'a Pairs<'a>> {
+        let mut kept: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
+        if entries.len() > INDEXED_FROM {
+            let mut order: Vec<usize> = (0..entries.len()).collect();
+            let key = |index: usize| entries.get(index).map_or(Val::Null, |entry| entry.0);
+            order.sort_by(|&left, &right| compare_keys(key(left), key(right)).then(left.cmp(&right)));
+            let mut survivors: Vec<(usize, usize)> = Vec::with_capacity(entries.len());
+            for index in order {
+                match survivors.last_mut() {
+                    Some((_, last)) if same_key(key(*last), key(index)) => *last = index,
+                    _ => survivors.push((index, index)),
+                }
+            }
+            survivors.sort_unstable();
+            for (_, last) in survivors {
+                kept.extend(entries.get(last).copied());
+            }
+        } else {
+            for &(key, value) in entries {
+                match kept.iter_mut().find(|entry| same_key(entry.0, key)) {
+                    Some(entry) => entry.1 = value,
+                    None => kept.push((key, value)),
+                }
+            }
+        }
+        let mut order: Vec<u32> = Vec::new();
+        if kept.len() > INDEXED_FROM {
+            order.extend((0..kept.len()).filter_map(|index| u32::try_from(index).ok()));
+            let key = |index: u32| kept.get(index as usize).map_or(Val::Null, |entry| entry.0);
+            order.sort_by(|&left, &right| compare_keys(key(left), key(right)));
+        }
+        let entries = arena.slice(&kept)?;
+        let order = arena.slice(&order)?;
+        arena.keep(Pairs { entries, order })
+    }
+
+    fn find(&self, key: Val<'_>) -> Option<Val<'a>> {
+        if self.order.is_empty() {
+            return find_linear(&self.entries.iter().copied(), key);
+        }
+        let entry = |index: &u32| self.entries.get(*index as usize).copied();
+        let at = self.order.partition_point(|index| {
+            entry(index).is_some_and(|(candidate, _)| compare_keys(candidate, key).is_lt())
+        });
+        let run = self.order.get(at..).unwrap_or(&[]);
+        let equals = run.iter().map_while(entry).take_while(|pair| compare_keys(pair.0, key).is_eq());
+        find_linear(&equals, key)
+    }
+}
+
+/// The entry with the same key, or else one with a numerically equal key.
+fn find_linear<'a>(
+    entries: &(impl Iterator<Item = (Val<'a>, Val<'a>)> + Clone),
+    key: Val<'_>,
+) -> Option<Val<'a>> {
+    let exact = entries.clone().find(|entry| same_key(entry.0, key));
+    match key {
+        Val::Int(_) | Val::Uint(_) | Val::Double(_) => {
+            exact.or_else(|| entries.clone().find(|entry| super::key_equal(entry.0, key)))
+        }
+        _ => exact,
+    }
+    .map(|entry| entry.1)
+}
+
+/// A map.
+#[derive(Debug, Clone, Copy)]
+pub enum Map<'a> {
+    /// A JSON object.
+    Json(&'a serde_json::Map<String, serde_json::Value>, Reading),
+    /// Pairs made during evaluation.
+    Pairs(&'a Pairs<'a>),
+    /// A constant, or an owned value of the host program.
+    Values(&'a ValueMap),
+    /// Names with lists of strings, such as `user.extra`; escaped spellings are understood if the flag is set.
+    Lists(&'a BTreeMap<String, Vec<String>>, bool),
+}
+
+impl<'a> Map<'a> {
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Map::Json(members, _) => members.len(),
+            Map::Pairs(pairs) => pairs.entries.len(),
+            Map::Values(map) => map.entries().len(),
+            Map::Lists(lists, _) => lists.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key exactly as it is spelled.
+    pub fn find(&self, key: Val<'_>) -> Option<Val<'a>> {
+        match *self {
+            Map::Json(members, reading) => match key {
+                Val::Str(name) => members.get(name).map(|value| Val::from_json(value, reading)),
+                _ => None,
+            },
+            Map::Lists(lists, _) => match key {
+                Val::Str(name) => lists.get(name).map(|values| Val::List(List::Strings(values))),
+                _ => None,
+            },
+            Map::Pairs(pairs) => pairs.find(key),
+            Map::Values(map) => map.find(key),
+        }
+    }
+
+    /// The value of a key that may be spelled with escapes, in a selection or an index.
+    pub(crate) fn select(&self, key: Val<'_>, escaped: bool) -> Option<Val<'a>> {
+        let escapes =
+            escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
+        match key {
+            Val::Str(name) if escapes && name.contains("__") => {
+                let name = unescape(name).unwrap_or(Cow::Borrowed(name));
+                self.find(Val::Str(&name))
+            }
+            _ => self.find(key),
+        }
+    }
+
+    /// Keys and values; JSON objects in the order of their keys.
+    pub fn iter(self) -> Box<dyn Iterator<Item = (Val<'a>, Val<'a>)> + 'a> {
+        match self {
+            Map::Json(members, reading) => Box::new(
+                members.iter().map(move |(key, value)| (Val::Str(key), Val::from_json(value, reading))),
+            ),
+            Map::Pairs(pairs) => Box::new(pairs.entries.iter().copied()),
+            Map::Values(map) => {
+                Box::new(map.entries().iter().map(|(key, value)| (key.as_val(), value.as_val())))
+            }
+            Map::Lists(lists, _) => {
+                Box::new(lists.iter().map(|(key, values)| (Val::Str(key), Val::List(List::Strings(values)))))
+            }
+        }
+    }
+}
+
+/// A value with named fields of declared types.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'a> {
+    /// Name of the type.
+    pub type_name: &'a str,
+    /// Every declared field and its value.
+    pub fields: &'a [(&'a str, Val<'a>)],
+}
+
+impl<'a> Object<'a> {
+    /// The value of a field.
+    pub fn field(&self, name: &str) -> Option<Val<'a>> {
+        self.fields.iter().find(|field| field.0 == name).map(|field| field.1)
+    }
+}

@@ -1,0 +1,119 @@
+//! Broken plugins, each named by its rule.
+
+use std::sync::Arc;
+
+use navicert_plugin::{Environment, Script, ScriptedRunner};
+use navicert_types::clock::ManualClock;
+
+use super::*;
+use crate::exec::interactive::FixedTerminal;
+
+const V1: Case = Case { version: Version::V1, cluster: false, terminal: false };
+
+fn around(script: Script) -> Surroundings {
+    Surroundings {
+        clock: Arc::new(ManualClock::at(1_900_000_000)),
+        runner: Arc::new(ScriptedRunner::new([script])),
+        terminal: Arc::new(FixedTerminal::default()),
+        ..Surroundings::new(Environment::empty())
+    }
+}
+
+fn broken(script: Script) -> Vec<&'static str> {
+    let subject = Subject::new("/bin/sh", Vec::new(), Duration::from_secs(10));
+    subject.run(V1, &around(script)).iter().map(|finding| finding.rule.name()).collect()
+}
+
+fn json(rest: &str) -> Script {
+    Script::prints(format!(
+        "{{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"{rest}}}"
+    ))
+}
+
+fn status(fields: &str) -> Script {
+    json(&format!(",\"status\":{{{fields}}}"))
+}
+
+// C607
+#[test]
+fn every_broken_plugin_is_named_by_its_rule() {
+    let rows = [
+        (Script::never_ends(), "ends-in-time"),
+        (Script::prints(vec![b' '; 2 << 20]), "fits-the-limit"),
+        (Script::exits(1), "exits-zero"),
+        (Script::dies_by(9), "exits-zero"),
+        (Script::prints("logging in\n{}"), "one-document"),
+        (Script::prints("{} {}"), "one-document"),
+        (Script::prints(""), "has-version"),
+        (Script::prints("{\"apiVersion\":\"client.authentication.k8s.io/v1alpha9\"}"), "known-version"),
+        (Script::prints("{\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}"), "asked-version"),
+        (status("\"token\":5"), "field-types"),
+        (status("\"token\":\"t\",\"expirationTimestamp\":\"tomorrow\""), "field-types"),
+        (json(""), "has-status"),
+        (status(""), "has-credential"),
+        (status("\"clientKeyData\":\"k\""), "whole-pair"),
+        (status("\"clientCertificateData\":\"c\",\"clientKeyData\":\"k\""), "pair-matches"),
+        (status("\"token\":\"t\\n\""), "token-fits-header"),
+        (status("\"token\":\"t\",\"expirationTimestamp\":\"1999-01-01T00:00:00Z\""), "not-expired"),
+        (status("\"token\":\"t0ken\"").stderr("got t0ken"), "keeps-secrets"),
+        (
+            Script::prints(
+                "apiVersion: client.authentication.k8s.io/v1\nkind: ExecCredential\nstatus: {token: t}",
+            ),
+            "prints-json",
+        ),
+        (
+            Script::prints(
+                "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{\"token\":\"t\"}}",
+            ),
+            "names-its-kind",
+        ),
+    ];
+    for (script, rule) in rows {
+        assert_eq!(broken(script.clone()), [rule], "{script:?}");
+    }
+    assert!(broken(status("\"token\":\"t\"")).is_empty());
+    let missing = Subject::new("no-such-plugin", Vec::new(), Duration::from_secs(1));
+    assert_eq!(missing.run(V1, &around(Script::exits(0)))[0].rule, Rule::Starts);
+}
+
+// C607
+#[test]
+fn every_version_is_tried_with_and_without_cluster_and_terminal() {
+    let cases = Case::all(None);
+    assert_eq!(cases.iter().filter(|case| case.version == Version::V1).count(), 4);
+    assert_eq!(cases.iter().filter(|case| case.version == Version::V1Beta1).count(), 4);
+    assert_eq!(Case::all(Some(Version::V1)).len(), 4);
+    assert_eq!(cases[1].to_string(), "v1, with cluster info, without a terminal");
+}
+
+// C607, C195
+#[test]
+fn a_report_does_not_repeat_what_a_plugin_printed() {
+    for script in [
+        Script::prints("c4nary"),
+        status("\"token\":\"c4nary\\n\""),
+        Script::exits(1).stdout("c4nary").stderr("c4nary"),
+    ] {
+        let subject = Subject::new("/bin/sh", Vec::new(), Duration::from_secs(10));
+        let findings = subject.run(V1, &around(script));
+        assert!(!findings.is_empty() && !format!("{findings:?}").contains("c4nary"), "{findings:?}");
+    }
+}
+
+#[test]
+fn rules_have_names_of_their_own() {
+    let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Rule::ALL.len());
+}
+
+#[test]
+fn the_page_lists_every_rule() {
+    let page = include_str!("../../../../../docs/exec-plugins.md");
+    for rule in Rule::ALL {
+        let row = format!("| {} | {}", rule.name(), if rule.is_advice() { "advice: " } else { "" });
+        assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
+    }
+}

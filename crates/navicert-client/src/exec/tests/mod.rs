@@ -1,0 +1,158 @@
+//! The authenticator with a scripted runner and a clock that moves when told. Real processes are in `tests/`.
+
+mod failures;
+mod freshness;
+mod identity;
+mod policy;
+mod refusals;
+mod runs;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_plugin::{BackoffSettings, Environment, Script, ScriptedRunner};
+use navicert_types::clock::ManualClock;
+use navicert_types::{Clock, Timestamp};
+
+use super::interactive::FixedTerminal;
+use super::*;
+use crate::credential::{
+    Asking, Credential, CredentialError, CredentialSource, Generation, Refused, block_on,
+};
+use crate::kubeconfig::{Effective, MemoryFolder, Overrides, Sources};
+use crate::metrics::Metrics;
+
+const NOW: i64 = 1_900_000_000;
+
+/// A clock, a runner and a recorder, and authenticators that use them.
+struct Stage {
+    clock: Arc<ManualClock>,
+    runner: Arc<ScriptedRunner>,
+    metrics: Arc<Metrics>,
+    around: Surroundings,
+    settings: Settings,
+}
+
+impl Stage {
+    fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
+        let clock = Arc::new(ManualClock::at(NOW));
+        let runner = Arc::new(ScriptedRunner::new(scripts));
+        let metrics = Arc::new(Metrics::new());
+        let around = Surroundings {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            runner: Arc::clone(&runner) as Arc<dyn navicert_plugin::Runner>,
+            terminal: Arc::new(FixedTerminal::default()),
+            environment: [("PATH", "/bin"), ("HOME", "/home/me")].into_iter().collect::<Environment>(),
+            policy: PluginPolicy::default(),
+            recorder: Arc::clone(&metrics) as Arc<dyn crate::metrics::Recorder>,
+            registry: Registry::new(),
+        };
+        // No jitter, so that a test can say when.
+        let backoff = BackoffSettings { jitter: 0.0, ..BackoffSettings::default() };
+        let settings = Settings { backoff: Some(backoff), ..Settings::default() };
+        Stage { clock, runner, metrics, around, settings }
+    }
+
+    /// As client-go has it: nothing is renewed early, nothing waits.
+    fn like_upstream(mut self) -> Self {
+        self.settings.leeway = Duration::ZERO;
+        self.settings.past_expiry = Duration::ZERO;
+        self.settings.backoff = None;
+        self
+    }
+
+    fn authenticator(&self, exec: &str) -> Authenticator {
+        Authenticator::new(plugin(exec), self.settings.clone(), self.around.clone())
+    }
+
+    fn usual(&self) -> Authenticator {
+        self.authenticator("{command: /bin/sh, interactiveMode: Never}")
+    }
+
+    fn runs(&self) -> usize {
+        self.runner.commands().len()
+    }
+
+    fn later(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+fn effective(cluster: &str, exec: &str) -> Effective {
+    let text = format!(
+        "clusters: [{{name: c, cluster: {cluster}}}]\nusers: [{{name: u, user: {{exec: {exec}}}}}]\n\
+         contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
+    );
+    let files = MemoryFolder::new("/no-such-root", [(PathBuf::from("config"), text.into_bytes())]);
+    let sources = Sources::list([PathBuf::from("config")]);
+    crate::kubeconfig::load(&sources, Path::new("/no-such-root"), &files)
+        .map(crate::kubeconfig::Merged::new)
+        .unwrap()
+        .selection(&Overrides::default())
+        .unwrap()
+}
+
+fn plugin_in(cluster: &str, exec: &str) -> Plugin {
+    let version =
+        if exec.contains("apiVersion") { "" } else { ", apiVersion: client.authentication.k8s.io/v1}" };
+    let exec =
+        if version.is_empty() { exec.to_owned() } else { exec.trim_end_matches('}').to_owned() + version };
+    Plugin::of(&effective(cluster, &exec), &MemoryFolder::new("/no-such-root", [])).unwrap().unwrap()
+}
+
+fn plugin(exec: &str) -> Plugin {
+    plugin_in("{server: 'https://127.0.0.1:6443'}", exec)
+}
+
+fn output(status: &str) -> String {
+    format!("{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"status\":{{{status}}}}}")
+}
+
+fn token(token: &str) -> Script {
+    Script::prints(output(&format!("\"token\":\"{token}\"")))
+}
+
+/// A token that expires so many seconds after the stage's beginning.
+fn token_until(token: &str, seconds: i64) -> Script {
+    let expiry = Timestamp::from_second(NOW + seconds).unwrap();
+    Script::prints(output(&format!("\"token\":\"{token}\",\"expirationTimestamp\":\"{expiry}\"")))
+}
+
+fn with_certificate(certificate: &str, key: &str) -> Script {
+    let escaped = |pem: &str| pem.replace('\n', "\\n");
+    let status = format!(
+        "\"clientCertificateData\":\"{}\",\"clientKeyData\":\"{}\"",
+        escaped(certificate),
+        escaped(key)
+    );
+    Script::prints(output(&status))
+}
+
+fn pair() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+fn bearer(credential: &Credential) -> String {
+    let header = credential.authorization.as_ref().map(|value| value.to_str().unwrap().to_owned());
+    header.unwrap_or_default().trim_start_matches("Bearer ").to_owned()
+}
+
+fn current(authenticator: &Authenticator) -> Result<String, String> {
+    current_as(authenticator, Asking::Background)
+}
+
+fn current_as(authenticator: &Authenticator, asking: Asking) -> Result<String, String> {
+    let answer: Result<Arc<Credential>, CredentialError> = block_on(authenticator.current(asking));
+    answer.map(|credential| bearer(&credential)).map_err(|error| error.to_string())
+}
+
+fn refuse(authenticator: &Authenticator, generation: Generation) -> Result<Option<String>, String> {
+    let answer = block_on(authenticator.refused(generation, Refused::Unauthorized(None)));
+    answer.map(|found| found.map(|credential| bearer(&credential))).map_err(|error| error.to_string())
+}
+
+fn generation(authenticator: &Authenticator) -> Generation {
+    authenticator.ready().unwrap().generation
+}

@@ -1,0 +1,189 @@
+//! The file itself: documents, versions, and the two fields that matter, read strictly (C702–C705, C720, C740).
+
+use navicert_plugin::{AllowlistEntry, Policy, PolicyError, Sha256Digest};
+use navicert_types::decode::{Decode, Decoder, Mode};
+use navicert_types::diagnostic::{Diagnostic, DiagnosticKind};
+use navicert_types::tree::{Node, Syntax, parse};
+use navicert_types::versioned::{Kind, Versions};
+use navicert_types::{Diagnostics, FieldPath};
+
+const KIND: &str = "Preference";
+
+static PREFERENCE: Versions<Preference> = Versions {
+    syntax: Syntax::JsonOrYaml,
+    mode: Mode::Strict,
+    default_api_version: None,
+    default_kind: None,
+    kinds: &[
+        Kind { api_version: "kubectl.config.k8s.io/v1beta1", kind: KIND, decode: v1beta1 },
+        Kind { api_version: "kubectl.config.k8s.io/v1alpha1", kind: KIND, decode: v1alpha1 },
+    ],
+};
+
+/// The policy of a file: of several documents, the first that is a preference this code knows (C703). One that claims to
+/// be and is broken is not passed over.
+pub(super) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
+    let mut unknown: Option<Diagnostics> = None;
+    for document in documents(text) {
+        let node = parse(&document, Syntax::JsonOrYaml)?;
+        if node.is_null() {
+            continue;
+        }
+        match PREFERENCE.choose(&node) {
+            Ok(_) => return PREFERENCE.decode_tree(&node)?.into_policy(),
+            Err(diagnostic) => unknown = unknown.or(Some(diagnostic.into())),
+        }
+    }
+    // A file with nothing in it was not written to permit or to forbid anything.
+    unknown.map_or(Ok(Policy::AllowAll), Err)
+}
+
+/// The documents of a text, each with as many empty lines before it as there are lines before it in the file: so that
+/// line numbers are those of the file.
+fn documents(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut documents = vec![Vec::new()];
+    for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
+        let is_separator =
+            line.starts_with(b"---") && line.get(3..).is_none_or(|rest| rest.trim_ascii().is_empty());
+        if is_separator {
+            documents.push(vec![b'\n'; index.saturating_add(1)]);
+        } else if let Some(last) = documents.last_mut() {
+            last.extend_from_slice(line);
+        }
+    }
+    documents
+}
+
+/// What matters of a preference, with the places to point at.
+#[derive(Default)]
+struct Preference {
+    policy: String,
+    policy_node: Option<Node>,
+    allowlist: Option<Vec<Entry>>,
+    allowlist_node: Option<Node>,
+}
+
+/// `defaults` and `aliases` are kubectl's; what is in them is not judged (C740).
+fn v1beta1(node: &Node, decoder: &mut Decoder) -> Option<Preference> {
+    decoder.object(node, |fields| {
+        let _: Option<Opaque> = fields.optional("defaults");
+        let _: Option<Opaque> = fields.optional("aliases");
+        Preference {
+            policy: fields.default("credentialPluginPolicy"),
+            policy_node: fields.node("credentialPluginPolicy").cloned(),
+            allowlist: fields.optional("credentialPluginAllowlist"),
+            allowlist_node: fields.node("credentialPluginAllowlist").cloned(),
+        }
+    })
+}
+
+/// The first version knows nothing about plugins: whoever writes a policy into it has none, and is told (C740).
+fn v1alpha1(node: &Node, decoder: &mut Decoder) -> Option<Preference> {
+    decoder.object(node, |fields| {
+        let _: Option<Opaque> = fields.optional("overrides");
+        let _: Option<Opaque> = fields.optional("aliases");
+        Preference::default()
+    })
+}
+
+/// Something that is somebody else's.
+#[derive(Default)]
+struct Opaque;
+
+impl Decode for Opaque {
+    fn decode(_: &Node, _: &mut Decoder) -> Option<Self> {
+        Some(Opaque)
+    }
+}
+
+/// One entry: `command`, or its deprecated name `name`; the rest is ours (C741).
+#[derive(Clone, Default)]
+struct Entry {
+    command: String,
+    args: Vec<String>,
+    env_names: Vec<String>,
+    sha256: Option<Sha256Digest>,
+    node: Node,
+}
+
+impl Decode for Entry {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        decoder.object(node, |fields| {
+            let (command, name): (String, String) = (fields.default("command"), fields.default("name"));
+            let digest: Option<String> = fields.optional("sha256");
+            let digest_node = fields.node("sha256").cloned();
+            let entry = Entry {
+                command: if command.is_empty() { name.clone() } else { command.clone() },
+                args: fields.default("args"),
+                env_names: fields.default("envNames"),
+                sha256: digest.as_deref().and_then(|digest| digest.parse().ok()),
+                node: node.clone(),
+            };
+            let decoder = fields.decoder();
+            if !command.is_empty() && !name.is_empty() && command != name {
+                decoder.invalid_value(node, "`command` and its old spelling `name` differ; keep `command`");
+            }
+            if let (Some(digest), None) = (digest, entry.sha256) {
+                let message = PolicyError::Digest(digest).to_string();
+                decoder.invalid_value(&digest_node.unwrap_or_default(), message);
+            }
+            entry
+        })
+    }
+}
+
+impl Preference {
+    /// Upstream's rules and words (C720), each with its place.
+    fn into_policy(self) -> Result<Policy, Diagnostics> {
+        let entries =
+            self.allowlist.as_ref().map(|entries| entries.iter().map(Entry::to_allowlist).collect());
+        Policy::from_parts(&self.policy, entries).map_err(|error| self.diagnose(&error).into())
+    }
+
+    fn diagnose(&self, error: &PolicyError) -> Diagnostic {
+        let (policy, allowlist) = ("credentialPluginPolicy", "credentialPluginAllowlist");
+        let entries = self.allowlist.as_deref().unwrap_or_default();
+        let entry = |index: usize| {
+            (FieldPath::root().field(allowlist).index(index), entries.get(index).map(|entry| &entry.node))
+        };
+        let ((path, node), expected) = match error {
+            PolicyError::UnknownPolicy(_) => (
+                (FieldPath::root().field(policy), self.policy_node.as_ref()),
+                "expected `AllowAll`, `DenyAll` or `Allowlist`",
+            ),
+            PolicyError::UnusedAllowlist(_) => (
+                (FieldPath::root().field(allowlist), self.allowlist_node.as_ref()),
+                "set `credentialPluginPolicy: Allowlist`, or remove the list",
+            ),
+            PolicyError::EmptyAllowlist => (
+                (FieldPath::root().field(allowlist), self.allowlist_node.as_ref()),
+                "expected a list of `command: <program>`",
+            ),
+            PolicyError::EmptyEntry(number) => {
+                (entry(number.saturating_sub(1)), "expected `command: <program>`")
+            }
+            PolicyError::NotNormalized { written, .. } => {
+                let index = entries.iter().position(|entry| entry.command == *written).unwrap_or_default();
+                (entry(index), "write the path in its shortest form")
+            }
+            _ => (
+                (FieldPath::root().field(policy), self.policy_node.as_ref()),
+                "add `credentialPluginAllowlist` with a list of `command: <program>`",
+            ),
+        };
+        let span = node.cloned().unwrap_or_default().span;
+        let kind = DiagnosticKind::InvalidValue;
+        Diagnostic { path, span, kind, message: error.to_string(), hint: None, is_secret: false }
+            .with_hint(expected)
+    }
+}
+
+impl Entry {
+    fn to_allowlist(&self) -> AllowlistEntry {
+        let entry = AllowlistEntry::new(&self.command).args(&self.args).env_names(&self.env_names);
+        match self.sha256 {
+            Some(digest) => entry.sha256(digest),
+            None => entry,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The control plane of `make interop` itself: who the API server says one is, by each way in.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::path::Path;
+
+use navicert_testkit::cluster::Cluster;
+
+/// What kubectl prints; it has to succeed.
+fn kubectl(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> String {
+    let outcome = cluster.kubectl(kubeconfig).arguments(arguments).run().unwrap();
+    let complaint = String::from_utf8_lossy(&outcome.stderr);
+    assert!(outcome.status.success(), "kubectl {arguments:?}: {complaint}");
+    String::from_utf8(outcome.stdout).unwrap()
+}
+
+const USERNAME: &str = "jsonpath={.status.userInfo.username}";
+
+#[test]
+fn a_client_certificate_and_an_exec_plugin_s_token_both_list_namespaces() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for (kubeconfig, user) in
+        [(cluster.admin_kubeconfig(), "peers-admin"), (cluster.jwt_kubeconfig(), "peers:ann")]
+    {
+        let namespaces = kubectl(cluster, kubeconfig, &["get", "namespaces", "-o", "name"]);
+        assert!(namespaces.lines().any(|line| line == "namespace/default"), "{user} sees {namespaces}");
+        assert_eq!(kubectl(cluster, kubeconfig, &["auth", "whoami", "-o", USERNAME]), user);
+    }
+}
+
+#[test]
+fn a_token_of_another_subject_is_that_user_and_may_not_list() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let token = cluster.token("bob", &["nobodies"]);
+    let kubeconfig = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, contexts: [{{name: c, context: {{cluster: c, user: u}}}}], \
+         clusters: [{{name: c, cluster: {{server: '{}', certificate-authority: '{}'}}}}], users: [{{name: u, user: {{token: '{token}'}}}}]}}",
+        cluster.server(),
+        cluster.ca().display()
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("kubeconfig");
+    std::fs::write(&file, kubeconfig).unwrap();
+    assert_eq!(kubectl(cluster, &file, &["auth", "whoami", "-o", USERNAME]), "peers:bob");
+    let refused = cluster.kubectl(&file).arguments(["get", "namespaces"]).run().unwrap();
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("Forbidden"));
+}
+
+#[test]
+fn a_stopped_cluster_leaves_no_directory() {
+    let Some(cluster) = Cluster::start() else { return };
+    let directory = cluster.admin_kubeconfig().parent().unwrap().to_owned();
+    assert!(directory.exists());
+    cluster.stop();
+    assert!(!directory.exists());
+}

@@ -1,0 +1,36 @@
+//! `navicert exec-plugin decode --jsonl`: what a client makes of a plugin's output. The answer holds the token: it goes to
+//! whoever gave it.
+
+use navicert_client::exec::{ExecError, response};
+use navicert_types::exec_credential::Version;
+use serde_json::{Value, json};
+
+use super::lines::text;
+
+/// Answers one question.
+pub(super) fn answer(question: &Value) -> Result<Value, String> {
+    let (api_version, stdout) = (text(question, "apiVersion")?, text(question, "stdout")?);
+    let exit = question.get("exit").map_or(Some(0), Value::as_i64).and_then(|code| i32::try_from(code).ok());
+    let exit = exit.ok_or("`exit` has to be an exit code")?;
+    let refused = |error: &dyn ToString| Ok(json!({"ok": false, "error": error.to_string()}));
+    let Some(version) = Version::of(api_version) else {
+        return refused(&ExecError::InvalidVersion(api_version.to_owned()));
+    };
+    if exit != 0 {
+        return refused(&ExecError::Failed { command: "plugin".to_owned(), code: exit, message: None });
+    }
+    let output = match response::read(stdout.as_bytes(), version) {
+        Ok(output) => output,
+        Err(error) => return refused(&error),
+    };
+    let mut answer = json!({"ok": true, "hasCert": output.identity.is_some()});
+    if let Some(members) = answer.as_object_mut() {
+        if !output.token.is_empty() {
+            members.insert("token".to_owned(), json!(output.token.expose()));
+        }
+        if let Some(expires) = output.expires {
+            members.insert("expires".to_owned(), json!(expires.to_string()));
+        }
+    }
+    Ok(answer)
+}

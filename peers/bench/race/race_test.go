@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestTheBestOfTheRoundsCountsAndSidesTakeTurns(t *testing.T) {
+	var order []string
+	times := []float64{30, 10, 20}
+	counting := func(name string, there bool) side {
+		index := -1
+		return func(string) (measurement, error) {
+			index++
+			order = append(order, name)
+			return measurement{Nanoseconds: times[index], There: there}, nil
+		}
+	}
+	got, err := best("row", 3, counting("go", true), counting("ours", false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[0].Nanoseconds != 10 || got[1].There || strings.Join(order, " ") != "go ours go ours go ours" {
+		t.Errorf("got %+v in order %v", got, order)
+	}
+}
+
+func TestABenchmarkLineOfGoIsRead(t *testing.T) {
+	got, err := parseGo("goos: linux\nBenchmarkRow/load-1 \t 100\t 3029619 ns/op\t 174.7 KiB-each\t 1079668 B/op\t 10999 allocs/op\nPASS\n")
+	if err != nil || got != (measurement{3029619, 10999, 1079668, true}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestOurSideIsADashUntilItPrintsTheRow(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "ours")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho a table\n[ \"$2\" = known ] && echo '{\"row\":\"known\",\"ns\":5,\"allocations\":1,\"bytes\":2}'\nexit 0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ours := ourSide(program)
+	for row, want := range map[string]measurement{"known": {5, 1, 2, true}, "unknown": {}} {
+		if got, err := ours(row); err != nil || got != want {
+			t.Errorf("%s: %+v, %v", row, got, err)
+		}
+	}
+	if got, err := ourSide("/nonexistent/navicert-bench")("known"); err != nil || got.There {
+		t.Errorf("a missing program: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,217 @@
+// Package compare holds the comparison rules of the vectors' README: which members of two answers to the same question
+// have to agree, and how.
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Object is a decoded JSON object whose numbers are kept as written.
+type Object = map[string]any
+
+// Decode reads one object.
+func Decode(text []byte) (Object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var out Object
+	err := decoder.Decode(&out)
+	return out, err
+}
+
+// Answers says how `got` differs from `want` by the rules of a kind, in a few words; empty if it does not.
+func Answers(kind string, want, got Object) string {
+	if fault, ok := got["fault"]; ok {
+		if _, both := want["fault"]; both {
+			return ""
+		}
+		return fmt.Sprintf("fault: %v", fault)
+	}
+	if fault, ok := want["fault"]; ok {
+		return fmt.Sprintf("answered, but the reference says fault: %v", fault)
+	}
+	rule, ok := rules[kind]
+	if !ok {
+		return "no comparison rule for kind " + kind
+	}
+	return rule(want, got)
+}
+
+var rules = map[string]func(want, got Object) string{
+	"authn-config":   configs,
+	"authn-token":    tokens,
+	"cel":            expressions,
+	"image-match":    members("match"),
+	"image-config":   configs,
+	"kubeconfig":     kubeconfigs,
+	"exec-output":    members("ok", "token", "hasCert", "expires"),
+	"exec-info":      members("info"),
+	"exec-flow":      members("authorization", "runs", "runsAfter"),
+	"image-keyring":  keyrings,
+	"image-response": responses,
+}
+
+// members compares the named members as JSON values; absent and null are the same.
+func members(names ...string) func(want, got Object) string {
+	return func(want, got Object) string {
+		for _, name := range names {
+			if !Same(want[name], got[name]) {
+				return differs(name, want[name], got[name])
+			}
+		}
+		return ""
+	}
+}
+
+func configs(want, got Object) string {
+	if difference := members("valid")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if want["stage"] != "validate" {
+		return ""
+	}
+	wanted, given := complaints(want), complaints(got)
+	if !slices.Equal(wanted, given) {
+		return differs("errors", wanted, given)
+	}
+	return ""
+}
+
+// complaints is the set of (type, field), sorted.
+func complaints(answer Object) []string {
+	var out []string
+	list, _ := answer["errors"].([]any)
+	for _, each := range list {
+		complaint, _ := each.(Object)
+		out = append(out, fmt.Sprintf("%v %v", complaint["type"], complaint["field"]))
+	}
+	sort.Strings(out)
+	return slices.Compact(out)
+}
+
+func tokens(want, got Object) string {
+	if difference := members("outcome")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if want["outcome"] != "authenticated" {
+		return ""
+	}
+	wanted, _ := want["user"].(Object)
+	given, _ := got["user"].(Object)
+	return members("username", "uid", "groups", "extra")(wanted, given)
+}
+
+func expressions(want, got Object) string {
+	if difference := members("compiled", "ok", "type")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if _, there := want["value"]; !there {
+		return ""
+	}
+	return members("value")(want, got)
+}
+
+func keyrings(want, got Object) string {
+	_, wanted := want["error"]
+	_, given := got["error"]
+	if wanted != given {
+		return differs("error", want["error"], got["error"])
+	}
+	return members("credentials")(want, got)
+}
+
+func responses(want, got Object) string {
+	if difference := members("ok", "cacheKeyType", "auth")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if length(want["cacheDuration"]) != length(got["cacheDuration"]) {
+		return differs("cacheDuration", want["cacheDuration"], got["cacheDuration"])
+	}
+	return ""
+}
+
+// length makes two spellings of a length of time equal.
+func length(value any) any {
+	text, ok := value.(string)
+	if !ok {
+		return value
+	}
+	if parsed, err := time.ParseDuration(text); err == nil {
+		return parsed
+	}
+	return text
+}
+
+// because adds what the sides gave as reason: never compared, but it says where to look.
+func because(want, got Object) string {
+	return reason(" (reference: %s)", want) + reason(" (other side: %s)", got)
+}
+
+func reason(format string, answer Object) string {
+	for _, name := range []string{"error", "compile_error", "messages", "errors"} {
+		if value := answer[name]; !empty(value) {
+			return fmt.Sprintf(format, short(value))
+		}
+	}
+	return ""
+}
+
+func differs(name string, want, got any) string {
+	return fmt.Sprintf("%s: %s, not %s", name, short(got), short(want))
+}
+
+func short(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	if len(text) > 200 {
+		return strings.ToValidUTF8(string(text[:200]), "") + "…"
+	}
+	return string(text)
+}
+
+// Same compares two JSON values: numbers by value, objects without regard to order. Absent and null are the same.
+func Same(a, b any) bool {
+	switch a := a.(type) {
+	case Object:
+		other, ok := b.(Object)
+		if !ok || len(a) != len(other) {
+			return false
+		}
+		for name, value := range a {
+			if given, there := other[name]; !there || !Same(value, given) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, Same)
+	case json.Number:
+		other, ok := b.(json.Number)
+		return ok && sameNumber(a, other)
+	}
+	return a == b
+}
+
+// sameNumber compares exactly where both are integers, as doubles where one is not: 0.1 has more than one spelling.
+func sameNumber(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	first, ok := new(big.Int).SetString(a.String(), 10)
+	second, also := new(big.Int).SetString(b.String(), 10)
+	if ok && also {
+		return first.Cmp(second) == 0
+	}
+	x, err := a.Float64()
+	y, failed := b.Float64()
+	return err == nil && failed == nil && x == y
+}

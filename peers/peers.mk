@@ -1,0 +1,103 @@
+# The targets of peers/: Kubernetes' own code as reference, opponent and control plane. Included by the root Makefile when
+# this directory is there; nothing else depends on it. See peers/README.md.
+
+PEERS_DIR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+PEERS_ROOT := $(abspath $(PEERS_DIR)/..)
+PEERS_OUT := $(PEERS_ROOT)/target/peers
+PEERS_BIN := $(PEERS_OUT)/bin
+# For example PEERS_GOFLAGS="-p 1" on a machine that is busy with something else.
+PEERS_GOFLAGS ?=
+PEERS_GO = nice -n 10 go
+PEERS_KUBERNETES := $(shell sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\).*|\1|p' $(PEERS_DIR)/go.mod)
+
+# Programs that look inside upstream packages are built with the overlay, what we run of upstream without it.
+PEERS_INSIDE = cd $(PEERS_DIR) && GOWORK=$(PEERS_OUT)/go.work $(PEERS_GO)
+PEERS_OVERLAY = -overlay $(PEERS_OUT)/overlay.json
+PEERS_BUILD = -trimpath $(PEERS_GOFLAGS)
+PEERS_UPSTREAM = cd $(PEERS_DIR) && GOWORK=off $(PEERS_GO) build $(PEERS_BUILD)
+PEERS_VERSION = -X k8s.io/component-base/version.gitVersion=$(PEERS_KUBERNETES) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(PEERS_KUBERNETES:v%=%))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(PEERS_KUBERNETES:v%=%)))
+
+.PHONY: peers peers-go peers-prepare peers-verify peers-test
+
+peers: peers-prepare ## the reference: Kubernetes' own decisions as JSON lines (needs Go, as do the peers below)
+	$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./reference
+
+peers-verify: peers ## replays the vectors through the reference and lists every line that differs
+	cd $(PEERS_DIR) && NAVICERT_SHARED=$${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared} $(PEERS_BIN)/reference verify
+
+peers-test: peers-prepare
+	$(PEERS_INSIDE) vet $(PEERS_OVERLAY) ./...
+	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) $(PEERS_OVERLAY) ./...
+
+peers-prepare: peers-go
+	@mkdir -p $(PEERS_BIN)
+	@$(PEERS_DIR)/prepare.sh $(PEERS_OUT)
+
+peers-go:
+	@command -v go >/dev/null || { echo "This target needs Go 1.26 or newer (https://go.dev/dl/). Nothing else of navicert does." >&2; exit 1; }
+
+# --- a control plane ---------------------------------------------------------------------------------------------------
+
+CLUSTER_DIR ?= $(PEERS_OUT)/cluster
+CLUSTER_FLAGS ?=
+
+.PHONY: cluster cluster-build cluster-down interop
+
+cluster: cluster-build ## etcd, kube-apiserver and a test issuer on loopback, with kubeconfigs
+	@$(PEERS_BIN)/cluster up -dir $(CLUSTER_DIR) $(CLUSTER_FLAGS)
+
+cluster-down: ## stops that cluster and removes its directory
+	@if [ -x $(PEERS_BIN)/cluster ]; then $(PEERS_BIN)/cluster down -dir $(CLUSTER_DIR); else echo "No cluster is up."; fi
+
+cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES)
+	@$(PEERS_UPSTREAM) -o $(PEERS_BIN)/ ./cluster
+
+interop: cluster-build ## the suites that need a real control plane: tests/interop_*.rs of every crate
+	cd $(PEERS_ROOT) && NAVICERT_PEERS=$(PEERS_BIN) NAVICERT_PEERS_TOOLS=$(PEERS_OUT)/tools \
+		cargo test --workspace --all-features --locked --test 'interop*'
+
+# Upstream's programs are built once per version; the plain name is a link to the version in use.
+$(PEERS_BIN)/etcd-$(PEERS_KUBERNETES): PEERS_PACKAGE = go.etcd.io/etcd/server/v3
+$(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES): PEERS_PACKAGE = k8s.io/kubernetes/cmd/kube-apiserver
+$(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES): PEERS_PACKAGE = k8s.io/kubernetes/cmd/kubectl
+$(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES):
+	@mkdir -p $(PEERS_BIN)
+	$(PEERS_UPSTREAM) -ldflags "-s -w $(PEERS_VERSION)" -o $@ $(PEERS_PACKAGE)
+	@ln -sf $(notdir $@) $(@:%-$(PEERS_KUBERNETES)=%)
+
+# --- differential ------------------------------------------------------------------------------------------------------
+
+KIND ?=
+N ?= 10000
+SEED ?= 1
+NAVICERT ?= $(firstword $(wildcard $(PEERS_ROOT)/target/release/navicert $(PEERS_ROOT)/target/debug/navicert) $(PEERS_ROOT)/target/release/navicert)
+
+.PHONY: differential
+
+differential: peers-prepare ## generated questions to Kubernetes and to navicert: KIND=cel N=100000 SEED=7
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./differential
+	@cd $(PEERS_DIR) && $(PEERS_BIN)/differential -kind "$(KIND)" -n $(N) -seed $(SEED) -navicert "$(NAVICERT)" -out $(PEERS_OUT)/differential
+
+# --- the race ----------------------------------------------------------------------------------------------------------
+
+ROUNDS ?= 7
+# Our side, called as `NAVICERT_BENCH --json ROW`; rows it does not have stay empty.
+NAVICERT_BENCH ?= $(PEERS_ROOT)/target/release/navicert-bench
+
+.PHONY: race
+
+race: peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios
+	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
+	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
+	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
+	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) \
+		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench
+
+# --- other people's programs -------------------------------------------------------------------------------------------
+
+.PHONY: peers-tools
+
+peers-tools: peers-go ## dex, toxiproxy, kubelogin, ECR's providers, crane; says what does not install
+	@PEERS_GOFLAGS="$(PEERS_GOFLAGS)" $(PEERS_DIR)/tools.sh $(PEERS_OUT)/tools
