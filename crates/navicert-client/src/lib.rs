@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! in_cluster     fixed, files,   (planned)
+//! in_cluster     fixed, files,   pools, proxies, rotation
 //!                exec ◀── kuberc (which plugins may run)
 //! ```
 //!
@@ -28,3 +28,4 @@ pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
+pub mod transport;

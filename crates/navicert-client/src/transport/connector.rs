@@ -1,0 +1,160 @@
+//! From nothing to a connection: name, socket, proxy, TLS, each with its limit (client-credentials.md C182).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ClientConfig;
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::error::TransportError;
+use super::line::{Line, LineState, Stream, alert_in};
+use super::proxy::{self, Proxy, ProxyError, Scheme};
+use super::timer::{Timer, within};
+
+/// The limits of opening a connection, and what keeps it (C182).
+#[derive(Clone, Copy, Debug)]
+pub struct Timeouts {
+    /// Until the socket is connected, the name's look-up included.
+    pub connect: Duration,
+    /// Until TLS is agreed on, with the proxy's answer before it.
+    pub handshake: Duration,
+    /// Between two questions whether an idle peer is still there.
+    pub keepalive: Duration,
+    /// How long an unused connection is kept.
+    pub idle: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            connect: Duration::from_secs(30),
+            handshake: Duration::from_secs(10),
+            keepalive: Duration::from_secs(30),
+            idle: Duration::from_secs(90),
+        }
+    }
+}
+
+/// Opens connections to one server.
+#[derive(Debug)]
+pub(super) struct Connector {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The name the server's certificate is checked for; the host unless `tls-server-name` says otherwise.
+    pub(super) server_name: ServerName<'static>,
+    pub(super) proxy: Option<Proxy>,
+    pub(super) timeouts: Timeouts,
+    pub(super) timer: Arc<dyn Timer>,
+}
+
+/// A connection, ready for HTTP.
+pub(super) struct Connected {
+    pub(super) line: Line,
+    pub(super) state: Arc<LineState>,
+    pub(super) http2: bool,
+}
+
+/// The configurations a connection needs, where it is encrypted.
+#[derive(Clone, Copy)]
+pub(super) struct Encryption<'a> {
+    pub(super) server: Option<&'a Arc<ClientConfig>>,
+    /// For an https proxy: without our certificate, which is not for the proxy.
+    pub(super) proxy: Option<&'a Arc<ClientConfig>>,
+}
+
+impl Connector {
+    /// Opens a connection; plain where there is no encryption.
+    pub(super) async fn open(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
+        let stream: Box<dyn Stream> = match &self.proxy {
+            Some(proxy) => self.through(proxy, encryption).await?,
+            None => Box::new(self.dial(&self.host, self.port).await?),
+        };
+        let Some(config) = encryption.server else {
+            let (line, state) = Line::new(stream);
+            return Ok(Connected { line, state, http2: false });
+        };
+        let stream = self.encrypt(stream, config, self.server_name.clone()).await?;
+        let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let (line, state) = Line::new(Box::new(stream));
+        Ok(Connected { line, state, http2 })
+    }
+
+    /// To the proxy, and if the server is encrypted, through it. A plain server's requests are the proxy's to forward.
+    async fn through(
+        &self,
+        proxy: &Proxy,
+        encryption: Encryption<'_>,
+    ) -> Result<Box<dyn Stream>, TransportError> {
+        let mut stream: Box<dyn Stream> = Box::new(self.dial(&proxy.host, proxy.port).await?);
+        if let (Scheme::Https, Some(config)) = (proxy.scheme, encryption.proxy) {
+            let name = ServerName::try_from(proxy.host.clone()).map_err(|_| {
+                failed(proxy, ProxyError::Address("its host is neither a DNS name nor an IP address"))
+            })?;
+            stream = Box::new(self.encrypt(stream, config, name).await?);
+        }
+        let (host, port) = (&self.host, self.port);
+        let ask = async {
+            match proxy.scheme {
+                Scheme::Socks5 => proxy::socks5(&mut stream, proxy, host, port).await,
+                _ if encryption.server.is_some() => proxy::connect(&mut stream, proxy, host, port).await,
+                _ => Ok(()),
+            }
+        };
+        let limit = self.timeouts.handshake;
+        let late = || Err(ProxyError::Io(io::ErrorKind::TimedOut.into()));
+        let answer = within(&*self.timer, limit, ask).await.unwrap_or_else(late);
+        answer.map_err(|source| failed(proxy, source))?;
+        Ok(stream)
+    }
+
+    async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, TransportError> {
+        let address = || proxy::join(host, port);
+        let dial = async {
+            let found = tokio::net::lookup_host((host, port)).await;
+            let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };
+            let addresses: Vec<_> = found.map_err(lookup)?.collect();
+            let connect = |source| TransportError::Connect { address: address(), source };
+            TcpStream::connect(addresses.as_slice()).await.map_err(connect)
+        };
+        let limit = self.timeouts.connect;
+        let late = || Err(TransportError::ConnectTimeout { address: address(), seconds: limit.as_secs() });
+        let stream = within(&*self.timer, limit, dial).await.unwrap_or_else(late)?;
+        let _ = stream.set_nodelay(true);
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(self.timeouts.keepalive)
+            .with_interval(self.timeouts.keepalive);
+        // A socket that cannot be asked to do this works all the same.
+        let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        Ok(stream)
+    }
+
+    async fn encrypt(
+        &self,
+        stream: Box<dyn Stream>,
+        config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
+    ) -> Result<tokio_rustls::client::TlsStream<Box<dyn Stream>>, TransportError> {
+        let shown = name.to_str().into_owned();
+        let handshake = TlsConnector::from(Arc::clone(config)).connect(name, stream);
+        match within(&*self.timer, self.timeouts.handshake, handshake).await {
+            Some(Ok(stream)) => Ok(stream),
+            Some(Err(source)) => Err(match alert_in(&source) {
+                Some(alert) if super::unauthorized::is_about_us(alert) => {
+                    TransportError::CertificateRefused { alert: format!("{alert:?}") }
+                }
+                _ => TransportError::Handshake { name: shown, source },
+            }),
+            None => Err(TransportError::HandshakeTimeout {
+                name: shown,
+                seconds: self.timeouts.handshake.as_secs(),
+            }),
+        }
+    }
+}
+
+fn failed(proxy: &Proxy, source: ProxyError) -> TransportError {
+    TransportError::Proxy { proxy: proxy.address(), source }
+}

@@ -1,0 +1,432 @@
+//! The connections of one client certificate: those that wait for a request, and a way to open more.
+//!
+//! HTTP/2 has one connection for everything; HTTP/1.1 has one per exchange, kept for the next. When the certificate is
+//! replaced, the whole pool retires: what is unused closes at once, what is in use finishes (C462).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use http::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, StatusCode, Uri, Version};
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use navicert_types::Clock;
+use rustls::ClientConfig;
+
+use super::body::{Body, ResponseBody};
+use super::connector::{Connected, Connector, Encryption};
+use super::error::TransportError;
+use super::line::LineState;
+use super::timer;
+
+/// What stays the same for every pool of a transport.
+#[derive(Debug)]
+pub(super) struct PoolSettings {
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    /// The authority as a header.
+    pub(super) host: HeaderValue,
+    pub(super) connector: Connector,
+    /// Set where an http proxy forwards plain requests: it sees the whole address, and who we are to it.
+    pub(super) forwarding: Option<Forwarding>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) max_idle: usize,
+    pub(super) http2_read_idle: Duration,
+    pub(super) http2_ping_timeout: Duration,
+}
+
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// The TLS side of a pool.
+pub(super) struct PoolTls {
+    /// Offers HTTP/2 if that is wanted at all.
+    pub(super) any: Arc<ClientConfig>,
+    /// Offers HTTP/1.1 alone, for upgrades.
+    pub(super) http1: Arc<ClientConfig>,
+}
+
+/// The connections of one client certificate.
+pub(super) struct Pool {
+    settings: Arc<PoolSettings>,
+    tls: Option<PoolTls>,
+    proxy_tls: Option<Arc<ClientConfig>>,
+    state: Mutex<State>,
+    /// Held by whoever opens a connection while it is not known whether the server speaks HTTP/2: if it does, one
+    /// connection is enough for everybody.
+    first: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    retired: bool,
+    closed: bool,
+    speaks_http1: bool,
+    http2: Option<Http2>,
+    idle: Vec<Idle>,
+    lines: Vec<Weak<LineState>>,
+}
+
+#[derive(Clone)]
+struct Http2 {
+    sender: http2::SendRequest<Body>,
+    line: Arc<LineState>,
+}
+
+struct Http1 {
+    sender: http1::SendRequest<Body>,
+    line: Arc<LineState>,
+}
+
+struct Idle {
+    connection: Http1,
+    since: Duration,
+}
+
+enum Connection {
+    Http1(Http1),
+    Http2(Http2),
+}
+
+/// A request that got no answer.
+pub(super) struct Failure {
+    pub(super) error: TransportError,
+    /// The request, if not a byte of it was sent.
+    pub(super) unsent: Option<Request<Body>>,
+    /// Whether the connection had served before: then the server may just have been closing it.
+    pub(super) reused: bool,
+}
+
+impl Failure {
+    /// Whether the connection broke, rather than anybody saying no.
+    pub(super) fn is_broken(&self) -> bool {
+        matches!(self.error, TransportError::Http(_))
+    }
+}
+
+impl From<TransportError> for Failure {
+    fn from(error: TransportError) -> Self {
+        Failure { error, unsent: None, reused: false }
+    }
+}
+
+impl Pool {
+    pub(super) fn new(
+        settings: Arc<PoolSettings>,
+        tls: Option<PoolTls>,
+        proxy_tls: Option<Arc<ClientConfig>>,
+    ) -> Self {
+        let state = State { speaks_http1: tls.is_none(), ..State::default() };
+        Pool { settings, tls, proxy_tls, state: Mutex::new(state), first: tokio::sync::Mutex::default() }
+    }
+
+    /// Sends a request whose address is a path alone.
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut request: Request<Body>,
+        upgrade: bool,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        loop {
+            let (connection, reused) = match self.checkout(upgrade).await {
+                Ok(found) => found,
+                Err(error) => return Err(Failure { error, unsent: Some(request), reused: false }),
+            };
+            if self.state().retired {
+                // No new request on an old certificate: the caller has a newer pool by now (C462).
+                let error = TransportError::Retired;
+                return Err(Failure { error, unsent: Some(request), reused: false });
+            }
+            match self.send_on(connection, request).await {
+                // It closed while it waited in the pool, and the request came back untouched.
+                Err(Failure { unsent: Some(unsent), reused: true, .. }) if reused => request = unsent,
+                Err(failure) => return Err(Failure { reused, ..failure }),
+                Ok(response) => return Ok(response),
+            }
+        }
+    }
+
+    /// Takes no more connections, and closes those that are not in use.
+    pub(super) fn retire(&self) {
+        let (http2, idle) = {
+            let mut state = self.state();
+            state.retired = true;
+            (state.http2.take(), std::mem::take(&mut state.idle))
+        };
+        drop((http2, idle));
+    }
+
+    /// Closes the connections in use as well; whoever reads from them gets an error.
+    pub(super) fn close(&self) {
+        let lines: Vec<_> = {
+            let mut state = self.state();
+            state.closed = true;
+            state.lines.iter().filter_map(Weak::upgrade).collect()
+        };
+        for line in lines {
+            line.condemn();
+        }
+    }
+
+    async fn send_on(
+        self: &Arc<Self>,
+        connection: Connection,
+        request: Request<Body>,
+    ) -> Result<Response<ResponseBody>, Failure> {
+        match connection {
+            Connection::Http2(Http2 { mut sender, line }) => {
+                let request = match self.settings.for_http2(request) {
+                    Ok(request) => request,
+                    Err(error) => return Err(TransportError::from(error).into()),
+                };
+                let exchange = Exchange { pool: Weak::new(), connection: None, line, held: false };
+                answered(sender.try_send_request(request).await, exchange)
+            }
+            Connection::Http1(Http1 { mut sender, line }) => {
+                let request = match self.settings.for_http1(request) {
+                    Ok(request) => request,
+                    Err(error) => return Err(TransportError::from(error).into()),
+                };
+                let sent = sender.try_send_request(request).await;
+                let connection = Some(Http1 { sender, line: Arc::clone(&line) });
+                answered(sent, Exchange { pool: Arc::downgrade(self), connection, line, held: false })
+            }
+        }
+    }
+
+    /// A connection to send on, and whether it has served before.
+    async fn checkout(&self, upgrade: bool) -> Result<(Connection, bool), TransportError> {
+        if let Some(connection) = self.waiting(upgrade).await {
+            return Ok((connection, true));
+        }
+        if upgrade || self.state().speaks_http1 {
+            return Ok((self.open(upgrade).await?, false));
+        }
+        let first = match self.first.try_lock() {
+            Ok(first) => Some(first),
+            Err(_) => {
+                drop(self.first.lock().await);
+                if let Some(connection) = self.waiting(upgrade).await {
+                    return Ok((connection, true));
+                }
+                None // It failed, or speaks HTTP/1.1: no reason to queue again.
+            }
+        };
+        let connection = self.open(upgrade).await?;
+        drop(first);
+        Ok((connection, false))
+    }
+
+    /// A connection from the pool that still stands.
+    async fn waiting(&self, upgrade: bool) -> Option<Connection> {
+        loop {
+            let mut connection = {
+                let mut state = self.state();
+                if !upgrade {
+                    state.http2.take_if(|http2| http2.sender.is_closed());
+                    if let Some(http2) = &state.http2 {
+                        return Some(Connection::Http2(http2.clone()));
+                    }
+                }
+                let idle = state.idle.pop()?;
+                let age = self.settings.clock.monotonic().saturating_sub(idle.since);
+                if age > self.settings.connector.timeouts.idle {
+                    continue;
+                }
+                idle.connection
+            };
+            if connection.sender.ready().await.is_ok() {
+                return Some(Connection::Http1(connection));
+            }
+        }
+    }
+
+    async fn open(&self, upgrade: bool) -> Result<Connection, TransportError> {
+        let server = self.tls.as_ref().map(|tls| if upgrade { &tls.http1 } else { &tls.any });
+        let encryption = Encryption { server, proxy: self.proxy_tls.as_ref() };
+        let Connected { line, state: line_state, http2 } = self.settings.connector.open(encryption).await?;
+        let io = TokioIo::new(line);
+        let connection = if http2 {
+            let (sender, driver) = http2::Builder::new(TokioExecutor::new())
+                .timer(timer::for_hyper())
+                .keep_alive_interval(self.settings.http2_read_idle)
+                .keep_alive_timeout(self.settings.http2_ping_timeout)
+                .keep_alive_while_idle(true)
+                .adaptive_window(true)
+                .handshake(io)
+                .await
+                .map_err(|error| explain(&line_state, error))?;
+            drive(driver);
+            Connection::Http2(Http2 { sender, line: Arc::clone(&line_state) })
+        } else {
+            let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&line_state, error))?;
+            drive(driver.with_upgrades());
+            Connection::Http1(Http1 { sender, line: Arc::clone(&line_state) })
+        };
+        let mut state = self.state();
+        if state.closed {
+            return Err(TransportError::Retired);
+        }
+        state.lines.retain(|line| line.strong_count() > 0);
+        state.lines.push(Arc::downgrade(&line_state));
+        match &connection {
+            Connection::Http2(http2) if !state.retired && state.http2.is_none() => {
+                state.http2 = Some(http2.clone());
+            }
+            Connection::Http2(_) => {}
+            Connection::Http1(_) => state.speaks_http1 |= !upgrade,
+        }
+        Ok(connection)
+    }
+
+    /// Takes a connection back.
+    fn give_back(&self, connection: Http1) {
+        let since = self.settings.clock.monotonic();
+        let too_old = since.saturating_sub(self.settings.connector.timeouts.idle);
+        let mut state = self.state();
+        state.idle.retain(|idle| idle.since >= too_old);
+        if !state.retired && state.idle.len() < self.settings.max_idle {
+            state.idle.push(Idle { connection, since });
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("Pool")
+            .field("retired", &state.retired)
+            .field("http2", &state.http2.is_some())
+            .field("idle", &state.idle.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PoolSettings {
+    /// A path and a `Host`; the whole address where a proxy forwards.
+    fn for_http1(&self, mut request: Request<Body>) -> Result<Request<Body>, http::Error> {
+        *request.version_mut() = Version::HTTP_11;
+        let path = path_of(&request);
+        *request.uri_mut() = match &self.forwarding {
+            None => Uri::from(path),
+            Some(_) => self.whole(path)?,
+        };
+        if !request.headers().contains_key(HOST) {
+            request.headers_mut().insert(HOST, self.host.clone());
+        }
+        if let Some(authorization) = self.forwarding.as_ref().and_then(|proxy| proxy.authorization.clone()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization);
+        }
+        Ok(request)
+    }
+
+    fn for_http2(&self, mut request: Request<Body>) -> Result<Request<Body>, http::Error> {
+        *request.version_mut() = Version::HTTP_2;
+        let path = path_of(&request);
+        *request.uri_mut() = self.whole(path)?;
+        Ok(request)
+    }
+
+    fn whole(&self, path: PathAndQuery) -> Result<Uri, http::Error> {
+        let (scheme, authority) = (self.scheme.clone(), self.authority.clone());
+        Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build()
+    }
+}
+
+fn path_of(request: &Request<Body>) -> PathAndQuery {
+    request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+}
+
+/// Runs a connection until it ends; what goes wrong is told to those who have a request on it.
+fn drive<E>(connection: impl Future<Output = Result<(), E>> + Send + 'static)
+where
+    E: Send + 'static,
+{
+    tokio::spawn(async move {
+        let _ = connection.await;
+    });
+}
+
+fn answered(
+    sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
+    exchange: Exchange,
+) -> Result<Response<ResponseBody>, Failure> {
+    match sent {
+        Ok(response) => {
+            if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                exchange.line.upgrade();
+            }
+            Ok(response.map(|incoming| ResponseBody::new(incoming, exchange)))
+        }
+        Err(mut error) => {
+            let unsent = error.take_message();
+            Err(Failure { error: exchange.explain(error.into_error()), reused: true, unsent })
+        }
+    }
+}
+
+fn explain(line: &LineState, error: hyper::Error) -> TransportError {
+    match line.alert() {
+        Some(alert) if super::unauthorized::is_about_us(alert) => {
+            TransportError::CertificateRefused { alert: format!("{alert:?}") }
+        }
+        _ if line.is_closed_by_us() => TransportError::Retired,
+        _ => TransportError::Http(error),
+    }
+}
+
+/// One request and its answer on a connection.
+pub(super) struct Exchange {
+    pool: Weak<Pool>,
+    /// What goes back to the pool at the end.
+    connection: Option<Http1>,
+    line: Arc<LineState>,
+    held: bool,
+}
+
+impl Exchange {
+    /// The answer has been read to its end.
+    pub(super) fn finish(&mut self) {
+        self.let_go();
+        if self.line.is_upgraded() {
+            self.connection = None;
+        }
+        if let (Some(connection), Some(pool)) = (self.connection.take(), self.pool.upgrade()) {
+            pool.give_back(connection);
+        }
+    }
+
+    /// Keeps the connection from being closed by a rotation.
+    pub(super) fn hold(&mut self) {
+        if !self.held {
+            self.held = true;
+            self.line.hold();
+        }
+    }
+
+    /// What an error of hyper's means.
+    pub(super) fn explain(&self, error: hyper::Error) -> TransportError {
+        explain(&self.line, error)
+    }
+
+    fn let_go(&mut self) {
+        if self.held {
+            self.held = false;
+            self.line.release();
+        }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}

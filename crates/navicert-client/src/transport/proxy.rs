@@ -1,0 +1,186 @@
+//! Which proxy a server is reached through, and getting through it: HTTP `CONNECT` and SOCKS5 (client-credentials.md C148).
+
+mod environment;
+mod tunnel;
+
+use std::fmt;
+use std::io;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::HeaderValue;
+use navicert_types::Secret;
+use thiserror::Error;
+
+use crate::kubeconfig::Address;
+
+pub use environment::ProxyEnvironment;
+pub(super) use tunnel::{connect, socks5};
+
+/// Why a proxy cannot be used, or does not let us through.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProxyError {
+    /// The address cannot be read.
+    #[error("invalid proxy address: {0}")]
+    Address(&'static str),
+    /// A scheme nobody speaks.
+    #[error("unsupported scheme {0:?}, must be http, https, or socks5")]
+    Scheme(String),
+    /// It cannot be reached, or broke off.
+    #[error("talk to the proxy")]
+    Io(#[from] io::Error),
+    /// It said no.
+    #[error("the proxy answered `{0}`")]
+    Refused(String),
+    /// It speaks something else.
+    #[error("the proxy does not speak {0}")]
+    Protocol(&'static str),
+    /// It wants a name and password, and there is none, or not that one.
+    #[error("the proxy asks for other credentials than the proxy address has")]
+    Credentials,
+}
+
+/// How a proxy is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+    Socks5,
+}
+
+/// A proxy.
+#[derive(Clone)]
+pub struct Proxy {
+    pub(super) scheme: Scheme,
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Name and password, percent-decoded.
+    pub(super) user: Option<(String, Secret<String>)>,
+}
+
+impl Proxy {
+    /// From a `proxy-url`.
+    ///
+    /// # Errors
+    /// The text is no address, or names a scheme other than `http`, `https` and `socks5`.
+    pub fn parse(text: &str) -> Result<Self, ProxyError> {
+        let address = Address::parse(text).map_err(|_| ProxyError::Address("it is no URL"))?;
+        let scheme = match address.scheme.as_str() {
+            "http" => Scheme::Http,
+            "https" => Scheme::Https,
+            // Names are always looked up by the proxy, which is all that the `h` asks for.
+            "socks5" | "socks5h" => Scheme::Socks5,
+            other => return Err(ProxyError::Scheme(other.to_owned())),
+        };
+        let (host, port) = host_and_port(address.host).ok_or(ProxyError::Address("it has no host"))?;
+        let port = port.unwrap_or(match scheme {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+            Scheme::Socks5 => 1080,
+        });
+        let user = address.user_info.map(|info| {
+            let (name, password) = info.split_once(':').unwrap_or((info, ""));
+            (percent_decoded(name), Secret::new(percent_decoded(password)))
+        });
+        Ok(Proxy { scheme, host: host.to_owned(), port, user })
+    }
+
+    /// Without user information: safe to show.
+    pub fn address(&self) -> String {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+            Scheme::Socks5 => "socks5",
+        };
+        format!("{scheme}://{}", join(&self.host, self.port))
+    }
+
+    /// The value of `Proxy-Authorization`.
+    pub(super) fn authorization(&self) -> Option<HeaderValue> {
+        let (name, password) = self.user.as_ref()?;
+        let pair = STANDARD.encode(format!("{name}:{}", password.expose()));
+        let mut value = HeaderValue::try_from(format!("Basic {pair}")).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("address", &self.address()).field("user", &self.user.is_some()).finish()
+    }
+}
+
+/// `host`, `host:port`, `[v6]`, `[v6]:port`; the host comes without its brackets.
+pub(super) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
+    let (host, port) = if let Some(rest) = text.strip_prefix('[') {
+        let (host, behind) = rest.split_once(']')?;
+        (host, behind.strip_prefix(':'))
+    } else {
+        match text.rsplit_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        }
+    };
+    let port = match port.filter(|digits| !digits.is_empty()) {
+        Some(digits) => Some(digits.parse().ok()?),
+        None => None,
+    };
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// The opposite of [`host_and_port`].
+pub(super) fn join(host: &str, port: u16) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let escape = (*first == b'%').then(|| behind.split_at_checked(2)).flatten();
+        let decoded = escape.and_then(|(digits, after)| {
+            let digits = std::str::from_utf8(digits).ok()?;
+            Some((u8::from_str_radix(digits, 16).ok()?, after))
+        });
+        let (byte, after) = decoded.unwrap_or((*first, behind));
+        bytes.push(byte);
+        rest = after;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_address_gives_scheme_host_port_and_user() {
+        for (text, shown, user) in [
+            ("http://p", "http://p:80", None),
+            ("https://p:8443/", "https://p:8443", None),
+            ("socks5://[::1]:9", "socks5://[::1]:9", None),
+            ("http://ann:s%40f%3Ae@p:3128", "http://p:3128", Some(("ann", "s@f:e"))),
+            ("socks5h://ann@p", "socks5://p:1080", Some(("ann", ""))),
+        ] {
+            let proxy = Proxy::parse(text).unwrap();
+            assert_eq!(proxy.address(), shown, "{text}");
+            let found =
+                proxy.user.as_ref().map(|(name, password)| (name.as_str(), password.expose().as_str()));
+            assert_eq!(found, user, "{text}");
+        }
+    }
+
+    // C153
+    #[test]
+    fn other_schemes_are_refused_in_kubectls_words_and_passwords_are_not_shown() {
+        let error = Proxy::parse("ftp://ann:hunter2@p").unwrap_err().to_string();
+        assert_eq!(error, "unsupported scheme \"ftp\", must be http, https, or socks5");
+        for text in ["http://", "http://ann:hunter2@", "http://ann:hunter2@p:99999", ":"] {
+            let error = Proxy::parse(text).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hunter2"), "{text}");
+        }
+        assert!(!format!("{:?}", Proxy::parse("http://ann:hunter2@p").unwrap()).contains("hunter2"));
+    }
+}

@@ -1,0 +1,317 @@
+//! The way of an ordinary request: headers, protocols, names, bodies, upgrades.
+
+use std::io::Write;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, Version};
+use http_body_util::BodyExt;
+use hyper_util::rt::TokioIo;
+use navicert_testkit::{Answer, ApiServer, Ca, Canaries, Gate, HttpServer, Tunnel, Watch, wait};
+use navicert_types::kubeconfig::AuthInfo;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::support::{Script, bearer, certificate, everything, request, rig, rig_with, settings, text};
+use crate::transport::{Body, Impersonation, Settings, TransportError, Trust};
+
+#[tokio::test]
+async fn one_connection_serves_many_requests_in_either_version_of_http() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
+        api.accept_token("t", "ann", &[]);
+        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        for _ in 0..5 {
+            assert_eq!(rig.read("/version").await.0, 200);
+        }
+        let requests = api.requests();
+        let version = if http1_only { Version::HTTP_11 } else { Version::HTTP_2 };
+        assert!(requests.iter().all(|request| request.version == version), "{requests:?}");
+        assert_eq!(api.connections().len(), 1, "http1_only: {http1_only}");
+    }
+}
+
+// C149
+#[tokio::test]
+async fn http2_can_be_turned_off() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let rig = rig_with(Settings { http2: false, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(api.requests()[0].version, Version::HTTP_11);
+}
+
+// T04
+#[tokio::test]
+async fn sixty_four_requests_at_once_share_what_they_can() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    let tasks: Vec<_> = (0..64)
+        .map(|_| {
+            let transport = rig.transport.clone();
+            tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
+        })
+        .collect();
+    for task in tasks {
+        assert_eq!(wait::within("an answer", task).await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(api.connections().len(), 1, "HTTP/2 needs one connection for everybody");
+    assert!(api.requests().iter().all(|request| request.bearer_token() == Some("t")));
+}
+
+// C167, C471
+#[tokio::test]
+async fn a_request_with_an_authorization_of_its_own_is_left_alone() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let source = Script::of([bearer("t"), bearer("u")]);
+    let rig = rig(&api, &ca, source.clone());
+    assert_eq!(rig.read("/version").await.0, 200);
+    let own = Request::get("/version").header("authorization", "Bearer mine").body(Body::empty()).unwrap();
+    assert_eq!(rig.send(own).await.unwrap().status(), 401);
+    assert_eq!(source.runs(), 0);
+    assert!(source.refusals().is_empty());
+    assert_eq!(api.requests()[1].bearer_token(), Some("mine"));
+}
+
+// C160
+#[tokio::test]
+async fn over_plain_http_no_credential_is_sent_and_none_is_asked_for() {
+    let server = HttpServer::start_plain();
+    server.answer("/x", Answer::text("plain"));
+    let source = Script::of([bearer("t")]);
+    let user = AuthInfo { impersonate: "bob".into(), ..AuthInfo::default() };
+    let settings =
+        Settings { impersonation: Impersonation::of(&user).unwrap(), ..Settings::new(server.url()) };
+    let rig = rig_with(settings, source.clone());
+    assert_eq!(rig.read("/x").await, (200, "plain".to_owned()));
+    let seen = &server.requests()[0];
+    assert_eq!(seen.header("authorization"), None);
+    assert_eq!(seen.header("impersonate-user"), Some("bob"), "impersonation stays");
+    assert_eq!(source.asked(), 0);
+}
+
+#[tokio::test]
+async fn credentials_go_to_the_server_they_are_for_and_nowhere_else() {
+    let ca = Ca::new("root");
+    let (api, other) = (ApiServer::start(&ca), ApiServer::start(&ca));
+    api.accept_token("t", "ann", &[]);
+    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    assert_eq!(rig.read(&api.url_of("/version")).await.0, 200, "its own address is fine");
+    for stranger in [other.url_of("/version"), api.url_of("/version").replace("https", "http")] {
+        let error = rig.get(&stranger).await.unwrap_err();
+        assert!(matches!(error, TransportError::OtherServer { .. }), "{error}");
+    }
+    assert!(other.connections().is_empty());
+}
+
+// C161
+#[tokio::test]
+async fn requests_go_below_the_servers_own_path() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let settings = Settings { server: format!("{}/clusters/one/", api.url()), ..settings(&api, &ca) };
+    let rig = rig_with(settings, Script::of([bearer("t")]));
+    assert_eq!(rig.read("/api/v1/pods?limit=1").await.0, 200);
+    assert_eq!(api.requests()[0].target, "/clusters/one/api/v1/pods?limit=1");
+}
+
+#[tokio::test]
+async fn tls_server_name_is_asked_for_and_checked() {
+    let ca = Ca::new("root");
+    let identity = ca.server_without_names().name("api.example.test").issue();
+    let api = ApiServer::start_with(&ca, |server| server.identity(&identity));
+    api.accept_token("t", "ann", &[]);
+    let named = Settings { tls_server_name: "api.example.test".into(), ..settings(&api, &ca) };
+    assert_eq!(rig_with(named, Script::of([bearer("t")])).read("/version").await.0, 200);
+    let name = api.connections()[0].tls.as_ref().unwrap().server_name.clone();
+    assert_eq!(name.as_deref(), Some("api.example.test"));
+
+    let error = rig(&api, &ca, Script::of([bearer("t")])).get("/version").await.unwrap_err();
+    assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
+}
+
+// C180
+#[tokio::test]
+async fn only_the_given_authority_counts_unless_nothing_is_checked() {
+    let (ca, stranger) = (Ca::new("root"), Ca::new("stranger"));
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let with = |trust| rig_with(Settings { trust, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let error = with(Trust::Pem(stranger.pem().into_bytes())).get("/version").await.unwrap_err();
+    assert!(everything(&error).contains("UnknownIssuer"), "{}", everything(&error));
+    assert_eq!(with(Trust::Insecure).read("/version").await.0, 200);
+}
+
+#[tokio::test]
+async fn an_answer_is_compressed_on_the_wire_and_plain_for_the_caller() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    let long = "navicert ".repeat(100_000);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(long.as_bytes()).unwrap();
+    let packed = gzip.finish().unwrap();
+    let answer = Answer::bytes("text/plain", packed.clone()).header("content-encoding", "gzip");
+    api.answer("/packed", answer.clone());
+    api.answer("/broken", answer.truncated_at(packed.len() / 2));
+    let rig1 = rig(&api, &ca, Script::of([bearer("t")]));
+    let response = rig1.get("/packed").await.unwrap();
+    assert!(!response.headers().contains_key("content-encoding"));
+    assert_eq!(text(response).await, long);
+    assert_eq!(api.requests()[0].header("accept-encoding"), Some("gzip"));
+
+    let broken = rig1.get("/broken").await.unwrap().into_body().collect().await;
+    assert!(broken.is_err(), "half an answer is no answer");
+
+    let own = Request::get("/packed").header("accept-encoding", "gzip").body(Body::empty()).unwrap();
+    let response = rig1.send(own).await.unwrap();
+    assert_eq!(response.headers()["content-encoding"], "gzip", "who asks for it gets it as it is");
+
+    let off = rig_with(Settings { compression: false, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let _ = off.get("/packed").await.unwrap();
+    assert_eq!(api.requests().last().unwrap().header("accept-encoding"), None);
+}
+
+#[tokio::test]
+async fn a_watch_delivers_each_event_as_it_comes() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
+        let pods = Watch::new();
+        api.answer("/api/v1/pods", pods.answer());
+        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let mut body = rig.get("/api/v1/pods?watch=true").await.unwrap().into_body();
+        for number in 0..3 {
+            pods.event(&json!({"type": "ADDED", "number": number}));
+            let frame = wait::within("an event", body.frame()).await.unwrap().unwrap();
+            let event = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+            assert!(event.contains(&format!("\"number\":{number}")), "{event}");
+        }
+        drop(body);
+        pods.wait_for_closed(1).await;
+    }
+}
+
+// C432: upgrades
+#[tokio::test]
+async fn an_upgrade_gets_its_own_protocol_and_is_refreshed_before_not_after() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("new", "ann", &[]);
+    let tunnel = Tunnel::echo();
+    let upgraded = tunnel.clone();
+    api.answer_with("/exec", move |request| match request.bearer_token() {
+        Some("new") => upgraded.answer(),
+        _ => Answer::unauthorized(),
+    });
+    let source = Script::of([bearer("old"), bearer("new")]);
+    let rig = rig(&api, &ca, source.clone());
+    let upgrade = Request::get("/exec")
+        .header("connection", "Upgrade")
+        .header("upgrade", "websocket")
+        .body(Body::empty())
+        .unwrap();
+    let response = rig.send(upgrade).await.unwrap();
+    assert_eq!(response.status(), 101);
+    let stream = wait::within("the upgrade", hyper::upgrade::on(response)).await.unwrap();
+    let mut stream = TokioIo::new(stream);
+    stream.write_all(b"hello").await.unwrap();
+    let mut echo = [0; 5];
+    wait::within("the echo", stream.read_exact(&mut echo)).await.unwrap();
+    assert_eq!(&echo, b"hello");
+    assert_eq!(source.runs(), 1);
+    // A rotation leaves the caller's stream alone (C454).
+    source.replace(certificate(&ca.client("ann").issue()));
+    assert_eq!(rig.read("/version").await.0, 200);
+    rig.timer.advance(std::time::Duration::from_secs(3600));
+    stream.write_all(b"still").await.unwrap();
+    wait::within("the echo", stream.read_exact(&mut echo)).await.unwrap();
+    assert_eq!(&echo, b"still");
+}
+
+#[tokio::test]
+async fn a_connection_the_server_closed_while_it_waited_costs_no_request() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
+        api.accept_token("t", "ann", &[]);
+        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        for cut in [navicert_testkit::Cut::Clip, navicert_testkit::Cut::Reset] {
+            assert_eq!(rig.read("/version").await.0, 200);
+            api.cut_connections(cut);
+            assert_eq!(rig.read("/version").await.0, 200, "{cut:?}, http1_only: {http1_only}");
+        }
+    }
+}
+
+// C182
+#[tokio::test]
+async fn a_server_that_says_nothing_is_given_up_after_the_limit() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    let gate = Gate::new();
+    api.stall_connections(&gate);
+    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    let transport = rig.transport.clone();
+    let asked = tokio::spawn(async move { transport.send(request("/version")).await });
+    gate.wait_for_arrivals(1).await;
+    let ten = std::time::Duration::from_secs(10);
+    let waiting = async {
+        while !rig.timer.asked().contains(&ten) {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within("the handshake to begin", waiting).await;
+    rig.timer.advance(ten);
+    let error = wait::within("the end", asked).await.unwrap().unwrap_err();
+    assert!(matches!(error, TransportError::HandshakeTimeout { seconds: 10, .. }), "{error}");
+    assert!(error.is_retriable());
+}
+
+// T14, C433
+#[tokio::test]
+async fn the_callers_request_stays_as_it_was() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("new", "ann", &[]);
+    let rig = rig(&api, &ca, Script::of([bearer("old"), bearer("new")]));
+    let body = Bytes::from_static(b"{}");
+    let make = || Request::post("/x").header("x-mine", "1").body(Body::from(body.clone())).unwrap();
+    let kept = make();
+    assert_eq!(rig.send(make()).await.unwrap().status(), 200);
+    let (first, second) = (&api.requests()[0], &api.requests()[1]);
+    assert_eq!((first.bearer_token(), second.bearer_token()), (Some("old"), Some("new")));
+    assert_eq!((first.body.as_slice(), second.body.as_slice()), (b"{}".as_slice(), b"{}".as_slice()));
+    assert_eq!(kept.headers().len(), 1, "{:?}", kept.headers());
+}
+
+#[tokio::test]
+async fn no_error_shows_a_secret() {
+    let ca = Ca::new("root");
+    let mut canaries = Canaries::new();
+    let token = canaries.plant("token");
+    let password = canaries.plant("proxy password");
+    let api = ApiServer::start(&ca);
+    api.answer("/cut", Answer::cut(navicert_testkit::Cut::Reset));
+    let source = Script::of([bearer(&token)]);
+    let mut shown = String::new();
+    let good = rig(&api, &ca, source.clone());
+    shown.push_str(&everything(&good.get("/cut").await.unwrap_err()));
+    shown.push_str(&format!("{:?}", good.transport));
+    let strange = Settings { trust: Trust::Pem(Ca::new("other").pem().into_bytes()), ..settings(&api, &ca) };
+    shown.push_str(&everything(&rig_with(strange, source.clone()).get("/x").await.unwrap_err()));
+    let proxy = crate::transport::Proxy::parse(&format!("http://ann:{password}@127.0.0.1:1")).unwrap();
+    let proxied = Settings { proxy: crate::transport::ProxyChoice::Always(proxy), ..settings(&api, &ca) };
+    let proxied = rig_with(proxied, source.clone());
+    shown.push_str(&everything(&proxied.get("/x").await.unwrap_err()));
+    shown.push_str(&format!("{:?}", proxied.transport));
+    source.break_down();
+    shown.push_str(&format!("{:?}", good.get("/x").await.unwrap().status()));
+    assert!(shown.contains("127.0.0.1:1"), "the errors were looked at: {shown}");
+    canaries.assert_absent("errors and debug output", shown.as_bytes());
+}

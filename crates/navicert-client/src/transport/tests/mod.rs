@@ -1,0 +1,8 @@
+//! The transport against real servers on loopback: what they saw is what is judged.
+
+mod basics;
+mod files;
+mod proxies;
+mod refusals;
+mod rotations;
+mod support;

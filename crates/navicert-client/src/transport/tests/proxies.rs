@@ -1,0 +1,252 @@
+//! The way through proxies: `CONNECT` over http and https, SOCKS5, forwarding of plain http (C148).
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use navicert_testkit::{Answer, ApiServer, Ca, HttpServer};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+use super::support::{Script, bearer, everything, rig_with, settings};
+use crate::transport::{Proxy, ProxyChoice, ProxyEnvironment, Settings, TransportError};
+
+/// A proxy on loopback that lets everybody with the right password through, wherever they say they want to go, to one
+/// server; it notes what it was asked.
+struct TestProxy {
+    address: SocketAddr,
+    heard: Arc<Mutex<Vec<String>>>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Connect,
+    Socks5,
+}
+
+impl TestProxy {
+    async fn start(kind: Kind, to: SocketAddr, tls: Option<&Ca>, answer: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&heard);
+        let acceptor = tls.map(acceptor);
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (notes, acceptor) = (Arc::clone(&notes), acceptor.clone());
+                tokio::spawn(async move {
+                    match acceptor {
+                        Some(acceptor) => {
+                            let Ok(stream) = acceptor.accept(stream).await else { return };
+                            let presented = stream.get_ref().1.peer_certificates().is_some();
+                            notes.lock().unwrap().push(format!("client certificate: {presented}"));
+                            serve(kind, stream, to, &notes, answer).await;
+                        }
+                        None => serve(kind, stream, to, &notes, answer).await,
+                    }
+                });
+            }
+        });
+        TestProxy { address, heard, task }
+    }
+
+    fn heard(&self) -> Vec<String> {
+        self.heard.lock().unwrap().clone()
+    }
+}
+
+impl Drop for TestProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn acceptor(ca: &Ca) -> tokio_rustls::TlsAcceptor {
+    let identity = ca.server().issue();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let roots = ca.root_store();
+    let verifier = rustls::server::WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(&provider))
+        .allow_unauthenticated()
+        .build()
+        .unwrap();
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
+        .unwrap();
+    tokio_rustls::TlsAcceptor::from(Arc::new(config))
+}
+
+async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    kind: Kind,
+    stream: S,
+    to: SocketAddr,
+    heard: &Mutex<Vec<String>>,
+    answer: &str,
+) {
+    let mut stream = BufReader::new(stream);
+    match kind {
+        Kind::Connect => {
+            loop {
+                let mut line = String::new();
+                if stream.read_line(&mut line).await.is_err() || line.trim().is_empty() {
+                    break;
+                }
+                heard.lock().unwrap().push(line.trim().to_owned());
+            }
+            let _ = stream.write_all(format!("HTTP/1.1 {answer}\r\nx: y\r\n\r\n").as_bytes()).await;
+            let _ = stream.flush().await;
+            if !answer.starts_with('2') {
+                return;
+            }
+        }
+        Kind::Socks5 => {
+            let mut head = [0; 2];
+            stream.read_exact(&mut head).await.unwrap();
+            let mut methods = vec![0; head[1].into()];
+            stream.read_exact(&mut methods).await.unwrap();
+            if methods.contains(&2) {
+                stream.write_all(&[5, 2]).await.unwrap();
+                assert_eq!(stream.read_u8().await.unwrap(), 1);
+                let (name, password) = (short(&mut stream).await, short(&mut stream).await);
+                heard.lock().unwrap().push(format!("{name}:{password}"));
+                stream.write_all(&[1, 0]).await.unwrap();
+            } else {
+                stream.write_all(&[5, 0]).await.unwrap();
+            }
+            let mut asked = [0; 4];
+            stream.read_exact(&mut asked).await.unwrap();
+            let host = match asked[3] {
+                1 => {
+                    let mut address = [0; 4];
+                    stream.read_exact(&mut address).await.unwrap();
+                    std::net::Ipv4Addr::from(address).to_string()
+                }
+                _ => short(&mut stream).await,
+            };
+            let port = stream.read_u16().await.unwrap();
+            heard.lock().unwrap().push(format!("{host}:{port}"));
+            let code = answer.parse().unwrap();
+            stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+            if code != 0 {
+                return;
+            }
+        }
+    }
+    let mut server = TcpStream::connect(to).await.unwrap();
+    let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
+}
+
+async fn short(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut text = vec![0; stream.read_u8().await.unwrap().into()];
+    stream.read_exact(&mut text).await.unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn through(api: &HttpServer, ca: &Ca, proxy: &str) -> Settings {
+    let proxy = ProxyChoice::Always(Proxy::parse(proxy).unwrap());
+    Settings { proxy, ..settings(api, ca) }
+}
+
+#[tokio::test]
+async fn an_http_proxy_is_asked_for_a_tunnel_with_its_own_password_alone() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    for (tls, scheme) in [(None, "http"), (Some(&ca), "https")] {
+        let proxy = TestProxy::start(Kind::Connect, api.address(), tls, "200 fine").await;
+        let url = format!("{scheme}://ann:s%40fe@{}", proxy.address);
+        let identity = super::support::certificate(&ca.client("ann").issue());
+        let credential = crate::credential::Credential { identity: identity.identity, ..bearer("t") };
+        let rig = rig_with(through(&api, &ca, &url), Script::of([credential]));
+        for _ in 0..2 {
+            assert_eq!(rig.read("/version").await.0, 200, "{scheme}");
+        }
+        let heard = proxy.heard();
+        let target = format!("CONNECT {} HTTP/1.1", api.address());
+        assert_eq!(heard.iter().filter(|line| **line == target).count(), 1, "{heard:?}");
+        assert!(heard.contains(&"Proxy-Authorization: Basic YW5uOnNAZmU=".to_owned()), "{heard:?}");
+        assert!(!heard.join(" ").contains("Bearer"), "the server's token is not the proxy's business");
+        assert!(!heard.contains(&"client certificate: true".to_owned()), "nor is the certificate");
+        assert!(api.requests().last().unwrap().client.is_some(), "the server sees it");
+        assert_eq!(api.requests().last().unwrap().header("proxy-authorization"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_socks5_proxy_looks_names_up_itself() {
+    let ca = Ca::new("root");
+    let identity = ca.server().name("api.example.test").issue();
+    let api = ApiServer::start_with(&ca, |server| server.identity(&identity));
+    api.accept_token("t", "ann", &[]);
+    let proxy = TestProxy::start(Kind::Socks5, api.address(), None, "0").await;
+    let url = format!("socks5://ann:safe@{}", proxy.address);
+    let settings = Settings { server: "https://api.example.test:6443".into(), ..through(&api, &ca, &url) };
+    let rig = rig_with(settings, Script::of([bearer("t")]));
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(proxy.heard(), ["ann:safe", "api.example.test:6443"]);
+    let rig = rig_with(through(&api, &ca, &format!("socks5://{}", proxy.address)), Script::of([bearer("t")]));
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(proxy.heard().last(), Some(&api.address().to_string()), "addresses as addresses");
+}
+
+#[tokio::test]
+async fn a_proxy_that_says_no_is_named_with_its_reason_and_without_its_password() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    for (kind, answer, scheme, expected) in [
+        (Kind::Connect, "403 Forbidden", "http", "403 Forbidden"),
+        (Kind::Connect, "407 Who", "http", "other credentials"),
+        (Kind::Socks5, "5", "socks5", "connection refused"),
+    ] {
+        let proxy = TestProxy::start(kind, api.address(), None, answer).await;
+        let url = format!("{scheme}://ann:hunter2@{}", proxy.address);
+        let error =
+            rig_with(through(&api, &ca, &url), Script::of([bearer("t")])).get("/x").await.unwrap_err();
+        assert!(matches!(error, TransportError::Proxy { .. }), "{error:?}");
+        let shown = everything(&error);
+        assert!(shown.contains(expected) && shown.contains(&proxy.address.to_string()), "{shown}");
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(api.connections().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_plain_server_is_reached_by_asking_the_proxy_to_forward() {
+    let server = HttpServer::start_plain();
+    server.answer_with("*", |request| Answer::text(&request.target));
+    let proxy = HttpServer::start_plain();
+    proxy.answer("/x", Answer::text("forwarded"));
+    let settings = Settings {
+        proxy: ProxyChoice::Environment(ProxyEnvironment {
+            http_proxy: format!("http://ann:safe@{}", proxy.address()),
+            ..ProxyEnvironment::default()
+        }),
+        ..Settings::new("http://server.example.test:8080")
+    };
+    let rig = rig_with(settings, Script::of([bearer("t")]));
+    assert_eq!(rig.read("/x").await, (200, "forwarded".to_owned()));
+    let received = String::from_utf8(proxy.connections()[0].received()).unwrap();
+    assert!(received.starts_with("GET http://server.example.test:8080/x HTTP/1.1\r\n"), "{received}");
+    assert_eq!(proxy.requests()[0].header("proxy-authorization"), Some("Basic YW5uOnNhZmU="));
+    assert_eq!(proxy.requests()[0].header("authorization"), None, "C160");
+}
+
+// C148
+#[tokio::test]
+async fn the_environments_proxy_is_not_used_for_loopback_and_a_proxy_url_is() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let proxy = TestProxy::start(Kind::Connect, api.address(), None, "200 fine").await;
+    let environment =
+        ProxyEnvironment { https_proxy: format!("http://{}", proxy.address), ..ProxyEnvironment::default() };
+    let from_environment = Settings { proxy: ProxyChoice::Environment(environment), ..settings(&api, &ca) };
+    assert_eq!(rig_with(from_environment, Script::of([bearer("t")])).read("/version").await.0, 200);
+    assert!(proxy.heard().is_empty());
+    let explicit = through(&api, &ca, &format!("http://{}", proxy.address));
+    assert_eq!(rig_with(explicit, Script::of([bearer("t")])).read("/version").await.0, 200);
+    assert!(!proxy.heard().is_empty());
+}

@@ -1,0 +1,221 @@
+//! A server that says no: 401, TLS alerts, once, twice, to many at a time (T24, T25, T28).
+
+use std::sync::Arc;
+
+use http::{Request, StatusCode};
+use http_body_util::Full;
+use navicert_testkit::{Answer, ApiServer, Ca, ClientAuth, Gate, wait};
+use rustls::CertificateError;
+
+use super::support::{Script, bearer, certificate, request, rig, rig_with, settings, text};
+use crate::credential::{Credential, Refused};
+use crate::transport::{Body, Settings, TransportError};
+
+fn server(ca: &Ca) -> ApiServer {
+    let api = ApiServer::start(ca);
+    api.accept_token("token2", "ann", &[]);
+    api
+}
+
+// T28, C432
+#[tokio::test]
+async fn a_revoked_token_is_replaced_and_the_request_sent_once_more() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let rig = rig(&api, &ca, source.clone());
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(source.runs(), 1);
+    let tokens: Vec<_> = api.requests().iter().map(|r| r.bearer_token().unwrap().to_owned()).collect();
+    assert_eq!(tokens, ["token1", "token2"]);
+    assert_eq!(api.connections().len(), 1, "another token needs no other connection (C452)");
+    assert!(matches!(source.refusals()[0], Refused::Unauthorized(Some(ref answer)) if answer.status == 401));
+}
+
+// T28, C430
+#[tokio::test]
+async fn upstreams_way_returns_the_401_and_the_next_request_succeeds() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let settings = Settings { retry_unauthorized: false, ..settings(&api, &ca) };
+    let rig = rig_with(settings, source.clone());
+    let refused = rig.get("/version").await.unwrap();
+    assert_eq!(refused.status(), 401);
+    assert!(text(refused).await.contains("Unauthorized"), "with its body");
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(source.runs(), 1);
+}
+
+// T28, C432
+#[tokio::test]
+async fn a_streamed_body_is_not_sent_twice_and_a_buffered_one_is() {
+    let ca = Ca::new("root");
+    for (body, expected, seen) in
+        [(Body::stream(Full::new(bytes::Bytes::from_static(b"once"))), 401, 1), (Body::from("twice"), 200, 2)]
+    {
+        let api = server(&ca);
+        let source = Script::of([bearer("token1"), bearer("token2")]);
+        let rig = rig(&api, &ca, source.clone());
+        let response = rig.send(Request::post("/x").body(body).unwrap()).await.unwrap();
+        assert_eq!((response.status().as_u16(), api.count("/x")), (expected, seen));
+        assert_eq!(source.runs(), 1, "the credential is refreshed either way");
+    }
+}
+
+// T28, C430
+#[tokio::test]
+async fn many_401s_at_once_refresh_once() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let gate = Gate::new();
+    let closed = gate.clone();
+    api.answer_with("/slow", move |request| match request.bearer_token() {
+        Some("token1") => Answer::unauthorized().after(&closed),
+        _ => Answer::text("in"),
+    });
+    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let rig = rig(&api, &ca, source.clone());
+    let tasks: Vec<_> = (0..16)
+        .map(|_| {
+            let transport = rig.transport.clone();
+            tokio::spawn(async move { transport.send(request("/slow")).await.unwrap().status() })
+        })
+        .collect();
+    gate.wait_for_arrivals(16).await;
+    gate.open();
+    for task in tasks {
+        assert_eq!(wait::within("an answer", task).await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!((source.runs(), source.refusals().len()), (1, 16));
+}
+
+// T28, C432, C442
+#[tokio::test]
+async fn a_second_401_is_the_answer_and_the_source_hears_of_it() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let rig = rig(&api, &ca, source.clone());
+    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    assert_eq!(api.count("/version"), 2, "never a third time");
+    assert_eq!(source.refusals().len(), 2);
+}
+
+// C430
+#[tokio::test]
+async fn a_refresh_that_fails_leaves_the_401_as_the_answer() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let source = Script::of([bearer("token1")]);
+    source.break_down();
+    let rig = rig(&api, &ca, source.clone());
+    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    assert_eq!((source.runs(), api.count("/version")), (1, 1));
+}
+
+// C326
+#[tokio::test]
+async fn no_credential_no_request() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let error = rig(&api, &ca, Script::of([])).get("/version").await.unwrap_err();
+    assert!(error.to_string().starts_with("getting credentials: "), "{error}");
+    assert!(api.connections().is_empty());
+}
+
+// C435: other answers are answers
+#[tokio::test]
+async fn nothing_but_a_401_refreshes() {
+    let ca = Ca::new("root");
+    let api = server(&ca);
+    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let rig = rig(&api, &ca, source.clone());
+    for status in [403, 407, 429, 500, 503] {
+        api.answer("/x", Answer::status(status));
+        assert_eq!(rig.get("/x").await.unwrap().status(), status);
+    }
+    assert!(source.refusals().is_empty());
+}
+
+// C435
+#[tokio::test]
+async fn an_alert_about_our_certificate_refreshes_once_and_the_request_goes_through() {
+    let ca = Ca::new("root");
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        for http1_only in [true, false] {
+            let api = ApiServer::start_with(&ca, |server| {
+                let server = server.client_auth(ClientAuth::Optional(ca.clone())).tls_versions(&[version]);
+                if http1_only { server.http1_only() } else { server }
+            });
+            let old = ca.client("ann").expired().issue();
+            let new = ca.client("ann").issue();
+            let source = Script::of([certificate(&old), certificate(&new)]);
+            let rig = rig(&api, &ca, source.clone());
+            let body = Body::stream(Full::new(bytes::Bytes::from_static(b"x")));
+            let sent = rig.send(Request::post("/x").body(body).unwrap()).await;
+            let shown = format!("{version:?}, http1_only {http1_only}: {sent:?}");
+            assert!(matches!(source.refusals()[0], Refused::TlsAlert), "{shown}");
+            assert_eq!(source.runs(), 1, "{shown}");
+            // A streamed body may have begun to flow in TLS 1.3; a buffered one always gets through.
+            assert_eq!(rig.read("/x").await.0, 200, "{shown}");
+        }
+    }
+}
+
+// C435
+#[tokio::test]
+async fn a_certificate_that_stays_refused_is_an_error_with_the_alerts_name() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.refuse_client_certificates(Some(CertificateError::Revoked));
+    let ann = ca.client("ann").issue();
+    let source = Script::of([certificate(&ann), certificate(&ca.client("ann").renew(&ann))]);
+    let rig = rig(&api, &ca, source.clone());
+    let error = rig.get("/version").await.unwrap_err();
+    assert!(
+        matches!(&error, TransportError::CertificateRefused { alert } if alert == "CertificateRevoked"),
+        "{error:?}"
+    );
+    assert_eq!(source.refusals().len(), 2, "the first and the second, and no third");
+}
+
+// T25, C330 and C167: both identities are presented
+#[tokio::test]
+async fn token_and_certificate_go_together_in_every_combination() {
+    let ca = Ca::new("root");
+    let stranger = Ca::new("stranger");
+    let good = ca.client("ann").issue();
+    let bad = stranger.client("eve").issue();
+    let with = |token: &str, identity| Credential { identity, ..bearer(token) };
+    let identity = |identity| certificate(identity).identity;
+    for (what, credential, expected) in [
+        ("good token, good certificate", with("token2", identity(&good)), Some(200)),
+        ("bad token, good certificate", with("wrong", identity(&good)), Some(401)),
+        ("good token, bad certificate", with("token2", identity(&bad)), None),
+        ("good token alone", with("token2", None), Some(200)),
+        ("bad token alone", with("wrong", None), Some(401)),
+        ("good certificate alone", certificate(&good), Some(200)),
+    ] {
+        let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Optional(ca.clone())));
+        api.accept_token("token2", "ann", &[]);
+        let answer = rig(&api, &ca, Script::of([credential.clone()])).get("/version").await;
+        let status = answer.ok().map(|answer| answer.status().as_u16());
+        assert_eq!(status, expected, "{what}");
+        if let [seen] = api.requests().as_slice() {
+            assert_eq!(seen.client.is_some(), credential.identity.is_some(), "{what}");
+            assert_eq!(seen.bearer_token().is_some(), credential.authorization.is_some(), "{what}");
+        }
+    }
+}
+
+// T24, C470: what a static credential looks like from here
+#[tokio::test]
+async fn a_source_with_nothing_new_is_told_and_not_retried() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    let source = Script::of([bearer("expired")]);
+    let rig = rig(&api, &ca, Arc::clone(&source) as Arc<_>);
+    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    assert_eq!((source.runs(), api.count("/version")), (0, 1));
+}

@@ -1,0 +1,231 @@
+//! Client certificates that are replaced while requests are on their way (T29, C460–C465).
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use navicert_testkit::{Answer, ApiServer, Ca, Gate, Watch, wait};
+use serde_json::json;
+
+use super::support::{Script, bearer, certificate, request, rig, rig_with, settings, text};
+use crate::credential::Credential;
+use crate::transport::{Rotation, Settings, TransportError};
+
+fn starts(ca: &Ca, http1_only: bool) -> ApiServer {
+    ApiServer::start_with(ca, |server| if http1_only { server.http1_only() } else { server })
+}
+
+async fn closed(api: &ApiServer, connection: usize) {
+    let what = format!("connection {connection} to close");
+    api.wait_until(&what, |log| log.connections[connection].closed).await;
+}
+
+// T29, C462
+#[tokio::test]
+async fn idle_connections_go_at_once_and_the_next_request_is_the_new_identity() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = starts(&ca, http1_only);
+        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let rig = rig(&api, &ca, source.clone());
+        assert_eq!(rig.read("/version").await.0, 200);
+        source.replace(certificate(&ca.client("bob").issue()));
+        assert_eq!(rig.read("/version").await.0, 200);
+        let users: Vec<_> =
+            api.requests().iter().map(|r| r.client.as_ref().unwrap().common_name.clone()).collect();
+        assert_eq!(users, ["ann", "bob"]);
+        closed(&api, 0).await;
+        assert!(!api.connections()[1].closed);
+    }
+}
+
+// T29, C461
+#[tokio::test]
+async fn sessions_are_resumed_within_a_generation_and_never_across() {
+    let ca = Ca::new("root");
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let api = ApiServer::start_with(&ca, |server| server.http1_only().tls_versions(&[version]));
+        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let rig = rig(&api, &ca, source.clone());
+        for user in ["ann", "bob", "ann"] {
+            if user == "bob" || source.asked() > 2 {
+                source.replace(certificate(&ca.client(user).issue()));
+            }
+            for _ in 0..2 {
+                assert_eq!(rig.read("/version").await.0, 200);
+                api.cut_connections(navicert_testkit::Cut::Clip); // so that the next one needs a handshake
+            }
+        }
+        let handshakes: Vec<_> = api
+            .connections()
+            .iter()
+            .filter_map(|connection| connection.tls.clone())
+            .map(|tls| (tls.client.unwrap().common_name, tls.resumed))
+            .collect();
+        let resumed = |user: &str| [(user.to_owned(), false), (user.to_owned(), true)];
+        let expected = [resumed("ann"), resumed("bob"), resumed("ann")].concat();
+        assert_eq!(handshakes, expected, "{version:?}");
+    }
+}
+
+// T29, C462, C463
+#[tokio::test]
+async fn what_is_in_flight_finishes_and_a_watch_ends_with_a_retriable_error_at_the_limit() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = starts(&ca, http1_only);
+        let (gate, pods) = (Gate::new(), Watch::new());
+        api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
+        api.answer("/watch", pods.answer());
+        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let rig = rig(&api, &ca, source.clone());
+        let download = rig.get("/download").await.unwrap();
+        let mut watch = rig.get("/watch").await.unwrap().into_body();
+        pods.event(&json!({"type": "ADDED"}));
+        wait::within("an event", watch.frame()).await.unwrap().unwrap();
+
+        source.replace(certificate(&ca.client("bob").issue()));
+        assert_eq!(rig.read("/version").await.0, 200);
+        gate.open();
+        assert_eq!(text(download).await, "first second", "http1_only: {http1_only}");
+        pods.event(&json!({"type": "MODIFIED"}));
+        wait::within("an event", watch.frame()).await.unwrap().unwrap();
+
+        rig.timer.advance(Duration::from_secs(599));
+        pods.event(&json!({"type": "MODIFIED"}));
+        wait::within("an event", watch.frame()).await.unwrap().unwrap();
+        rig.timer.advance(Duration::from_secs(1));
+        let end = wait::within("the end", watch.frame()).await.unwrap().unwrap_err();
+        assert!(matches!(end, TransportError::Retired), "{end:?}");
+        assert!(end.is_retriable());
+        pods.wait_for_closed(1).await;
+        assert_eq!(rig.read("/version").await.0, 200, "the new connection is not touched");
+        let log = api.log();
+        let bob = |connection: &navicert_testkit::http_server::Connection| {
+            connection.tls.as_ref().is_some_and(|tls| tls.client.as_ref().unwrap().common_name == "bob")
+        };
+        assert_eq!(log.connections.iter().filter(|connection| bob(connection)).count(), 1);
+    }
+}
+
+// T29, C452
+#[tokio::test]
+async fn close_now_aborts_what_is_in_flight() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = starts(&ca, http1_only);
+        let gate = Gate::new();
+        api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
+        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let rig = rig_with(Settings { rotation: Rotation::CloseNow, ..settings(&api, &ca) }, source.clone());
+        let download = rig.get("/download").await.unwrap();
+        source.replace(certificate(&ca.client("bob").issue()));
+        assert_eq!(rig.read("/version").await.0, 200);
+        let end = wait::within("the end", download.into_body().collect()).await.unwrap_err();
+        assert!(matches!(end, TransportError::Retired), "{end:?}");
+        closed(&api, 0).await;
+    }
+}
+
+// C462, last sentence
+#[tokio::test]
+async fn a_401_that_causes_a_rotation_is_delivered_whole_before_its_connection_goes() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = starts(&ca, http1_only);
+        let gate = Gate::new();
+        let refused = Answer::text("who are you?").with_status(401).stalled_at(4, &gate);
+        api.answer_with("/x", move |request| match request.client.as_ref().unwrap().common_name.as_str() {
+            "ann" => refused.clone(),
+            _ => Answer::text("hello"),
+        });
+        let source =
+            Script::of([certificate(&ca.client("ann").issue()), certificate(&ca.client("bob").issue())]);
+        let settings =
+            Settings { rotation: Rotation::CloseNow, retry_unauthorized: false, ..settings(&api, &ca) };
+        let rig = rig_with(settings, source);
+        let refusal = rig.get("/x").await.unwrap();
+        assert_eq!(rig.read("/x").await, (200, "hello".to_owned()), "bob's connection is open by now");
+        gate.open();
+        assert_eq!(text(refusal).await, "who are you?");
+        closed(&api, 0).await;
+    }
+}
+
+// C465
+#[tokio::test]
+async fn from_a_certificate_to_none_is_a_rotation_too() {
+    let ca = Ca::new("root");
+    let api = starts(&ca, true);
+    api.accept_token("t", "ann", &[]);
+    let source = Script::of([certificate(&ca.client("ann").issue())]);
+    let rig = rig(&api, &ca, source.clone());
+    assert_eq!(rig.read("/version").await.0, 200);
+    source.replace(bearer("t"));
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert!(api.requests()[1].client.is_none());
+    closed(&api, 0).await;
+}
+
+// C452, C464
+#[tokio::test]
+async fn another_token_or_the_same_certificate_again_closes_nothing() {
+    let ca = Ca::new("root");
+    let api = starts(&ca, true);
+    let ann = ca.client("ann").issue();
+    for token in ["one", "two", "three"] {
+        api.accept_token(token, "ann", &[]);
+    }
+    let with = |token| Credential { identity: certificate(&ann).identity, ..bearer(token) };
+    let source = Script::of([with("one")]);
+    let rig = rig(&api, &ca, source.clone());
+    for token in ["one", "two", "three"] {
+        source.replace(with(token));
+        assert_eq!(rig.read("/version").await.0, 200);
+    }
+    let (requests, connections) = (api.requests(), api.connections());
+    assert_eq!((requests.len(), connections.len()), (3, 1));
+    assert_eq!(requests[2].bearer_token(), Some("three"));
+}
+
+// T29, C412
+#[tokio::test]
+async fn a_credential_past_its_expiry_does_not_close_its_own_connection() {
+    let ca = Ca::new("root");
+    let api = starts(&ca, true);
+    let past = navicert_types::Timestamp::from_second(1_000).unwrap();
+    let ann = Credential { expires: Some(past), ..certificate(&ca.client("ann").issue()) };
+    let rig = rig(&api, &ca, Script::of([ann]));
+    for _ in 0..3 {
+        assert_eq!(rig.read("/version").await.0, 200);
+    }
+    assert_eq!(api.connections().len(), 1);
+}
+
+// C460: a request that was overtaken does not bring the old certificate back
+#[tokio::test]
+async fn many_requests_during_many_rotations_all_succeed_and_none_goes_back() {
+    let ca = Ca::new("root");
+    let api = starts(&ca, false);
+    let source = Script::of([certificate(&ca.client("user-00").issue())]);
+    let rig = rig(&api, &ca, source.clone());
+    for number in 1..12 {
+        let before: Vec<_> = (0..8)
+            .map(|_| {
+                let transport = rig.transport.clone();
+                tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        source.replace(certificate(&ca.client(&format!("user-{number:02}")).issue()));
+        for task in before {
+            assert_eq!(wait::within("an answer", task).await.unwrap(), 200);
+        }
+    }
+    let opened: Vec<_> = api
+        .connections()
+        .iter()
+        .map(|connection| connection.tls.clone().unwrap().client.unwrap().common_name)
+        .collect();
+    assert!(opened.is_sorted(), "{opened:?}");
+    assert!(opened.len() > 2, "{opened:?}");
+}

@@ -1,0 +1,41 @@
+//! When a server turns a credential down: with a 401, or in TLS with an alert about our certificate
+//! (client-credentials.md C430–C435).
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use rustls::AlertDescription;
+
+use super::body::ResponseBody;
+use super::error::TransportError;
+use super::pool::Failure;
+use crate::credential::{Answer, Credential, Refused};
+
+/// Whether an outcome says that this credential is not good enough, and how.
+pub(super) fn refusal(
+    outcome: &Result<Response<ResponseBody>, Failure>,
+    credential: &Credential,
+) -> Option<Refused> {
+    match outcome {
+        Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            let answer = Answer { status: response.status(), headers: response.headers().clone() };
+            Some(Refused::Unauthorized(Some(Arc::new(answer))))
+        }
+        Err(Failure { error: TransportError::CertificateRefused { .. }, .. }) => {
+            credential.identity.is_some().then_some(Refused::TlsAlert)
+        }
+        _ => None,
+    }
+}
+
+/// The fatal alerts that are about a client certificate (C435).
+pub(super) fn is_about_us(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::AccessDenied
+    )
+}

@@ -1,0 +1,188 @@
+//! From a kubeconfig file to an answered request, with a real plugin and a real server (T02, T05, T24, T28, T30).
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_client::exec::{self, Registry, Surroundings};
+use navicert_client::kubeconfig::{self, Disk, Effective, Overrides, Sources};
+use navicert_client::transport::{self, Body, Environment, Transport};
+use navicert_testkit::{ApiServer, Ca, wait};
+use navicert_types::Clock;
+use navicert_types::clock::ManualClock;
+use serde_json::{Value, json};
+
+const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
+
+/// A folder with a kubeconfig for a server, and a plugin that gives token-1, token-2 and so on.
+struct Setup {
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+    transport: Transport,
+}
+
+impl Setup {
+    fn new(api: &ApiServer, ca: &Ca, with_plugin: bool, user: impl FnOnce(&Path) -> Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut user = user(folder.path());
+        if with_plugin {
+            let stdout = json!({
+                "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+                "status": {"token": "token-{n}"},
+            });
+            let runs = folder.path().join("runs");
+            user["exec"] = json!({
+                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": PLUGIN,
+                "env": [
+                    {"name": "FAKE_RUNS", "value": runs},
+                    {"name": "FAKE_STDOUT", "value": stdout.to_string()},
+                ],
+            });
+        }
+        fs::write(folder.path().join("ca.crt"), ca.pem()).unwrap();
+        let config = json!({
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
+            "users": [{"name": "u", "user": user}],
+        });
+        let path = folder.path().join("config");
+        fs::write(&path, config.to_string()).unwrap();
+        let clock = Arc::new(ManualClock::at(1_800_000_000));
+        let around = Surroundings {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            registry: Registry::new(),
+            ..Surroundings::new(navicert_plugin::Environment::empty())
+        };
+        let effective = selected(&path, folder.path());
+        let transport =
+            transport::connect(&effective, &exec::Settings::default(), &around, &Environment::default());
+        Setup { transport: transport.unwrap(), folder, clock }
+    }
+
+    async fn status(&self) -> u16 {
+        status(self.transport.clone()).await
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.folder.path().join("runs")).map_or(0, |runs| runs.lines().count())
+    }
+}
+
+fn selected(path: &Path, folder: &Path) -> Effective {
+    let sources = Sources::locate(Some(path), None, None);
+    kubeconfig::select(&sources, &Overrides::default(), folder, &Disk).unwrap().1
+}
+
+async fn status(transport: Transport) -> u16 {
+    let request = http::Request::get("/version").body(Body::empty()).unwrap();
+    wait::within("an answer", transport.send(request)).await.unwrap().status().as_u16()
+}
+
+// T02, T05
+#[tokio::test]
+async fn the_plugin_runs_once_for_sixty_four_first_requests_and_for_a_hundred_more() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("token-1", "ann", &[]);
+    let setup = Setup::new(&api, &ca, true, |_| json!({}));
+    assert_eq!(setup.runs(), 0, "nothing is run before a request needs it");
+    let tasks: Vec<_> = (0..64).map(|_| tokio::spawn(status(setup.transport.clone()))).collect();
+    for task in tasks {
+        assert_eq!(task.await.unwrap(), 200);
+    }
+    for _ in 0..100 {
+        assert_eq!(setup.status().await, 200);
+    }
+    assert_eq!(setup.runs(), 1);
+}
+
+// T28, C432, C442
+#[tokio::test]
+async fn a_revoked_token_costs_one_run_and_no_failed_request_and_a_server_that_never_agrees_few() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    for token in ["token-1", "token-2"] {
+        api.accept_token(token, "ann", &[]);
+    }
+    let setup = Setup::new(&api, &ca, true, |_| json!({}));
+    assert_eq!(setup.status().await, 200);
+    api.revoke_token("token-1");
+    assert_eq!((setup.status().await, setup.runs()), (200, 2));
+
+    api.revoke_token("token-2");
+    for _ in 0..50 {
+        assert_eq!(setup.status().await, 401);
+    }
+    let runs = setup.runs();
+    assert!((3..=5).contains(&runs), "{runs} runs for fifty refused requests");
+    api.accept_token(&format!("token-{}", runs + 1), "ann", &[]);
+    setup.clock.advance(Duration::from_secs(60));
+    assert_eq!(setup.status().await, 200, "once the wait is over, it is tried again");
+}
+
+// T24, C470, C167
+#[tokio::test]
+async fn with_a_static_credential_the_plugin_never_runs_accepted_or_refused() {
+    let ca = Ca::new("root");
+    let ann = ca.client("ann").issue();
+    let in_files = |folder: &Path| {
+        ann.write_to(folder, "ann");
+        fs::write(folder.join("token"), "static\n").unwrap();
+    };
+    for (user, refused) in [
+        (json!({"token": "static"}), 401),
+        (json!({"tokenFile": "token"}), 401),
+        (json!({"username": "ann", "password": "secret"}), 401),
+        (json!({"client-certificate": "ann.crt", "client-key": "ann.key"}), 200),
+    ] {
+        let api = ApiServer::start(&ca);
+        let make = |folder: &Path| {
+            in_files(folder);
+            user.clone()
+        };
+        let setup = Setup::new(&api, &ca, true, make);
+        assert_eq!(setup.status().await, refused, "{user}");
+        api.accept_everyone();
+        api.accept_token("static", "ann", &[]);
+        let _ = setup.status().await;
+        assert_eq!(setup.runs(), 0, "{user}");
+        let seen = api.requests();
+        let (header, client) =
+            (seen.first().unwrap().header("authorization"), seen.first().unwrap().client.as_ref());
+        assert!(header.is_some() != client.is_some(), "{user}");
+    }
+}
+
+// C455, C163
+#[tokio::test]
+async fn a_certificate_in_files_is_reloaded_for_a_user_of_a_kubeconfig() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    let write = |folder: &Path, name: &str| ca.client(name).issue().write_to(folder, "user");
+    let setup = Setup::new(&api, &ca, false, |folder| {
+        write(folder, "ann");
+        json!({"client-certificate": "user.crt", "client-key": "user.key"})
+    });
+    assert_eq!(setup.status().await, 200);
+    write(setup.folder.path(), "bob");
+    setup.clock.advance(Duration::from_secs(1));
+    assert_eq!(setup.status().await, 200);
+    let users: Vec<_> =
+        api.requests().into_iter().map(|request| request.client.unwrap().common_name).collect();
+    assert_eq!(users, ["ann", "bob"]);
+}
+
+// T30, C152
+#[tokio::test]
+async fn a_user_without_credentials_is_anonymous() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_everyone();
+    let setup = Setup::new(&api, &ca, false, |_| json!({}));
+    assert_eq!(setup.status().await, 200);
+    assert_eq!(api.requests().first().unwrap().header("authorization"), None);
+}

@@ -1,0 +1,247 @@
+//! A kube-rs watcher whose credentials expire, are revoked and rotate under it (T20, T29).
+#![cfg(unix)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt};
+use navicert_client::exec::{self, Registry, Surroundings};
+use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+use navicert_client::transport::{self, Environment};
+use navicert_testkit::{Answer, ApiServer, Ca, Cut, Watch, wait};
+use navicert_types::Clock;
+use navicert_types::clock::ManualClock;
+use serde_json::{Value, json};
+
+const PODS: &str = "/api/v1/pods";
+
+/// A cluster of one resource, an admission desk, and a plugin that is a shell script.
+struct Cluster {
+    api: ApiServer,
+    pods: Watch,
+    /// Who is let in: a token, or the name in a certificate.
+    admitted: Arc<Mutex<String>>,
+    folder: tempfile::TempDir,
+    clock: Arc<ManualClock>,
+}
+
+impl Cluster {
+    fn new(ca: &Ca) -> Self {
+        let api = ApiServer::start(ca);
+        let (pods, admitted) = (Watch::new(), Arc::new(Mutex::new(String::new())));
+        let (events, desk) = (pods.clone(), Arc::clone(&admitted));
+        api.answer_with(PODS, move |request| {
+            let certificate = request.client.as_ref().map(|client| client.common_name.as_str());
+            if request.bearer_token().or(certificate) != Some(desk.lock().unwrap().as_str()) {
+                return Answer::unauthorized();
+            }
+            if request.query().is_some_and(|query| query.contains("watch=true")) {
+                return events.answer();
+            }
+            Answer::json(&json!({
+                "kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"},
+                "items": [pod("listed")],
+            }))
+        });
+        let folder = tempfile::tempdir().unwrap();
+        Cluster { api, pods, admitted, folder, clock: Arc::new(ManualClock::at(1_800_000_000)) }
+    }
+
+    fn admit(&self, who: &str) {
+        who.clone_into(&mut self.admitted.lock().unwrap());
+    }
+
+    /// What the plugin says from now on.
+    fn plugin_says(&self, status: &Value) {
+        let answer = json!({
+            "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status,
+        });
+        fs::write(self.folder.path().join("answer"), answer.to_string()).unwrap();
+    }
+
+    fn runs(&self) -> usize {
+        fs::read_to_string(self.folder.path().join("runs")).map_or(0, |runs| runs.lines().count())
+    }
+
+    fn client(&self, ca: &Ca) -> kube::Client {
+        let folder = self.folder.path();
+        let script = folder.join("plugin");
+        let (runs, answer) = (folder.join("runs"), folder.join("answer"));
+        let text = format!("#!/bin/sh\necho run >> '{}'\nexec cat '{}'\n", runs.display(), answer.display());
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
+        let config = json!({
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": self.api.url(), "certificate-authority": "ca.crt"}}],
+            "users": [{"name": "u", "user": {"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "./plugin",
+            }}}],
+        });
+        let path = folder.join("config");
+        fs::write(&path, config.to_string()).unwrap();
+        navicert_kube::client(self.transport(&path), "default")
+    }
+
+    fn transport(&self, path: &Path) -> transport::Transport {
+        let sources = Sources::locate(Some(path), None, None);
+        let (_, effective) =
+            kubeconfig::select(&sources, &Overrides::default(), self.folder.path(), &Disk).unwrap();
+        let environment = [("PATH".into(), "/usr/bin:/bin".into())].into_iter().collect();
+        let around = Surroundings {
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            registry: Registry::new(),
+            ..Surroundings::new(environment)
+        };
+        transport::connect(&effective, &exec::Settings::default(), &around, &Environment::default()).unwrap()
+    }
+}
+
+fn pod(name: &str) -> Value {
+    json!({
+        "kind": "Pod", "apiVersion": "v1",
+        "metadata": {"name": name, "namespace": "default", "resourceVersion": "2"},
+    })
+}
+
+type Events = Pin<Box<dyn Stream<Item = watcher::Result<Event<Pod>>>>>;
+
+/// The next pod that is reported, through relisting or watching; errors on the way are counted.
+async fn next_pod(events: &mut Events, name: &str) -> usize {
+    let mut errors = 0;
+    let find = async {
+        loop {
+            match events.next().await.unwrap() {
+                Ok(Event::Apply(found) | Event::InitApply(found)) if found.name_any() == name => return,
+                Ok(_) => {}
+                Err(_) => errors += 1,
+            }
+        }
+    };
+    wait::within(name, find).await;
+    errors
+}
+
+async fn error(events: &mut Events) -> watcher::Error {
+    let find = async {
+        loop {
+            match events.next().await.unwrap() {
+                Ok(Event::Apply(pod) | Event::InitApply(pod)) => panic!("{} came through", pod.name_any()),
+                Ok(_) => {}
+                Err(error) => return error,
+            }
+        }
+    };
+    wait::within("an error", find).await
+}
+
+/// Delivers an event on the newest watch while the watcher listens.
+async fn deliver(cluster: &Cluster, events: &mut Events, opened: usize, name: &str) {
+    let push = async {
+        cluster.pods.wait_for_opened(opened).await;
+        cluster.pods.event(&json!({"type": "ADDED", "object": pod(name)}));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = next_pod(events, name) => {}
+        () = push => {}
+    }
+}
+
+// T20
+#[tokio::test]
+async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connections() {
+    let ca = Ca::new("root");
+    let cluster = Cluster::new(&ca);
+    cluster.admit("one");
+    cluster.plugin_says(&json!({"token": "one", "expirationTimestamp": "2027-01-15T08:00:05Z"}));
+    let client = cluster.client(&ca);
+    let mut events: Events = Box::pin(watcher::watcher(Api::<Pod>::all(client), watcher::Config::default()));
+    next_pod(&mut events, "listed").await;
+    deliver(&cluster, &mut events, 1, "first").await;
+    assert_eq!(cluster.runs(), 1);
+
+    // It expires (after five seconds): the next request brings another run and no error.
+    cluster.admit("two");
+    cluster.plugin_says(&json!({"token": "two"}));
+    cluster.clock.advance(Duration::from_secs(6));
+    cluster.pods.finish();
+    deliver(&cluster, &mut events, 2, "second").await;
+    assert_eq!(cluster.runs(), 2);
+
+    // It is revoked, the plugin has nothing better, and the network breaks: errors, no events, few runs.
+    cluster.admit("three");
+    cluster.api.cut_connections(Cut::Reset);
+    for _ in 0..20 {
+        error(&mut events).await;
+    }
+    let runs = cluster.runs();
+    assert!((3..=5).contains(&runs), "{runs} runs");
+
+    // The plugin has a good one again: the informer comes back by itself once the wait is over.
+    cluster.plugin_says(&json!({"token": "three"}));
+    cluster.clock.advance(Duration::from_secs(60));
+    let errors = next_pod_or_watch(&cluster, &mut events).await;
+    assert_eq!(errors, 0, "the 401 of the old token is not the informer's business");
+    assert_eq!(cluster.runs(), runs + 1);
+}
+
+/// The watcher comes back by watching from where it was, or by listing again.
+async fn next_pod_or_watch(cluster: &Cluster, events: &mut Events) -> usize {
+    let mut errors = 0;
+    let push = async {
+        cluster.pods.wait_for_opened(3).await;
+        cluster.pods.event(&json!({"type": "ADDED", "object": pod("third")}));
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        found = next_pod(events, "third") => errors = found,
+        () = push => {}
+    }
+    errors
+}
+
+// T20, T29, C462
+#[tokio::test]
+async fn an_informer_keeps_its_watch_through_a_certificate_rotation_and_others_use_the_new_one() {
+    let ca = Ca::new("root");
+    let cluster = Cluster::new(&ca);
+    let status = |name: &str| {
+        let identity = ca.client(name).issue();
+        json!({
+            "clientCertificateData": identity.chain_pem(), "clientKeyData": identity.key_pem(),
+            "expirationTimestamp": "2027-01-15T08:00:20Z",
+        })
+    };
+    cluster.admit("ann");
+    cluster.plugin_says(&status("ann"));
+    let client = cluster.client(&ca);
+    let api = Api::<Pod>::all(client.clone());
+    let mut events: Events = Box::pin(watcher::watcher(api.clone(), watcher::Config::default()));
+    next_pod(&mut events, "listed").await;
+    deliver(&cluster, &mut events, 1, "before").await;
+
+    cluster.admit("bob");
+    cluster.plugin_says(&status("bob"));
+    cluster.clock.advance(Duration::from_secs(21));
+    let listed = wait::within("a list", api.list(&kube::api::ListParams::default())).await.unwrap();
+    assert_eq!(listed.items.len(), 1);
+    deliver(&cluster, &mut events, 1, "after").await;
+    assert_eq!(cluster.pods.open_streams(), 1, "the watch on the old certificate went on");
+    let users: Vec<_> =
+        cluster.api.requests().into_iter().map(|request| request.client.unwrap().common_name).collect();
+    assert_eq!(users, ["ann", "ann", "bob"]);
+}
