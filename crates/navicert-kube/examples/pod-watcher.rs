@@ -16,7 +16,7 @@ use navicert_client::{exec, transport};
 async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args_os().nth(1).map(PathBuf::from).ok_or("a kubeconfig is needed")?;
     let client = client(&path)?;
-    let pods = watcher::watcher(Api::<Pod>::all(client), watcher::Config::default());
+    let pods = watcher(Api::<Pod>::all(client), watcher::Config::default());
     let mut pods = std::pin::pin!(pods.default_backoff().applied_objects());
     loop {
         tokio::select! {

@@ -6,6 +6,7 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,7 +16,8 @@ use std::time::Duration;
 
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::Pod;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
 use navicert_client::exec::{self, Registry, Surroundings};
 use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
@@ -100,7 +102,8 @@ impl Cluster {
         let sources = Sources::locate(Some(path), None, None);
         let (_, effective) =
             kubeconfig::select(&sources, &Overrides::default(), self.folder.path(), &Disk).unwrap();
-        let environment = [("PATH".into(), "/usr/bin:/bin".into())].into_iter().collect();
+        let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
+        let environment = std::iter::once(path).collect();
         let around = Surroundings {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
             registry: Registry::new(),
@@ -148,16 +151,16 @@ async fn error(events: &mut Events) -> watcher::Error {
     wait::within("an error", find).await
 }
 
-/// Delivers an event on the newest watch while the watcher listens.
-async fn deliver(cluster: &Cluster, events: &mut Events, opened: usize, name: &str) {
+/// Delivers an event on the newest watch while the watcher listens; how many errors it met before.
+async fn deliver(cluster: &Cluster, events: &mut Events, opened: usize, name: &str) -> usize {
     let push = async {
         cluster.pods.wait_for_opened(opened).await;
         cluster.pods.event(&json!({"type": "ADDED", "object": pod(name)}));
-        std::future::pending::<()>().await;
+        std::future::pending().await
     };
     tokio::select! {
-        _ = next_pod(events, name) => {}
-        () = push => {}
+        errors = next_pod(events, name) => errors,
+        never = push => never,
     }
 }
 
@@ -169,7 +172,7 @@ async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connec
     cluster.admit("one");
     cluster.plugin_says(&json!({"token": "one", "expirationTimestamp": "2027-01-15T08:00:05Z"}));
     let client = cluster.client(&ca);
-    let mut events: Events = Box::pin(watcher::watcher(Api::<Pod>::all(client), watcher::Config::default()));
+    let mut events: Events = Box::pin(watcher(Api::<Pod>::all(client), watcher::Config::default()));
     next_pod(&mut events, "listed").await;
     deliver(&cluster, &mut events, 1, "first").await;
     assert_eq!(cluster.runs(), 1);
@@ -194,24 +197,9 @@ async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connec
     // The plugin has a good one again: the informer comes back by itself once the wait is over.
     cluster.plugin_says(&json!({"token": "three"}));
     cluster.clock.advance(Duration::from_secs(60));
-    let errors = next_pod_or_watch(&cluster, &mut events).await;
+    let errors = deliver(&cluster, &mut events, 3, "third").await;
     assert_eq!(errors, 0, "the 401 of the old token is not the informer's business");
     assert_eq!(cluster.runs(), runs + 1);
-}
-
-/// The watcher comes back by watching from where it was, or by listing again.
-async fn next_pod_or_watch(cluster: &Cluster, events: &mut Events) -> usize {
-    let mut errors = 0;
-    let push = async {
-        cluster.pods.wait_for_opened(3).await;
-        cluster.pods.event(&json!({"type": "ADDED", "object": pod("third")}));
-        std::future::pending::<()>().await;
-    };
-    tokio::select! {
-        found = next_pod(events, "third") => errors = found,
-        () = push => {}
-    }
-    errors
 }
 
 // T20, T29, C462
@@ -230,7 +218,7 @@ async fn an_informer_keeps_its_watch_through_a_certificate_rotation_and_others_u
     cluster.plugin_says(&status("ann"));
     let client = cluster.client(&ca);
     let api = Api::<Pod>::all(client.clone());
-    let mut events: Events = Box::pin(watcher::watcher(api.clone(), watcher::Config::default()));
+    let mut events: Events = Box::pin(watcher(api.clone(), watcher::Config::default()));
     next_pod(&mut events, "listed").await;
     deliver(&cluster, &mut events, 1, "before").await;
 
