@@ -355,6 +355,10 @@ where
     });
 }
 
+#[expect(
+    clippy::result_large_err,
+    reason = "a failure carries the unsent request back, so that it can be sent again"
+)]
 fn answered(
     sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
     exchange: Exchange,
