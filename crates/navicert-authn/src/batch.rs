@@ -1,8 +1,14 @@
 //! One question of a batch and its answer, both JSON (S288): the same questions go to kube-apiserver's own code.
 
+use std::sync::Arc;
+
+use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::config::{ConfigError, load};
+use crate::authenticator::{Authenticators, Question};
+use crate::config::{CompiledIssuer, ConfigError, load};
+use crate::jwks::{FixedKeys, KeySet, Keys, KeysUnavailable};
+use crate::outcome::Outcome;
 use crate::profile::Profile;
 
 /// `{"config"}` in, `{"valid", "stage", "errors": [{"type", "field", "detail"}], "messages"}` out.
@@ -29,5 +35,60 @@ pub fn check(question: &Value, profile: &Profile) -> Value {
         Err(error @ ConfigError::Empty) => {
             json!({"valid": false, "stage": "decode", "errors": [], "messages": [error.to_string()]})
         }
+    }
+}
+
+/// `{"config", "jwks", "token", "now"}` in, `{"outcome", "user", "error", "class"}` out. `jwks` is a key set for every
+/// issuer, one key set per issuer by its URL, or the raw text of an answer; `now` is in seconds.
+pub fn eval(question: &Value, profile: &Profile) -> Value {
+    let text = |name: &str| question.get(name).and_then(Value::as_str);
+    let (Some(config), Some(token)) = (text("config"), text("token")) else {
+        return json!({"fault": "`config` or `token` is missing or no string"});
+    };
+    let now = question.get("now").and_then(Value::as_i64).and_then(|now| Timestamp::from_second(now).ok());
+    let Some(now) = now else { return json!({"fault": "`now` is missing or no time in seconds"}) };
+    let loaded = match load(config.as_bytes(), profile) {
+        Ok(loaded) => loaded,
+        Err(error) => return json!({"fault": format!("the configuration is not valid: {error}")}),
+    };
+    let jwks = question.get("jwks").unwrap_or(&Value::Null);
+    let keys = |issuer: &CompiledIssuer| -> Arc<dyn Keys> { Arc::new(fixed(jwks, &issuer.url, profile)) };
+    let authenticators = Authenticators::new(loaded.compiled, keys);
+    answer(&authenticators.authenticate(&Question { token, now, interrupt: None }))
+}
+
+/// An outcome as JSON, without the value of any claim but the user's own.
+pub fn answer(outcome: &Outcome) -> Value {
+    match outcome {
+        Outcome::Authenticated(user) => json!({
+            "outcome": "authenticated",
+            "user": {
+                "username": user.username(),
+                "uid": user.uid(),
+                "groups": user.groups(),
+                "extra": user.extra(),
+            },
+        }),
+        Outcome::NoOpinion(why) => json!({"outcome": "no-opinion", "reason": why.to_string()}),
+        Outcome::Rejected(rejection) => json!({
+            "outcome": "rejected",
+            "class": rejection.refusal.class().name(),
+            "error": rejection.to_string(),
+            "authenticator": rejection.authenticator.to_string(),
+        }),
+    }
+}
+
+/// The keys of an issuer as a question gives them.
+fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
+    let body = match jwks {
+        Value::String(raw) => raw.clone(),
+        Value::Object(members) if members.contains_key("keys") => jwks.to_string(),
+        Value::Object(members) => members.get(issuer).map_or_else(|| "{}".to_owned(), ToString::to_string),
+        _ => "{}".to_owned(),
+    };
+    match KeySet::parse(body.as_bytes(), profile) {
+        Ok(keys) => FixedKeys::new(keys),
+        Err(error) => FixedKeys::unavailable(KeysUnavailable::Failed(error.to_string())),
     }
 }

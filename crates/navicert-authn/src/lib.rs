@@ -4,11 +4,25 @@
 //! below, each of which only the one before it can lead to. Nothing here opens a socket or reads a clock.
 //!
 //! ```text
-//! text ──config::load──▶ types ──config::validate──▶ Compiled
+//! text ──config::load──▶ types ──config::validate──▶ Compiled ──▶ Authenticators
+//!
+//! token ──jwt::compact──▶ RawToken ──jwt::claims──▶ unverified claims ──issuers──▶ the one authenticator
+//!   ──jwt::claims──▶ types, audience, times ──jwt::header──▶ algorithm ──jwks──▶ keys ──jwt::signature──▶ VerifiedClaims
+//!   ──mapping──▶ User, rules ──▶ Outcome: Authenticated, NoOpinion or Rejected
 //! ```
 
+pub mod authenticator;
 pub mod batch;
 pub mod config;
+mod issuers;
+mod json;
+pub mod jwks;
+pub mod jwt;
+pub mod mapping;
+pub mod outcome;
 pub mod profile;
 
+pub use authenticator::{Authenticators, Question};
+pub use mapping::User;
+pub use outcome::{NoOpinion, Outcome, Refusal, Rejection};
 pub use profile::{Profile, Rule};

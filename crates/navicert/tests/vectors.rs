@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use navicert_testkit::{Program, shared};
 use serde_json::{Map, Value};
@@ -15,6 +15,26 @@ fn every_recorded_kubeconfig_decision_agrees() {
 #[test]
 fn every_recorded_expression_agrees() {
     through("cel", &["cel", "eval", "--jsonl"], compare_expression);
+}
+
+#[test]
+fn every_recorded_authentication_configuration_agrees() {
+    through("authn-config", &["authn", "check", "--jsonl", "--profile", "kube"], |expected, answer| {
+        let errors = |value: &Value| -> BTreeSet<String> {
+            let list = value["errors"].as_array().unwrap().iter();
+            list.map(|error| format!("{} {}", error["type"], error["field"])).collect()
+        };
+        let agrees = expected["valid"] == answer["valid"] && errors(expected) == errors(answer);
+        if agrees { Ok(()) } else { Err(answer.to_string()) }
+    });
+}
+
+#[test]
+fn every_recorded_token_agrees() {
+    through("authn-token", &["authn", "eval", "--jsonl", "--profile", "kube"], |expected, answer| {
+        let agrees = expected["outcome"] == answer["outcome"] && expected.get("user") == answer.get("user");
+        if agrees { Ok(()) } else { Err(answer.to_string()) }
+    });
 }
 
 /// Asks every question of a file through one run of the command and compares the answers.
@@ -37,6 +57,16 @@ fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Re
 fn question(vector: &shared::Vector) -> String {
     let mut question = vector.input.clone();
     question["id"] = Value::from(vector.id.clone());
+    // Configurations and key sets are named, and lie in tables of their own.
+    for (member, table, name) in
+        [("config", "authn-configs.json", "config_ref"), ("jwks", "authn-jwks.json", "jwks_ref")]
+    {
+        if let Some(name) = vector.input.get(name).and_then(Value::as_str) {
+            let path = shared::root().unwrap().join("vectors").join(table);
+            let table: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+            question[member] = table[name].clone();
+        }
+    }
     question.to_string()
 }
 

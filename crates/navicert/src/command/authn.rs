@@ -1,6 +1,7 @@
 //! `navicert authn …`: authentication configurations and tokens, decided as kube-apiserver decides or safer.
 
 mod check;
+mod eval;
 
 use std::io::{self, BufRead};
 
@@ -20,6 +21,11 @@ pub(crate) fn run(verb: &AuthnVerb, output: &mut Output) -> Result<Exit, Failure
             answer_lines(|question| navicert_authn::batch::check(question, &profile), output)
         }
         AuthnVerb::Check(args) => check::run(args, output),
+        AuthnVerb::Eval(args) if args.jsonl => {
+            let profile = profile(args.profile.or(Some(args::Profile::Kube)));
+            answer_lines(|question| navicert_authn::batch::eval(question, &profile), output)
+        }
+        AuthnVerb::Eval(args) => eval::run(args, output),
     }
 }
 

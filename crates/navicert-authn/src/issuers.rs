@@ -1,0 +1,21 @@
+//! From the `iss` of a token to the one authenticator that may judge it (S105, S106).
+
+use std::collections::HashMap;
+
+use crate::authenticator::Authenticator;
+use crate::jwt::claims::routed;
+
+/// Authenticators by issuer.
+#[derive(Debug)]
+pub(crate) struct Issuers(HashMap<String, Authenticator>);
+
+impl Issuers {
+    pub(crate) fn new(authenticators: impl Iterator<Item = Authenticator>) -> Self {
+        Issuers(authenticators.map(|one| (one.configuration.issuer.url.clone(), one)).collect())
+    }
+
+    /// The authenticator of an issuer, by its exact URL.
+    pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
+        self.0.get(routed(issuer))
+    }
+}

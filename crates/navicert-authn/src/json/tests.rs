@@ -1,0 +1,103 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[test]
+fn what_go_refuses_is_refused() {
+    for bad in [
+        "",
+        " ",
+        "{",
+        "}",
+        "{]",
+        "[}",
+        "[1,]",
+        "{\"a\":1,}",
+        "{\"a\"}",
+        "{a:1}",
+        "01",
+        "1.",
+        ".5",
+        "1e",
+        "+1",
+        "NaN",
+        "tru",
+        "truex",
+        "\"a",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\u{1}\"",
+        "1 2",
+        "{} x",
+        "\u{feff}{}",
+        "-",
+        "[1 2]",
+    ] {
+        assert!(Raw::parse(bad.as_bytes()).is_err(), "{bad:?}");
+    }
+    for good in
+        ["{}", " [ ] ", "[[],{}]", "-0.5e+10", "\"\\u00e9\\/\"", "{\"a\":{\"b\":[1,{\"c\":null}]}}", "0"]
+    {
+        assert!(Raw::parse(good.as_bytes()).is_ok(), "{good:?}");
+    }
+}
+
+// S103
+#[test]
+fn nesting_ends_where_gos_ends() {
+    let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+    assert_eq!(Raw::parse(nested(10_000).as_bytes()).unwrap().depth(), 10_000);
+    assert_eq!(Raw::parse(nested(10_001).as_bytes()), Err(JsonError::TooDeep));
+}
+
+#[test]
+fn members_come_in_order_with_repetitions() {
+    let text = br#" { "a" : [1, {"x": "]"}] , "b\u0041":null,"a":"\"," } "#;
+    let members: Vec<(String, String)> = Raw::parse(text)
+        .unwrap()
+        .members()
+        .map(|(name, value)| (name.into_owned(), String::from_utf8_lossy(value.0).into_owned()))
+        .collect();
+    let expected = [("a", r#"[1, {"x": "]"}]"#), ("bA", "null"), ("a", r#""\",""#)];
+    assert_eq!(members, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+}
+
+// S133
+#[test]
+fn what_is_no_text_is_replaced_byte_by_byte() {
+    let string = |text: &[u8]| Raw::parse(text).unwrap().string().unwrap().into_owned();
+    assert_eq!(string(b"\"\xe2\x82\""), "\u{fffd}\u{fffd}");
+    assert_eq!(string(br#""\ud800x""#), "\u{fffd}x");
+    assert_eq!(string(br#""\ud83d\ude00""#), "\u{1f600}");
+    assert_eq!(string(br#""\ud800\u0041""#), "\u{fffd}A");
+    assert!(Raw::parse(br#"{"a":["\udc00"]}"#).unwrap().has_replacements());
+    assert!(Raw::parse(b"{\"\xff\":1}").unwrap().has_replacements());
+    assert!(!Raw::parse("{\"a\":\"\u{fffd}\"}".as_bytes()).unwrap().has_replacements());
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_taken_or_refused_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(raw) = Raw::parse(&bytes) {
+            raw.members().count();
+            raw.elements().count();
+            raw.string();
+            raw.has_replacements();
+        }
+    }
+
+    #[test]
+    fn what_serde_writes_is_read_alike(words in proptest::collection::vec(("\\PC*", "\\PC*", any::<f64>()), 0..5)) {
+        let expected: Vec<serde_json::Value> =
+            words.iter().map(|(name, text, number)| serde_json::json!({name.as_str(): [text, number]})).collect();
+        let text = serde_json::to_vec(&expected).unwrap();
+        let raw = Raw::parse(&text).unwrap();
+        prop_assert_eq!(raw.elements().count(), expected.len());
+        for (element, (name, text, _)) in raw.elements().zip(&words) {
+            let (found, values) = element.members().next().unwrap();
+            prop_assert_eq!(found.as_ref(), name);
+            let first = values.elements().next().unwrap().string().unwrap();
+            prop_assert_eq!(first.as_ref(), text);
+        }
+    }
+}

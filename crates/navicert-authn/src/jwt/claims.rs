@@ -1,0 +1,291 @@
+//! The payload: first unverified, for routing and for checks that cost nothing; then, once the signature holds, the
+//! claims that users are made of.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use navicert_types::Timestamp;
+
+use crate::json::{self, Kind, Raw};
+use crate::outcome::{NoOpinion, Refusal};
+use crate::profile::{Profile, Rule};
+
+/// Google's older name for itself (S104).
+const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
+
+/// The leeway for `nbf`, in seconds; there is none for `exp` (S124, S126).
+const NOT_BEFORE_LEEWAY: i64 = 60;
+
+/// Go counts seconds from the year 1 in 64 bits, and wraps.
+const YEAR_ONE: i64 = -62_135_596_800;
+
+/// The last second of the year 9999 (H12).
+const LATEST: i64 = 253_402_300_799;
+
+/// What a payload says. Nobody has vouched for any of it.
+pub(crate) struct UnverifiedClaims<'p> {
+    raw: Raw<'p>,
+    members: Vec<(Cow<'p, str>, Raw<'p>)>,
+    issuer: Cow<'p, str>,
+}
+
+/// Claims whose signature, issuer, audience and lifetime have been checked.
+///
+/// Only [`UnverifiedClaims::vouched_for`] makes one, and only the spine calls it, after the signature.
+pub struct VerifiedClaims<'p> {
+    raw: Raw<'p>,
+    members: Vec<(Cow<'p, str>, Raw<'p>)>,
+    expires: i64,
+}
+
+/// The claims that a verifier looks at, by their types (S121).
+#[derive(Default)]
+struct Registered<'p> {
+    issuer: Cow<'p, str>,
+    audiences: Vec<Cow<'p, str>>,
+    expires: Option<i64>,
+    not_before: Option<i64>,
+    claim_names: HashMap<String, String>,
+    claim_sources: HashSet<String>,
+}
+
+impl<'p> UnverifiedClaims<'p> {
+    /// Reads a payload and who it says it is from (S103).
+    pub(crate) fn read(payload: &'p [u8]) -> Result<Self, NoOpinion> {
+        let raw = Raw::parse(payload).map_err(|_| NoOpinion::PayloadJson)?;
+        if raw.kind() != Kind::Object {
+            return Err(NoOpinion::PayloadJson);
+        }
+        let mut members = Vec::with_capacity(16);
+        members.extend(raw.members());
+        let mut issuer = Cow::Borrowed("");
+        for (name, value) in &members {
+            if is_named(name, "iss") && !value.is_null() {
+                issuer = value.string().ok_or(NoOpinion::NoIssuer)?;
+            }
+        }
+        if issuer.is_empty() {
+            return Err(NoOpinion::NoIssuer);
+        }
+        Ok(UnverifiedClaims { raw, members, issuer })
+    }
+
+    /// Who the token says it is from.
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// Everything that can be said before looking at the signature, in kube-apiserver's order (S121–S128).
+    pub(crate) fn check(
+        &self,
+        issuer: &str,
+        audiences: &[String],
+        now: Timestamp,
+        profile: &Profile,
+    ) -> Result<Checked, Refusal> {
+        if profile.has(Rule::H7) {
+            self.refuse_ambiguity()?;
+        }
+        if self.raw.depth() > profile.limits.depth {
+            return Err(Refusal::TooLarge("the payload is nested too deeply"));
+        }
+        let registered = self.registered(profile)?;
+        for source in registered.claim_names.values() {
+            if source.is_empty() || !registered.claim_sources.contains(source) {
+                return Err(Refusal::Distributed("a distributed claim names a source that is not there"));
+            }
+        }
+        if !is_issuer(&registered.issuer, issuer) {
+            return Err(Refusal::Issuer);
+        }
+        let for_us = audiences.iter().any(|ours| registered.audiences.iter().any(|theirs| theirs == ours));
+        // With several audiences kube-apiserver looks at them after the signature.
+        if audiences.len() == 1 && !for_us {
+            return Err(Refusal::Audience);
+        }
+        let expires = registered.expires.unwrap_or(YEAR_ONE);
+        if go_time(expires) < go_time(now.as_second())
+            || (go_time(expires) == go_time(now.as_second()) && now.subsec_nanosecond() > 0)
+        {
+            return Err(Refusal::Expired);
+        }
+        if let Some(not_before) = registered.not_before
+            && go_time(now.as_second() + NOT_BEFORE_LEEWAY) < go_time(not_before)
+        {
+            return Err(Refusal::NotYetValid);
+        }
+        Ok(Checked { for_us, expires })
+    }
+
+    /// H7: a verifier and a rule must not see two different claims of one name.
+    fn refuse_ambiguity(&self) -> Result<(), Refusal> {
+        let mut names = HashSet::with_capacity(self.members.len());
+        for (name, _) in &self.members {
+            if !names.insert(name.as_ref()) {
+                return Err(Refusal::Malformed("a claim occurs twice"));
+            }
+            if REGISTERED.iter().any(|known| is_named(name, known) && name != known) {
+                return Err(Refusal::Malformed("a registered claim is spelled in another case"));
+            }
+        }
+        Ok(())
+    }
+
+    fn registered(&self, profile: &Profile) -> Result<Registered<'p>, Refusal> {
+        let mut found = Registered::default();
+        for (name, value) in &self.members {
+            let Some(known) = REGISTERED.iter().find(|known| is_named(name, known)) else { continue };
+            let wrong = || Refusal::ClaimType(known);
+            match *known {
+                "iss" if !value.is_null() => found.issuer = value.string().ok_or_else(wrong)?,
+                "sub" | "nonce" | "at_hash" if !value.is_null() => {
+                    value.string().ok_or_else(wrong)?;
+                }
+                "aud" => found.audiences = audiences(*value).ok_or_else(wrong)?,
+                "exp" => found.expires = Some(seconds(*value, profile).ok_or_else(wrong)?),
+                "iat" => {
+                    seconds(*value, profile).ok_or_else(wrong)?;
+                }
+                "nbf" if value.is_null() => found.not_before = None,
+                "nbf" => found.not_before = Some(seconds(*value, profile).ok_or_else(wrong)?),
+                "_claim_names" if value.is_null() => found.claim_names.clear(),
+                "_claim_names" => found.claim_names.extend(names(*value).ok_or_else(wrong)?),
+                "_claim_sources" if value.is_null() => found.claim_sources.clear(),
+                "_claim_sources" => found.claim_sources.extend(sources(*value).ok_or_else(wrong)?),
+                _ => {}
+            }
+        }
+        Ok(found)
+    }
+
+    /// The claims as something to rely on. To be called when the signature has been checked, and only then.
+    pub(super) fn vouched_for(self, checked: &Checked) -> VerifiedClaims<'p> {
+        VerifiedClaims { raw: self.raw, members: self.members, expires: checked.expires }
+    }
+}
+
+/// The outcome of the cheap checks.
+pub(crate) struct Checked {
+    /// One of the audiences is ours.
+    pub(crate) for_us: bool,
+    expires: i64,
+}
+
+impl<'p> VerifiedClaims<'p> {
+    /// A claim by its exact name; of repeated ones the last (S130).
+    pub(crate) fn claim(&self, wanted: &str) -> Option<Raw<'p>> {
+        self.members.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+    }
+
+    /// All claims, repetitions included.
+    pub(crate) fn members(&self) -> &[(Cow<'p, str>, Raw<'p>)] {
+        &self.members
+    }
+
+    /// Whether some text in the payload is not what was sent (S133).
+    pub(crate) fn has_replacements(&self) -> bool {
+        self.raw.has_replacements()
+    }
+
+    /// When the token expires, in seconds since 1970.
+    pub fn expires(&self) -> i64 {
+        self.expires
+    }
+}
+
+const REGISTERED: [&str; 10] =
+    ["iss", "sub", "aud", "exp", "iat", "nbf", "nonce", "at_hash", "_claim_names", "_claim_sources"];
+
+/// Whether Go takes this name for the known one: in any case, with two letters that fold to ASCII (S130).
+pub(crate) fn is_named(name: &str, known: &str) -> bool {
+    let fold = |symbol: char| match symbol {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        other => other.to_ascii_lowercase(),
+    };
+    name == known || (name.len() >= known.len() && name.chars().map(fold).eq(known.chars().map(fold)))
+}
+
+fn is_issuer(claimed: &str, configured: &str) -> bool {
+    claimed == configured || (configured, claimed) == GOOGLE
+}
+
+/// The issuer that a token's `iss` stands for when issuers are looked up by URL.
+pub(crate) fn routed(issuer: &str) -> &str {
+    if issuer == GOOGLE.1 { GOOGLE.0 } else { issuer }
+}
+
+fn audiences(value: Raw<'_>) -> Option<Vec<Cow<'_, str>>> {
+    let text = |value: Raw<'_>| value.is_null();
+    match value.kind() {
+        Kind::Null => Some(vec![Cow::Borrowed("")]),
+        Kind::String => Some(vec![value.string()?]),
+        Kind::Array => value
+            .elements()
+            .map(|element| if text(element) { Some(Cow::Borrowed("")) } else { element.string() })
+            .collect(),
+        _ => None,
+    }
+}
+
+/// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.
+fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
+    let quoted = value.string();
+    let text = match &quoted {
+        Some(text) if !profile.has(Rule::H12) => text.as_ref(),
+        Some(_) => return None,
+        None => value.number()?,
+    };
+    if text.is_empty() || json::number_length(text.as_bytes()) != text.len() {
+        return None;
+    }
+    let seconds = match text.parse::<i64>() {
+        Ok(seconds) => seconds,
+        Err(_) => truncated(text.parse::<f64>().ok().filter(|number| number.is_finite())?),
+    };
+    if profile.has(Rule::H12) && !(0..=LATEST).contains(&seconds) {
+        return None;
+    }
+    Some(seconds)
+}
+
+/// Toward zero; beyond 64 bits the smallest integer, as the reference's platform has it (S125).
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and a fraction is to be dropped")]
+fn truncated(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
+}
+
+fn go_time(seconds: i64) -> i64 {
+    seconds.wrapping_sub(YEAR_ONE)
+}
+
+fn names(value: Raw<'_>) -> Option<Vec<(String, String)>> {
+    if value.kind() != Kind::Object {
+        return None;
+    }
+    let entry = |(name, value): (Cow<'_, str>, Raw<'_>)| {
+        let source = if value.is_null() { Cow::Borrowed("") } else { value.string()? };
+        Some((name.into_owned(), source.into_owned()))
+    };
+    value.members().map(entry).collect()
+}
+
+/// The names of sources; each must be an object with texts (S121).
+fn sources(value: Raw<'_>) -> Option<Vec<String>> {
+    if value.kind() != Kind::Object {
+        return None;
+    }
+    let entry = |(name, source): (Cow<'_, str>, Raw<'_>)| {
+        let sound = match source.kind() {
+            Kind::Null => true,
+            Kind::Object => source.members().all(|(name, value)| {
+                let is_text = ["endpoint", "access_token"].iter().any(|known| is_named(&name, known));
+                !is_text || matches!(value.kind(), Kind::Null | Kind::String)
+            }),
+            _ => false,
+        };
+        sound.then(|| name.into_owned())
+    };
+    value.members().map(entry).collect()
+}

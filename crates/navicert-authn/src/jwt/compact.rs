@@ -1,0 +1,137 @@
+//! The first look at a token: three parts, and a payload that can be read. What cannot be read is nobody's.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use crate::outcome::NoOpinion;
+
+/// Unpadded, and bits that no byte needs may be anything, as Go's decoder takes it.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// A token's text in its three parts. Nothing about it has been checked.
+pub(crate) struct RawToken<'t> {
+    text: &'t str,
+    header: &'t str,
+    payload: &'t str,
+    signature: &'t str,
+}
+
+impl<'t> RawToken<'t> {
+    /// Takes a text apart (S100, S101).
+    ///
+    /// # Errors
+    /// The text is no token in compact form.
+    pub(crate) fn new(text: &'t str) -> Result<Self, NoOpinion> {
+        if text.trim().starts_with('{') {
+            return Err(NoOpinion::NotCompact);
+        }
+        let mut parts = text.splitn(4, '.');
+        match (parts.next(), parts.next(), parts.next(), parts.next()) {
+            (Some(header), Some(payload), Some(signature), None) => {
+                Ok(RawToken { text, header, payload, signature })
+            }
+            _ => Err(NoOpinion::NotCompact),
+        }
+    }
+
+    /// The bytes of the payload (S102).
+    pub(crate) fn payload(&self) -> Result<Part, NoOpinion> {
+        decode(self.payload).ok_or(NoOpinion::PayloadEncoding)
+    }
+
+    /// The bytes of the header; white space is passed over (S109).
+    pub(crate) fn header(&self) -> Option<Part> {
+        decode_spaced(self.header)
+    }
+
+    /// The bytes of the signature; white space is passed over (S109).
+    pub(crate) fn signature(&self) -> Option<Part> {
+        decode_spaced(self.signature)
+    }
+
+    /// What was signed: header and payload in canonical spelling (S115), or with `b64: false` the payload itself.
+    pub(crate) fn signed(&self, header: &Part, payload: &Part, is_encoded: bool) -> Cow<'t, [u8]> {
+        if header.is_canonical && payload.is_canonical && is_encoded {
+            let length = self.header.len() + 1 + self.payload.len();
+            return Cow::Borrowed(self.text.as_bytes().get(..length).unwrap_or_default());
+        }
+        let mut signed = URL_SAFE_NO_PAD.encode(&header.bytes).into_bytes();
+        signed.push(b'.');
+        if is_encoded {
+            signed.extend(URL_SAFE_NO_PAD.encode(&payload.bytes).bytes());
+        } else {
+            signed.extend(&payload.bytes);
+        }
+        Cow::Owned(signed)
+    }
+
+    /// Bytes of the whole text and of its header part.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (self.text.len(), self.header.len())
+    }
+}
+
+/// A part's bytes, and whether its text was the one way to write them.
+pub(crate) struct Part {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_canonical: bool,
+}
+
+fn decode(text: &str) -> Option<Part> {
+    if let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) {
+        return Some(Part { bytes, is_canonical: true });
+    }
+    let text: String = text.chars().filter(|symbol| !matches!(symbol, '\r' | '\n')).collect();
+    LENIENT.decode(text).ok().map(|bytes| Part { bytes, is_canonical: false })
+}
+
+fn decode_spaced(text: &str) -> Option<Part> {
+    if text.chars().any(char::is_whitespace) {
+        let text: String = text.chars().filter(|symbol| !symbol.is_whitespace()).collect();
+        return decode(&text).map(|part| Part { is_canonical: false, ..part });
+    }
+    decode(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S100, S101, TV36, A24, A25, A41
+    #[test]
+    fn what_is_not_three_parts_is_nobodys() {
+        let dots = ".".repeat(1 << 20);
+        for text in ["", "opaque", "a.b", "a.b.c.d", "a.b.c.d.e", " {\"payload\":\"a.b.c\"}", dots.as_str()] {
+            assert!(RawToken::new(text).is_err(), "{text:.20}");
+        }
+        assert!(RawToken::new("..").is_ok());
+    }
+
+    // S102, S109, A26–A29
+    #[test]
+    fn spellings_are_as_lenient_as_gos_and_known_for_what_they_are() {
+        let token = |payload: &str| {
+            let text = format!("e30.{payload}.AA");
+            RawToken::new(&text).unwrap().payload().ok().map(|part| (part.bytes, part.is_canonical))
+        };
+        assert_eq!(token("e30"), Some((b"{}".to_vec(), true)));
+        assert_eq!(token("e31"), Some((b"{}".to_vec(), false)));
+        assert_eq!(token("e3\r\n0"), Some((b"{}".to_vec(), false)));
+        for bad in ["e30=", "e 30", "e+//", "e"] {
+            assert_eq!(token(bad), None, "{bad}");
+        }
+        let text = "\u{a0}e30.e30. AA";
+        let raw = RawToken::new(text).unwrap();
+        assert!(!raw.header().unwrap().is_canonical);
+        assert!(!raw.signature().unwrap().is_canonical);
+    }
+}

@@ -1,0 +1,97 @@
+//! A token's JOSE header: read strictly (every member once, exact names), mostly to be passed over (S110–S114).
+
+use std::collections::HashSet;
+
+use super::algorithm::{Algorithm, Algorithms};
+use crate::json::{Kind, Raw};
+use crate::jwks::key;
+use crate::outcome::Refusal;
+use crate::profile::{Profile, Rule};
+
+/// What a header says that matters.
+pub(crate) struct Header {
+    pub(crate) algorithm: Algorithm,
+    /// Empty: every key may be tried.
+    pub(crate) kid: String,
+    /// Every critical extension is known.
+    pub(crate) is_understood: bool,
+    /// The signature covers the payload's base64 text, not its bytes.
+    pub(crate) payload_is_encoded: bool,
+}
+
+impl Header {
+    /// Reads a header and looks at its algorithm.
+    pub(crate) fn read(bytes: &[u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
+        let raw = if bytes.is_empty() { Raw::parse(b"null") } else { Raw::parse(bytes) };
+        let raw = raw.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
+        if !matches!(raw.kind(), Kind::Object | Kind::Null) {
+            return Err(Refusal::Malformed("the header is not an object"));
+        }
+        refuse_repetitions(raw)?;
+        let find = |wanted: &str| {
+            raw.members().find(|(name, _)| name == wanted).map(|(_, value)| value).filter(|v| !v.is_null())
+        };
+        let text = |name: &str, problem: &'static str| match find(name) {
+            None => Ok(String::new()),
+            Some(value) => value.string().map(Into::into).ok_or(Refusal::Malformed(problem)),
+        };
+        let algorithm = text("alg", "`alg` in the header is not a string")?;
+        let kid = text("kid", "`kid` in the header is not a string")?;
+        text("nonce", "`nonce` in the header is not a string")?;
+        if let Some(jwk) = find("jwk") {
+            key::check_embedded(jwk)
+                .map_err(|_| Refusal::Malformed("`jwk` in the header is not a public key"))?;
+        }
+        if let Some(chain) = find("x5c") {
+            key::certificates(chain)
+                .map_err(|_| Refusal::Malformed("`x5c` in the header holds no certificates"))?;
+        }
+        forbid(&find, profile)?;
+        let algorithm = Algorithm::named(&algorithm)
+            .filter(|algorithm| allowed.contains(*algorithm))
+            .ok_or(Refusal::Algorithm { allowed })?;
+        let payload_is_encoded =
+            find("b64").is_none_or(|value| value.kind() != Kind::Bool || value.is_true());
+        Ok(Header {
+            algorithm,
+            kid,
+            is_understood: find("crit").is_none_or(is_understood),
+            payload_is_encoded,
+        })
+    }
+}
+
+/// H8, H25
+fn forbid<'r>(find: &impl Fn(&str) -> Option<Raw<'r>>, profile: &Profile) -> Result<(), Refusal> {
+    if profile.has(Rule::H8) && (find("crit").is_some() || find("b64").is_some()) {
+        return Err(Refusal::Malformed("the header uses `crit` or `b64`"));
+    }
+    if profile.has(Rule::H25) && ["jwk", "jku", "x5u", "x5c"].iter().any(|name| find(name).is_some()) {
+        return Err(Refusal::Malformed("the header brings or names a key of its own"));
+    }
+    Ok(())
+}
+
+/// `b64` is the one extension there is (S114).
+fn is_understood(critical: Raw<'_>) -> bool {
+    critical.kind() == Kind::Array
+        && critical.elements().all(|name| name.string().is_some_and(|name| name == "b64"))
+}
+
+/// A repeated member at any depth spoils the header.
+fn refuse_repetitions(raw: Raw<'_>) -> Result<(), Refusal> {
+    let mut todo = vec![raw];
+    while let Some(raw) = todo.pop() {
+        let mut names = HashSet::new();
+        for (name, value) in raw.members() {
+            if !names.insert(name) {
+                return Err(Refusal::Malformed("the header has a member twice"));
+            }
+            if matches!(value.kind(), Kind::Array | Kind::Object) {
+                todo.push(value);
+            }
+        }
+        todo.extend(raw.elements().filter(|value| matches!(value.kind(), Kind::Array | Kind::Object)));
+    }
+    Ok(())
+}

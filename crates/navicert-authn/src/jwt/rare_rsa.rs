@@ -1,0 +1,102 @@
+//! RSA signatures that kube-apiserver accepts and aws-lc-rs has no door for: keys of 1024 to 2047 bits with every hash,
+//! and PSS with a salt of any length (S118). Cold, verification only, off with H11.
+//!
+//! Only public values are handled, so nothing here has to take constant time. The arithmetic is num-bigint's; the
+//! two encodings are those of RFC 8017, sections 9.1.2 and 9.2.
+
+use aws_lc_rs::digest::{Context, digest};
+use num_bigint::BigUint;
+
+use super::algorithm::{Algorithm, Scheme};
+
+/// Sizes of keys that are taken; the upper end bounds the work of one verification.
+const BITS: std::ops::RangeInclusive<usize> = 1024..=16_384;
+
+/// Whether the key's owner signed the message.
+pub(super) fn is_signed(
+    modulus: &[u8],
+    bits: usize,
+    exponent: u32,
+    algorithm: Algorithm,
+    message: &[u8],
+    signature: &[u8],
+) -> bool {
+    if !BITS.contains(&bits) || signature.len() != modulus.len() {
+        return false;
+    }
+    let (modulus, number) = (BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(signature));
+    if number >= modulus {
+        return false;
+    }
+    let opened = number.modpow(&BigUint::from(exponent), &modulus).to_bytes_be();
+    let hash = digest(algorithm.digest(), message);
+    match algorithm.scheme() {
+        Scheme::Pkcs1 => {
+            // The leading zero byte is not part of the number.
+            pkcs1(algorithm, hash.as_ref(), signature.len()).is_some_and(|expected| opened == expected)
+        }
+        Scheme::Pss => pss(algorithm, hash.as_ref(), &opened, bits - 1).is_some(),
+        Scheme::Ecdsa => false,
+    }
+}
+
+/// EMSA-PKCS1-v1_5 without its leading zero byte: 1, a run of 255, 0, the hash's name and the hash.
+fn pkcs1(algorithm: Algorithm, hash: &[u8], length: usize) -> Option<Vec<u8>> {
+    // DigestInfo of SHA-256, SHA-384 and SHA-512 differ in two lengths and the last byte of the name.
+    let (name, total) = match hash.len() {
+        32 => (1, 0x31),
+        48 => (2, 0x41),
+        _ => (3, 0x51),
+    };
+    let hash_length = u8::try_from(hash.len()).ok()?;
+    let mut info = vec![0x30, total, 0x30, 0x0d, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, name, 5, 0, 4];
+    info.push(hash_length);
+    info.extend(hash);
+    let padding = length.checked_sub(info.len() + 3).filter(|padding| *padding >= 8)?;
+    debug_assert_eq!(algorithm.digest().output_len(), hash.len());
+    let mut encoded = vec![1];
+    encoded.extend(std::iter::repeat_n(0xff, padding));
+    encoded.push(0);
+    encoded.extend(info);
+    Some(encoded)
+}
+
+/// EMSA-PSS-VERIFY, the salt as long as the encoding says.
+fn pss(algorithm: Algorithm, hash: &[u8], opened: &[u8], bits: usize) -> Option<()> {
+    let length = bits.div_ceil(8);
+    let mut encoded = vec![0; length.checked_sub(opened.len())?];
+    encoded.extend(opened);
+    let [rest @ .., 0xbc] = encoded.as_slice() else { return None };
+    let (masked, inner) = rest.split_at_checked(rest.len().checked_sub(hash.len())?)?;
+    let spare = 8 * length - bits;
+    let clear = 0xff_u8.checked_shr(u32::try_from(spare).ok()?)?;
+    if masked.first()? & !clear != 0 {
+        return None;
+    }
+    let mut block: Vec<u8> =
+        masked.iter().zip(mask(algorithm, inner, masked.len())).map(|(byte, mask)| byte ^ mask).collect();
+    *block.first_mut()? &= clear;
+    let zeros = block.iter().take_while(|byte| **byte == 0).count();
+    let [1, salt @ ..] = block.get(zeros..)? else { return None };
+    let mut context = Context::new(algorithm.digest());
+    context.update(&[0; 8]);
+    context.update(hash);
+    context.update(salt);
+    (context.finish().as_ref() == inner).then_some(())
+}
+
+/// MGF1
+fn mask(algorithm: Algorithm, seed: &[u8], length: usize) -> Vec<u8> {
+    let mut mask = Vec::with_capacity(length + 64);
+    for counter in 0_u32.. {
+        if mask.len() >= length {
+            break;
+        }
+        let mut context = Context::new(algorithm.digest());
+        context.update(seed);
+        context.update(&counter.to_be_bytes());
+        mask.extend(context.finish().as_ref());
+    }
+    mask.truncate(length);
+    mask
+}

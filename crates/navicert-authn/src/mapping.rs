@@ -1,0 +1,65 @@
+//! From verified claims to a user: `distributed` → `user` (name, groups, UID, extra) → `rules` (claims, then the user).
+//! Mappings run before rules, as in kube-apiserver; it decides which error is seen (S131).
+
+pub(crate) mod claims_value;
+mod distributed;
+mod identity;
+mod rules;
+mod user;
+
+use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
+
+use crate::config::{CompiledAuthenticator, Expression};
+use crate::jwt::VerifiedClaims;
+use crate::outcome::{Purpose, Refusal};
+use crate::profile::Profile;
+
+pub use user::User;
+
+/// Asked now and then while an expression runs: `true` stops it.
+pub type Interrupt<'i> = Option<&'i (dyn Fn() -> bool + Sync)>;
+
+/// The user that verified claims stand for, if every rule holds.
+pub(crate) fn user(
+    configuration: &CompiledAuthenticator,
+    claims: &VerifiedClaims<'_>,
+    interrupt: Interrupt<'_>,
+    profile: &Profile,
+) -> Result<User, Refusal> {
+    distributed::check(configuration, claims)?;
+    let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
+    let arena = Arena::new();
+    let over_claims = Evaluator {
+        arena: &arena,
+        bindings: Bindings::new().with("claims", Val::Claims(Claims::Set(&set))),
+        limits: Limits { interrupt, ..Limits::KUBERNETES },
+    };
+    let user = user::map(configuration, claims, &over_claims, profile)?;
+    rules::required_claims(&configuration.required_claims, claims)?;
+    rules::over_claims(&configuration.claim_rules, &over_claims)?;
+    rules::over_user(&configuration.user_rules, &user, &over_claims)?;
+    identity::check(&user, claims, profile)?;
+    Ok(user)
+}
+
+/// What an expression is evaluated with.
+pub(crate) struct Evaluator<'a, 'l> {
+    arena: &'a Arena,
+    bindings: Bindings<'a>,
+    limits: Limits<'l>,
+}
+
+impl<'a> Evaluator<'a, '_> {
+    /// The value of an expression.
+    fn value(&self, expression: &'a Expression, purpose: Purpose) -> Result<Val<'a>, Refusal> {
+        match expression.program.evaluate_within(self.arena, &self.bindings, &self.limits) {
+            Ok(evaluation) => Ok(evaluation.value),
+            Err(source) => Err(Refusal::Evaluation {
+                path: expression.path.clone(),
+                text: expression.text.clone(),
+                purpose,
+                source: Box::new(source),
+            }),
+        }
+    }
+}

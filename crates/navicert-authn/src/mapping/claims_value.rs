@@ -1,0 +1,72 @@
+//! Claims as expressions see them, converted once per token, and only those that some expression can look at.
+
+use std::collections::HashSet;
+
+use navicert_cel::ClaimSet;
+use serde_json::{Map, Number, Value};
+
+use crate::json::{Kind, Raw};
+use crate::jwt::VerifiedClaims;
+use crate::outcome::Refusal;
+use crate::profile::{Profile, Rule};
+
+/// Nesting that is converted. A claim that goes deeper has no value for expressions, and hurts only who asks.
+const MOST_DEPTH: usize = 128;
+
+/// The claims of these names, or all; of repeated ones the last.
+pub(crate) fn convert(
+    claims: &VerifiedClaims<'_>,
+    reached: Option<&[String]>,
+    profile: &Profile,
+) -> Result<ClaimSet, Refusal> {
+    let mut set = ClaimSet::new();
+    for (name, raw) in claims.members() {
+        if reached.is_some_and(|reached| !reached.iter().any(|wanted| wanted == name)) {
+            continue;
+        }
+        let mut conversion = Conversion { is_repeated: false };
+        set.insert(name, conversion.value(*raw, 0).map_err(|why| format!("claim {name:?} {why}")));
+        // H7: what an expression touches must read one way only.
+        if conversion.is_repeated && profile.has(Rule::H7) {
+            return Err(Refusal::Malformed("a member of a claim occurs twice"));
+        }
+    }
+    Ok(set)
+}
+
+struct Conversion {
+    is_repeated: bool,
+}
+
+impl Conversion {
+    fn value(&mut self, raw: Raw<'_>, depth: usize) -> Result<Value, &'static str> {
+        if depth > MOST_DEPTH {
+            return Err("is nested too deeply");
+        }
+        Ok(match raw.kind() {
+            Kind::Null => Value::Null,
+            Kind::Bool => Value::Bool(raw.is_true()),
+            // Every number is a double, and one that is none spoils its claim (S74, S75).
+            Kind::Number => raw
+                .number()
+                .and_then(|text| text.parse().ok())
+                .and_then(Number::from_f64)
+                .map(Value::Number)
+                .ok_or("failed to unmarshal: the number is out of range")?,
+            Kind::String => Value::String(raw.string().unwrap_or_default().into_owned()),
+            Kind::Array => {
+                let items: Result<_, _> = raw.elements().map(|item| self.value(item, depth + 1)).collect();
+                Value::Array(items?)
+            }
+            Kind::Object => {
+                let mut names = HashSet::new();
+                let mut members = Map::new();
+                for (name, value) in raw.members() {
+                    self.is_repeated |= !names.insert(name.clone());
+                    members.insert(name.into_owned(), self.value(value, depth + 1)?);
+                }
+                Value::Object(members)
+            }
+        })
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether a mapped user is one that the rest of a cluster can live with (H13, H14, H17, A49).
+
+use super::User;
+use crate::jwt::VerifiedClaims;
+use crate::outcome::Refusal;
+use crate::profile::{Profile, Rule};
+
+/// Judges the finished user.
+pub(super) fn check(user: &User, claims: &VerifiedClaims<'_>, profile: &Profile) -> Result<(), Refusal> {
+    if profile.has(Rule::H13) && user.username().is_empty() {
+        return Err(Refusal::EmptyUsername);
+    }
+    let size: usize = parts(user).map(|(_, text)| text.len()).sum();
+    if user.groups().len() > profile.limits.groups || size > profile.limits.identity {
+        return Err(Refusal::TooLarge("the user is larger than it may be"));
+    }
+    if profile.has(Rule::H14) {
+        let replaced = parts(user).any(|(_, text)| text.contains('\u{fffd}')) && claims.has_replacements();
+        for (what, text) in parts(user) {
+            if !is_printable(text) || (replaced && text.contains('\u{fffd}')) {
+                return Err(Refusal::Unprintable(what));
+            }
+        }
+    }
+    if profile.has(Rule::H17) {
+        if user.username().starts_with("system:") {
+            return Err(Refusal::SystemPrefix("username"));
+        }
+        if user.groups().iter().any(|group| group.starts_with("system:")) {
+            return Err(Refusal::SystemPrefix("group"));
+        }
+    }
+    Ok(())
+}
+
+fn parts(user: &User) -> impl Iterator<Item = (&'static str, &str)> {
+    let groups = user.groups().iter().map(|group| ("group", group.as_str()));
+    let extra = user.extra().values().flatten().map(|value| ("extra value", value.as_str()));
+    [("username", user.username()), ("uid", user.uid())].into_iter().chain(groups).chain(extra)
+}
+
+fn is_printable(text: &str) -> bool {
+    !text.chars().any(|symbol| matches!(symbol, '\0'..='\u{1f}' | '\u{7f}')) && text.trim() == text
+}

@@ -1,0 +1,230 @@
+//! The user: name, groups, UID and further attributes, from claims or from expressions.
+
+use std::collections::BTreeMap;
+
+use navicert_cel::Val;
+use navicert_cel::kubernetes;
+use navicert_types::FieldPath;
+
+use super::Evaluator;
+use crate::config::{CompiledAuthenticator, Expression, Mapping};
+use crate::json::{Kind, Raw};
+use crate::jwt::VerifiedClaims;
+use crate::outcome::{Purpose, Refusal};
+use crate::profile::{Profile, Rule};
+
+/// Where the token's own identifier goes (S138).
+const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+
+/// Who a token stands for. Nothing can be changed about it, and only the mappings make one.
+#[derive(Clone, Debug)]
+pub struct User(kubernetes::User);
+
+impl User {
+    /// The name.
+    pub fn username(&self) -> &str {
+        &self.0.username
+    }
+
+    /// The UID; empty if there is none.
+    pub fn uid(&self) -> &str {
+        &self.0.uid
+    }
+
+    /// The groups, in the order of their source. `system:authenticated` is not among them (S145).
+    pub fn groups(&self) -> &[String] {
+        &self.0.groups
+    }
+
+    /// Further attributes.
+    pub fn extra(&self) -> &BTreeMap<String, Vec<String>> {
+        &self.0.extra
+    }
+
+    /// As rules see it.
+    pub(super) fn as_rules_see_it(&self) -> &kubernetes::User {
+        &self.0
+    }
+}
+
+/// Maps in kube-apiserver's order (S131).
+pub(super) fn map<'a>(
+    configuration: &'a CompiledAuthenticator,
+    claims: &VerifiedClaims<'_>,
+    evaluator: &Evaluator<'a, '_>,
+    profile: &Profile,
+) -> Result<User, Refusal> {
+    let path = configuration.path.field("claimMappings");
+    Ok(User(kubernetes::User {
+        username: username(&configuration.username, claims, evaluator, &path.field("username"), profile)?,
+        groups: groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"), profile)?,
+        uid: uid(configuration.uid.as_ref(), claims, evaluator, &path.field("uid"))?,
+        extra: extra(configuration, claims, evaluator)?,
+    }))
+}
+
+/// S132, S137, S96
+fn username<'a>(
+    mapping: &'a Mapping,
+    claims: &VerifiedClaims<'_>,
+    evaluator: &Evaluator<'a, '_>,
+    path: &FieldPath,
+    profile: &Profile,
+) -> Result<String, Refusal> {
+    let name = match mapping {
+        Mapping::Claim { claim, prefix } => {
+            let value = text_claim(claims, claim, path)?;
+            if claim == "email" {
+                email_is_verified(claims, path)?;
+            }
+            if value.is_empty() && profile.has(Rule::H13) {
+                return Err(Refusal::EmptyUsername);
+            }
+            format!("{prefix}{value}")
+        }
+        Mapping::Expression(expression) => {
+            let name = text(expression, evaluator)?;
+            if name.is_empty() {
+                return Err(Refusal::EmptyUsername);
+            }
+            name
+        }
+    };
+    Ok(name)
+}
+
+/// An absent word about it is good enough, anything but `true` is not.
+fn email_is_verified(claims: &VerifiedClaims<'_>, path: &FieldPath) -> Result<(), Refusal> {
+    match claims.claim("email_verified") {
+        Some(raw) if matches!(raw.kind(), Kind::Bool | Kind::Null) && !raw.is_true() => {
+            Err(Refusal::EmailNotVerified)
+        }
+        Some(raw) if raw.kind() != Kind::Bool => Err(wrong_type(path, "email_verified", "a boolean")),
+        _ => Ok(()),
+    }
+}
+
+/// S134, S135
+fn groups<'a>(
+    mapping: Option<&'a Mapping>,
+    claims: &VerifiedClaims<'_>,
+    evaluator: &Evaluator<'a, '_>,
+    path: &FieldPath,
+    profile: &Profile,
+) -> Result<Vec<String>, Refusal> {
+    let (claim, prefix) = match mapping {
+        None => return Ok(Vec::new()),
+        Some(Mapping::Expression(expression)) => return strings(expression, evaluator),
+        Some(Mapping::Claim { claim, prefix }) => (claim, prefix),
+    };
+    let wrong = || wrong_type(path, claim, "a string or a list of strings");
+    let Some(raw) = claims.claim(claim).filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
+    let group = |raw: Raw<'_>| if raw.is_null() { Some(String::new()) } else { raw.string().map(Into::into) };
+    let mut groups: Vec<String> = match raw.kind() {
+        Kind::String => vec![group(raw).ok_or_else(wrong)?],
+        Kind::Array => raw.elements().map(group).collect::<Option<_>>().ok_or_else(wrong)?,
+        _ => return Err(wrong()),
+    };
+    if profile.has(Rule::H15) {
+        groups.retain(|group| !group.is_empty());
+    }
+    if !prefix.is_empty() {
+        for group in &mut groups {
+            group.insert_str(0, prefix);
+        }
+    }
+    Ok(groups)
+}
+
+/// S136, S96
+fn uid<'a>(
+    mapping: Option<&'a Mapping>,
+    claims: &VerifiedClaims<'_>,
+    evaluator: &Evaluator<'a, '_>,
+    path: &FieldPath,
+) -> Result<String, Refusal> {
+    match mapping {
+        None => Ok(String::new()),
+        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, path),
+        Some(Mapping::Expression(expression)) => text(expression, evaluator),
+    }
+}
+
+/// S138; every expression is evaluated before any result is looked at (S91).
+fn extra<'a>(
+    configuration: &'a CompiledAuthenticator,
+    claims: &VerifiedClaims<'_>,
+    evaluator: &Evaluator<'a, '_>,
+) -> Result<BTreeMap<String, Vec<String>>, Refusal> {
+    let mut extra = BTreeMap::new();
+    if let Some(jti) = claims.claim("jti").and_then(Raw::string).filter(|jti| !jti.is_empty()) {
+        extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={jti}")]);
+    }
+    let evaluate = |one: &'a crate::config::Extra| evaluator.value(&one.value, Purpose::Mapping);
+    let values: Vec<Val<'a>> = configuration.extra.iter().map(evaluate).collect::<Result<_, _>>()?;
+    for (one, value) in configuration.extra.iter().zip(values) {
+        let strings = string_list(value).ok_or_else(|| no_string_list(&one.value))?;
+        if !strings.is_empty() {
+            extra.insert(one.key.clone(), strings);
+        }
+    }
+    Ok(extra)
+}
+
+/// A claim that has to be there and be a string; null is an empty one.
+fn text_claim(claims: &VerifiedClaims<'_>, claim: &str, path: &FieldPath) -> Result<String, Refusal> {
+    let missing = || Refusal::MissingClaim { path: path.clone(), claim: claim.to_owned() };
+    let raw = claims.claim(claim).ok_or_else(missing)?;
+    if raw.is_null() {
+        return Ok(String::new());
+    }
+    raw.string().map(Into::into).ok_or_else(|| wrong_type(path, claim, "a string"))
+}
+
+fn text<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<String, Refusal> {
+    match evaluator.value(expression, Purpose::Mapping)? {
+        Val::Str(text) => Ok(text.to_owned()),
+        _ => Err(Refusal::ResultType {
+            path: expression.path.clone(),
+            text: expression.text.clone(),
+            expected: "a string",
+        }),
+    }
+}
+
+fn strings<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<Vec<String>, Refusal> {
+    let value = evaluator.value(expression, Purpose::Mapping)?;
+    string_list(value).ok_or_else(|| no_string_list(expression))
+}
+
+/// S93, and S94: a list of strings is one wherever it comes from.
+fn string_list(value: Val<'_>) -> Option<Vec<String>> {
+    match value {
+        Val::Null => Some(Vec::new()),
+        Val::Str("") => Some(Vec::new()),
+        Val::Str(text) => Some(vec![text.to_owned()]),
+        Val::List(list) => {
+            let mut strings = Vec::with_capacity(list.len());
+            for item in list.iter() {
+                let Val::Str(text) = item else { return None };
+                if !text.is_empty() {
+                    strings.push(text.to_owned());
+                }
+            }
+            Some(strings)
+        }
+        _ => None,
+    }
+}
+
+fn no_string_list(expression: &Expression) -> Refusal {
+    Refusal::ResultType {
+        path: expression.path.clone(),
+        text: expression.text.clone(),
+        expected: "a string or a list of strings",
+    }
+}
+
+fn wrong_type(path: &FieldPath, claim: &str, expected: &'static str) -> Refusal {
+    Refusal::MappingType { path: path.clone(), claim: claim.to_owned(), expected }
+}
