@@ -55,7 +55,9 @@ pub fn mentioned_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
 /// the variable in another way, and so may look at any.
 pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>> {
     let mut fields = Vec::new();
-    let (mut uses, mut named) = (0_usize, 0_usize);
+    let mut uses = 0_usize;
+    // By operand: `has(a.b)` leaves two selections of one `a` in the tree.
+    let mut named: Vec<NodeId> = Vec::new();
     for node in &tree.nodes {
         uses += usize::from(
             matches!(*node, Node::Ident(name) if tree.text(name).trim_start_matches('.') == variable),
@@ -63,13 +65,15 @@ pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>
         if let Some((operand, field)) = named_access(tree, node)
             && is_variable(tree, operand, variable, false)
         {
-            named += 1;
+            if !named.contains(&operand) {
+                named.push(operand);
+            }
             if !fields.contains(&field) {
                 fields.push(field);
             }
         }
     }
-    (uses == named).then_some(fields)
+    (uses == named.len()).then_some(fields)
 }
 
 /// Whether the variable itself is iterated over, measured or searched: `claims.all(…)`, `size(claims)`, `x in claims`.
@@ -135,7 +139,7 @@ mod tests {
             let program = claims_environment().compile(text).unwrap();
             treats_as_collection(program.tree(), "claims")
         };
-        for text in ["claims.exists(c, c == 1)", "size(claims) > 1", "claims.size() > 1", "'a' in claims"] {
+        for text in ["claims.exists(c, c == 'x')", "size(claims) > 1", "claims.size() > 1", "'a' in claims"] {
             assert!(treats(text), "{text}");
         }
         for text in ["dyn(claims.l).exists(c, c == 1)", "size(claims.l) > 1", "'a' in claims.l", "claims.a"] {
