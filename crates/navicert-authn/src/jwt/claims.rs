@@ -31,7 +31,7 @@ pub(crate) struct UnverifiedClaims<'p> {
 
 /// Claims whose signature, issuer, audience and lifetime have been checked.
 ///
-/// Only [`UnverifiedClaims::vouched_for`] makes one, and only the spine calls it, after the signature.
+/// Only `UnverifiedClaims::vouched_for` makes one, and only the spine calls it, after the signature.
 pub struct VerifiedClaims<'p> {
     raw: Raw<'p>,
     members: Vec<(Cow<'p, str>, Raw<'p>)>,
