@@ -12,7 +12,7 @@ use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
 use crate::config::{CompiledAuthenticator, Expression};
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
-use crate::profile::Profile;
+use crate::profile::{Profile, Rule};
 
 pub use user::User;
 
@@ -39,7 +39,7 @@ pub(crate) fn user(
     rules::over_claims(&configuration.claim_rules, &over_claims)?;
     rules::over_user(&configuration.user_rules, &user, &over_claims)?;
     identity::check(&user, claims, profile)?;
-    Ok(user)
+    Ok(if profile.has(Rule::H15) { user.without_empty_groups(configuration.groups.as_ref()) } else { user })
 }
 
 /// What an expression is evaluated with.

@@ -41,6 +41,15 @@ impl User {
         &self.0.extra
     }
 
+    /// The same without groups that nobody named (H15). Rules come first: one that forbids such groups must still
+    /// see them, or this profile would accept what kube-apiserver rejects.
+    pub(super) fn without_empty_groups(mut self, mapping: Option<&Mapping>) -> Self {
+        if let Some(Mapping::Claim { prefix, .. }) = mapping {
+            self.0.groups.retain(|group| group != prefix);
+        }
+        self
+    }
+
     /// As rules see it.
     pub(super) fn as_rules_see_it(&self) -> &kubernetes::User {
         &self.0
@@ -57,7 +66,7 @@ pub(super) fn map<'a>(
     let path = configuration.path.field("claimMappings");
     Ok(User(kubernetes::User {
         username: username(&configuration.username, claims, evaluator, &path.field("username"), profile)?,
-        groups: groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"), profile)?,
+        groups: groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"))?,
         uid: uid(configuration.uid.as_ref(), claims, evaluator, &path.field("uid"))?,
         extra: extra(configuration, claims, evaluator)?,
     }))
@@ -110,7 +119,6 @@ fn groups<'a>(
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
     path: &FieldPath,
-    profile: &Profile,
 ) -> Result<Vec<String>, Refusal> {
     let (claim, prefix) = match mapping {
         None => return Ok(Vec::new()),
@@ -125,9 +133,6 @@ fn groups<'a>(
         Kind::Array => raw.elements().map(group).collect::<Option<_>>().ok_or_else(wrong)?,
         _ => return Err(wrong()),
     };
-    if profile.has(Rule::H15) {
-        groups.retain(|group| !group.is_empty());
-    }
     if !prefix.is_empty() {
         for group in &mut groups {
             group.insert_str(0, prefix);

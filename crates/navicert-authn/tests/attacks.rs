@@ -1,0 +1,363 @@
+//! Tokens nobody should have to see, in both profiles: what kube-apiserver does with them, and what `hardened` does.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail by panicking"
+)]
+
+use std::sync::OnceLock;
+
+use navicert_authn::{Profile, batch};
+use navicert_testkit::issuer::hostile;
+use navicert_testkit::jws::{self, Algorithm, SigningKey, encode};
+use serde_json::{Value, json};
+
+const NOW: i64 = 1_800_000_000;
+
+const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+    jwt: [{issuer: {url: https://i, audiences: [aud1]}, \
+    claimMappings: {username: {claim: username, prefix: ''}, groups: {claim: groups, prefix: ''}}}]\n";
+
+/// Accepted, refused, nobody's.
+const YES: &str = "authenticated";
+const NO: &str = "rejected";
+const NOBODY: &str = "no-opinion";
+
+fn key() -> &'static SigningKey {
+    static KEY: OnceLock<SigningKey> = OnceLock::new();
+    KEY.get_or_init(|| SigningKey::generate(Algorithm::Es256, "k1"))
+}
+
+fn outcome(token: &str, jwks: &Value, profile: &Profile) -> Value {
+    batch::eval(&json!({"config": CONFIG, "jwks": jwks, "token": token, "now": NOW}), profile)
+}
+
+fn keys() -> Value {
+    json!({"keys": [key().jwk()]})
+}
+
+/// Checks a table of (name, token, kube, hardened).
+fn table(rows: Vec<(&str, String, &str, &str)>) {
+    for (name, token, kube, hardened) in rows {
+        for (profile, expected) in [(Profile::KUBE, kube), (Profile::HARDENED, hardened)] {
+            let answer = outcome(&token, &keys(), &profile);
+            let word = if profile == Profile::KUBE { "kube" } else { "hardened" };
+            assert_eq!(answer["outcome"], expected, "{name} in {word}: {answer}");
+        }
+    }
+}
+
+fn claims() -> Value {
+    json!({"iss": "https://i", "aud": "aud1", "exp": NOW + 300, "username": "u"})
+}
+
+fn with(name: &str, value: Value) -> String {
+    let mut claims = claims();
+    claims[name] = value;
+    key().token(&claims)
+}
+
+/// The base payload with more text inside, so that members can repeat.
+fn payload(more: &str) -> String {
+    let text = format!(r#"{{"iss":"https://i","aud":"aud1","exp":{},"username":"u"{more}}}"#, NOW + 300);
+    key().token_of_bytes(key().header().to_string().as_bytes(), text.as_bytes())
+}
+
+fn header(header: &Value) -> String {
+    key().token_with_header(header, &claims())
+}
+
+fn headed(name: &str, value: Value) -> String {
+    let mut fields = key().header();
+    fields[name] = value;
+    header(&fields)
+}
+
+// A1–A3, A11, TV21–TV23
+#[test]
+fn algorithms_and_key_ids() {
+    let mut rows = vec![("the base token", key().token(&claims()), YES, YES)];
+    for alg in ["none", "None", "es256", "HS256", "EdDSA", ""] {
+        rows.push(("alg", header(&json!({"alg": alg, "kid": "k1"})), NO, NO));
+        rows.push(("unsigned", jws::unsigned(&json!({"alg": alg}), &claims()), NO, NO));
+    }
+    rows.extend([
+        ("alg null", headed("alg", Value::Null), NO, NO),
+        ("alg list", headed("alg", json!(["ES256"])), NO, NO),
+        ("no kid", key().token_without_id(&claims()), YES, YES),
+        ("kid empty", headed("kid", json!("")), YES, YES),
+        ("kid null", headed("kid", Value::Null), YES, YES),
+        ("kid unknown", headed("kid", json!("K1")), NO, NO),
+        ("kid path", headed("kid", json!("../../k1")), NO, NO),
+        ("kid number", headed("kid", json!(5)), NO, NO),
+        ("kid huge", headed("kid", json!("k".repeat(20_000))), NO, NO),
+    ]);
+    table(rows);
+}
+
+// A13–A19, A22, TV25–TV31, H8, H25
+#[test]
+fn header_members() {
+    let raw = |text: &str| key().token_of_bytes(text.as_bytes(), claims().to_string().as_bytes());
+    let certificate_free = json!([]);
+    table(vec![
+        ("jwk", headed("jwk", key().jwk()), YES, NO),
+        ("jwk garbage", headed("jwk", json!({"kty": "RSA"})), NO, NO),
+        ("jwk symmetric", headed("jwk", json!({"kty": "oct", "k": "AAAA"})), NO, NO),
+        ("jku", headed("jku", json!("https://evil/keys")), YES, NO),
+        ("x5u", headed("x5u", json!("https://evil/cert")), YES, NO),
+        ("x5c empty", headed("x5c", certificate_free), YES, NO),
+        ("x5c garbage", headed("x5c", json!(["junk"])), NO, NO),
+        ("crit exp", headed("crit", json!(["exp"])), NO, NO),
+        ("crit text", headed("crit", json!("exp")), NO, NO),
+        ("crit empty", headed("crit", json!([])), YES, NO),
+        ("crit null", headed("crit", Value::Null), YES, YES),
+        ("b64 true", headed("b64", json!(true)), YES, NO),
+        ("b64 false over base64", headed("b64", json!(false)), NO, NO),
+        ("typ JWE", headed("typ", json!("JWE")), YES, YES),
+        ("cty, zip, enc", headed("cty", json!("JWT")), YES, YES),
+        ("nonce number", headed("nonce", json!(5)), NO, NO),
+        ("alg twice", raw(r#"{"alg":"ES256","alg":"ES256","kid":"k1"}"#), NO, NO),
+        ("unknown twice", raw(r#"{"alg":"ES256","kid":"k1","x":1,"x":1}"#), NO, NO),
+        ("ALG", raw(r#"{"ALG":"ES256","kid":"k1"}"#), NO, NO),
+        ("null", raw("null"), NO, NO),
+        ("empty", raw(""), NO, NO),
+        ("array", raw("[]"), NO, NO),
+        ("byte order mark", raw("\u{feff}{\"alg\":\"ES256\"}"), NO, NO),
+        ("trailing byte", raw(r#"{"alg":"ES256"}x"#), NO, NO),
+    ]);
+}
+
+// A18, TV27, H8
+#[test]
+fn an_unencoded_payload_is_a_quirk_of_kube() {
+    for header in [
+        json!({"alg": "ES256", "kid": "k1", "b64": false}),
+        json!({"alg": "ES256", "kid": "k1", "b64": false, "crit": ["b64"]}),
+    ] {
+        let (header, payload) = (encode(header.to_string().as_bytes()), claims().to_string());
+        let signature = key().sign(format!("{header}.{payload}").as_bytes());
+        let token = format!("{header}.{}.{}", encode(payload.as_bytes()), encode(&signature));
+        table(vec![("b64 false", token, YES, NO)]);
+    }
+}
+
+// A20, A21, TV1–TV3, S130, H7
+#[test]
+fn repeated_and_case_variant_claims() {
+    let exp = NOW + 300;
+    let raw = |text: &str| key().token_of_bytes(key().header().to_string().as_bytes(), text.as_bytes());
+    table(vec![
+        (
+            "other case",
+            raw(&format!(r#"{{"Iss":"https://i","AUD":"aud1","eXp":{exp},"username":"u"}}"#)),
+            YES,
+            NO,
+        ),
+        (
+            "iss bad, good",
+            raw(&format!(r#"{{"iss":"x","iss":"https://i","aud":"aud1","exp":{exp},"username":"u"}}"#)),
+            YES,
+            NO,
+        ),
+        ("iss good, bad", payload(r#","iss":"x""#), NOBODY, NOBODY),
+        (
+            "aud then AUD",
+            raw(&format!(r#"{{"iss":"https://i","aud":"x","AUD":"aud1","exp":{exp},"username":"u"}}"#)),
+            YES,
+            NO,
+        ),
+        (
+            "exp then Exp",
+            raw(&format!(r#"{{"iss":"https://i","aud":"aud1","exp":1,"Exp":{exp},"username":"u"}}"#)),
+            YES,
+            NO,
+        ),
+        (
+            "long s",
+            raw(&format!(r#"{{"iſs":"https://i","aud":"aud1","exp":{exp},"username":"u"}}"#)),
+            YES,
+            NO,
+        ),
+        ("username twice", payload(r#","username":"v""#), YES, NO),
+        ("unknown twice", payload(r#","x":1,"x":2"#), YES, NO),
+    ]);
+}
+
+// A31–A37, TV4–TV11, H12
+#[test]
+fn times() {
+    let number = |name: &str, text: &str| {
+        let payload = format!(
+            r#"{{"iss":"https://i","aud":"aud1","{}":{},"username":"u","{name}":{text}}}"#,
+            if name == "exp" { "x" } else { "exp" },
+            NOW + 300
+        );
+        key().token_of_bytes(key().header().to_string().as_bytes(), payload.as_bytes())
+    };
+    let mut without = claims();
+    without.as_object_mut().unwrap().remove("exp");
+    table(vec![
+        ("exp missing", key().token(&without), NO, NO),
+        ("exp quoted", number("exp", &format!("\"{}\"", NOW + 1)), YES, NO),
+        ("exp fraction", number("exp", &format!("{}.9", NOW + 1)), YES, YES),
+        ("exp exponent", number("exp", "2.0e9"), YES, YES),
+        ("exp is now", number("exp", &NOW.to_string()), YES, YES),
+        ("exp is past", number("exp", &(NOW - 1).to_string()), NO, NO),
+        ("exp null", number("exp", "null"), NO, NO),
+        ("exp true", number("exp", "true"), NO, NO),
+        ("exp empty", number("exp", "\"\""), NO, NO),
+        ("exp negative", number("exp", "-1"), NO, NO),
+        ("exp last", number("exp", "9223371974719179007"), YES, NO),
+        ("exp wraps", number("exp", "9223371974719179008"), NO, NO),
+        ("exp 1e300", number("exp", "1e300"), NO, NO),
+        ("exp 1e400", number("exp", "1e400"), NO, NO),
+        ("exp NaN", number("exp", "NaN"), NOBODY, NOBODY),
+        ("exp \"NaN\"", number("exp", "\"NaN\""), NO, NO),
+        ("nbf in a minute", number("nbf", &(NOW + 60).to_string()), YES, YES),
+        ("nbf later", number("nbf", &(NOW + 61).to_string()), NO, NO),
+        ("nbf null", number("nbf", "null"), YES, YES),
+        ("nbf text", number("nbf", "\"x\""), NO, NO),
+        ("nbf wraps", number("nbf", "9223372036854775807"), YES, NO),
+        ("nbf 1e300", number("nbf", "1e300"), YES, NO),
+        ("iat future", number("iat", &(NOW + 9_999).to_string()), YES, YES),
+        ("iat null", number("iat", "null"), NO, NO),
+        ("iat quoted", number("iat", "\"5\""), YES, NO),
+    ]);
+}
+
+// A26–A30, A41, TV32–TV36, H9
+#[test]
+fn texts() {
+    let base = key().token(&claims());
+    let parts: Vec<&str> = base.split('.').collect();
+    let (h, p, s) = (parts[0], parts[1], parts[2]);
+    let nested = key().token_of_bytes(key().header().to_string().as_bytes(), base.as_bytes());
+    table(vec![
+        ("leading blank", format!(" {base}"), YES, NO),
+        ("trailing newline", format!("{base}\n"), YES, NO),
+        ("no-break space in the signature", format!("{h}.{p}.\u{a0}{s}"), YES, NO),
+        ("blank in the header", format!("{} {}.{p}.{s}", &h[..4], &h[4..]), YES, NO),
+        ("line break in the payload", format!("{h}.{}\r\n{}.{s}", &p[..4], &p[4..]), YES, NO),
+        ("blank in the payload", format!("{h}.{} {}.{s}", &p[..4], &p[4..]), NOBODY, NOBODY),
+        ("padding in the payload", format!("{h}.{p}=.{s}"), NOBODY, NOBODY),
+        ("padding in the signature", format!("{h}.{p}.{s}=="), NO, NO),
+        ("no signature", format!("{h}.{p}."), NO, NO),
+        ("two parts", format!("{h}.{p}"), NOBODY, NOBODY),
+        ("five parts", format!("{base}.a.b"), NOBODY, NOBODY),
+        ("JSON", format!("{{\"payload\":\"{p}\"}}"), NOBODY, NOBODY),
+        ("nested", nested, NOBODY, NOBODY),
+        ("flipped", jws::with_tampered_signature(&base), NO, NO),
+        (
+            "another payload",
+            jws::with_payload(
+                &base,
+                &json!({"iss": "https://i", "aud": "aud1", "exp": NOW + 9, "username": "v"}),
+            ),
+            NO,
+            NO,
+        ),
+    ]);
+}
+
+// A38, A40, A49, TV18–TV20
+#[test]
+fn sizes() {
+    let nested = |depth: usize| format!(r#","deep":{}{}"#, "[".repeat(depth), "]".repeat(depth));
+    let groups: Vec<String> = (0..1_001).map(|index| format!("g{index}")).collect();
+    table(vec![
+        ("nested 100", payload(&nested(100)), YES, YES),
+        ("nested 9000", payload(&nested(9_000)), YES, NO),
+        ("nested 10001", payload(&nested(10_001)), NOBODY, NOBODY),
+        ("a large claim", with("x", json!("x".repeat(1 << 20))), YES, NO),
+        ("1000 groups", with("groups", json!(groups[..1_000])), YES, YES),
+        ("1001 groups", with("groups", json!(groups)), YES, NO),
+        ("iss with slash", with("iss", json!("https://i/")), NOBODY, NOBODY),
+        ("iss below", with("iss", json!("https://i/..")), NOBODY, NOBODY),
+        ("iss number", with("iss", json!(5)), NOBODY, NOBODY),
+        ("iss google", with("iss", json!("accounts.google.com")), NOBODY, NOBODY),
+    ]);
+}
+
+// A42–A45, A48, MV2, MV14, MV16, H13–H15, H17
+#[test]
+fn identities() {
+    let raw = |bytes: &[u8]| {
+        let mut text =
+            format!(r#"{{"iss":"https://i","aud":"aud1","exp":{},"username":""#, NOW + 300).into_bytes();
+        text.extend(bytes);
+        text.extend(b"\"}");
+        key().token_of_bytes(key().header().to_string().as_bytes(), &text)
+    };
+    table(vec![
+        ("empty name", with("username", json!("")), YES, NO),
+        ("null name", with("username", Value::Null), YES, NO),
+        ("NUL", with("username", json!("a\u{0}b")), YES, NO),
+        ("line break", with("username", json!("a\nb")), YES, NO),
+        ("blanks", with("username", json!(" u ")), YES, NO),
+        ("not UTF-8", raw(b"a\xffb"), YES, NO),
+        ("half a pair", raw(br"a\ud800b"), YES, NO),
+        ("a real U+FFFD", with("username", json!("a\u{fffd}b")), YES, YES),
+        ("accents", with("username", json!("é")), YES, YES),
+        ("system user", with("username", json!("system:admin")), YES, NO),
+        ("system group", with("groups", json!(["system:masters"])), YES, NO),
+        ("empty group", with("groups", json!(["a", ""])), YES, YES),
+    ]);
+    let groups =
+        |profile| outcome(&with("groups", json!(["a", ""])), &keys(), &profile)["user"]["groups"].clone();
+    assert_eq!(groups(Profile::KUBE), json!(["a", ""]));
+    assert_eq!(groups(Profile::HARDENED), json!(["a"]));
+}
+
+// A59–A61, JV1–JV12, S117, S165, H10, H21
+#[test]
+fn key_sets() {
+    let token = key().token(&claims());
+    let changed = |name: &str, value: Value| {
+        let mut jwk = key().jwk();
+        jwk[name] = value;
+        jwk
+    };
+    let decide = |jwks: &Value, kube: &str, hardened: &str, name: &str| {
+        assert_eq!(outcome(&token, jwks, &Profile::KUBE)["outcome"], kube, "{name} in kube");
+        assert_eq!(outcome(&token, jwks, &Profile::HARDENED)["outcome"], hardened, "{name} in hardened");
+    };
+    let odd = hostile::odd_keys();
+    assert!(odd.iter().any(|odd| odd.poisons) && odd.iter().any(|odd| !odd.poisons));
+    for odd in odd {
+        let kube = if odd.poisons { NO } else { YES };
+        decide(&json!({"keys": [odd.jwk, key().jwk()]}), kube, YES, odd.name);
+    }
+    for (name, value) in [
+        ("use", json!("enc")),
+        ("key_ops", json!(["encrypt"])),
+        ("alg", json!("ES512")),
+        ("alg", json!("RSA-OAEP")),
+    ] {
+        decide(&json!({"keys": [changed(name, value)]}), YES, NO, name);
+    }
+    let other = SigningKey::generate(Algorithm::Es256, "k1");
+    decide(&json!({"keys": [other.jwk(), key().jwk()]}), YES, YES, "same kid twice");
+    decide(&json!({"keys": [changed("d", json!("AAAA"))]}), NO, NO, "private key");
+    decide(&json!({"keys": null}), NO, NO, "no keys");
+    decide(&json!("{\"KEYS\":[]}"), NO, NO, "no keys");
+    for body in ["", "[]", "<html>", "{\"keys\":{}}", "{\"keys\":[]} x"] {
+        decide(&json!(body), NO, NO, body);
+    }
+}
+
+// H15 and §13: a rule that forbids empty groups is not tricked by their being dropped.
+#[test]
+fn a_rule_sees_the_groups_that_are_dropped_afterwards() {
+    let config = CONFIG.replace(
+        "claimMappings",
+        "userValidationRules: [{expression: 'user.groups.all(g, g != \"\")'}], claimMappings",
+    );
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        let token = with("groups", json!(["a", ""]));
+        let question = json!({"config": config, "jwks": keys(), "token": token, "now": NOW});
+        assert_eq!(batch::eval(&question, &profile)["class"], "user_rule");
+    }
+}
