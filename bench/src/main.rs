@@ -5,6 +5,7 @@
 //! every attempt, with 2 if a race could not be run. An argument picks the races whose name contains it.
 
 mod allocations;
+mod client;
 mod frame;
 mod plugin;
 
@@ -17,7 +18,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 1] = [plugin::races];
+const AREAS: [Area; 2] = [plugin::races, client::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 
