@@ -1,6 +1,10 @@
 //! From a kubeconfig file to an answered request, with a real plugin and a real server (T02, T05, T24, T28, T30).
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
 
 use std::fs;
 use std::path::Path;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_testkit::http_server::HttpServerBuilder;
 use navicert_testkit::{ApiServer, Ca};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -21,7 +22,7 @@ async fn a_new_authority_counts_after_five_minutes_and_a_broken_file_never() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     std::fs::write(&path, old.pem()).unwrap();
-    let api = ApiServer::start_with(&old, |server| server.http1_only());
+    let api = ApiServer::start_with(&old, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
     // Connections that would wait for days, so that none is closed but for the authority's sake.
     let timeouts = Timeouts { idle: Duration::from_secs(1_000_000), ..Timeouts::default() };
