@@ -6,6 +6,7 @@
 
 mod allocations;
 mod cel;
+mod client;
 mod frame;
 mod image;
 mod plugin;
@@ -19,7 +20,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 3] = [plugin::races, cel::races, image::races];
+const AREAS: [Area; 4] = [plugin::races, cel::races, client::races, image::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 

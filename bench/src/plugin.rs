@@ -1,6 +1,6 @@
 //! What it costs to run a plugin, against the least that starting a program and reading its output can cost.
 
-mod bare;
+pub(crate) mod bare;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
 /// A program with its vectors ready.
-pub(super) struct BareProgram {
+pub(crate) struct BareProgram {
     program: CString,
     /// Point into `program` and `_strings`; each ends with a null.
     arguments: [*mut c_char; 2],
@@ -19,7 +19,7 @@ pub(super) struct BareProgram {
 }
 
 impl BareProgram {
-    pub(super) fn new(program: &str, environment: Vec<String>) -> io::Result<Self> {
+    pub(crate) fn new(program: &str, environment: Vec<String>) -> io::Result<Self> {
         let program = CString::new(program)?;
         let strings = environment.into_iter().map(CString::new).collect::<Result<Vec<_>, _>>()?;
         let pointer = |text: &CString| text.as_ptr().cast_mut();
@@ -33,7 +33,7 @@ impl BareProgram {
     }
 
     /// Runs it; returns how many bytes it printed, and its status as `waitpid` gives it.
-    pub(super) fn run(&self) -> io::Result<(usize, i32)> {
+    pub(crate) fn run(&self) -> io::Result<(usize, i32)> {
         let (read_end, write_end) = pipe()?;
         let pid = self.spawn(&write_end)?;
         drop(write_end);

@@ -10,12 +10,11 @@
 //! [`Transport`] is a tower service. It needs a tokio runtime to be called in, and none to be made.
 //!
 //! ```
-//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! use navicert_client::credential::CredentialSource;
 //! use navicert_client::transport::{Around, Body, Settings, Transport};
 //! use std::sync::Arc;
 //!
-//! # let source: Arc<dyn CredentialSource> = unimplemented!();
+//! # async fn example(source: Arc<dyn CredentialSource>) -> Result<(), Box<dyn std::error::Error>> {
 //! let transport = Transport::new(Settings::new("https://127.0.0.1:6443"), source, Around::system())?;
 //! let response = transport.send(http::Request::get("/version").body(Body::empty())?).await?;
 //! assert!(response.status().is_success());
@@ -166,14 +165,15 @@ impl Stack {
         let mut spare = draft.try_clone();
         let mut credential = self.credential(traits).await?;
         let mut outcome = self.attempt(draft, &mut spare, traits, &mut credential).await;
-        let Some(used) = credential.clone() else { return outcome.map_err(|failure| failure.error) };
-        let Some(refused) = unauthorized::refusal(&outcome, &used) else {
+        let ours = credential.filter(|_| !traits.has_authorization);
+        let refusal = ours.and_then(|used| Some((unauthorized::refusal(&outcome, &used)?, used.generation)));
+        let Some((refused, generation)) = refusal else {
             return outcome.map_err(|failure| failure.error);
         };
         if let Ok(response) = &mut outcome {
             response.body_mut().hold();
         }
-        let new = match self.source.refused(used.generation, refused).await {
+        let new = match self.source.refused(generation, refused).await {
             Ok(new) => new,
             Err(error) => {
                 tracing::warn!(%error, "refreshing credentials");
@@ -184,7 +184,7 @@ impl Stack {
             return self.turned_down(outcome);
         };
         let unsent = match &mut outcome {
-            Err(failure) => failure.unsent.take().map(|request| Draft::take_back(request, traits)),
+            Err(failure) => failure.unsent.take().map(|request| Draft::take_back(*request, traits)),
             Ok(_) => None,
         };
         let Some(again) = unsent.or(spare) else { return self.turned_down(outcome) };
@@ -246,7 +246,7 @@ impl Stack {
                 let attached = credential.as_deref().filter(|_| !traits.has_authorization);
                 match pool.send(draft.with(attached), traits.upgrade).await {
                     Err(Failure { error: TransportError::Retired, unsent: Some(request), .. }) => {
-                        draft = Draft::take_back(request, traits);
+                        draft = Draft::take_back(*request, traits);
                     }
                     Err(failure) if failure.reused && traits.is_safe && !was_stale && failure.is_broken() => {
                         let Some(again) = spare.as_mut().and_then(|spare| spare.try_clone()) else {

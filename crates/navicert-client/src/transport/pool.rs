@@ -97,7 +97,7 @@ enum Connection {
 pub(super) struct Failure {
     pub(super) error: TransportError,
     /// The request, if not a byte of it was sent.
-    pub(super) unsent: Option<Request<Body>>,
+    pub(super) unsent: Option<Box<Request<Body>>>,
     /// Whether the connection had served before: then the server may just have been closing it.
     pub(super) reused: bool,
 }
@@ -134,16 +134,16 @@ impl Pool {
         loop {
             let (connection, reused) = match self.checkout(upgrade).await {
                 Ok(found) => found,
-                Err(error) => return Err(Failure { error, unsent: Some(request), reused: false }),
+                Err(error) => return Err(Failure { error, unsent: Some(Box::new(request)), reused: false }),
             };
             if self.state().retired {
                 // No new request on an old certificate: the caller has a newer pool by now (C462).
                 let error = TransportError::Retired;
-                return Err(Failure { error, unsent: Some(request), reused: false });
+                return Err(Failure { error, unsent: Some(Box::new(request)), reused: false });
             }
             match self.send_on(connection, request).await {
                 // It closed while it waited in the pool, and the request came back untouched.
-                Err(Failure { unsent: Some(unsent), reused: true, .. }) if reused => request = unsent,
+                Err(Failure { unsent: Some(unsent), reused: true, .. }) if reused => request = *unsent,
                 Err(failure) => return Err(Failure { reused, ..failure }),
                 Ok(response) => return Ok(response),
             }
@@ -355,10 +355,6 @@ where
     });
 }
 
-#[expect(
-    clippy::result_large_err,
-    reason = "a failure carries the unsent request back, so that it can be sent again"
-)]
 fn answered(
     sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
     exchange: Exchange,
@@ -371,7 +367,7 @@ fn answered(
             Ok(response.map(|incoming| ResponseBody::new(incoming, exchange)))
         }
         Err(mut error) => {
-            let unsent = error.take_message();
+            let unsent = error.take_message().map(Box::new);
             Err(Failure { error: exchange.explain(error.into_error()), reused: true, unsent })
         }
     }

@@ -7,7 +7,7 @@ use navicert_testkit::{Answer, ApiServer, Ca, Gate, Watch, wait};
 use serde_json::json;
 
 use super::support::{Script, bearer, certificate, request, rig, rig_with, settings, text};
-use crate::credential::Credential;
+use crate::credential::{Credential, CredentialSource};
 use crate::transport::{Rotation, Settings, TransportError};
 
 fn starts(ca: &Ca, http1_only: bool) -> ApiServer {
@@ -228,4 +228,52 @@ async fn many_requests_during_many_rotations_all_succeed_and_none_goes_back() {
         .collect();
     assert!(opened.is_sorted(), "{opened:?}");
     assert!(opened.len() > 2, "{opened:?}");
+}
+
+// C460, C462, C433: the connection was opened for the old certificate, but nothing had been sent on it
+#[tokio::test]
+async fn a_request_overtaken_while_it_connects_goes_out_as_the_new_identity_with_the_new_token() {
+    let ca = Ca::new("root");
+    for http1_only in [true, false] {
+        let api = starts(&ca, http1_only);
+        for token in ["one", "two"] {
+            api.accept_token(token, "ann", &[]);
+        }
+        let with = |name, token| Credential {
+            identity: certificate(&ca.client(name).issue()).identity,
+            ..bearer(token)
+        };
+        let source = Script::of([with("ann", "one")]);
+        let rig = rig(&api, &ca, source.clone());
+        let gate = Gate::new();
+        api.stall_connections(&gate);
+        let transport = rig.transport.clone();
+        let overtaken = tokio::spawn(async move { transport.send(request("/overtaken")).await.unwrap() });
+        gate.wait_for_arrivals(1).await;
+        source.replace(with("bob", "two"));
+        api.accept_connections();
+        assert_eq!(rig.read("/version").await.0, 200);
+        gate.open();
+        assert_eq!(wait::within("an answer", overtaken).await.unwrap().status(), 200);
+        let seen = api.wait_for_requests_to("/overtaken", 1).await;
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].client.as_ref().unwrap().common_name, "bob", "http1_only: {http1_only}");
+        assert_eq!(seen[0].bearer_token(), Some("two"));
+    }
+}
+
+// C460
+#[tokio::test]
+async fn an_older_credential_gets_no_connection_once_a_newer_one_has() {
+    let ca = Ca::new("root");
+    let api = starts(&ca, true);
+    let source = Script::of([certificate(&ca.client("ann").issue())]);
+    let rig = rig(&api, &ca, source.clone());
+    let old = source.ready().unwrap();
+    source.replace(certificate(&ca.client("bob").issue()));
+    let new = source.ready().unwrap();
+    let pools = &rig.transport.0.pools;
+    assert!(pools.pool_for(&old).unwrap().is_some());
+    assert!(pools.pool_for(&new).unwrap().is_some());
+    assert!(pools.pool_for(&old).unwrap().is_none());
 }

@@ -1,0 +1,143 @@
+//! What credentials add to a request: to every one, and to the first, which has to run a plugin and connect.
+
+mod server;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Request};
+use http_body_util::BodyExt;
+use navicert_client::credential::{CredentialSource, SharedFiles, choose};
+use navicert_client::exec::{self, Registry, Surroundings};
+use navicert_client::kubeconfig::{Disk, Effective};
+use navicert_client::transport::{self, Body, Settings, Transport, Trust, attach_ready};
+use navicert_plugin::Environment;
+use navicert_testkit::Ca;
+use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
+
+use crate::frame::{Fault, Race};
+use crate::plugin::bare::BareProgram;
+use server::{BareClient, BareServer};
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let attach = "client: attach a plugin's cached credential / a keep-alive request";
+    let first = "client: first request with a trivial plugin / bare spawn, connect, request";
+    let stage = Arc::new(Stage::new()?);
+    Ok(vec![
+        Race::new(attach, 0.02, attached(&stage)?, kept_alive(&stage)?).allocations_at_most(0),
+        Race::new(first, 1.2, first_request(&stage)?, bare_first(&stage)?),
+    ])
+}
+
+/// A server, and a plugin that is a file which prints itself: its first line is a comment in YAML.
+struct Stage {
+    ca: Ca,
+    server: BareServer,
+    plugin: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Result<Self, Fault> {
+        let folder = tempfile::tempdir()?;
+        let plugin = folder.path().join("plugin");
+        let answer = "#!/bin/cat\n{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
+            \"status\": {\"token\": \"a-token-of-some-length\", \"expirationTimestamp\": \"2100-01-01T00:00:00Z\"}}\n";
+        fs::write(&plugin, answer)?;
+        fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
+        let ca = Ca::new("bench");
+        let server = BareServer::start(&ca)?;
+        Ok(Stage { ca, server, plugin, _folder: folder })
+    }
+
+    fn source(&self) -> Result<Arc<dyn CredentialSource>, Fault> {
+        let exec = ExecConfig {
+            command: self.plugin.to_string_lossy().into_owned(),
+            api_version: "client.authentication.k8s.io/v1".into(),
+            interactive_mode: "Never".into(),
+            ..ExecConfig::default()
+        };
+        let effective = Effective {
+            context: None,
+            context_exists: false,
+            namespace: String::new(),
+            cluster_name: String::new(),
+            cluster_exists: true,
+            cluster: Cluster { server: self.server.url(), ..Cluster::default() },
+            user_name: String::new(),
+            user_exists: true,
+            user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
+        };
+        let files: SharedFiles = Arc::new(Disk);
+        let around = Surroundings { registry: Registry::new(), ..Surroundings::new(Environment::empty()) };
+        Ok(choose(&effective, &files, &exec::Settings::default(), &around)?)
+    }
+
+    fn transport(&self) -> Result<Transport, Fault> {
+        let trust = Trust::Pem(self.ca.pem().into_bytes());
+        let settings = Settings { trust, ..Settings::new(self.server.url()) };
+        Ok(Transport::new(settings, self.source()?, transport::Around::system())?)
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Fault> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_all().build()?)
+}
+
+async fn ask(transport: &Transport) -> Result<(), Fault> {
+    let response = transport.send(Request::get("/version").body(Body::empty())?).await?;
+    if !response.status().is_success() {
+        return Err(format!("answered with {}", response.status()).into());
+    }
+    response.into_body().collect().await?;
+    Ok(())
+}
+
+/// A request's headers are there, its credential is cached: what every request pays.
+fn attached(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+    let source = stage.source()?;
+    runtime.block_on(source.current(Default::default()))?;
+    let mut headers = HeaderMap::with_capacity(8);
+    headers.insert("accept", HeaderValue::from_static("application/json"));
+    headers.insert("user-agent", HeaderValue::from_static("bench"));
+    Ok(move || {
+        let credential = attach_ready(&*source, &mut headers).ok_or("nothing is cached")?;
+        std::hint::black_box(&credential);
+        headers.remove(AUTHORIZATION).map(drop).ok_or_else(|| "nothing was attached".into())
+    })
+}
+
+/// A whole request through the same stack, on a connection that is open.
+fn kept_alive(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+    let transport = stage.transport()?;
+    Ok(move || runtime.block_on(ask(&transport)))
+}
+
+/// Everything new: plugin, connection, request.
+fn first_request(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+    Ok(move || {
+        let transport = stage.transport()?;
+        runtime.block_on(ask(&transport))
+    })
+}
+
+/// The least that the same can cost.
+fn bare_first(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let stage = Arc::clone(stage);
+    let path = stage.plugin.to_string_lossy().into_owned();
+    let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
+    let client = BareClient::new(&stage.ca)?;
+    Ok(move || {
+        let (bytes, status) = program.run()?;
+        if bytes == 0 || status != 0 {
+            return Err(format!("the plugin printed {bytes} bytes and ended with {status}").into());
+        }
+        client.ask_once(&stage.server)
+    })
+}
