@@ -1,11 +1,6 @@
 //! Signatures made by another library (pyca/cryptography), in the corners where kube-apiserver and good manners differ.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::string_slice,
-    clippy::unwrap_used,
-    reason = "a test's helpers fail by panicking"
-)]
+#![expect(clippy::string_slice, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use navicert_authn::{Profile, Rule, batch};
 use serde_json::{Value, json};
