@@ -5,6 +5,7 @@ use std::sync::Arc;
 use navicert_types::Timestamp;
 
 use crate::config::{Compiled, CompiledAuthenticator, CompiledIssuer};
+use crate::explain::{Observer, Step};
 use crate::issuers::Issuers;
 use crate::jwks::{Keys, KeysUnavailable};
 use crate::jwt::claims::UnverifiedClaims;
@@ -39,6 +40,22 @@ pub struct Question<'q> {
     pub now: Timestamp,
     /// Asked now and then while an expression runs; `true` stops it (H6).
     pub interrupt: Interrupt<'q>,
+    /// Told of every step on the way, for explanations.
+    pub observer: Option<&'q dyn Observer>,
+}
+
+impl<'q> Question<'q> {
+    /// The usual question: nobody looks on, nothing interrupts.
+    pub fn new(token: &'q str, now: Timestamp) -> Self {
+        Question { token, now, interrupt: None, observer: None }
+    }
+
+    /// Tells whoever looks on that a step went well.
+    pub(crate) fn passed(&self, step: Step) {
+        if let Some(observer) = self.observer {
+            observer.passed(step);
+        }
+    }
 }
 
 impl Authenticators {
@@ -61,9 +78,15 @@ impl Authenticators {
     /// Reads what a token says it is, and hands it to the one authenticator that may judge it.
     fn route(&self, question: &Question<'_>) -> Result<Outcome, NoOpinion> {
         let token = RawToken::new(question.token)?;
+        question.passed(Step::Compact);
         let payload = token.payload()?;
         let claims = UnverifiedClaims::read(&payload.bytes)?;
+        question.passed(Step::Payload);
         let authenticator = self.issuers.find(claims.issuer()).ok_or(NoOpinion::UnknownIssuer)?;
+        if let Some(observer) = question.observer {
+            observer.routed(&authenticator.configuration);
+        }
+        question.passed(Step::Routing);
         let judged = authenticator.judge(&token, &payload, claims, question, &self.profile);
         Ok(match judged {
             Ok(user) => Outcome::Authenticated(Box::new(user)),
@@ -87,7 +110,7 @@ impl Authenticator {
     ) -> Result<User, Refusal> {
         within_limits(token, profile)?;
         let verified = self.verify(token, payload, claims, question, profile)?;
-        mapping::user(&self.configuration, &verified, question.interrupt, profile)
+        mapping::user(&self.configuration, &verified, question, profile)
     }
 
     fn verify<'p>(
@@ -103,13 +126,22 @@ impl Authenticator {
         if keys.as_ref().is_err_and(|why| *why == KeysUnavailable::NotReady) {
             return Err(Refusal::NotReady);
         }
-        let checked = claims.check(&issuer.url, &issuer.audiences, question.now, profile)?;
+        question.passed(Step::Readiness);
+        let checked = claims.check(&issuer.url, &issuer.audiences, question, profile)?;
         let header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
         let header = Header::read(&header_part.bytes, self.algorithms, profile)?;
+        question.passed(Step::Header);
         let keys = keys.map_err(|why| Refusal::Keys(why.to_string()))?;
         let verified =
             signature::verify(token, (&header, &header_part), payload, (claims, &checked), &keys, profile)?;
-        if checked.for_us { Ok(verified) } else { Err(Refusal::Audience) }
+        question.passed(Step::Signature);
+        if !checked.for_us {
+            return Err(Refusal::Audience);
+        }
+        if issuer.audiences.len() > 1 {
+            question.passed(Step::Audience);
+        }
+        Ok(verified)
     }
 }
 

@@ -41,20 +41,29 @@ pub fn check(question: &Value, profile: &Profile) -> Value {
 /// `{"config", "jwks", "token", "now"}` in, `{"outcome", "user", "error", "class"}` out. `jwks` is a key set for every
 /// issuer, one key set per issuer by its URL, or the raw text of an answer; `now` is in seconds.
 pub fn eval(question: &Value, profile: &Profile) -> Value {
-    let text = |name: &str| question.get(name).and_then(Value::as_str);
-    let (Some(config), Some(token)) = (text("config"), text("token")) else {
-        return json!({"fault": "`config` or `token` is missing or no string"});
+    let Some(token) = question.get("token").and_then(Value::as_str) else {
+        return json!({"fault": "`token` is missing or no string"});
     };
     let now = question.get("now").and_then(Value::as_i64).and_then(|now| Timestamp::from_second(now).ok());
     let Some(now) = now else { return json!({"fault": "`now` is missing or no time in seconds"}) };
-    let loaded = match load(config.as_bytes(), profile) {
-        Ok(loaded) => loaded,
-        Err(error) => return json!({"fault": format!("the configuration is not valid: {error}")}),
-    };
+    match authenticators(question, profile) {
+        Ok(authenticators) => answer(&authenticators.authenticate(&Question::new(token, now))),
+        Err(fault) => json!({"fault": fault}),
+    }
+}
+
+/// The authenticators of a question: its `config` with its `jwks`.
+///
+/// # Errors
+/// One sentence: the question has no configuration, or one that is not valid.
+pub fn authenticators(question: &Value, profile: &Profile) -> Result<Authenticators, String> {
+    let config = question.get("config").and_then(Value::as_str);
+    let config = config.ok_or("`config` is missing or no string")?;
+    let loaded = load(config.as_bytes(), profile)
+        .map_err(|error| format!("the configuration is not valid: {error}"))?;
     let jwks = question.get("jwks").unwrap_or(&Value::Null);
     let keys = |issuer: &CompiledIssuer| -> Arc<dyn Keys> { Arc::new(fixed(jwks, &issuer.url, profile)) };
-    let authenticators = Authenticators::new(loaded.compiled, keys);
-    answer(&authenticators.authenticate(&Question { token, now, interrupt: None }))
+    Ok(Authenticators::new(loaded.compiled, keys))
 }
 
 /// An outcome as JSON, without the value of any claim but the user's own.

@@ -14,6 +14,7 @@
 pub mod authenticator;
 pub mod batch;
 pub mod config;
+pub mod explain;
 mod issuers;
 mod json;
 pub mod jwks;

@@ -9,7 +9,9 @@ mod user;
 
 use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
 
+use crate::authenticator::Question;
 use crate::config::{CompiledAuthenticator, Expression};
+use crate::explain::Step;
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
@@ -23,36 +25,47 @@ pub type Interrupt<'i> = Option<&'i (dyn Fn() -> bool + Sync)>;
 pub(crate) fn user(
     configuration: &CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
-    interrupt: Interrupt<'_>,
+    question: &Question<'_>,
     profile: &Profile,
 ) -> Result<User, Refusal> {
     distributed::check(configuration, claims)?;
+    question.passed(Step::Distributed);
     let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
     let arena = Arena::new();
     let over_claims = Evaluator {
         arena: &arena,
         bindings: Bindings::new().with("claims", Val::Claims(Claims::Set(&set))),
-        limits: Limits { interrupt, ..Limits::KUBERNETES },
+        question,
     };
     let user = user::map(configuration, claims, &over_claims, profile)?;
-    rules::required_claims(&configuration.required_claims, claims)?;
+    rules::required_claims(&configuration.required_claims, claims, question)?;
     rules::over_claims(&configuration.claim_rules, &over_claims)?;
     rules::over_user(&configuration.user_rules, &user, &over_claims)?;
     identity::check(&user, claims, profile)?;
+    question.passed(Step::Identity);
     Ok(if profile.has(Rule::H15) { user.without_empty_groups(configuration.groups.as_ref()) } else { user })
 }
 
 /// What an expression is evaluated with.
-pub(crate) struct Evaluator<'a, 'l> {
+pub(crate) struct Evaluator<'a, 'q> {
     arena: &'a Arena,
     bindings: Bindings<'a>,
-    limits: Limits<'l>,
+    question: &'q Question<'q>,
 }
 
 impl<'a> Evaluator<'a, '_> {
     /// The value of an expression.
     fn value(&self, expression: &'a Expression, purpose: Purpose) -> Result<Val<'a>, Refusal> {
-        match expression.program.evaluate_within(self.arena, &self.bindings, &self.limits) {
+        let limits = Limits { interrupt: self.question.interrupt, ..Limits::KUBERNETES };
+        let outcome = match self.question.observer {
+            None => expression.program.evaluate_within(self.arena, &self.bindings, &limits),
+            Some(observer) => {
+                let (outcome, parts) = expression.program.trace(self.arena, &self.bindings, &limits);
+                observer.evaluated(expression, &parts);
+                outcome
+            }
+        };
+        match outcome {
             Ok(evaluation) => Ok(evaluation.value),
             Err(source) => Err(Refusal::Evaluation {
                 path: expression.path.clone(),

@@ -356,3 +356,22 @@ fn a_rule_sees_the_groups_that_are_dropped_afterwards() {
         assert_eq!(batch::eval(&question, &profile)["class"], "user_rule");
     }
 }
+
+// S73: claims are converted as expressions need them, also when one is reached in an odd way beside a usual one.
+#[test]
+fn a_claim_reached_in_an_odd_way_is_there() {
+    for name in [
+        "has(claims.sub) ? dyn(claims).username : ''",
+        "claims['user' + 'name']",
+        "[claims][0].username",
+        "claims.?username.orValue('')",
+    ] {
+        let config = CONFIG.replace(
+            "username: {claim: username, prefix: ''}",
+            &format!("username: {{expression: \"{name}\"}}"),
+        );
+        let token = with("sub", json!("s"));
+        let question = json!({"config": config, "jwks": keys(), "token": token, "now": NOW});
+        assert_eq!(batch::eval(&question, &Profile::KUBE)["user"]["username"], "u", "{name}");
+    }
+}

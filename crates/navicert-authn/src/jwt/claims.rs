@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use navicert_types::Timestamp;
-
+use crate::authenticator::Question;
+use crate::explain::Step;
 use crate::json::{self, Kind, Raw};
 use crate::outcome::{NoOpinion, Refusal};
 use crate::profile::{Profile, Rule};
@@ -31,7 +31,7 @@ pub(crate) struct UnverifiedClaims<'p> {
 
 /// Claims whose signature, issuer, audience and lifetime have been checked.
 ///
-/// Only `UnverifiedClaims::vouched_for` makes one, and only the spine calls it, after the signature.
+/// Only the check of the signature makes one, so holding a value is the proof.
 pub struct VerifiedClaims<'p> {
     raw: Raw<'p>,
     members: Vec<(Cow<'p, str>, Raw<'p>)>,
@@ -80,9 +80,10 @@ impl<'p> UnverifiedClaims<'p> {
         &self,
         issuer: &str,
         audiences: &[String],
-        now: Timestamp,
+        question: &Question<'_>,
         profile: &Profile,
     ) -> Result<Checked, Refusal> {
+        let now = question.now;
         if profile.has(Rule::H7) {
             self.refuse_ambiguity()?;
         }
@@ -95,6 +96,7 @@ impl<'p> UnverifiedClaims<'p> {
                 return Err(Refusal::Distributed("a distributed claim names a source that is not there"));
             }
         }
+        question.passed(Step::ClaimTypes);
         if !is_issuer(&registered.issuer, issuer) {
             return Err(Refusal::Issuer);
         }
@@ -103,17 +105,22 @@ impl<'p> UnverifiedClaims<'p> {
         if audiences.len() == 1 && !for_us {
             return Err(Refusal::Audience);
         }
+        if audiences.len() == 1 {
+            question.passed(Step::Audience);
+        }
         let expires = registered.expires.unwrap_or(YEAR_ONE);
         if go_time(expires) < go_time(now.as_second())
             || (go_time(expires) == go_time(now.as_second()) && now.subsec_nanosecond() > 0)
         {
             return Err(Refusal::Expired);
         }
+        question.passed(Step::Expiry);
         if let Some(not_before) = registered.not_before
             && go_time(now.as_second() + NOT_BEFORE_LEEWAY) < go_time(not_before)
         {
             return Err(Refusal::NotYetValid);
         }
+        question.passed(Step::NotBefore);
         Ok(Checked { for_us, expires })
     }
 

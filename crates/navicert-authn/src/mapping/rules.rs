@@ -3,7 +3,9 @@
 use navicert_cel::{Bindings, Val};
 
 use super::{Evaluator, User};
+use crate::authenticator::Question;
 use crate::config::{RequiredClaim, Rule};
+use crate::explain::Step;
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 
@@ -11,6 +13,7 @@ use crate::outcome::{Purpose, Refusal};
 pub(super) fn required_claims(
     required: &[RequiredClaim],
     claims: &VerifiedClaims<'_>,
+    question: &Question<'_>,
 ) -> Result<(), Refusal> {
     for rule in required {
         let value = claims
@@ -20,13 +23,17 @@ pub(super) fn required_claims(
             return Err(Refusal::RequiredClaim { path: rule.path.clone(), claim: rule.claim.clone() });
         }
     }
+    question.passed(Step::RequiredClaims);
     Ok(())
 }
 
 /// Rules over `claims`.
 pub(super) fn over_claims<'a>(rules: &'a [Rule], evaluator: &Evaluator<'a, '_>) -> Result<(), Refusal> {
     match first_false(rules, evaluator, Purpose::ClaimRule)? {
-        None => Ok(()),
+        None => {
+            evaluator.question.passed(Step::ClaimRules);
+            Ok(())
+        }
         Some(rule) => Err(Refusal::ClaimRule {
             path: rule.expression.path.clone(),
             text: rule.expression.text.clone(),
@@ -42,14 +49,18 @@ pub(super) fn over_user<'a>(
     over_claims: &Evaluator<'a, '_>,
 ) -> Result<(), Refusal> {
     if rules.is_empty() {
+        over_claims.question.passed(Step::UserRules);
         return Ok(());
     }
     let value = user.as_rules_see_it().val(over_claims.arena);
     let value = value.ok_or(Refusal::TooLarge("the user is larger than it may be"))?;
     let bindings = Bindings::new().with("user", value);
-    let evaluator = Evaluator { arena: over_claims.arena, bindings, limits: over_claims.limits };
+    let evaluator = Evaluator { arena: over_claims.arena, bindings, question: over_claims.question };
     match first_false(rules, &evaluator, Purpose::UserRule)? {
-        None => Ok(()),
+        None => {
+            evaluator.question.passed(Step::UserRules);
+            Ok(())
+        }
         Some(rule) => Err(Refusal::UserRule {
             path: rule.expression.path.clone(),
             text: rule.expression.text.clone(),

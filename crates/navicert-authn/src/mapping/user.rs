@@ -8,6 +8,7 @@ use navicert_types::FieldPath;
 
 use super::Evaluator;
 use crate::config::{CompiledAuthenticator, Expression, Mapping};
+use crate::explain::Step;
 use crate::json::{Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
@@ -64,12 +65,15 @@ pub(super) fn map<'a>(
     profile: &Profile,
 ) -> Result<User, Refusal> {
     let path = configuration.path.field("claimMappings");
-    Ok(User(kubernetes::User {
-        username: username(&configuration.username, claims, evaluator, &path.field("username"), profile)?,
-        groups: groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"))?,
-        uid: uid(configuration.uid.as_ref(), claims, evaluator, &path.field("uid"))?,
-        extra: extra(configuration, claims, evaluator)?,
-    }))
+    let username = username(&configuration.username, claims, evaluator, &path.field("username"), profile)?;
+    evaluator.question.passed(Step::Username);
+    let groups = groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"))?;
+    evaluator.question.passed(Step::Groups);
+    let uid = uid(configuration.uid.as_ref(), claims, evaluator, &path.field("uid"))?;
+    evaluator.question.passed(Step::Uid);
+    let extra = extra(configuration, claims, evaluator)?;
+    evaluator.question.passed(Step::Extra);
+    Ok(User(kubernetes::User { username, uid, groups, extra }))
 }
 
 /// S132, S137, S96

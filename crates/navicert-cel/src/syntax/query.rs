@@ -55,25 +55,24 @@ pub fn mentioned_fields<'t>(tree: &'t Tree, variable: &str) -> Vec<&'t str> {
 /// the variable in another way, and so may look at any.
 pub fn reached_fields<'t>(tree: &'t Tree, variable: &str) -> Option<Vec<&'t str>> {
     let mut fields = Vec::new();
-    let mut uses = 0_usize;
-    // By operand: `has(a.b)` leaves two selections of one `a` in the tree.
-    let mut named: Vec<NodeId> = Vec::new();
+    // A macro may leave two nodes over one operand, so operands are told apart by where they are.
+    let mut read_by_name = vec![false; tree.nodes.len()];
     for node in &tree.nodes {
-        uses += usize::from(
-            matches!(*node, Node::Ident(name) if tree.text(name).trim_start_matches('.') == variable),
-        );
         if let Some((operand, field)) = named_access(tree, node)
             && is_variable(tree, operand, variable, false)
         {
-            if !named.contains(&operand) {
-                named.push(operand);
+            if let Some(read) = read_by_name.get_mut(operand.0 as usize) {
+                *read = true;
             }
             if !fields.contains(&field) {
                 fields.push(field);
             }
         }
     }
-    (uses == named.len()).then_some(fields)
+    let is_bare = |(node, read): (&Node, bool)| {
+        !read && matches!(*node, Node::Ident(name) if tree.text(name).trim_start_matches('.') == variable)
+    };
+    if tree.nodes.iter().zip(read_by_name).any(is_bare) { None } else { Some(fields) }
 }
 
 /// Whether the variable itself is iterated over, measured or searched: `claims.all(…)`, `size(claims)`, `x in claims`.
@@ -139,7 +138,7 @@ mod tests {
             let program = claims_environment().compile(text).unwrap();
             treats_as_collection(program.tree(), "claims")
         };
-        for text in ["claims.exists(c, c == 'x')", "size(claims) > 1", "claims.size() > 1", "'a' in claims"] {
+        for text in ["claims.exists(c, c == 'a')", "size(claims) > 1", "claims.size() > 1", "'a' in claims"] {
             assert!(treats(text), "{text}");
         }
         for text in ["dyn(claims.l).exists(c, c == 1)", "size(claims.l) > 1", "'a' in claims.l", "claims.a"] {
@@ -156,6 +155,7 @@ mod tests {
         assert_eq!(reached(r#"claims.a == claims["b"] || has(claims.c)"#).as_deref(), Some("a b c"));
         assert_eq!(reached("claims.?a.orValue(1) == 1").as_deref(), Some("a"));
         assert_eq!(reached("dyn(claims).a"), None);
+        assert_eq!(reached("has(claims.a) && dyn(claims).b == 1"), None);
         assert_eq!(reached(r#"claims["a" + "b"]"#), None);
         assert_eq!(reached("claims.exists(c, c == claims.a)"), None);
         assert_eq!(reached("dyn(claims.l).map(x, x + claims.a)").as_deref(), Some("l a"));

@@ -55,7 +55,8 @@ pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
         match event {
             Event::DocumentEnd => ended = true,
             Event::StreamEnd => break,
-            Event::Scalar(value, ScalarStyle::Plain, _, None) if value.is_empty() || value == "~" => {}
+            Event::Scalar(value, ScalarStyle::Plain, _, None)
+                if matches!(value.as_ref(), "" | "~" | "null") => {}
             Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) | Event::Alias(_)
                 if ended =>
             {

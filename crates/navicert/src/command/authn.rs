@@ -2,6 +2,7 @@
 
 mod check;
 mod eval;
+mod explain;
 
 use std::io::{self, BufRead};
 
@@ -26,6 +27,7 @@ pub(crate) fn run(verb: &AuthnVerb, output: &mut Output) -> Result<Exit, Failure
             answer_lines(|question| navicert_authn::batch::eval(question, &profile), output)
         }
         AuthnVerb::Eval(args) => eval::run(args, output),
+        AuthnVerb::Explain(args) => explain::run(args, output),
     }
 }
 

@@ -17,18 +17,12 @@ use crate::output::{Failure, Output};
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure> {
     let profile: Profile = profile(args.profile);
     let token = token(args.token_file.as_deref())?;
-    let now = args.now.unwrap_or_else(|| SystemClock.now().as_second());
-    let jwks = text(args.jwks.as_deref().unwrap_or("".as_ref()))?;
-    let question = json!({
-        "config": text(args.config.as_deref().unwrap_or("".as_ref()))?,
-        // A map of issuers is an object; a document of keys goes as it is, odd spellings included.
-        "jwks": serde_json::from_str::<Value>(&jwks)
-            .ok()
-            .filter(|jwks| jwks.is_object() && jwks.get("keys").is_none())
-            .unwrap_or(Value::String(jwks)),
-        "token": token.expose().trim(),
-        "now": now,
-    });
+    let (config, jwks) = (args.config.as_deref(), args.jwks.as_deref());
+    let mut question = question(config.unwrap_or("".as_ref()), jwks.unwrap_or("".as_ref()))?;
+    if let Some(members) = question.as_object_mut() {
+        members.insert("token".to_owned(), json!(token.expose().trim()));
+        members.insert("now".to_owned(), json!(args.now.unwrap_or_else(|| SystemClock.now().as_second())));
+    }
     let answer = navicert_authn::batch::eval(&question, &profile);
     if let Some(fault) = answer.get("fault").and_then(Value::as_str) {
         return Err(Failure::bad_input(fault));
@@ -40,6 +34,16 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure>
         output.text(&described(&answer))?;
     }
     Ok(if authenticated { Exit::Done } else { Exit::No })
+}
+
+/// The configuration and the keys of a question, from their files.
+pub(super) fn question(config: &Path, jwks: &Path) -> Result<Value, Failure> {
+    let jwks = text(jwks)?;
+    // A map of issuers is an object; a document of keys goes as it is, odd spellings included.
+    let by_issuer = serde_json::from_str::<Value>(&jwks)
+        .ok()
+        .filter(|jwks| jwks.is_object() && jwks.get("keys").is_none());
+    Ok(json!({"config": text(config)?, "jwks": by_issuer.unwrap_or(Value::String(jwks))}))
 }
 
 fn described(answer: &Value) -> String {
@@ -66,7 +70,7 @@ fn plain(value: Option<&Value>) -> String {
     navicert_types::redact::terminal(value.and_then(Value::as_str).unwrap_or_default()).to_string()
 }
 
-fn token(path: Option<&Path>) -> Result<Secret<String>, Failure> {
+pub(super) fn token(path: Option<&Path>) -> Result<Secret<String>, Failure> {
     if let Some(path) = path {
         return text(path).map(Secret::new);
     }

@@ -1,0 +1,249 @@
+//! Why a token is taken or refused, step by step: the same authenticator, with an observer that writes everything down.
+
+use std::sync::Mutex;
+
+use navicert_cel::Traced;
+use navicert_cel::kubernetes::render;
+use navicert_types::FieldPath;
+
+use crate::authenticator::{Authenticators, Question};
+use crate::config::{CompiledAuthenticator, Expression};
+use crate::outcome::Outcome;
+
+/// Looks on while a token is judged.
+pub trait Observer: Sync {
+    /// A step went well.
+    fn passed(&self, step: Step);
+
+    /// The token belongs to this authenticator.
+    fn routed(&self, authenticator: &CompiledAuthenticator);
+
+    /// An expression was evaluated; so came its parts out, in the order of evaluation.
+    fn evaluated(&self, expression: &Expression, parts: &[Traced<'_>]);
+}
+
+/// The steps of a token's way, in the order in which they are taken (S123, S131).
+///
+/// With several audiences configured, [`Step::Audience`] comes after [`Step::Signature`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "see `Step::title`")]
+pub enum Step {
+    Compact,
+    Payload,
+    Routing,
+    Readiness,
+    ClaimTypes,
+    Audience,
+    Expiry,
+    NotBefore,
+    Header,
+    Signature,
+    Distributed,
+    Username,
+    Groups,
+    Uid,
+    Extra,
+    RequiredClaims,
+    ClaimRules,
+    UserRules,
+    Identity,
+}
+
+impl Step {
+    /// The steps in order, for one audience or for several.
+    pub fn order(several_audiences: bool) -> Vec<Step> {
+        let mut order = vec![
+            Step::Compact,
+            Step::Payload,
+            Step::Routing,
+            Step::Readiness,
+            Step::ClaimTypes,
+            Step::Audience,
+            Step::Expiry,
+            Step::NotBefore,
+            Step::Header,
+            Step::Signature,
+            Step::Distributed,
+            Step::Username,
+            Step::Groups,
+            Step::Uid,
+            Step::Extra,
+            Step::RequiredClaims,
+            Step::ClaimRules,
+            Step::UserRules,
+            Step::Identity,
+        ];
+        if several_audiences {
+            order.retain(|step| *step != Step::Audience);
+            let after = order.iter().position(|step| *step == Step::Signature).map_or(0, |place| place + 1);
+            order.insert(after, Step::Audience);
+        }
+        order
+    }
+
+    /// What it asks.
+    pub fn title(self) -> &'static str {
+        match self {
+            Step::Compact => "is a JSON web token in compact form",
+            Step::Payload => "the payload can be read and names an issuer",
+            Step::Routing => "an authenticator has this issuer",
+            Step::Readiness => "the issuer's keys are known",
+            Step::ClaimTypes => "registered claims have the right types",
+            Step::Audience => "the token is for us",
+            Step::Expiry => "the token has not expired",
+            Step::NotBefore => "the token is valid already",
+            Step::Header => "the header is sound and its algorithm is allowed",
+            Step::Signature => "a key of the issuer signed it",
+            Step::Distributed => "no claim has to be fetched elsewhere",
+            Step::Username => "the username",
+            Step::Groups => "the groups",
+            Step::Uid => "the UID",
+            Step::Extra => "the extra attributes",
+            Step::RequiredClaims => "required claims have their values",
+            Step::ClaimRules => "the rules about claims hold",
+            Step::UserRules => "the rules about the user hold",
+            Step::Identity => "the user is one that a cluster can live with",
+        }
+    }
+
+    /// The part of an authenticator's configuration that it comes from.
+    fn path(self, authenticator: &FieldPath) -> FieldPath {
+        let issuer = || authenticator.field("issuer");
+        let mapping = |name: &str| authenticator.field("claimMappings").field(name);
+        match self {
+            Step::Compact | Step::Payload => FieldPath::root(),
+            Step::Routing => issuer().field("url"),
+            Step::Audience => issuer().field("audiences"),
+            Step::Distributed | Step::Groups => mapping("groups"),
+            Step::Username => mapping("username"),
+            Step::Uid => mapping("uid"),
+            Step::Extra => mapping("extra"),
+            Step::RequiredClaims | Step::ClaimRules => authenticator.field("claimValidationRules"),
+            Step::UserRules => authenticator.field("userValidationRules"),
+            Step::Readiness | Step::ClaimTypes | Step::Expiry | Step::NotBefore | Step::Header => {
+                authenticator.clone()
+            }
+            Step::Signature | Step::Identity => authenticator.clone(),
+        }
+    }
+}
+
+/// How a step went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Well.
+    Pass,
+    /// It ended here, and why.
+    Fail(String),
+    /// It was not reached.
+    Skip,
+}
+
+/// One step and how it went.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The step.
+    pub step: Step,
+    /// Where in the configuration it comes from; the root if nowhere.
+    pub path: FieldPath,
+    /// How it went.
+    pub verdict: Verdict,
+}
+
+/// An expression that was evaluated.
+#[derive(Clone, Debug)]
+pub struct Evaluated {
+    /// Where it is.
+    pub path: FieldPath,
+    /// As it was written.
+    pub text: String,
+    /// Its parts as text and value, in the order of evaluation. Values are the token's: show them only when asked.
+    pub parts: Vec<(String, Result<String, String>)>,
+}
+
+/// All there is to say about a token.
+#[derive(Debug)]
+pub struct Explanation {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Every step.
+    pub findings: Vec<Finding>,
+    /// Every expression that was evaluated.
+    pub expressions: Vec<Evaluated>,
+}
+
+/// Judges a token and writes down every step.
+pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Explanation {
+    let recorder = Recorder::default();
+    let outcome = authenticators.authenticate(&Question { observer: Some(&recorder), ..*question });
+    let record = recorder.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let why = match &outcome {
+        Outcome::Authenticated(_) => String::new(),
+        Outcome::NoOpinion(why) => why.to_string(),
+        Outcome::Rejected(rejection) => rejection.to_string(),
+    };
+    let mut failed = matches!(outcome, Outcome::Authenticated(_));
+    let mut findings = Vec::new();
+    for step in Step::order(record.several_audiences) {
+        let verdict = if record.passed.contains(&step) {
+            Verdict::Pass
+        } else if failed {
+            Verdict::Skip
+        } else {
+            failed = true;
+            Verdict::Fail(why.clone())
+        };
+        findings.push(Finding { step, path: step.path(&record.authenticator), verdict });
+    }
+    Explanation { outcome, findings, expressions: record.expressions }
+}
+
+#[derive(Default)]
+struct Recorder(Mutex<Record>);
+
+#[derive(Default)]
+struct Record {
+    passed: Vec<Step>,
+    authenticator: FieldPath,
+    several_audiences: bool,
+    expressions: Vec<Evaluated>,
+}
+
+impl Recorder {
+    fn note(&self, change: impl FnOnce(&mut Record)) {
+        change(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    }
+}
+
+impl Observer for Recorder {
+    fn passed(&self, step: Step) {
+        self.note(|record| record.passed.push(step));
+    }
+
+    fn routed(&self, authenticator: &CompiledAuthenticator) {
+        self.note(|record| {
+            record.authenticator = authenticator.path.clone();
+            record.several_audiences = authenticator.issuer.audiences.len() > 1;
+        });
+    }
+
+    fn evaluated(&self, expression: &Expression, parts: &[Traced<'_>]) {
+        let part = |traced: &Traced<'_>| {
+            let (start, end) = (traced.span.start as usize, traced.span.end as usize);
+            let text = expression.text.get(start..end).unwrap_or_default().to_owned();
+            let value = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
+                render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
+            });
+            (text, value)
+        };
+        let evaluated = Evaluated {
+            path: expression.path.clone(),
+            text: expression.text.clone(),
+            parts: parts.iter().map(part).collect(),
+        };
+        self.note(|record| record.expressions.push(evaluated));
+    }
+}
+
+#[cfg(test)]
+mod tests;
