@@ -12,7 +12,18 @@ pub(crate) struct Variable {
 /// Every variable navicert itself reads.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
-    Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
+    Variable { name: "HOME", meaning: "where `.kube/config` and `.kube/kuberc` are looked for" },
+    Variable { name: "KUBERC", meaning: "file that says which credential plugins may run; `off` for none" },
+    Variable { name: "KUBECTL_KUBERC", meaning: "`false`: no kuberc is read" },
+    Variable {
+        name: "HTTPS_PROXY",
+        meaning: "proxy to the API server; also `HTTP_PROXY` and `NO_PROXY`, in small letters too",
+    },
+    Variable { name: "DISABLE_HTTP2", meaning: "any value: HTTP/1.1 to the API server" },
+    Variable {
+        name: "HTTP2_READ_IDLE_TIMEOUT_SECONDS",
+        meaning: "silence after which a connection is tested; `HTTP2_PING_TIMEOUT_SECONDS` says how long",
+    },
     Variable {
         name: "NAVICERT_IMAGE_CONFIG",
         meaning: "credential provider configuration: a file or a folder",
