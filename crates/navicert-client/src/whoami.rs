@@ -79,7 +79,9 @@ impl WhoamiError {
     /// Whether no answer came because of the way there, not because of the credential.
     pub fn is_unreachable(&self) -> bool {
         match self {
-            WhoamiError::Transport(TransportError::Credentials(_) | TransportError::CertificateRefused { .. }) => false,
+            WhoamiError::Transport(
+                TransportError::Credentials(_) | TransportError::CertificateRefused { .. },
+            ) => false,
             WhoamiError::Transport(_) => true,
             _ => false,
         }
@@ -138,7 +140,8 @@ fn user(node: &Node) -> Option<User> {
     let info = member(member(node, "status")?, "userInfo")?;
     let text = |name: &str| member(info, name).and_then(Node::as_str).unwrap_or_default().to_owned();
     let extra = member(info, "extra").and_then(Node::as_mapping);
-    let extra = extra.map(|extra| extra.entries().iter().map(|entry| (entry.key.clone(), texts(&entry.value))));
+    let extra =
+        extra.map(|extra| extra.entries().iter().map(|entry| (entry.key.clone(), texts(&entry.value))));
     let user = User {
         username: text("username"),
         uid: text("uid"),
@@ -189,9 +192,12 @@ mod tests {
     async fn the_newest_version_that_is_served_is_asked() {
         let ca = Ca::new("root");
         let path = |version: &str| format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews");
-        for (missing, expected) in
-            [(&[][..], Some("v1")), (&["v1"], Some("v1beta1")), (&["v1", "v1beta1"], Some("v1alpha1")), (&VERSIONS, None)]
-        {
+        for (missing, expected) in [
+            (&[][..], Some("v1")),
+            (&["v1"], Some("v1beta1")),
+            (&["v1", "v1beta1"], Some("v1alpha1")),
+            (&VERSIONS, None),
+        ] {
             let api = ApiServer::start(&ca);
             api.accept_token("t", "ann", &["developers"]);
             for version in VERSIONS {
@@ -216,7 +222,10 @@ mod tests {
                 groups: vec!["developers".into()],
                 extra: vec![("scopes".into(), vec!["a".into(), "b".into()])],
             };
-            assert_eq!(reviewed.unwrap(), Review { api_version: format!("authentication.k8s.io/{version}"), user });
+            assert_eq!(
+                reviewed.unwrap(),
+                Review { api_version: format!("authentication.k8s.io/{version}"), user }
+            );
             let asked = api.requests().pop().unwrap();
             assert_eq!((asked.method.as_str(), asked.path()), ("POST", path(version).as_str()));
         }

@@ -90,7 +90,8 @@ pub(super) async fn ask(patient: &Patient, effective: &Effective, held: Option<H
             walk.fail(Step::Request, text, to_do);
         }
         Err(WhoamiError::Refused { message, .. }) => {
-            let text = format!("the server knows who is calling, and does not let it ask who it is: {message}");
+            let text =
+                format!("the server knows who is calling, and does not let it ask who it is: {message}");
             walk.warn(Step::Request, text, "have somebody grant this user the role `system:basic-user`");
         }
         Err(WhoamiError::NotServed) => {
@@ -99,11 +100,19 @@ pub(super) async fn ask(patient: &Patient, effective: &Effective, held: Option<H
         Err(WhoamiError::Transport(TransportError::CertificateRefused { alert })) => {
             let user = shown(&effective.user_name);
             let text = format!("the server turned the client certificate down: {alert}");
-            walk.fail(Step::Request, text, format!("give user {user} a certificate of this cluster's authority"));
+            walk.fail(
+                Step::Request,
+                text,
+                format!("give user {user} a certificate of this cluster's authority"),
+            );
         }
         Err(error) => {
             let text = with_source(&error);
-            walk.fail(Step::Request, text, "look at the server's own log: it did not answer as an API server does");
+            walk.fail(
+                Step::Request,
+                text,
+                "look at the server's own log: it did not answer as an API server does",
+            );
         }
     }
 }
@@ -127,9 +136,20 @@ fn unauthorized(patient: &Patient, effective: &Effective, held: &Held) -> (Strin
             let text = format!("{said}: the token is not valid before {from}");
             return (text, "set this machine's clock, or wait".to_owned());
         }
+        if let Some(end) = claims.expires.filter(|end| *end <= now) {
+            let text = format!("{said}: the token expired at {end}");
+            return (text, format!("give user {user} a new token"));
+        }
         let (issuer, audiences) = (shown(&claims.issuer), claims.audiences.join(", "));
-        let text = format!("{said}: it does not accept tokens of issuer {issuer} for audience `{audiences}`, or no longer this one");
-        return (text, format!("compare issuer {issuer} and audience `{audiences}` with the API server's authentication configuration"));
+        let text = format!(
+            "{said}: it does not accept tokens of issuer {issuer} for audience `{audiences}`, or no longer this one"
+        );
+        return (
+            text,
+            format!(
+                "compare issuer {issuer} and audience `{audiences}` with the API server's authentication configuration"
+            ),
+        );
     }
     if let (true, Some(exec)) = (held.from_plugin, effective.user.exec.as_ref()) {
         let text = format!("{said}, also to what the plugin gave anew");
@@ -140,5 +160,8 @@ fn unauthorized(patient: &Patient, effective: &Effective, held: &Held) -> (Strin
         return (text, format!("give user {user} a certificate of this cluster's authority"));
     }
     let kind = if effective.user.username.is_empty() { "token" } else { "password" };
-    (format!("{said}: it does not know this {kind}"), format!("give user {user} a {kind} that this cluster knows"))
+    (
+        format!("{said}: it does not know this {kind}"),
+        format!("give user {user} a {kind} that this cluster knows"),
+    )
 }

@@ -78,9 +78,11 @@ pub(super) async fn reach(patient: &Patient, effective: &Effective, walk: &mut W
 async fn probe(patient: &Patient, settings: Settings) -> Result<Reached, TransportError> {
     let anonymous = Arc::new(Fixed::new(Credential::anonymous()));
     let settings = Settings { impersonation: None, ..settings };
-    let transport = Transport::new(settings, anonymous, around(patient)).map_err(|error| {
-        TransportError::Connect { address: "the server".to_owned(), source: io::Error::other(error.to_string()) }
-    })?;
+    let transport =
+        Transport::new(settings, anonymous, around(patient)).map_err(|error| TransportError::Connect {
+            address: "the server".to_owned(),
+            source: io::Error::other(error.to_string()),
+        })?;
     let request = Request::get("/version").body(Body::empty()).map_err(TransportError::from)?;
     match transport.send(request).await {
         Ok(response) => Ok(Reached { date: response.headers().get(DATE).cloned() }),
@@ -100,12 +102,9 @@ impl Way<'_> {
     /// Everything before this step is as it should be.
     fn is_open(&self, until: Step, walk: &mut Walk<'_>) {
         let through = self.proxy.as_ref().map(|proxy| format!("through the proxy {}", shown(proxy)));
-        let host = host(self.effective);
-        let is_number = host.parse::<std::net::IpAddr>().is_ok();
         match &through {
             Some(through) => walk.skip(Step::Dns, format!("names are looked up {through}")),
-            None if is_number => walk.pass(Step::Dns, format!("{} is an address", shown(&host))),
-            None => walk.pass(Step::Dns, format!("{} has an address", shown(&host))),
+            None => walk.pass(Step::Dns, self.has_address()),
         }
         let server = redact::url(&self.effective.server()).into_owned();
         walk.pass(Step::Tcp, through.unwrap_or_else(|| format!("{} accepts connections", shown(&server))));
@@ -116,13 +115,21 @@ impl Way<'_> {
         }
     }
 
+    fn has_address(&self) -> String {
+        let host = host(self.effective);
+        let is_number = host.parse::<std::net::IpAddr>().is_ok();
+        format!("{} {} an address", shown(&host), if is_number { "is" } else { "has" })
+    }
+
     /// What stood in the way before TLS, or after it.
     fn failed(&self, error: &TransportError, walk: &mut Walk<'_>) {
         let text = with_source(error);
         match error {
             TransportError::Lookup { host, .. } => {
                 let to_do = match &self.proxy {
-                    Some(proxy) => format!("correct the proxy's address {}: its host does not exist", shown(proxy)),
+                    Some(proxy) => {
+                        format!("correct the proxy's address {}: its host does not exist", shown(proxy))
+                    }
                     None => format!(
                         "check the server's name {} in cluster {}, and the VPN if it is an inner name",
                         shown(host),
@@ -133,11 +140,18 @@ impl Way<'_> {
             }
             TransportError::Proxy { proxy, .. } => {
                 walk.skip(Step::Dns, format!("names are looked up through the proxy {}", shown(proxy)));
-                walk.fail(Step::Tcp, text, format!("ask the proxy {} why it does not let this through", shown(proxy)));
+                walk.fail(
+                    Step::Tcp,
+                    text,
+                    format!("ask the proxy {} why it does not let this through", shown(proxy)),
+                );
             }
             TransportError::Connect { address, .. } | TransportError::ConnectTimeout { address, .. } => {
-                walk.pass(Step::Dns, format!("{} has an address", shown(&host(self.effective))));
-                let to_do = format!("start what should listen at {}, or connect the VPN that leads there", shown(address));
+                walk.pass(Step::Dns, self.has_address());
+                let to_do = format!(
+                    "start what should listen at {}, or connect the VPN that leads there",
+                    shown(address)
+                );
                 walk.fail(Step::Tcp, text, to_do);
             }
             _ => {
@@ -160,7 +174,10 @@ async fn handshake(
     let cluster = shown(&effective.cluster_name);
     let Some(rustls::Error::InvalidCertificate(error)) = tls_error(source) else {
         let server = redact::url(&effective.server()).into_owned();
-        return (source.to_string(), format!("check that {} speaks TLS: is it http, or another port?", shown(&server)));
+        return (
+            format!("what answers does not speak TLS with us: {source}"),
+            format!("check that {} speaks TLS: is it http, or another port?", shown(&server)),
+        );
     };
     match error {
         CertificateError::NotValidForNameContext { presented, .. } => {
@@ -170,7 +187,11 @@ async fn handshake(
             } else {
                 effective.cluster.tls_server_name.clone()
             };
-            let text = format!("the server's certificate is not for {}, but for {}", shown(&asked), names.join(", "));
+            let text = format!(
+                "the server's certificate is not for {}, but for {}",
+                shown(&asked),
+                names.join(", ")
+            );
             let first = names.first().cloned().unwrap_or_else(|| "a name it has".to_owned());
             (text, format!("set `tls-server-name` of cluster {cluster} to {first}"))
         }
@@ -178,18 +199,29 @@ async fn handshake(
             let unchecked = Settings { trust: Trust::Insecure, ..settings };
             let clock = probe(patient, unchecked).await.ok().and_then(|reached| reached.date);
             match clock.and_then(|date| Skew::of(patient, &date)).filter(Skew::is_large) {
-                Some(skew) => (format!("the server's certificate is not valid by this machine's clock, which is {skew}"),
-                    "set this machine's clock".to_owned()),
-                None => (format!("the server's certificate is not valid now: {}", shorter(error)),
-                    format!("renew the certificate of the server of cluster {cluster}")),
+                Some(skew) => (
+                    format!("the server's certificate is not valid by this machine's clock, which is {skew}"),
+                    "set this machine's clock".to_owned(),
+                ),
+                None => (
+                    format!("the server's certificate is not valid now: {}", shorter(error)),
+                    format!("renew the certificate of the server of cluster {cluster}"),
+                ),
             }
         }
         error => {
             let authority = match settings.trust {
-                Trust::System => format!("add the cluster's certificate-authority-data to cluster {cluster}: this machine's authorities do not vouch for it"),
-                _ => format!("replace the certificate authority of cluster {cluster} by the one the server's certificate comes from"),
+                Trust::System => format!(
+                    "add the cluster's certificate-authority-data to cluster {cluster}: this machine's authorities do not vouch for it"
+                ),
+                _ => format!(
+                    "replace the certificate authority of cluster {cluster} by the one the server's certificate comes from"
+                ),
             };
-            (format!("nobody who is trusted vouches for the server's certificate: {}", shorter(error)), authority)
+            (
+                format!("nobody who is trusted vouches for the server's certificate: {}", shorter(error)),
+                authority,
+            )
         }
     }
 }
@@ -227,7 +259,10 @@ fn presented_name(text: &str) -> &str {
 
 fn host(effective: &Effective) -> String {
     let server = effective.server();
-    Address::parse(&server).ok().and_then(|address| Some(host_and_port(address.host)?.0.to_owned())).unwrap_or(server)
+    Address::parse(&server)
+        .ok()
+        .and_then(|address| Some(host_and_port(address.host)?.0.to_owned()))
+        .unwrap_or(server)
 }
 
 /// An error with what is behind it.

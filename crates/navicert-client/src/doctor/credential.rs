@@ -32,7 +32,9 @@ pub(super) fn look(patient: &Patient, effective: &Effective, held: Option<&Held>
     }
     let user = shown(&effective.user_name);
     let to_do = match (held.from_plugin, effective.user.exec.as_ref()) {
-        (true, Some(exec)) => format!("log in with {} again: it gives what has expired", shown(&exec.command)),
+        (true, Some(exec)) => {
+            format!("log in with {} again: it gives what has expired", shown(&exec.command))
+        }
         _ if !effective.user.token_file.is_empty() => {
             format!("put a new token into {}", shown(&effective.user.token_file))
         }
@@ -52,7 +54,8 @@ fn ends(credential: &Credential) -> Vec<End> {
     let token = Claims::of(credential).and_then(|claims| claims.expires);
     let token = token.map(|at| End { what: "the token", kind: "token", at });
     let certificate = credential.identity.as_ref().map(|identity| identity.validity().not_after);
-    let certificate = certificate.map(|at| End { what: "the client certificate", kind: "client certificate", at });
+    let certificate =
+        certificate.map(|at| End { what: "the client certificate", kind: "client certificate", at });
     [token, certificate, said].into_iter().flatten().collect()
 }
 

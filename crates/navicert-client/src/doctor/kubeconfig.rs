@@ -61,7 +61,8 @@ fn judge(patient: &Patient, merged: &Merged, effective: Effective, walk: &mut Wa
         if let Some(problem) = at(step) {
             wrong_problem(step, problem, merged, walk);
         } else if let Some(obstacle) = obstacles.iter().find(|found| step_of_obstacle(found) == step) {
-            let to_do = obstacle.way_out().map_or_else(|| obstacle_to_do(obstacle, &effective), ToOwned::to_owned);
+            let to_do =
+                obstacle.way_out().map_or_else(|| obstacle_to_do(obstacle, &effective), ToOwned::to_owned);
             walk.fail(step, obstacle.to_string(), to_do);
         } else if let Some(advice) = advice.iter().find(|found| step_of_advice(found) == step) {
             walk.warn(step, advice.to_string(), advice_to_do(advice, &effective));
@@ -107,9 +108,12 @@ fn broken_file(error: &FileError, walk: &mut Walk<'_>) {
 /// Without a kubeconfig this may be a pod (C190).
 fn pod(patient: &Patient, loaded: &Loaded, walk: &mut Walk<'_>) -> Option<Effective> {
     let Some(effective) = in_cluster::configuration(&patient.pod, &patient.overrides, &*patient.files) else {
-        let looked: Vec<String> = loaded.missing.iter().map(|path| shown(&path.display().to_string())).collect();
+        let looked: Vec<String> =
+            loaded.missing.iter().map(|path| shown(&path.display().to_string())).collect();
         let text = match (&patient.sources, looked.as_slice()) {
-            (Sources::List(_), [_, ..]) => format!("KUBECONFIG names what does not exist: {}", looked.join(", ")),
+            (Sources::List(_), [_, ..]) => {
+                format!("KUBECONFIG names what does not exist: {}", looked.join(", "))
+            }
             (_, [one]) => format!("there is no {one}, and KUBECONFIG is not set"),
             _ => "there is no kubeconfig".to_owned(),
         };
@@ -131,9 +135,11 @@ fn context(merged: &Merged, patient: &Patient, walk: &mut Walk<'_>) {
 
 fn wrong_problem(step: Step, problem: &Problem, merged: &Merged, walk: &mut Walk<'_>) {
     let to_do = match problem {
-        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => choose_one(merged),
+        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => {
+            choose_one(merged)
+        }
         Problem::Unreadable { file, field, entry, .. } => {
-            format!("put the {field} of {} where {} is, or correct the path", shown(entry), shown(file))
+            format!("put the {field} of {} at {}, or correct the path", shown(entry), shown(file))
         }
         Problem::TokenFile { file, .. } => {
             format!("put a token into {}, or correct the path in `tokenFile`", shown(file))
@@ -203,12 +209,16 @@ fn obstacle_to_do(obstacle: &Obstacle, effective: &Effective) -> String {
 fn advice_to_do(advice: &Advice, effective: &Effective) -> String {
     let user = shown(&effective.user_name);
     match advice {
-        Advice::UserMissing(_) => format!("add an entry named {user} to `users`, or name another in the context"),
+        Advice::UserMissing(_) => {
+            format!("add an entry named {user} to `users`, or name another in the context")
+        }
         Advice::NoUser => "add `user:` to the context".to_owned(),
         Advice::PlainHttp(_) | Advice::NoScheme(_) => {
             "write the server with https://, as credentials are sent nowhere else".to_owned()
         }
-        Advice::Insecure => "replace insecure-skip-tls-verify by the cluster's certificate-authority-data".to_owned(),
+        Advice::Insecure => {
+            "replace insecure-skip-tls-verify by the cluster's certificate-authority-data".to_owned()
+        }
         Advice::KeyIgnored(_) => format!("add the client-certificate that belongs to the key of user {user}"),
         Advice::TokenFileWins(_) => format!("remove `token` or `tokenFile` from user {user}"),
         Advice::ExecUnused(_) => {
@@ -225,10 +235,16 @@ fn good(step: Step, effective: &Effective) -> String {
             let mut kinds = effective.credential_kinds();
             kinds.retain(|kind| *kind != "impersonate");
             let kinds = if kinds.is_empty() { "no credential".to_owned() } else { kinds.join(", ") };
-            if effective.user_name.is_empty() { kinds } else { format!("{}: {kinds}", shown(&effective.user_name)) }
+            if effective.user_name.is_empty() {
+                kinds
+            } else {
+                format!("{}: {kinds}", shown(&effective.user_name))
+            }
         }
         Step::Authority if !effective.is_https() => "not needed over plain http".to_owned(),
-        Step::Authority if !cluster.certificate_authority_data.is_empty() => "certificate-authority-data".to_owned(),
+        Step::Authority if !cluster.certificate_authority_data.is_empty() => {
+            "certificate-authority-data".to_owned()
+        }
         Step::Authority if !cluster.certificate_authority.is_empty() => shown(&cluster.certificate_authority),
         Step::Authority => "those of this machine".to_owned(),
         _ => format!("{} at {}", shown(&effective.cluster_name), redact::url(&effective.server())),

@@ -23,8 +23,8 @@ use crate::in_cluster::PodEnvironment;
 use crate::kubeconfig::{Overrides, Sources};
 use crate::transport;
 
-pub use report::{Conclusion, Finding, Report, Step, Verdict};
 use report::Walk;
+pub use report::{Conclusion, Finding, Report, Step, Verdict};
 
 /// What is examined, and with what.
 #[derive(Clone)]

@@ -15,6 +15,7 @@ use crate::credential::{Asking, Credential, CredentialSource, choose};
 use crate::exec::response::ResponseError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
+use crate::kuberc::KubercError;
 use crate::whoami::member;
 
 /// How long kubectl may take to say its version.
@@ -127,7 +128,10 @@ fn may_run(patient: &Patient, authenticator: &Authenticator, walk: &mut Walk<'_>
         }
         Ok(()) => {
             let open = matches!(&patient.around.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
-            walk.pass(Step::Policy, if open { "no kuberc restricts plugins" } else { "the kuberc permits it" });
+            walk.pass(
+                Step::Policy,
+                if open { "no kuberc restricts plugins" } else { "the kuberc permits it" },
+            );
             true
         }
     }
@@ -145,7 +149,16 @@ fn policy_to_do(error: &ExecError) -> String {
             format!("if {} was updated on purpose, put `sha256: {actual}` into the kuberc", shown(path))
         }
         ExecError::Denied(Refusal::CannotResolve { source, .. }) => format!("install the plugin: {source}"),
-        ExecError::PolicyUnreadable { .. } => "mend the kuberc: no plugin runs before".to_owned(),
+        ExecError::PolicyUnreadable { policy, .. } => match &**policy {
+            KubercError::Invalid { path, diagnostics } => {
+                let line = diagnostics.iter().next().map_or(1, |first| first.span.line);
+                format!("mend line {line} of {}: no plugin runs before", shown(path))
+            }
+            KubercError::Unreadable { path, .. } => {
+                format!("make {} readable: no plugin runs before", shown(path))
+            }
+            KubercError::FlagWhileOff => "take `--kuberc` away, or `KUBERC=off`".to_owned(),
+        },
         other => format!("change the kuberc's allowlist: {other}"),
     }
 }
@@ -163,9 +176,13 @@ fn run_to_do(error: &ExecError, plugin: &Plugin) -> String {
     match error {
         ExecError::Interactive(_) => "run this in a terminal: the plugin has to ask its user".to_owned(),
         ExecError::Failed { message: Some(message), .. } => format!("do what {command} says: {message}"),
-        ExecError::Failed { .. } => format!("log in with {command} again, or do what it says on standard error"),
+        ExecError::Failed { .. } => {
+            format!("log in with {command} again, or do what it says on standard error")
+        }
         ExecError::TimedOut { .. } => format!("find out what {command} waits for: run it by hand"),
-        ExecError::Response(_) => format!("update {command}; `navicert exec-plugin check` names the rule it breaks"),
+        ExecError::Response(_) => {
+            format!("update {command}; `navicert exec-plugin check` names the rule it breaks")
+        }
         _ => format!("repair {command}: it cannot be run"),
     }
 }
@@ -191,7 +208,12 @@ fn version_trouble(error: &ResponseError) -> Option<(String, String)> {
 }
 
 /// The kubeconfig's version against the plugin's and kubectl's.
-async fn versions(patient: &Patient, plugin: &Plugin, mismatch: Option<(String, String)>, walk: &mut Walk<'_>) {
+async fn versions(
+    patient: &Patient,
+    plugin: &Plugin,
+    mismatch: Option<(String, String)>,
+    walk: &mut Walk<'_>,
+) {
     let asked = plugin.version();
     if let Some((text, to_do)) = mismatch {
         return walk.fail(Step::Versions, text, to_do);

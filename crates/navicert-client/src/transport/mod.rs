@@ -54,8 +54,8 @@ pub use connect::connect;
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
-pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
 pub(crate) use proxy::host_and_port;
+pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
 pub use rotation::Rotation;
 pub use settings::{Around, Environment, ProxyChoice, Settings};
 #[cfg(any(test, feature = "test-util"))]
