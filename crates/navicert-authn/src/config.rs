@@ -6,7 +6,7 @@ mod compile;
 mod email_rule;
 mod extra_key;
 mod load;
-mod url_form;
+pub(crate) mod url_form;
 mod validate;
 mod violation;
 

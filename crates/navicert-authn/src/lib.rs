@@ -20,6 +20,7 @@ mod json;
 pub mod jwks;
 pub mod jwt;
 pub mod mapping;
+pub mod metrics;
 pub mod outcome;
 pub mod profile;
 

@@ -63,12 +63,22 @@ pub struct CompiledIssuer {
 }
 
 /// The two ways out that have names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Egress {
     /// `controlplane`
     ControlPlane,
     /// `cluster`
     Cluster,
+}
+
+impl Egress {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Egress::ControlPlane => "controlplane",
+            Egress::Cluster => "cluster",
+        }
+    }
 }
 
 /// Where a value comes from.
