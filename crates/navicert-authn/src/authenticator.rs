@@ -70,6 +70,16 @@ impl Authenticators {
         Authenticators { issuers: Issuers::new(authenticators), profile }
     }
 
+    /// The authenticator of an issuer, by its exact URL.
+    pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
+        self.issuers.find(issuer)
+    }
+
+    /// Every authenticator, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Authenticator> {
+        self.issuers.iter()
+    }
+
     /// Whose token is this?
     pub fn authenticate(&self, question: &Question<'_>) -> Outcome {
         self.route(question).unwrap_or_else(Outcome::NoOpinion)
@@ -99,6 +109,16 @@ impl Authenticators {
 }
 
 impl Authenticator {
+    /// Where its issuer's keys come from.
+    pub(crate) fn keys(&self) -> &dyn Keys {
+        self.keys.as_ref()
+    }
+
+    /// The algorithms that its tokens may be signed with.
+    pub(crate) fn algorithms(&self) -> Algorithms {
+        self.algorithms
+    }
+
     /// The order of the checks is kube-apiserver's (S123, S131).
     fn judge(
         &self,

@@ -18,4 +18,9 @@ impl Issuers {
     pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
         self.0.get(routed(issuer))
     }
+
+    /// Every authenticator, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Authenticator> {
+        self.0.values()
+    }
 }

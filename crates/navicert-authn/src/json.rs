@@ -63,6 +63,11 @@ impl<'t> Raw<'t> {
         (self.kind() == Kind::Number).then(|| std::str::from_utf8(self.0).ok())?
     }
 
+    /// The value as it is written.
+    pub(crate) fn text(self) -> Cow<'t, str> {
+        String::from_utf8_lossy(self.0)
+    }
+
     /// A string with its escapes undone; what is not text becomes U+FFFD.
     pub(crate) fn string(self) -> Option<Cow<'t, str>> {
         let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
