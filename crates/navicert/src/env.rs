@@ -50,6 +50,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
     },
     Variable {
+        name: "NAVICERT_IMAGE_MIRRORS",
+        meaning: "which registry's credentials a mirror takes: `mirror=registry`, separated by commas",
+    },
+    Variable {
         name: "XDG_CONFIG_HOME",
         meaning: "where `navicert/image` is looked for, instead of `~/.config`",
     },

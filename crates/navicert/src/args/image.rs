@@ -29,6 +29,8 @@ pub(crate) enum ImageVerb {
     Serve(ServeArgs),
     /// Make the daemon forget an image's credentials
     Invalidate(InvalidateArgs),
+    /// Print what the daemon has counted, in Prometheus' text format
+    Metrics(MetricsArgs),
 }
 
 /// Which providers, spelled as the kubelet spells it.
@@ -107,6 +109,11 @@ pub(crate) struct GetArgs {
     /// Print passwords as they are
     #[arg(long)]
     pub(crate) show_secrets: bool,
+
+    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
+    /// first
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) kubelet_root_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -123,6 +130,11 @@ pub(crate) struct ExplainArgs {
     /// Run no plugin
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
+    /// first
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) kubelet_root_dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -242,6 +254,10 @@ pub(crate) struct ServeArgs {
     /// Which part of a registry is meant by tools that can only name the registry; repeatable
     #[arg(long, value_name = "HOST=HOST/PATH")]
     pub(crate) scope: Vec<String>,
+
+    /// A mirror, and the registry whose credentials it is given; repeatable
+    #[arg(long, value_name = "MIRROR=REGISTRY")]
+    pub(crate) mirror: Vec<String>,
 }
 
 #[derive(Debug, Args)]
@@ -249,6 +265,13 @@ pub(crate) struct InvalidateArgs {
     /// The image, as in a pod
     pub(crate) image: String,
 
+    /// The daemon's socket, instead of the one in the runtime folder
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MetricsArgs {
     /// The daemon's socket, instead of the one in the runtime folder
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,

@@ -41,6 +41,7 @@ pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Outpu
         ImageVerb::Response(args) => offline::response(&args, output),
         ImageVerb::PluginCheck(args) => offline::plugin_check(args, environment, output),
         ImageVerb::Serve(args) => serve::serve(args, environment, output),
+        ImageVerb::Metrics(args) => serve::metrics(&args, environment, output),
         ImageVerb::Invalidate(args) => serve::invalidate(&args, environment, output),
     }
 }
