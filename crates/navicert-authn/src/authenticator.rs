@@ -110,6 +110,11 @@ impl Authenticators {
         Authenticators::with_distributed(compiled, |configuration| (keys(&configuration.issuer), None))
     }
 
+    /// The authenticator of an issuer, by its exact URL.
+    pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
+        self.issuers.find(issuer).map(|found| &**found)
+    }
+
     /// The same with a way to distributed claims, where there is one.
     pub(crate) fn with_distributed(
         compiled: Compiled,
@@ -249,6 +254,11 @@ impl Authenticators {
 }
 
 impl Authenticator {
+    /// Where its issuer's keys come from.
+    pub(crate) fn keys(&self) -> &dyn Keys {
+        self.keys.as_ref()
+    }
+
     fn verify<'p>(
         &self,
         token: &RawToken<'_>,

@@ -1,5 +1,11 @@
 //! Why a token is taken or refused, step by step: the same authenticator, with an observer that writes everything down.
 
+mod go;
+mod hints;
+mod key_words;
+mod log;
+mod masked;
+
 use std::sync::Mutex;
 
 use navicert_cel::Traced;
@@ -7,8 +13,12 @@ use navicert_cel::kubernetes::render;
 use navicert_types::FieldPath;
 
 use crate::authenticator::{Authenticators, Question};
-use crate::config::{CompiledAuthenticator, Expression};
+use crate::config::{CompiledAuthenticator, CompiledIssuer, Expression};
 use crate::outcome::{Outcome, Refusal};
+use crate::profile::{Profile, Rule};
+
+pub use log::log_line;
+pub use masked::Masked;
 
 /// Looks on while a token is judged.
 pub trait Observer: Sync {
@@ -174,6 +184,65 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// Every expression that was evaluated.
     pub expressions: Vec<Evaluated>,
+    /// What to look at: near misses, claims that exist, how late it is.
+    pub hints: Vec<Masked>,
+    /// The one thing to do, if the token was not taken.
+    pub remedy: Option<String>,
+}
+
+/// What kube-apiserver makes of the same token.
+#[derive(Clone, Debug)]
+pub enum KubeSays {
+    /// It takes the token.
+    Takes,
+    /// It refuses the token, and this is in its log.
+    Logs(Masked),
+    /// It does not take the configuration.
+    RefusesConfiguration(String),
+}
+
+/// Everything about a token, and what kube-apiserver makes of it.
+#[derive(Debug)]
+pub struct Diagnosis {
+    /// Step by step.
+    pub explanation: Explanation,
+    /// What kube-apiserver says.
+    pub kube: KubeSays,
+    /// The hardened rules each of which decides alone: without it the token would be taken.
+    pub decisive: Vec<Rule>,
+}
+
+/// Explains a token under a profile, and compares with kube-apiserver.
+///
+/// `authenticators` makes them for a profile; `key_set` is the raw answer of an issuer's key endpoint, if known.
+///
+/// # Errors
+/// What `authenticators` says for the profile itself.
+pub fn diagnose(
+    authenticators: impl Fn(&Profile) -> Result<Authenticators, String>,
+    profile: &Profile,
+    question: &Question<'_>,
+    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
+) -> Result<Diagnosis, String> {
+    let explanation = explain(&authenticators(profile)?, question);
+    let kube = match authenticators(&Profile::KUBE) {
+        Ok(authenticators) => {
+            log_line(&authenticators, question, key_set).map_or(KubeSays::Takes, KubeSays::Logs)
+        }
+        Err(why) => KubeSays::RefusesConfiguration(why),
+    };
+    let is_taken = matches!(explanation.outcome, Outcome::Authenticated(_));
+    let decides = |rule: &Rule| {
+        profile.has(*rule)
+            && authenticators(&profile.with(*rule, false)).is_ok_and(|authenticators| {
+                matches!(authenticators.authenticate(question), Outcome::Authenticated(_))
+            })
+    };
+    let decisive = match kube {
+        KubeSays::Takes if !is_taken => Rule::ALL.into_iter().filter(decides).collect(),
+        _ => Vec::new(),
+    };
+    Ok(Diagnosis { explanation, kube, decisive })
 }
 
 /// Judges a token and writes down every step.
@@ -203,7 +272,9 @@ pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Expl
         };
         findings.push(Finding { step, path: step.path(&record.authenticator), verdict });
     }
-    Explanation { outcome, findings, expressions: record.expressions }
+    let advice = hints::advice(&outcome, authenticators, question);
+    let (hints, remedy) = (advice.hints, advice.remedy);
+    Explanation { outcome, findings, expressions: record.expressions, hints, remedy }
 }
 
 #[derive(Default)]

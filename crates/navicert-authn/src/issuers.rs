@@ -20,7 +20,7 @@ impl Issuers {
         self.0.get(routed(issuer))
     }
 
-    /// All of them.
+    /// Every authenticator, in no order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
         self.0.values()
     }

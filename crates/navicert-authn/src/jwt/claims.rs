@@ -41,7 +41,7 @@ pub struct VerifiedClaims<'p> {
 
 /// The claims that a verifier looks at, by their types (S121).
 #[derive(Default)]
-struct Registered<'p> {
+pub(crate) struct Registered<'p> {
     issuer: Cow<'p, str>,
     audiences: Vec<Cow<'p, str>>,
     expires: Option<i64>,
@@ -166,9 +166,50 @@ impl<'p> UnverifiedClaims<'p> {
         Ok(found)
     }
 
+    /// What a payload says, claim by claim, repetitions included.
+    pub(crate) fn members(&self) -> &[(Cow<'p, str>, Raw<'p>)] {
+        &self.members
+    }
+
+    /// A claim by its exact name; of repeated ones the last.
+    pub(crate) fn claim(&self, wanted: &str) -> Option<Raw<'p>> {
+        self.members.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+    }
+
+    /// What kube-apiserver makes of the registered claims, if their types are right.
+    pub(crate) fn registered_as_go_reads_them(&self) -> Option<Registered<'p>> {
+        self.registered(&Profile::KUBE).ok()
+    }
+
     /// The claims as something to rely on. To be called when the signature has been checked, and only then.
     pub(super) fn vouched_for(self, checked: &Checked) -> VerifiedClaims<'p> {
         VerifiedClaims { raw: self.raw, members: self.members, expires: checked.expires }
+    }
+}
+
+impl<'p> Registered<'p> {
+    /// Whom the token is for.
+    pub(crate) fn audiences(&self) -> &[Cow<'p, str>] {
+        &self.audiences
+    }
+
+    /// When it expires, in seconds since 1970; without a word about it, in the year 1.
+    pub(crate) fn expires(&self) -> i64 {
+        self.expires.unwrap_or(YEAR_ONE)
+    }
+
+    /// Before when it is not valid.
+    pub(crate) fn not_before(&self) -> Option<i64> {
+        self.not_before
+    }
+
+    /// What kube-apiserver says of a distributed claim whose source is not there (S122).
+    pub(crate) fn missing_source(&self) -> Option<&'static str> {
+        self.claim_names.values().find_map(|source| match source.as_str() {
+            "" => Some("oidc: failed to obtain source from claim name"),
+            source if !self.claim_sources.contains(source) => Some("oidc: source does not exist"),
+            _ => None,
+        })
     }
 }
 

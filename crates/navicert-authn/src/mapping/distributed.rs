@@ -295,7 +295,7 @@ fn taken(
     }
     let value = verified.claim(&elsewhere.claim);
     let value = value.ok_or(Refusal::Distributed("the source of a distributed claim does not have it"))?;
-    let resolved = Resolved { claim: elsewhere.claim.clone(), value: value.text().to_vec() };
+    let resolved = Resolved { claim: elsewhere.claim.clone(), value: value.bytes().to_vec() };
     Ok((resolved, verified.expires()))
 }
 

@@ -12,6 +12,7 @@ use super::error::BuildError;
 use super::impersonate::Impersonation;
 use super::proxy::{Proxy, ProxyEnvironment};
 use super::rotation::Rotation;
+use super::server::Server;
 use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
 use crate::credential::SharedFiles;
@@ -119,6 +120,24 @@ impl Settings {
             public_only: false,
             max_idle: 25,
             user_agent: Some(HeaderValue::from_static(concat!("navicert/", env!("CARGO_PKG_VERSION")))),
+        }
+    }
+
+    /// The proxy that requests go through, if any.
+    ///
+    /// # Errors
+    /// The server's address or the environment's proxy cannot be used.
+    pub fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
+        self.proxy_to(&Server::parse(&self.server, &self.tls_server_name)?)
+    }
+
+    pub(super) fn proxy_to(&self, server: &Server) -> Result<Option<Proxy>, BuildError> {
+        match &self.proxy {
+            ProxyChoice::None => Ok(None),
+            ProxyChoice::Always(proxy) => Ok(Some(proxy.clone())),
+            ProxyChoice::Environment(environment) => {
+                Ok(environment.proxy_for(server.is_https(), &server.host, server.port)?)
+            }
         }
     }
 
