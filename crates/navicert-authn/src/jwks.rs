@@ -47,6 +47,11 @@ pub trait Keys: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Where the keys come from, if that is known.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
     /// Gets newer keys, if there may be any and nobody has just asked.
     fn refresh<'f>(&'f self, wanted: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
         let _ = wanted;

@@ -1,11 +1,61 @@
 //! What happened, for whoever counts it.
 
 use std::fmt;
+use std::time::Duration;
+
+use crate::outcome::{Class, Outcome};
 
 /// Something worth counting.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Event<'e> {
+    /// A token was asked about, whatever came of it.
+    Attempt {
+        /// What came of it.
+        outcome: &'e Outcome,
+        /// How long it took.
+        took: Duration,
+    },
+    /// The memory of recent decisions was asked.
+    CacheLookup {
+        /// It knew.
+        is_hit: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// It did not know: a decision begins.
+    FetchStarted,
+    /// The decision is made.
+    FetchEnded {
+        /// The token is refused.
+        is_error: bool,
+    },
+    /// So many decisions are remembered.
+    CacheEntries(usize),
+    /// An authenticator judged a token of its own.
+    Judged {
+        /// Its issuer's URL.
+        issuer: &'e str,
+        /// Why the token was refused; `None`: it was not.
+        refusal: Option<Class>,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A configuration was looked at and took over, or did not.
+    Reloaded {
+        /// It took over.
+        is_success: bool,
+    },
+    /// This configuration is in use.
+    Configuration {
+        /// The file's bytes.
+        text: &'e [u8],
+    },
+    /// An issuer is no longer configured.
+    IssuerGone {
+        /// Its URL.
+        issuer: &'e str,
+    },
     /// An issuer became ready, or is not any more.
     IssuerReady {
         /// Its URL.

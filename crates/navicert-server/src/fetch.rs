@@ -95,6 +95,10 @@ impl HttpFetch {
                 let what = format!("`{url}` redirects to another scheme, which is not allowed");
                 return Err(FetchError::new(Stage::Http, what));
             }
+            if request.limits.keeps_host && next.authority() != url.authority() {
+                let what = format!("`{url}` redirects to another host, which is not allowed");
+                return Err(FetchError::new(Stage::Http, what));
+            }
             base = next.clone();
             url = next;
         }

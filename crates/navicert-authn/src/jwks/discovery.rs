@@ -1,6 +1,7 @@
 //! An issuer's discovery document: where it is, what it has to say, and where the keys are (S156–S160).
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use crate::config::{CompiledIssuer, url_form};
 use crate::json::{Kind, Raw};
@@ -64,9 +65,20 @@ pub async fn discover(
     fetch: &dyn Fetch,
     profile: &Profile,
 ) -> Result<Discovered, DiscoveryError> {
+    discover_within(issuer, fetch, profile, None).await
+}
+
+/// The same in another time than usual.
+pub(crate) async fn discover_within(
+    issuer: &CompiledIssuer,
+    fetch: &dyn Fetch,
+    profile: &Profile,
+    time_limit: Option<Duration>,
+) -> Result<Discovered, DiscoveryError> {
     let usual = well_known(&issuer.url);
     let url = issuer.discovery_url.as_deref().unwrap_or(&usual);
     let mut request = FetchRequest::to(issuer, url, profile);
+    request.limits.time = time_limit.unwrap_or(request.limits.time);
     // Upstream rewrites the request below its HTTP client, which resolves redirects against what it asked for.
     request.known_as = (url != usual && !profile.has(Rule::H18)).then_some(&usual);
     let answer = fetch.get(request).await.map_err(DiscoveryError::Fetch)?;

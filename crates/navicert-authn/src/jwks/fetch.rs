@@ -65,6 +65,8 @@ pub struct FetchLimits {
     pub redirects: usize,
     /// A redirect may not lead to another scheme.
     pub keeps_scheme: bool,
+    /// A redirect may not lead to another host (H23).
+    pub keeps_host: bool,
     /// Loopback and link-local addresses are not spoken to (H23). Names are judged by what they resolve to.
     pub public_only: bool,
     /// From the first byte out to the last byte in.
@@ -79,6 +81,7 @@ impl FetchLimits {
             bytes: if capped { 1 << 20 } else { usize::MAX },
             redirects: if capped { 5 } else { 10 },
             keeps_scheme: capped,
+            keeps_host: false,
             public_only: false,
             time: Duration::from_secs(30),
         }

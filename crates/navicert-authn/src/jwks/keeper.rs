@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use navicert_types::{Clock, Timestamp};
 
 use super::demand::Demand;
-use super::discovery::{Discovered, discover};
+use super::discovery::{Discovered, discover_within};
 use super::fetch::{BoxFuture, Fetch, FetchRequest};
 use super::{KeySet, Keys, KeysUnavailable, Refreshed, Wanted, freshness};
 use crate::config::CompiledIssuer;
@@ -91,6 +91,7 @@ pub struct Keeper {
     issuer: CompiledIssuer,
     profile: Profile,
     around: Around,
+    time_limit: Option<Duration>,
     published: ArcSwap<Published>,
     demand: Mutex<Demand>,
     /// How many times keys were asked for; tells a waiter that somebody else has asked meanwhile (S169).
@@ -102,6 +103,8 @@ pub struct Keeper {
 struct Published {
     keys: Result<Arc<KeySet>, KeysUnavailable>,
     version: u64,
+    /// Where the keys come from.
+    address: Option<String>,
     /// On the monotonic clock: not trusted afterwards.
     trusted_until: Option<Duration>,
     health: Health,
@@ -132,6 +135,7 @@ impl Keeper {
         let published = Published {
             keys: Err(KeysUnavailable::NotReady),
             version: 0,
+            address: None,
             trusted_until: None,
             health: Health::default(),
             discovery_error: None,
@@ -152,6 +156,7 @@ impl Keeper {
             issuer,
             profile,
             around,
+            time_limit: None,
             published: ArcSwap::from_pointee(published),
             demand: Mutex::default(),
             attempts: AtomicU64::new(0),
@@ -159,9 +164,22 @@ impl Keeper {
         }
     }
 
+    /// No request takes longer than this.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
     /// Whose keys these are.
     pub fn issuer(&self) -> &CompiledIssuer {
         &self.issuer
+    }
+
+    /// Whether these are the keys of this issuer too, got the same way. Audiences make no difference to keys.
+    pub(crate) fn keeps(&self, issuer: &CompiledIssuer, profile: &Profile) -> bool {
+        let known = CompiledIssuer { audiences: issuer.audiences.clone(), ..self.issuer.clone() };
+        known == *issuer && self.profile == *profile
     }
 
     /// How the issuer is doing.
@@ -189,7 +207,7 @@ impl Keeper {
     }
 
     async fn discover(&self, work: &mut Work) {
-        let found = discover(&self.issuer, &*self.around.fetch, &self.profile).await;
+        let found = discover_within(&self.issuer, &*self.around.fetch, &self.profile, self.time_limit).await;
         let now = self.monotonic();
         match found {
             Ok(found) => {
@@ -199,8 +217,10 @@ impl Keeper {
                 if moved && self.profile.has(Rule::H22) {
                     work.keys_due = Some(now);
                 }
+                let address = found.jwks_uri.clone();
                 work.discovered = Some(found);
                 self.publish(|published| {
+                    published.address = Some(address);
                     if matches!(published.keys, Err(KeysUnavailable::NotReady)) {
                         // Upstream asks for keys only when a token needs them (S163).
                         published.keys = if self.profile.has(Rule::H22) {
@@ -265,7 +285,9 @@ impl Keeper {
     }
 
     async fn ask(&self, url: &str) -> Result<Loaded, String> {
-        let answer = self.around.fetch.get(FetchRequest::to(&self.issuer, url, &self.profile)).await;
+        let mut request = FetchRequest::to(&self.issuer, url, &self.profile);
+        request.limits.time = self.time_limit.unwrap_or(request.limits.time);
+        let answer = self.around.fetch.get(request).await;
         let answer = answer.map_err(|error| error.chain())?;
         if answer.status != 200 {
             return Err(format!("get keys failed: the answer is {}, not 200", answer.status));
@@ -322,6 +344,7 @@ impl Keeper {
         let mut new = Published {
             keys: old.keys.clone(),
             version: old.version,
+            address: old.address.clone(),
             trusted_until: old.trusted_until,
             health: old.health.clone(),
             discovery_error: old.discovery_error.clone(),
@@ -404,6 +427,10 @@ impl Keys for Keeper {
     fn trusted_for(&self) -> Option<Duration> {
         let until = self.published.load().trusted_until?;
         Some(until.saturating_sub(self.monotonic()))
+    }
+
+    fn address(&self) -> Option<String> {
+        self.published.load().address.clone()
     }
 
     fn refresh<'f>(&'f self, wanted: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
