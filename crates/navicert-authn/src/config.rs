@@ -6,6 +6,7 @@ mod compile;
 mod email_rule;
 mod extra_key;
 mod load;
+pub mod migrate;
 mod url_form;
 mod validate;
 mod violation;

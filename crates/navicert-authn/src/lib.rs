@@ -22,6 +22,7 @@ pub mod jwt;
 pub mod mapping;
 pub mod outcome;
 pub mod profile;
+pub mod suite;
 
 pub use authenticator::{Authenticators, Question};
 pub use mapping::User;
