@@ -6,6 +6,7 @@ mod compile;
 mod email_rule;
 mod extra_key;
 mod load;
+pub mod migrate;
 mod reload;
 mod side_car;
 pub(crate) mod url_form;

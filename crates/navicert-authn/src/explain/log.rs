@@ -11,7 +11,7 @@ use crate::jwt::claims::{UnverifiedClaims, is_named};
 use crate::jwt::compact::{Part, RawToken};
 use crate::jwt::header::Header;
 use crate::jwt::{Algorithms, signature};
-use crate::outcome::{Outcome, Purpose, Refusal};
+use crate::outcome::{Outcome, Purpose, Refusal, without_values};
 use crate::profile::Profile;
 
 /// What kube-apiserver would have logged; nothing if it takes the token.
@@ -310,14 +310,18 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::EmailNotVerified => Masked::words("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::words("oidc: empty username via CEL expression is not allowed"),
         Refusal::Evaluation { path, text, purpose, source } => {
-            let words = format!("expression '{text}' resulted in error: {}", source.error);
-            match (purpose, part(path)) {
-                (Purpose::Mapping, "extra") => Masked::words(words),
-                (Purpose::Mapping, part) => {
-                    Masked::words(format!("oidc: error evaluating {part} claim expression: {words}"))
-                }
-                (Purpose::ClaimRule, _) => Masked::words(format!("{CLAIM_RULE}{words}")),
-                (Purpose::UserRule, _) => Masked::words(format!("{USER_RULE}{words}")),
+            let prefix = match (purpose, part(path)) {
+                (Purpose::Mapping, "extra") => String::new(),
+                (Purpose::Mapping, part) => format!("oidc: error evaluating {part} claim expression: "),
+                (Purpose::ClaimRule, _) => CLAIM_RULE.to_owned(),
+                (Purpose::UserRule, _) => USER_RULE.to_owned(),
+            };
+            let (cause, words) =
+                (source.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
+            if without_values(&cause, text) == cause {
+                Masked::words(words + &cause)
+            } else {
+                Masked::words(words).value(cause)
             }
         }
         Refusal::ResultType { path, text, .. } => {
