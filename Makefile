@@ -40,6 +40,7 @@ bench: ## ratios against peers and against the physical limit, one table
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
+	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
 use navicert_client::kubeconfig::{Disk, Overrides, Sources, select};
-use navicert_client::{exec, kuberc, transport};
+use navicert_client::{exec, transport};
 use navicert_image::service_account::{Pod, ServiceAccount, ServiceAccounts, Token, TokenRequest};
 use navicert_types::{Clock as _, SystemClock, Timestamp};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use transport::{Body, Transport};
 
 use super::with_sources;
 use crate::args::image::{AccountArgs, Named};
+use crate::command::connect::policy;
 use crate::env::Environment;
 use crate::output::Failure;
 
@@ -45,7 +46,7 @@ impl ApiServer {
         let selected = select(&sources, &overrides, &environment.current_dir, &Disk);
         let (_, effective) = selected.map_err(|error| failed(&error))?;
         let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
-        surroundings.policy = plugin_policy(environment).into();
+        surroundings.policy = policy(None, environment);
         let variables = transport::Environment::read(|name| environment.variable(name)?.into_string().ok());
         let transport = transport::connect(&effective, &exec::Settings::default(), &surroundings, &variables)
             .map_err(|error| failed(&error))?;
@@ -142,18 +143,6 @@ impl fmt::Debug for ApiServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ApiServer").field("transport", &self.transport).finish_non_exhaustive()
     }
-}
-
-/// Which credential plugins may run: the user's kuberc decides, as for kubectl (C740).
-fn plugin_policy(environment: &Environment) -> Result<navicert_plugin::Policy, kuberc::KubercError> {
-    let (variable, feature) = (environment.variable("KUBERC"), environment.variable("KUBECTL_KUBERC"));
-    let wishes = kuberc::Wishes {
-        flag: None,
-        variable: variable.as_deref(),
-        feature: feature.as_deref(),
-        home: environment.home.as_deref(),
-    };
-    kuberc::load(&kuberc::Source::locate(wishes)?, &Disk)
 }
 
 fn bytes_of(value: &Value) -> Vec<u8> {
