@@ -145,3 +145,15 @@ fn a_provider_that_is_not_installed_does_not_keep_the_daemon_from_serving_the_ot
     let (code, said) = daemon.stop("-TERM");
     assert!(code == Some(0) && said.contains("absent"), "{said}");
 }
+
+#[test]
+fn where_no_configuration_is_named_and_none_is_found_the_way_out_is_told() {
+    let place = Place::new(NO_ACCOUNT);
+    fs::create_dir_all(place.path("xdg/navicert/image")).unwrap();
+    let program =
+        Program::new(NAVICERT).arguments(["image", "get", "registry.example/app"]).own_environment();
+    let outcome = program.variable("XDG_CONFIG_HOME", place.path("xdg")).run().unwrap();
+    let said = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.code(), Some(3));
+    assert!(said.contains("xdg/navicert/image/config` does not exist; name one with `--image-"), "{said}");
+}
