@@ -52,7 +52,7 @@ impl Cli {
 /// The definition that parsing, help, completions and manual pages share.
 pub(crate) fn definition() -> Command {
     let variables =
-        env::VARIABLES.iter().map(|variable| format!("  {:<15} {}\n", variable.name, variable.meaning));
+        env::VARIABLES.iter().map(|variable| format!("  {:<22} {}\n", variable.name, variable.meaning));
     Cli::command().after_long_help(format!(
         "{}\n\nEnvironment:\n{}",
         exit::HELP,

@@ -12,7 +12,7 @@ pub(crate) struct Variable {
 /// Every variable navicert itself reads.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
-    Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
+    Variable { name: "HOME", meaning: "where `.kube/config` and `.kube/kuberc` are looked for" },
     Variable {
         name: "KUBERC",
         meaning: "kuberc file with the policy for credential plugins; `off` for none",
@@ -48,6 +48,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
     Variable {
         name: "NAVICERT_IMAGE_SCOPES",
         meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
+    },
+    Variable {
+        name: "NAVICERT_IMAGE_MIRRORS",
+        meaning: "which registry's credentials a mirror takes: `mirror=registry`, separated by commas",
     },
     Variable {
         name: "XDG_CONFIG_HOME",

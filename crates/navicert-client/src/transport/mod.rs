@@ -308,6 +308,7 @@ fn pool_settings(
             server_name: server.name.clone(),
             proxy,
             timeouts: settings.timeouts,
+            public_only: settings.public_only,
             timer: Arc::clone(timer),
         },
         clock: Arc::clone(clock),

@@ -47,6 +47,9 @@ pub struct Settings {
     pub http2_ping_timeout: Duration,
     /// The limits of opening a connection.
     pub timeouts: Timeouts,
+    /// Whether loopback and link-local addresses are left alone, whatever name leads to them. A proxy's own address is
+    /// not meant: it was configured.
+    pub public_only: bool,
     /// How many unused connections are kept (C182).
     pub max_idle: usize,
     /// What a request without a `User-Agent` says.
@@ -115,6 +118,7 @@ impl Settings {
             http2_read_idle: Duration::from_secs(30),
             http2_ping_timeout: Duration::from_secs(15),
             timeouts: Timeouts::default(),
+            public_only: false,
             max_idle: 25,
             user_agent: Some(HeaderValue::from_static(concat!("navicert/", env!("CARGO_PKG_VERSION")))),
         }

@@ -1,5 +1,6 @@
 //! From the command line and the environment to what calls an API server: shared by the verbs that do.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use navicert_client::exec::{PluginPolicy, Surroundings};
@@ -26,7 +27,7 @@ pub(crate) fn patient(
         environment.home.as_deref(),
     );
     let around = Surroundings {
-        policy: policy(plugins, environment),
+        policy: policy(plugins.kuberc.as_deref(), environment),
         ..Surroundings::new(environment.inherited.clone())
     };
     doctor::Patient {
@@ -46,10 +47,10 @@ pub(crate) fn patient(
 }
 
 /// The kuberc's policy; one that cannot be read permits nothing (C740).
-fn policy(plugins: &PluginArgs, environment: &Environment) -> PluginPolicy {
+pub(crate) fn policy(flag: Option<&Path>, environment: &Environment) -> PluginPolicy {
     let (variable, feature) = (environment.variable("KUBERC"), environment.variable("KUBECTL_KUBERC"));
     let wishes = kuberc::Wishes {
-        flag: plugins.kuberc.as_deref(),
+        flag,
         variable: variable.as_deref(),
         feature: feature.as_deref(),
         home: environment.home.as_deref(),
