@@ -4,7 +4,7 @@
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
-//!                RawServer (any bytes)
+//!                RawServer (any bytes)  cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -25,6 +25,7 @@ pub mod api_server;
 mod background;
 pub mod ca;
 pub mod canary;
+pub mod cloud;
 pub mod cluster;
 mod environment;
 pub mod gate;
