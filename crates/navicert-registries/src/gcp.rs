@@ -19,7 +19,7 @@ use navicert_types::image_credential::CredentialProviderRequest;
 
 use crate::context::Context;
 use crate::error::ProviderError;
-use crate::host::{Host, is_google};
+use crate::host::{Host, authority, is_google};
 use crate::lifetime::cache_of_remaining;
 use crate::provider::{Grant, Login, Provider};
 
@@ -74,7 +74,7 @@ pub struct Gcp {
     pub flow: AuthFlow,
     /// How service accounts' tokens are exchanged, if they are.
     pub federation: Option<Federation>,
-    /// Hosts that their operator says may see the node's token.
+    /// Hosts that their operator says may see the node's token, in lower case and with their port.
     pub told: BTreeSet<String>,
 }
 
@@ -97,11 +97,16 @@ impl Provider for Gcp {
             context.journal.note("registry", format!("`{host}`, from the machine's docker configuration"));
             return Ok(Ok(host.to_owned()));
         }
+        let named = authority(image);
+        if self.told.contains(&named) {
+            context.journal.note("registry", format!("`{named}`, as its operator says"));
+            return Ok(Ok(named));
+        }
         let host = match Host::of_image(image) {
             Ok(host) => host,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        if is_google(&host) || self.told.contains(host.name()) {
+        if is_google(&host) {
             context.journal.note("registry", format!("`{}`, Google's", host.name()));
             return Ok(Ok(host.key().to_owned()));
         }
