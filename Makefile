@@ -6,7 +6,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the story in a minute: everything embedded, nothing to configure
-	@cargo build --quiet --package navicert --package navicert-testkit --bins
+	@cargo build --quiet --package navicert --package navicert-image --package navicert-testkit --bins
 	@target/debug/demo
 
 test: tools fmt lint unit docs deny ## everything that has to pass before a change lands
@@ -36,6 +36,7 @@ bench: ## ratios against peers and against the physical limit, one table
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
+	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

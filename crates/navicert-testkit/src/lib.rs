@@ -4,7 +4,7 @@
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
-//!                RawServer (any bytes)
+//!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -33,6 +33,7 @@ pub mod http_server;
 pub mod issuer;
 pub mod jws;
 mod platform;
+pub mod plugin_desk;
 pub mod program;
 pub mod raw;
 pub mod shared;
@@ -52,6 +53,7 @@ pub use http_client::HttpClient;
 pub use http_server::{ClientAuth, HttpServer};
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
+pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;

@@ -15,6 +15,7 @@
 //! What must not be printed is a [`Secret`], or goes through [`redact`]; time comes from a [`Clock`].
 
 pub mod authentication_config;
+pub mod authentication_test;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
