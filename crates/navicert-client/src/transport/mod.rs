@@ -111,7 +111,7 @@ impl Transport {
         }
         let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme == proxy::Scheme::Https);
         let roots = (server.is_https() || tls_to_proxy)
-            .then(|| tls::Roots::new(settings.trust.clone(), around.files, Arc::clone(&around.clock)))
+            .then(|| tls::Roots::new(settings.trust.clone(), &around))
             .transpose()?;
         let pool_settings = pool_settings(&settings, &server, proxy, &around.clock, &around.timer);
         let pools = Pools::new(
