@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use navicert_image::places::Places;
 use navicert_image::provider::{Outcome, Provider, Providers};
+use navicert_image::socket::{Verb, ask as ask_daemon};
 use navicert_image::{Location, Repository};
 use navicert_types::redact;
 use serde_json::{Value, json};
@@ -30,6 +32,12 @@ pub(super) fn run(
         .iter()
         .map(|provider| describe(provider, &image, &places.bin_dir.to_string_lossy()))
         .collect();
+    let remembered = remembered(image.as_str(), environment);
+    for step in &mut steps {
+        let of_this = |line: &&Value| line.get("provider") == step.get("name");
+        let found: Vec<Value> = remembered.iter().filter(of_this).cloned().collect();
+        set(step, "rememberedByDaemon", Value::Array(found));
+    }
     let matched = !providers.matching_providers(image.as_str()).is_empty();
     let mut report = json!({"written": args.image, "image": image.as_str(), "hash": providers.hash()});
     if !args.dry_run {
@@ -51,6 +59,20 @@ pub(super) fn run(
         output.text(&render(&report))?;
     }
     Ok(if matched { Exit::Done } else { Exit::No })
+}
+
+/// What the per-user daemon would answer with instead of running a plugin; nothing if there is no daemon.
+fn remembered(image: &str, environment: &Environment) -> Vec<Value> {
+    let socket = Places::socket(&|name| environment.variable(name));
+    let reply = socket.and_then(|socket| ask_daemon(&socket, Verb::Remembered, image).ok()?);
+    let text = reply.map(|reply| String::from_utf8_lossy(&reply.stdout).into_owned()).unwrap_or_default();
+    let line = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
+        [provider, key_type, base, until] => {
+            Some(json!({"provider": provider, "cacheKeyType": key_type, "for": base, "expires": until}))
+        }
+        _ => None,
+    };
+    text.lines().filter_map(line).collect()
 }
 
 fn set(report: &mut Value, name: &str, value: Value) {
@@ -156,6 +178,15 @@ fn render(report: &Value) -> String {
             if !audience.is_empty() {
                 let _ = writeln!(out, "  token      of a service account, for audience {audience}");
             }
+        }
+        for line in list(&of(&provider, "rememberedByDaemon")) {
+            let _ = writeln!(
+                out,
+                "  daemon     remembers an answer for {} ({}) until {}",
+                text(&of(&line, "for")),
+                text(&of(&line, "cacheKeyType")),
+                text(&of(&line, "expires"))
+            );
         }
         render_outcome(&of(&provider, "outcome"), &mut out);
     }
