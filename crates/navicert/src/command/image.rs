@@ -11,6 +11,7 @@ mod serve;
 use std::path::Path;
 use std::sync::Arc;
 
+use navicert_image::metrics::{NoMetrics, Recorder};
 use navicert_image::places::{CONFIG_VARIABLE, Places};
 use navicert_image::provider::{Providers, Settings};
 use navicert_image::reload::{LoadError, load};
@@ -86,8 +87,19 @@ fn providers(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Providers, Failure> {
+    let recorder = Arc::new(NoMetrics);
+    recorded_providers(args, (service_accounts, recorder), environment, output)
+}
+
+/// The same, with somebody who takes note of what happens.
+fn recorded_providers(
+    args: &ProviderArgs,
+    (service_accounts, recorder): (Option<Arc<dyn ServiceAccounts>>, Arc<dyn Recorder>),
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Providers, Failure> {
     let places = places(args, environment)?;
-    let settings = Settings { service_accounts, ..settings(args, &places.bin_dir, environment) };
+    let settings = Settings { service_accounts, recorder, ..settings(args, &places.bin_dir, environment) };
     let config = load(&places.config, settings.profile).map_err(|error| told(&error, output))?;
     Ok(Providers::new(&config, settings))
 }
