@@ -30,7 +30,16 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "XDG_CONFIG_HOME",
         meaning: "where `navicert/image` is looked for, instead of `~/.config`",
     },
-    Variable { name: "XDG_RUNTIME_DIR", meaning: "where the daemon's socket is: `navicert/image.sock`" },
+    Variable {
+        name: "XDG_RUNTIME_DIR",
+        meaning: "where the daemon's socket is: `navicert/image.sock`; and the files of gateways",
+    },
+    Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
+    Variable { name: "KUBERC", meaning: "file with the policy for credential plugins; `off` is none" },
+    Variable { name: "KUBECTL_KUBERC", meaning: "`false`: no such file" },
+    Variable { name: "HTTPS_PROXY", meaning: "proxy for the API server, unless the kubeconfig names one" },
+    Variable { name: "NO_PROXY", meaning: "where no proxy is used" },
+    Variable { name: "DISABLE_HTTP2", meaning: "any value: only HTTP/1.1 to the API server" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];
