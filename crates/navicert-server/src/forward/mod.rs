@@ -165,7 +165,9 @@ impl Forwarder {
             return Err(Problem::BadAnswer("the API server switched protocols without being asked"));
         }
         if status.is_redirection() && !headers::is_harmless_redirection(answer) {
-            return Err(Problem::BadAnswer("the API server answered with a redirection, which is not followed"));
+            return Err(Problem::BadAnswer(
+                "the API server answered with a redirection, which is not followed",
+            ));
         }
         Ok(())
     }

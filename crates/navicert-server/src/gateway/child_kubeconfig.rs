@@ -94,7 +94,8 @@ impl Drop for ChildKubeconfig {
 pub fn base(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let is_private = |metadata: &fs::Metadata| metadata.uid() == me && metadata.mode() & 0o077 == 0;
-    if let Some(runtime) = runtime.filter(|path| path.metadata().is_ok_and(|metadata| is_private(&metadata))) {
+    if let Some(runtime) = runtime.filter(|path| path.metadata().is_ok_and(|metadata| is_private(&metadata)))
+    {
         let folder = runtime.join("navicert");
         match DirBuilder::new().mode(0o700).create(&folder) {
             Ok(()) => return Ok(folder),
@@ -108,9 +109,8 @@ pub fn base(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
     }
     // Shared by all users: nobody may remove or rename another one's folder there.
     let is_shared = |path: &&Path| {
-        path.metadata().is_ok_and(|found| {
-            found.is_dir() && (found.mode() & 0o1002 == 0o1002 || found.uid() == me)
-        })
+        path.metadata()
+            .is_ok_and(|found| found.is_dir() && (found.mode() & 0o1002 == 0o1002 || found.uid() == me))
     };
     [Path::new("/dev/shm"), temporary].into_iter().find(is_shared).map(Path::to_owned).ok_or_else(|| {
         io::Error::new(io::ErrorKind::NotFound, "no runtime folder and no usable temporary folder")
@@ -124,7 +124,9 @@ pub fn sweep(base: &Path) {
         let is_ours = || entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
         if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_ours() {
             let lock = File::open(entry.path().join(LOCK));
-            if lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok()) {
+            if lock
+                .is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+            {
                 remove(&entry.path());
             }
         }
