@@ -14,7 +14,7 @@ use navicert_types::FieldPath;
 
 use crate::authenticator::{Authenticators, Question};
 use crate::config::{CompiledAuthenticator, CompiledIssuer, Expression};
-use crate::outcome::{Outcome, without_values};
+use crate::outcome::{Outcome, Refusal, without_values};
 use crate::profile::{Profile, Rule};
 
 pub use log::log_line;
@@ -48,6 +48,8 @@ pub enum Step {
     NotBefore,
     Header,
     Signature,
+    /// Only where there is a revocation list.
+    Revocation,
     Distributed,
     Username,
     Groups,
@@ -73,6 +75,7 @@ impl Step {
             Step::NotBefore,
             Step::Header,
             Step::Signature,
+            Step::Revocation,
             Step::Distributed,
             Step::Username,
             Step::Groups,
@@ -104,6 +107,7 @@ impl Step {
             Step::NotBefore => "the token is valid already",
             Step::Header => "the header is sound and its algorithm is allowed",
             Step::Signature => "a key of the issuer signed it",
+            Step::Revocation => "the token has not been revoked",
             Step::Distributed => "no claim has to be fetched elsewhere",
             Step::Username => "the username",
             Step::Groups => "the groups",
@@ -133,7 +137,7 @@ impl Step {
             Step::Readiness | Step::ClaimTypes | Step::Expiry | Step::NotBefore | Step::Header => {
                 authenticator.clone()
             }
-            Step::Signature | Step::Identity => authenticator.clone(),
+            Step::Signature | Step::Revocation | Step::Identity => authenticator.clone(),
         }
     }
 }
@@ -294,7 +298,11 @@ pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Expl
     };
     let mut failed = matches!(outcome, Outcome::Authenticated(_));
     let mut findings = Vec::new();
+    let is_revoked = matches!(&outcome, Outcome::Rejected(why) if matches!(why.refusal, Refusal::Revoked));
     for step in Step::order(record.several_audiences) {
+        if step == Step::Revocation && !is_revoked && !record.passed.contains(&step) {
+            continue;
+        }
         let verdict = if record.passed.contains(&step) {
             Verdict::Pass
         } else if failed {

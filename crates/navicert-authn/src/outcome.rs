@@ -1,6 +1,7 @@
 //! The three ways a token's journey ends, kept apart everywhere: a user, nobody's token, or a refusal with a reason.
 
 use std::fmt;
+use std::sync::Arc;
 
 use navicert_types::FieldPath;
 
@@ -11,7 +12,7 @@ use crate::mapping::User;
 #[derive(Debug)]
 pub enum Outcome {
     /// This is who it is.
-    Authenticated(Box<User>),
+    Authenticated(Arc<User>),
     /// The token is nobody's here; another authenticator may know it.
     NoOpinion(NoOpinion),
     /// The token belongs to an issuer of ours and is refused.

@@ -125,6 +125,9 @@ pub struct Profile {
     rules: u32,
     /// Sizes beyond which a token is refused.
     pub limits: TokenLimits,
+    /// Expressions that kube-apiserver cannot use work too: `claims` has dynamic values, which can be iterated over
+    /// and put in lists (S311), and escaped names are understood wherever a field is named (S83).
+    pub wide_expressions: bool,
 }
 
 /// Sizes beyond which a token is refused (A12, A38–A40, A49).
@@ -156,6 +159,7 @@ impl Profile {
             identity: usize::MAX,
             keys: usize::MAX,
         },
+        wide_expressions: false,
     };
 
     /// Safer where kube-apiserver is not: every rule but H4.
@@ -169,6 +173,7 @@ impl Profile {
             identity: 64 << 10,
             keys: 32,
         },
+        wide_expressions: true,
     };
 
     /// Whether a rule is on.

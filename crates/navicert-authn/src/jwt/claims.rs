@@ -9,6 +9,7 @@ use crate::explain::Step;
 use crate::json::{self, Kind, Raw};
 use crate::outcome::{NoOpinion, Refusal};
 use crate::profile::{Profile, Rule};
+use crate::revocation::Subject;
 
 /// Google's older name for itself (S104).
 const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
@@ -230,6 +231,20 @@ impl<'p> VerifiedClaims<'p> {
         &self.members
     }
 
+    /// Adds a claim that was elsewhere. The value is JSON that has been read before.
+    pub(crate) fn insert(&mut self, name: &'p str, value: &'p [u8]) {
+        if let Ok(value) = Raw::parse(value) {
+            self.members.push((Cow::Borrowed(name), value));
+        }
+    }
+
+    /// What a revocation list could name it by.
+    pub(crate) fn subject(&self) -> OwnedSubject<'p> {
+        let text = |name: &str| self.claim(name).and_then(Raw::string);
+        let issued = self.claim("iat").and_then(|value| seconds(value, &Profile::KUBE));
+        OwnedSubject { jti: text("jti"), subject: text("sub"), issued }
+    }
+
     /// Whether some text in the payload is not what was sent (S133).
     pub(crate) fn has_replacements(&self) -> bool {
         self.raw.has_replacements()
@@ -238,6 +253,19 @@ impl<'p> VerifiedClaims<'p> {
     /// When the token expires, in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.expires
+    }
+}
+
+/// See [`VerifiedClaims::subject`].
+pub(crate) struct OwnedSubject<'p> {
+    jti: Option<Cow<'p, str>>,
+    subject: Option<Cow<'p, str>>,
+    issued: Option<i64>,
+}
+
+impl OwnedSubject<'_> {
+    pub(crate) fn borrowed(&self) -> Subject<'_> {
+        Subject { jti: self.jti.as_deref(), subject: self.subject.as_deref(), issued: self.issued }
     }
 }
 

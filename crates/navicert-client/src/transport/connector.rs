@@ -1,6 +1,7 @@
 //! From nothing to a connection: name, socket, proxy, TLS, each with its limit (client-credentials.md C182).
 
 use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(super) struct Connector {
     /// The name the server's certificate is checked for; the host unless `tls-server-name` says otherwise.
     pub(super) server_name: ServerName<'static>,
     pub(super) proxy: Option<Proxy>,
+    /// The server may not be on this machine or its own link.
+    pub(super) public_only: bool,
     pub(super) timeouts: Timeouts,
     pub(super) timer: Arc<dyn Timer>,
 }
@@ -70,7 +73,7 @@ impl Connector {
     pub(super) async fn open(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
         let stream: Box<dyn Stream> = match &self.proxy {
             Some(proxy) => self.through(proxy, encryption).await?,
-            None => Box::new(self.dial(&self.host, self.port).await?),
+            None => Box::new(self.dial(&self.host, self.port, self.public_only).await?),
         };
         let Some(config) = encryption.server else {
             let (line, state) = Line::new(stream);
@@ -88,7 +91,11 @@ impl Connector {
         proxy: &Proxy,
         encryption: Encryption<'_>,
     ) -> Result<Box<dyn Stream>, TransportError> {
-        let mut stream: Box<dyn Stream> = Box::new(self.dial(&proxy.host, proxy.port).await?);
+        // The proxy looks names up itself; what needs no looking up can be judged here.
+        if self.public_only && self.host.parse().is_ok_and(is_private) {
+            return Err(TransportError::PrivateAddress { host: self.host.clone() });
+        }
+        let mut stream: Box<dyn Stream> = Box::new(self.dial(&proxy.host, proxy.port, false).await?);
         if let (Scheme::Https, Some(config)) = (proxy.scheme, encryption.proxy) {
             let name = ServerName::try_from(proxy.host.clone()).map_err(|_| {
                 failed(proxy, ProxyError::Address("its host is neither a DNS name nor an IP address"))
@@ -110,12 +117,18 @@ impl Connector {
         Ok(stream)
     }
 
-    async fn dial(&self, host: &str, port: u16) -> Result<TcpStream, TransportError> {
+    async fn dial(&self, host: &str, port: u16, public_only: bool) -> Result<TcpStream, TransportError> {
         let address = || proxy::join(host, port);
         let dial = async {
             let found = tokio::net::lookup_host((host, port)).await;
             let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };
-            let addresses: Vec<_> = found.map_err(lookup)?.collect();
+            let mut addresses: Vec<SocketAddr> = found.map_err(lookup)?.collect();
+            if public_only {
+                addresses.retain(|address| !is_private(address.ip()));
+                if addresses.is_empty() {
+                    return Err(TransportError::PrivateAddress { host: host.to_owned() });
+                }
+            }
             let connect = |source| TransportError::Connect { address: address(), source };
             TcpStream::connect(addresses.as_slice()).await.map_err(connect)
         };
@@ -155,6 +168,40 @@ impl Connector {
     }
 }
 
+/// This machine, or its own network link.
+fn is_private(address: IpAddr) -> bool {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.is_loopback() || address.is_link_local() || address.is_unspecified(),
+        IpAddr::V6(address) => {
+            address.is_loopback() || address.is_unicast_link_local() || address.is_unspecified()
+        }
+    }
+}
+
 fn failed(proxy: &Proxy, source: ProxyError) -> TransportError {
     TransportError::Proxy { proxy: proxy.address(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_and_its_own_link_are_private() {
+        for text in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "169.254.169.254",
+            "::1",
+            "::",
+            "fe80::1",
+            "::ffff:127.0.0.1",
+        ] {
+            assert!(is_private(text.parse().unwrap()), "{text}");
+        }
+        for text in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:192.0.2.1"] {
+            assert!(!is_private(text.parse().unwrap()), "{text}");
+        }
+    }
 }

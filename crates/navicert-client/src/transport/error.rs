@@ -34,6 +34,12 @@ pub enum TransportError {
         /// The resolver's word.
         source: io::Error,
     },
+    /// The server's name leads to addresses that this client leaves alone.
+    #[error("`{host}` leads to this machine or its own network link, which is not allowed here")]
+    PrivateAddress {
+        /// The name.
+        host: String,
+    },
     /// Nobody answers there.
     #[error("connect to `{address}`")]
     Connect {
@@ -107,6 +113,7 @@ impl TransportError {
             | TransportError::Proxy { .. } => true,
             TransportError::Credentials(_)
             | TransportError::OtherServer { .. }
+            | TransportError::PrivateAddress { .. }
             | TransportError::Path(_)
             | TransportError::Handshake { .. }
             | TransportError::Identity(_)

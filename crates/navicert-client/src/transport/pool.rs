@@ -141,7 +141,7 @@ impl Pool {
                 let error = TransportError::Retired;
                 return Err(Failure { error, unsent: Some(Box::new(request)), reused: false });
             }
-            match self.send_on(connection, request).await {
+            match self.send_on(connection, request, upgrade).await {
                 // It closed while it waited in the pool, and the request came back untouched.
                 Err(Failure { unsent: Some(unsent), reused: true, .. }) if reused => request = *unsent,
                 Err(failure) => return Err(Failure { reused, ..failure }),
@@ -176,6 +176,7 @@ impl Pool {
         self: &Arc<Self>,
         connection: Connection,
         request: Request<Body>,
+        upgrade: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         match connection {
             Connection::Http2(Http2 { mut sender, line }) => {
@@ -193,7 +194,10 @@ impl Pool {
                 };
                 let sent = sender.try_send_request(request).await;
                 let connection = Some(Http1 { sender, line: Arc::clone(&line) });
-                answered(sent, Exchange { pool: Arc::downgrade(self), connection, line, held: false })
+                // A connection that was asked for another protocol serves nobody else, whatever the answer
+                // (structured-authentication.md S252).
+                let pool = if upgrade { Weak::new() } else { Arc::downgrade(self) };
+                answered(sent, Exchange { pool, connection, line, held: false })
             }
         }
     }

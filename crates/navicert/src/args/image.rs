@@ -46,14 +46,51 @@ pub(crate) struct ProviderArgs {
     /// Whose rules: `kube` is the kubelet to the letter
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
+}
 
-    /// File with a service account token to hand to providers that want one
+/// On whose behalf, for providers with `tokenAttributes`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Service account")]
+pub(crate) struct AccountArgs {
+    /// Service account to ask as: its annotations are read and a token is requested, bound to no pod
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced, conflicts_with = "pod")]
+    pub(crate) service_account: Option<Named>,
+
+    /// Pod to ask as, exactly as its kubelet would: its service account, with a token bound to the pod
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
+    pub(crate) pod: Option<Named>,
+
+    /// Kubeconfig file of the API server to ask, instead of `KUBECONFIG` or `~/.kube/config`
     #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig, instead of `current-context`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+
+    /// File with a service account token to hand on as it is; no API server is asked
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["service_account", "pod"])]
     pub(crate) service_account_token_file: Option<PathBuf>,
 
-    /// Annotation of the service account; repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = super::key_and_value)]
+    /// Annotation of the service account, to go with the token file; repeatable
+    #[arg(long, value_name = "KEY=VALUE", value_parser = super::key_and_value, requires = "service_account_token_file")]
     pub(crate) service_account_annotation: Vec<(String, String)>,
+}
+
+/// An object of a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+fn namespaced(text: &str) -> Result<Named, String> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(Named { namespace: namespace.to_owned(), name: name.to_owned() })
+        }
+        _ => Err("expected NAMESPACE/NAME".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -63,6 +100,9 @@ pub(crate) struct GetArgs {
 
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) account: AccountArgs,
 
     /// Print passwords as they are
     #[arg(long)]
@@ -76,6 +116,9 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) account: AccountArgs,
 
     /// Run no plugin
     #[arg(long)]
@@ -160,6 +203,9 @@ pub(crate) struct AuthFileArgs {
 
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) account: AccountArgs,
 }
 
 #[derive(Debug, Args)]

@@ -23,8 +23,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
     let places = places(&args.providers, environment)?;
-    let providers = providers(&args.providers, environment, output)?;
-    let asker = asker(&args.providers)?;
+    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let providers = providers(&args.providers, service_accounts, environment, output)?;
     let mut steps: Vec<Value> = providers
         .providers()
         .iter()
@@ -146,6 +146,10 @@ fn render(report: &Value) -> String {
             if !words("variables").is_empty() {
                 let _ = writeln!(out, "  variables {}", words("variables"));
             }
+            let audience = text(&of(&provider, "serviceAccountTokenAudience"));
+            if !audience.is_empty() {
+                let _ = writeln!(out, "  token      of a service account, for audience {audience}");
+            }
         }
         render_outcome(&of(&provider, "outcome"), &mut out);
     }
@@ -204,13 +208,15 @@ fn render_attempts(report: &Value, out: &mut String) {
             redact::terminal(attempt.get(name).and_then(Value::as_str).unwrap_or_default()).into_owned()
         };
         let hash: String = text("hash").chars().take(12).collect();
+        let account = text("serviceAccount");
         let _ = writeln!(
             out,
-            "attempt {}  {} under key {} from {} (hash {hash})",
+            "attempt {}  {} under key {} from {}{} (hash {hash})",
             number + 1,
             text("username"),
             text("key"),
-            text("provider")
+            text("provider"),
+            if account.is_empty() { account } else { format!(", only for pods of {account}") },
         );
     }
 }

@@ -14,8 +14,9 @@ use crate::output::{Failure, Output};
 /// Prints the credentials in the order they are tried.
 pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
-    let providers = providers(&args.providers, environment, output)?;
-    let lookup = providers.lookup(image.as_str(), &asker(&args.providers)?);
+    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let providers = providers(&args.providers, service_accounts, environment, output)?;
+    let lookup = providers.lookup(image.as_str(), &asker);
     let attempts = lookup.attempts();
     if output.is_json() {
         let attempts: Vec<Value> = attempts.iter().map(|attempt| shown(attempt, args.show_secrets)).collect();
@@ -50,8 +51,8 @@ pub(super) fn auth_file(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let images = args.images.iter().map(|image| repository(image)).collect::<Result<Vec<_>, _>>()?;
-    let providers = providers(&args.providers, environment, output)?;
-    let asker = asker(&args.providers)?;
+    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let providers = providers(&args.providers, service_accounts, environment, output)?;
     let mut file = AuthFile::new();
     let mut missing = false;
     for image in &images {
@@ -90,5 +91,6 @@ pub(super) fn shown(attempt: &Attempt<'_>, show_secrets: bool) -> Value {
         "username": attempt.credential.username,
         "password": password,
         "hash": attempt.credential.hash(),
+        "serviceAccount": attempt.source.map(|source| format!("{}/{}", source.namespace, source.name)),
     })
 }
