@@ -43,7 +43,7 @@ fn run(cli: Cli) -> Exit {
         Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
         Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),
         Verb::ExecPlugin(verb) => command::exec_plugin::run(&verb, &environment, &mut output),
-        Verb::Authn(verb) => command::authn::run(&verb, &mut output),
+        Verb::Authn(verb) => command::authn::run(&verb, &environment, &mut output),
         Verb::Cel(verb) => command::cel::run(&verb, &mut output),
         Verb::Image(verb) => command::image::run(*verb, &environment, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
