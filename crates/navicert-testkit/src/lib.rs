@@ -5,6 +5,7 @@
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
 //!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
+//!                cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -25,6 +26,7 @@ pub mod api_server;
 mod background;
 pub mod ca;
 pub mod canary;
+pub mod cloud;
 pub mod cluster;
 mod environment;
 pub mod gate;

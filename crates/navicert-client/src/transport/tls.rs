@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use navicert_signer::tls::ClientCertificate;
 use navicert_types::Clock;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
@@ -131,21 +132,32 @@ impl Roots {
     ) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let time = Arc::new(ClockTime(Arc::clone(&self.clock)));
+        let signer = identity.and_then(Identity::signer);
+        // A token without RSA-PSS cannot sign for TLS 1.3 (C833).
+        let only_old =
+            signer.is_some_and(|signer| !signer.schemes().iter().any(|scheme| scheme.is_in_tls13()));
+        let versions = if only_old { &[&rustls::version::TLS12][..] } else { rustls::DEFAULT_VERSIONS };
         let builder = ClientConfig::builder_with_details(Arc::clone(&provider), time)
-            .with_safe_default_protocol_versions()?;
+            .with_protocol_versions(versions)?;
         let builder = match self.trust {
             Trust::Insecure => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
             }
             _ => builder.with_root_certificates(Arc::clone(&version.store)),
         };
-        let mut config = match identity {
-            Some(identity) => {
-                builder.with_client_auth_cert(identity.chain().to_vec(), identity.expose_key().clone_key())?
+        let key = identity.and_then(|identity| Some((identity, identity.expose_key()?)));
+        let mut config = match (key, signer) {
+            (Some((identity, key)), _) => {
+                builder.with_client_auth_cert(identity.chain().to_vec(), key.clone_key())?
             }
-            None => builder.with_no_client_auth(),
+            (None, Some(signer)) => {
+                builder.with_client_cert_resolver(Arc::new(ClientCertificate::new(Arc::clone(signer))))
+            }
+            (None, None) => builder.with_no_client_auth(),
         };
-        config.resumption = Resumption::in_memory_sessions(32);
+        // A connection with a key that is elsewhere proves each time that it still is there (C844).
+        config.resumption =
+            if signer.is_some() { Resumption::disabled() } else { Resumption::in_memory_sessions(32) };
         config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { only_http1() };
         Ok(config)
     }
