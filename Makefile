@@ -31,7 +31,7 @@ deny:
 	@scripts/check-dependencies
 
 bench: ## ratios against peers and against the physical limit, one table
-	cargo build --release --locked --package navicert-image --bins
+	cargo build --release --locked --package navicert-image --package navicert --bins
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms

@@ -22,7 +22,7 @@ use crate::output::{Failure, Output};
 
 /// Opens a gateway that others may join, says where it is, and serves until told to end.
 pub(crate) fn run(
-    args: GatewayArgs,
+    args: &GatewayArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
