@@ -65,9 +65,11 @@ impl Stage {
 
         let gateway = program(&navicert, &path, folder.path()).arguments(["gateway"]).start_running()?;
         let told = wait::blocking(gateway.wait_for_output("\n"));
-        let through_gateway = Load::of_kubeconfig(&kubeconfig::decode(&fs::read(told.trim())?)?, CONNECTIONS)?;
+        let through_gateway =
+            Load::of_kubeconfig(&kubeconfig::decode(&fs::read(told.trim())?)?, CONNECTIONS)?;
 
-        let proxy = program(&kubectl, &path, folder.path()).arguments(["proxy", "--port=0"]).start_running()?;
+        let proxy =
+            program(&kubectl, &path, folder.path()).arguments(["proxy", "--port=0"]).start_running()?;
         let told = wait::blocking(proxy.wait_for_output("\n"));
         let address = told.trim().rsplit(' ').next().ok_or("kubectl proxy says nothing")?;
         let through_proxy = Load::plain(address, CONNECTIONS)?;
@@ -96,7 +98,8 @@ fn version(stage: &Rc<Stage>, ours: bool) -> Contestant {
         let config = stage.folder.path().join("config");
         let kubectl = stage.kubectl.to_string_lossy().into_owned();
         let program = if ours {
-            program(&stage.navicert, &config, stage.folder.path()).arguments(["run", "--", &kubectl, "version"])
+            program(&stage.navicert, &config, stage.folder.path())
+                .arguments(["run", "--", &kubectl, "version"])
         } else {
             program(&stage.kubectl, &config, stage.folder.path()).arguments(["version"])
         };
@@ -155,7 +158,11 @@ fn program(path: &Path, kubeconfig: &Path, home: &Path) -> Program {
 
 fn kubectl() -> Result<PathBuf, Fault> {
     let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/usr/bin/kubectl");
-    if kubectl.is_file() { Ok(kubectl) } else { Err("kubectl is not in target/tools: run scripts/install-tools".into()) }
+    if kubectl.is_file() {
+        Ok(kubectl)
+    } else {
+        Err("kubectl is not in target/tools: run scripts/install-tools".into())
+    }
 }
 
 /// Beside this program: `make bench` builds both.

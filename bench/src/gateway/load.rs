@@ -54,8 +54,10 @@ impl Upstream {
 fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Result<(), Fault> {
     stream.set_nodelay(true)?;
     let mut stream = StreamOwned::new(ServerConnection::new(config)?, stream);
-    let answer =
-        format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}", BODY.len());
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
     let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
     loop {
         let read = stream.read(&mut buffer)?;
@@ -129,7 +131,8 @@ impl Load {
                 }))
             })
             .collect();
-        let request = format!("GET /version HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n{more}\r\n");
+        let request =
+            format!("GET /version HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n{more}\r\n");
         Ok(Load { request, lines: lines? })
     }
 
@@ -142,7 +145,9 @@ impl Load {
                 .map(|line| {
                     scope.spawn(move || {
                         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
-                        (0..requests).try_for_each(|_| self.once(&mut **line)).map_err(|fault| fault.to_string())
+                        (0..requests)
+                            .try_for_each(|_| self.once(&mut **line))
+                            .map_err(|fault| fault.to_string())
                     })
                 })
                 .collect();

@@ -61,7 +61,8 @@ fn reading_and_writing_go_through_and_a_watch_ends_with_its_command() {
     assert!(made.contains("created"), "{made}");
     let listed = succeeds(cluster, admin, &[], &["get", "namespaces", "-o", "name"]);
     assert!(listed.contains("namespace/through-the-gateway"), "{listed}");
-    let waited = ["wait", "--for=jsonpath={.status.phase}=Active", "namespace/through-the-gateway", "--timeout=20s"];
+    let waited =
+        ["wait", "--for=jsonpath={.status.phase}=Active", "namespace/through-the-gateway", "--timeout=20s"];
     assert!(succeeds(cluster, admin, &[], &waited).contains("condition met"));
     let applied = ["apply", "--server-side", "-f", "-"];
     let manifest = "{apiVersion: v1, kind: ConfigMap, metadata: {name: made, namespace: through-the-gateway}, data: {a: b}}";

@@ -7,7 +7,8 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use navicert_testkit::Program;
+use navicert_testkit::{ApiServer, Ca, Program};
+use serde_json::json;
 
 const WORK: &str = "\
 apiVersion: v1
@@ -83,8 +84,57 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    a_command_uses_a_key(&stage)?;
+
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
     Ok(())
+}
+
+/// kubectl, or where it is not installed a shell, works for ann with her certificate, and nobody can read her key.
+fn a_command_uses_a_key(stage: &Stage) -> Result<(), String> {
+    let ca = Ca::new("demo");
+    let api = ApiServer::start(&ca);
+    api.add_pod("web", false);
+    let ann = ca.client("ann").organization("developers").issue().write_to(stage.folder.path(), "ann");
+    write(&stage.folder.path().join("demo-ca.crt"), &ca.pem())?;
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "demo",
+        "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
+        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
+        "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
+    });
+    write(&stage.folder.path().join("demo.yaml"), &config.to_string())?;
+
+    stage
+        .scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
+    let shown = "grep -v -e token -e certificate $KUBECONFIG";
+    stage.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
+    if kubectl().is_some() {
+        stage.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
+        stage.scene("An agent may look, and change nothing.");
+        stage.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
+        let requests = api.requests();
+        let by_ann = requests.iter().all(|request| {
+            let client = request.client.as_ref().is_some_and(|client| client.common_name == "ann");
+            client && request.header("authorization").is_none()
+        });
+        if !by_ann {
+            return Err("a request came without ann's certificate".to_owned());
+        }
+        println!(
+            "(the API server saw {} requests, all by ann's certificate, none with a token)\n",
+            requests.len()
+        );
+    } else {
+        println!("(kubectl is not in target/tools, so this scene is short; `make tools` installs it)\n");
+    }
+    Ok(())
+}
+
+/// Debian's kubectl, where `make tools` puts it.
+fn kubectl() -> Option<PathBuf> {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin");
+    tools.join("kubectl").is_file().then_some(tools)
 }
 
 /// A temporary folder with the story's files, and the binary.
@@ -112,14 +162,22 @@ impl Stage {
 
     /// Runs navicert, shows what it prints, and checks that it exits as the story says.
     fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
-        let quoted = arguments
-            .iter()
-            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+        self.run_with("work.yaml:lab.yaml", arguments, expected)
+    }
+
+    fn run_with(&self, kubeconfig: &str, arguments: &[&str], expected: i32) -> Result<(), String> {
+        let quoted = arguments.iter().map(|word| match (word.contains(' '), word.contains('$')) {
+            (_, true) => format!("'{word}'"),
+            (true, false) => format!("\"{word}\""),
+            (false, false) => (*word).to_owned(),
+        });
         println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
         let outcome = Program::new(&self.navicert)
             .arguments(arguments)
             .own_environment()
-            .variable("KUBECONFIG", "work.yaml:lab.yaml")
+            .variable("KUBECONFIG", kubeconfig)
+            .variable("PATH", format!("{}:/usr/bin:/bin", kubectl().unwrap_or_default().display()))
+            .variable("HOME", self.folder.path())
             .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")
             .directory(self.folder.path())
             .merged()
