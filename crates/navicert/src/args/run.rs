@@ -16,7 +16,7 @@ the command has a token that is good for this gateway and as long as it runs. Th
 if there is no such command, 126 if it cannot be executed.";
 
 pub(crate) const GATEWAY_HELP: &str = "\
-Example: export KUBECONFIG=$(navicert gateway | head -1 & )   # or, in another terminal: navicert run --gateway auto -- CMD
+Example: navicert gateway --context prod     and in other terminals: navicert run --context prod --gateway auto -- CMD
 
 Prints the path of a kubeconfig and serves until it is told to end (Ctrl-C, SIGTERM).";
 

@@ -21,7 +21,7 @@ use crate::output::{Failure, Output, with_sources};
 
 /// Opens a gateway that others may join, says where it is, and serves until told to end.
 pub(crate) fn run(
-    args: GatewayArgs,
+    args: &GatewayArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {

@@ -18,7 +18,7 @@ const OURS: [&str; 3] =
     ["KUBERNETES_EXEC_INFO", "EXTERNAL_SIGNER_PLUGIN_CONFIG", "EXTERNAL_SIGNER_REQUEST_FD"];
 
 /// Runs the command, and ends as it does.
-pub(crate) fn run(args: RunArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &RunArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let access = Access::select(&args.access, environment, output)?;
     let terminal = Arc::new(UntilStarted::default());
     let joined = if args.gateway == WhichGateway::Auto { access.join() } else { None };
@@ -30,8 +30,8 @@ pub(crate) fn run(args: RunArgs, environment: &Environment, output: &mut Output)
             (Some(running), kubeconfig)
         }
     };
-    let command = command(&args, kubeconfig.as_os_str(), environment);
-    let permitted = Policy::AllowAll.permit(command).map_err(not_permitted)?;
+    let command = command(args, kubeconfig.as_os_str(), environment);
+    let permitted = Policy::AllowAll.permit(command).map_err(|error| not_permitted(&error))?;
     let ended = foreground::run(permitted, || {
         terminal.started.store(true, Ordering::SeqCst);
         if let Some(running) = &running {
@@ -84,14 +84,14 @@ fn without_proxy(environment: &Environment) -> Vec<(&'static str, OsString)> {
     ["NO_PROXY", "no_proxy"].into_iter().map(extended).collect()
 }
 
-fn not_permitted(error: PermitError) -> Failure {
-    let exit = match &error {
+fn not_permitted(error: &PermitError) -> Failure {
+    let exit = match error {
         PermitError::Unresolved(ResolveError::NotExecutable { .. }) => Exit::NOT_EXECUTABLE,
         PermitError::Unresolved(_) => Exit::NOT_FOUND,
         PermitError::Refused(_) => Exit::Denied,
         _ => Exit::Usage,
     };
-    Failure::Sentence { exit, text: with_sources(&error) }
+    Failure::Sentence { exit, text: with_sources(error) }
 }
 
 fn not_started(error: &RunError) -> Failure {
