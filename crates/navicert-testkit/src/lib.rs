@@ -4,7 +4,8 @@
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
-//!                RawServer (any bytes)  cloud (Amazon, Google, Azure: what hands out registry passwords)
+//!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
+//!                cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -35,6 +36,7 @@ pub mod image_registry;
 pub mod issuer;
 pub mod jws;
 mod platform;
+pub mod plugin_desk;
 pub mod program;
 pub mod raw;
 pub mod shared;
@@ -55,6 +57,7 @@ pub use http_server::{ClientAuth, HttpServer};
 pub use image_registry::ImageRegistry;
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
+pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;

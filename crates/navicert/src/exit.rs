@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     BadInput = 3,
     /// A peer could not be reached.
     Unreachable = 4,
+    /// A policy forbids it.
+    Denied = 5,
     /// A bug of ours.
     Bug = 70,
 }

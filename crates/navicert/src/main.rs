@@ -37,6 +37,8 @@ fn run(cli: Cli) -> Exit {
     let environment = Environment::read();
     let result = match cli.verb {
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
+        Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
+        Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),
         Verb::ExecPlugin(verb) => command::exec_plugin::run(&verb, &environment, &mut output),
         Verb::Authn(verb) => command::authn::run(&verb, &mut output),
         Verb::Cel(verb) => command::cel::run(&verb, &mut output),

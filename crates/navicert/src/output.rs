@@ -91,8 +91,10 @@ impl Output {
 }
 
 /// Colours; `anstream` removes them where nobody would see them.
-mod style {
-    pub(super) const ERROR: &str = "\u{1b}[1;31m";
-    pub(super) const WARNING: &str = "\u{1b}[1;33m";
-    pub(super) const END: &str = "\u{1b}[0m";
+pub(crate) mod style {
+    pub(crate) const ERROR: &str = "\u{1b}[1;31m";
+    pub(crate) const GOOD: &str = "\u{1b}[1;32m";
+    pub(crate) const FAINT: &str = "\u{1b}[2m";
+    pub(crate) const WARNING: &str = "\u{1b}[1;33m";
+    pub(crate) const END: &str = "\u{1b}[0m";
 }

@@ -13,6 +13,7 @@ use super::compile::{
     self, Compiled, CompiledAuthenticator, CompiledIssuer, Compiler, Egress, Expression, Extra, Mapping,
     RequiredClaim, Role, Rule,
 };
+use super::side_car::IssuerSettings;
 use super::violation::Violations;
 use super::{certificates, email_rule, extra_key, url_form};
 use crate::profile::{self, Profile};
@@ -95,6 +96,7 @@ impl Check<'_> {
         Some(CompiledAuthenticator {
             reached: compile::reached(expressions.chain(extra).chain(ruled)),
             path: path.clone(),
+            settings: IssuerSettings::default(),
             issuer,
             username: mappings.username?,
             groups: mappings.groups,

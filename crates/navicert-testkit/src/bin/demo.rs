@@ -3,6 +3,9 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/image.rs"]
+mod image;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,6 +86,8 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    image::tell(&stage)?;
+
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
     Ok(())
 }
@@ -103,7 +108,7 @@ impl Stage {
         }
         let (bold, plain) =
             if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-        Ok(Stage { folder, navicert: navicert()?, bold, plain })
+        Ok(Stage { folder, navicert: beside("navicert")?, bold, plain })
     }
 
     fn scene(&self, title: &str) {
@@ -115,17 +120,36 @@ impl Stage {
         let quoted = arguments
             .iter()
             .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
-        println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
-        let outcome = Program::new(&self.navicert)
-            .arguments(arguments)
+        let line = format!("navicert {}", quoted.collect::<Vec<_>>().join(" "));
+        self.show(&line, &Program::new(&self.navicert).arguments(arguments), expected)
+    }
+
+    /// Shows a command line, and what this program prints.
+    fn show(&self, line: &str, program: &Program, expected: i32) -> Result<(), String> {
+        println!("$ {line}");
+        self.show_output(program, expected)
+    }
+
+    /// Runs a program in the story's folder with the story's environment.
+    fn show_output(&self, program: &Program, expected: i32) -> Result<(), String> {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.folder.path().join("bin").display());
+        let outcome = program
+            .clone()
             .own_environment()
+            .variable("PATH", path)
+            .variable("HOME", self.folder.path())
             .variable("KUBECONFIG", "work.yaml:lab.yaml")
+            .variable("NAVICERT_IMAGE_CONFIG", "providers.yaml")
+            .variable("NAVICERT_IMAGE_BIN_DIR", "bin")
             .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")
             .directory(self.folder.path())
             .merged()
             .run()
-            .map_err(|error| format!("cannot run {}: {error}", self.navicert.display()))?;
-        println!("{}", String::from_utf8_lossy(&outcome.stdout));
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let printed = String::from_utf8_lossy(&outcome.stdout);
+        if !printed.is_empty() {
+            println!("{printed}");
+        }
         match outcome.code() {
             Some(code) if code == expected => Ok(()),
             code => Err(format!("exit code {code:?} where the story has {expected}")),
@@ -133,14 +157,14 @@ impl Stage {
     }
 }
 
-/// The binary lies beside this one: `make demo` builds both.
-fn navicert() -> Result<PathBuf, String> {
+/// A binary that lies beside this one: `make demo` builds them all.
+fn beside(name: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-    let navicert = own.with_file_name("navicert");
-    if navicert.is_file() {
-        Ok(navicert)
+    let binary = own.with_file_name(name);
+    if binary.is_file() {
+        Ok(binary)
     } else {
-        Err(format!("{} is not there; run `make demo`, which builds it", navicert.display()))
+        Err(format!("{} is not there; run `make demo`, which builds it", binary.display()))
     }
 }
 

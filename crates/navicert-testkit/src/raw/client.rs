@@ -72,6 +72,11 @@ impl RawClient {
         RawClient { stream: Box::new(stream), ahead: Vec::new() }
     }
 
+    /// Over a connection that somebody else made.
+    pub fn over(stream: impl Stream + 'static) -> Self {
+        RawClient { stream: Box::new(stream), ahead: Vec::new() }
+    }
+
     /// Writes these bytes.
     ///
     /// # Panics

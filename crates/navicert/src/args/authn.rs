@@ -14,6 +14,63 @@ pub(crate) enum AuthnVerb {
     Eval(EvalArgs),
     /// Say why a token is taken or refused, step by step
     Explain(ExplainArgs),
+    /// Run the cases of an AuthenticationTest file, and name the rules that no case would miss
+    Test(TestArgs),
+    /// Turn --oidc-* flags of kube-apiserver into an AuthenticationConfiguration
+    Migrate(MigrateArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TestArgs {
+    /// AuthenticationTest files
+    #[arg(required = true, value_name = "SUITE")]
+    pub(crate) suites: Vec<PathBuf>,
+
+    /// Whose rules, whatever the suites say
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// Also fail if a rule or a mapping could be taken away without any case noticing
+    #[arg(long)]
+    pub(crate) require_coverage: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MigrateArgs {
+    /// Where the flags are: a static pod manifest, a kubeadm ClusterConfiguration, a k3s or RKE2 config.yaml, or a text
+    /// with a command line (`-` for standard input)
+    #[arg(value_name = "FILE", required_unless_present = "flags")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The flags themselves, after `--`
+    #[arg(last = true, value_name = "FLAGS", conflicts_with = "file")]
+    pub(crate) flags: Vec<String>,
+
+    /// The version of the configuration that is written
+    #[arg(long, value_enum, value_name = "VERSION", default_value_t)]
+    pub(crate) api_version: ApiVersion,
+
+    /// The issuer's certificates, if the file of --oidc-ca-file is somewhere else here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+
+    /// Also turn --anonymous-auth into an `anonymous` block
+    #[arg(long)]
+    pub(crate) anonymous: bool,
+
+    /// Also write a NavicertConfiguration that keeps the signature algorithms as narrow as the flags had them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) write_navicert_config: Option<PathBuf>,
+}
+
+/// Versions of AuthenticationConfiguration that are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ApiVersion {
+    /// Kubernetes 1.34 and later
+    #[default]
+    V1,
+    /// Kubernetes 1.30 and later
+    V1beta1,
 }
 
 #[derive(Debug, Args)]

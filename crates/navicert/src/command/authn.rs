@@ -3,6 +3,8 @@
 mod check;
 mod eval;
 mod explain;
+mod migrate;
+mod test;
 
 use std::io::{self, BufRead};
 
@@ -28,6 +30,8 @@ pub(crate) fn run(verb: &AuthnVerb, output: &mut Output) -> Result<Exit, Failure
         }
         AuthnVerb::Eval(args) => eval::run(args, output),
         AuthnVerb::Explain(args) => explain::run(args, output),
+        AuthnVerb::Test(args) => test::run(args, output),
+        AuthnVerb::Migrate(args) => migrate::run(args, output),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn run(
 }
 
 /// Locates, loads and merges what the command line and the environment name; what cannot be loaded is told, all of it.
-fn merged(
+pub(super) fn merged(
     connection: &ConnectionArgs,
     environment: &Environment,
     output: &mut Output,
@@ -52,7 +52,7 @@ fn merged(
 
 impl ConnectionArgs {
     /// The overrides this command line asks for. Paths are relative to the working folder (C132).
-    fn overrides(&self, current_dir: &Path) -> Overrides {
+    pub(crate) fn overrides(&self, current_dir: &Path) -> Overrides {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let path = |value: &Option<String>| {
             let absolute = |path: &String| current_dir.join(path).to_string_lossy().into_owned();

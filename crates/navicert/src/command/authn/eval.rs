@@ -38,12 +38,17 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure>
 
 /// The configuration and the keys of a question, from their files.
 pub(super) fn question(config: &Path, jwks: &Path) -> Result<Value, Failure> {
-    let jwks = text(jwks)?;
+    Ok(json!({"config": text(config)?, "jwks": key_sets(jwks)?}))
+}
+
+/// A file of keys: one document for every issuer, or one per issuer.
+pub(super) fn key_sets(path: &Path) -> Result<Value, Failure> {
+    let jwks = text(path)?;
     // A map of issuers is an object; a document of keys goes as it is, odd spellings included.
     let by_issuer = serde_json::from_str::<Value>(&jwks)
         .ok()
         .filter(|jwks| jwks.is_object() && jwks.get("keys").is_none());
-    Ok(json!({"config": text(config)?, "jwks": by_issuer.unwrap_or(Value::String(jwks))}))
+    Ok(by_issuer.unwrap_or(Value::String(jwks)))
 }
 
 fn described(answer: &Value) -> String {

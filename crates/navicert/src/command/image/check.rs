@@ -31,7 +31,12 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     } else {
         findings.iter().for_each(|finding| output.note(&for_people(finding, &files)));
         if !broken {
-            output.text(&format!("{}: usable, {} to look at\n", places.config.display(), findings.len()))?;
+            let count = match findings.len() {
+                0 => "nothing".to_owned(),
+                1 => "one thing".to_owned(),
+                several => format!("{several} things"),
+            };
+            output.text(&format!("{}: usable, {count} to look at\n", places.config.display()))?;
         }
     }
     Ok(if broken { Exit::No } else { Exit::Done })

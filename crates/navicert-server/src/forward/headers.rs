@@ -1,0 +1,244 @@
+//! Which headers cross, in both directions: nothing hop-by-hop, nothing that says who is calling but what we say
+//! ourselves, and nothing that could be read in two ways (structured-authentication.md S240–S246, S258).
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, Entry, FORWARDED, HOST, HeaderMap, HeaderName,
+    HeaderValue, LOCATION, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
+};
+use http::uri::PathAndQuery;
+use http::{Method, Request, Response, StatusCode, Uri, Version, request};
+
+use super::{ClientImpersonation, Rules};
+use crate::problem::Problem;
+
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
+/// How browsers put a token into a WebSocket's protocols.
+const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
+
+/// Refuses what could be understood in two ways, and what only we may say.
+pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Problem> {
+    check_target(request.method(), request.uri(), request.version())?;
+    let headers = request.headers();
+    for name in [AUTHORIZATION, HOST, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE, EXPECT, ORIGIN] {
+        if headers.get_all(&name).iter().nth(1).is_some() {
+            return Err(Problem::Malformed("a header that may occur only once occurs twice")); // S244
+        }
+    }
+    if headers.get(TRANSFER_ENCODING).is_some_and(|value| !is(value, b"chunked")) {
+        return Err(Problem::Malformed("a transfer encoding other than chunked"));
+    }
+    if headers.get(EXPECT).is_some_and(|value| !is(value, b"100-continue")) {
+        return Err(Problem::Malformed("an expectation other than 100-continue"));
+    }
+    if host_of(request.uri(), headers).is_none() {
+        return Err(Problem::Malformed("no host, or two different ones"));
+    }
+    headers.keys().try_for_each(|name| check_name(name, rules))?;
+    for token in connection_tokens(headers) {
+        // B1: a client must not be able to strip what it does not own.
+        let canonical = canonical(&token);
+        if says_who(&canonical, rules) || canonical.starts_with("impersonate") || canonical == "authorization"
+        {
+            return Err(Problem::Malformed("`Connection` names a header that is not the client's to remove"));
+        }
+    }
+    Ok(())
+}
+
+fn check_target(method: &Method, uri: &Uri, version: Version) -> Result<(), Problem> {
+    if *method == Method::CONNECT || *method == Method::TRACE {
+        return Err(Problem::Malformed("a method that is not forwarded"));
+    }
+    // HTTP/2 has the authority beside the path; in HTTP/1.1 it would be the absolute form (S258).
+    if version != Version::HTTP_2 && (uri.scheme().is_some() || uri.authority().is_some()) {
+        return Err(Problem::Malformed("the target is not a path"));
+    }
+    if !uri.path().starts_with('/') || uri.path().contains("%00") {
+        return Err(Problem::Malformed("the target is not a path"));
+    }
+    Ok(())
+}
+
+/// The one host a request names, by header or by authority; `None` if there is none or the two differ.
+pub fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let header = headers.get(HOST).map(|value| value.to_str().ok());
+    match (uri.authority().map(http::uri::Authority::as_str), header) {
+        (_, Some(None)) | (None, None) => None,
+        (Some(authority), Some(Some(host))) => (authority == host).then_some(host),
+        (Some(host), None) | (None, Some(Some(host))) => Some(host),
+    }
+}
+
+/// S241: names are compared as the most lenient server behind us might.
+fn check_name(name: &HeaderName, rules: &Rules) -> Result<(), Problem> {
+    let canonical = canonical(name.as_str());
+    if canonical.starts_with("impersonate") {
+        let known = matches!(name.as_str(), "impersonate-user" | "impersonate-uid" | "impersonate-group")
+            || name.as_str().starts_with("impersonate-extra-");
+        return match rules.impersonation {
+            ClientImpersonation::Forwarded if known => Ok(()),
+            _ => Err(Problem::Forbidden("impersonation is not allowed here".to_owned())),
+        };
+    }
+    if says_who(&canonical, rules) {
+        return Err(Problem::Malformed("a header that only a front proxy may send"));
+    }
+    // `Content_Length`, `Authorization` with an underscore and their like: nobody means well by them.
+    let aliased = ["content-length", "transfer-encoding", "authorization", "proxy-authorization", "host"];
+    if name.as_str().contains('_') && aliased.contains(&&*canonical) {
+        return Err(Problem::Malformed("a header's name with an underscore for a dash"));
+    }
+    Ok(())
+}
+
+fn says_who(canonical: &str, rules: &Rules) -> bool {
+    let is_configured = |configured: &String| match configured.ends_with('-') {
+        true => canonical.starts_with(configured.as_str()),
+        false => canonical == configured,
+    };
+    canonical.starts_with("x-remote-") || rules.identity_headers.iter().any(is_configured)
+}
+
+fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
+    if name.bytes().any(|byte| byte == b'_' || byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().replace('_', "-").into()
+    } else {
+        name.into()
+    }
+}
+
+/// Path and query as they came, byte for byte, without a token that somebody put into the query (S243, S258).
+pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
+    let malformed = |_| Problem::Malformed("the target is not a path");
+    let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let is_token = |part: &str| part.split('=').next() == Some("access_token");
+    match path.split_once('?') {
+        Some((path, query)) if query.split('&').any(is_token) => {
+            let kept: Vec<&str> = query.split('&').filter(|part| !is_token(part)).collect();
+            let separator = if kept.is_empty() { "" } else { "?" };
+            Uri::try_from(format!("{path}{separator}{}", kept.join("&"))).map_err(malformed)
+        }
+        _ => head
+            .uri
+            .path_and_query()
+            .cloned()
+            .map_or_else(|| Uri::try_from(path).map_err(malformed), |path| Ok(Uri::from(path))),
+    }
+}
+
+/// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
+pub(super) fn clean_request(headers: &mut HeaderMap) {
+    let te_trailers = headers.get(TE).is_some_and(|value| is(value, b"trailers"));
+    remove_hop_by_hop(headers);
+    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, FORWARDED]
+    {
+        headers.remove(name);
+    }
+    headers.remove(HTTP2_SETTINGS);
+    let forwarded: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| canonical(name.as_str()).starts_with("x-forwarded-") || name.as_str() == "x-real-ip")
+        .cloned()
+        .collect();
+    for name in forwarded {
+        headers.remove(name);
+    }
+    if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+        remove_token_protocol(headers);
+    }
+    if te_trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+/// Our own identity headers come last, and replace whatever may still be there under their names (S240, B8).
+pub(super) fn write_identity(headers: &mut HeaderMap, identity: Vec<(HeaderName, HeaderValue)>) {
+    for (name, _) in &identity {
+        headers.remove(name);
+    }
+    for (name, value) in identity {
+        headers.append(name, value);
+    }
+}
+
+/// Takes off what is between the server and us, and what would let a page in a browser read the answer (S257).
+pub(super) fn clean_response(headers: &mut HeaderMap) {
+    let has_cors = headers.keys().any(|name| name.as_str().starts_with("access-control-"));
+    remove_hop_by_hop(headers);
+    headers.remove(PROXY_AUTHENTICATE);
+    if has_cors {
+        let names: Vec<HeaderName> =
+            headers.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
+        for name in names {
+            headers.remove(name);
+        }
+    }
+}
+
+/// `304`, and redirections that stay on this server: the client asks again, and is looked at again (CVE-2022-3172).
+pub(super) fn is_harmless_redirection<B>(answer: &Response<B>) -> bool {
+    let stays = |location: &HeaderValue| {
+        let bytes = location.as_bytes();
+        bytes.starts_with(b"/") && !bytes.starts_with(b"//") && !bytes.contains(&b'\\')
+    };
+    answer.status() == StatusCode::NOT_MODIFIED || answer.headers().get(LOCATION).is_some_and(stays)
+}
+
+fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    if headers.contains_key(CONNECTION) {
+        for token in connection_tokens(headers) {
+            if let Ok(name) = HeaderName::try_from(token) {
+                headers.remove(name);
+            }
+        }
+    }
+    for name in [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
+}
+
+/// What `Connection` lists, in lower case.
+pub(super) fn connection_tokens(headers: &HeaderMap) -> Vec<String> {
+    let lists = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let tokens = lists.flat_map(|list| list.split(',')).map(|token| token.trim().to_ascii_lowercase());
+    tokens.filter(|token| !token.is_empty()).collect()
+}
+
+/// A token among a WebSocket's protocols is for us, never for the server behind us (A72).
+fn remove_token_protocol(headers: &mut HeaderMap) {
+    let values: Vec<HeaderValue> = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().cloned().collect();
+    let has_token = |value: &HeaderValue| {
+        value.as_bytes().windows(TOKEN_PROTOCOL.len()).any(|part| part.eq_ignore_ascii_case(TOKEN_PROTOCOL))
+    };
+    if !values.iter().any(has_token) {
+        return;
+    }
+    headers.remove(SEC_WEBSOCKET_PROTOCOL);
+    let is_token = |protocol: &&[u8]| {
+        protocol.get(..TOKEN_PROTOCOL.len()).is_some_and(|start| start.eq_ignore_ascii_case(TOKEN_PROTOCOL))
+    };
+    for value in values {
+        let protocols = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        let kept: Vec<&[u8]> = protocols.filter(|protocol| !is_token(protocol)).collect();
+        if let Ok(value) = HeaderValue::from_bytes(&kept.join(&b", "[..]))
+            && !value.is_empty()
+        {
+            match headers.entry(SEC_WEBSOCKET_PROTOCOL) {
+                Entry::Occupied(mut entry) => entry.append(value),
+                Entry::Vacant(entry) => {
+                    entry.insert(value);
+                }
+            }
+        }
+    }
+}
+
+fn is(value: &HeaderValue, text: &[u8]) -> bool {
+    value.as_bytes().eq_ignore_ascii_case(text)
+}
+
+#[cfg(test)]
+mod tests;

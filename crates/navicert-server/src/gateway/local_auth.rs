@@ -1,0 +1,124 @@
+//! Who may use a gateway: whoever holds its random token, from a process of the same user, and no page in a browser
+//! (issue 8: wrong token, wrong `Host` or `Origin`, foreign user, IPv6 loopback are refused).
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::header::{AUTHORIZATION, HeaderValue, ORIGIN};
+use http::request;
+use navicert_types::Secret;
+use zeroize::Zeroizing;
+
+use super::peer;
+use crate::forward::host_of;
+use crate::problem::Problem;
+
+/// The one secret of a gateway, and the one name it answers to.
+pub struct LocalAuth {
+    /// `Bearer …`, whole.
+    authorization: Secret<String>,
+    /// `127.0.0.1:port`.
+    authority: String,
+    uid: u32,
+}
+
+/// A random token for a gateway: 256 bits, letters that need no quoting anywhere.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
+    let mut random = Zeroizing::new([0u8; 32]);
+    aws_lc_rs::rand::fill(&mut *random)?;
+    Ok(Secret::from(URL_SAFE_NO_PAD.encode(*random)))
+}
+
+impl LocalAuth {
+    /// For a gateway at this address.
+    pub fn new(token: &Secret<String>, address: SocketAddr) -> Self {
+        LocalAuth {
+            authorization: Secret::from(format!("Bearer {}", token.expose())),
+            authority: address.to_string(),
+            uid: rustix::process::geteuid().as_raw(),
+        }
+    }
+
+    /// Whether a connection may come from a process of this user. Where the system does not say whose it is, the token
+    /// alone decides.
+    pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+        peer.ip().is_loopback() && peer::owner(peer, local).is_none_or(|owner| owner == self.uid)
+    }
+
+    /// Whether a request may pass.
+    ///
+    /// # Errors
+    /// 401 for a missing or wrong token; 403 for a name or page that is not ours, which is how a browser that was lured
+    /// here (DNS rebinding) shows itself.
+    pub fn check(&self, head: &request::Parts) -> Result<(), Problem> {
+        if host_of(&head.uri, &head.headers) != Some(self.authority.as_str()) {
+            return Err(Problem::Forbidden(format!("this gateway is called {}", self.authority)));
+        }
+        let is_ours = |origin: &HeaderValue| {
+            origin.to_str().ok().and_then(|origin| origin.strip_prefix("https://")) == Some(&*self.authority)
+        };
+        if head.headers.get_all(ORIGIN).iter().any(|origin| !is_ours(origin)) {
+            return Err(Problem::Forbidden("web pages have no access to this gateway".to_owned()));
+        }
+        let given = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
+        verify_slices_are_equal(given, self.authorization.expose().as_bytes())
+            .map_err(|_| Problem::Unauthorized)
+    }
+}
+
+impl fmt::Debug for LocalAuth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalAuth").field("authority", &self.authority).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn code(auth: &LocalAuth, headers: &[(&str, &str)]) -> u16 {
+        let mut request = Request::builder().uri("/version");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        auth.check(&head).map_or_else(|problem| problem.code().0.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_the_right_token_under_the_right_name_passes() {
+        let token = Secret::from("t0ken".to_owned());
+        let auth = LocalAuth::new(&token, SocketAddr::from(([127, 0, 0, 1], 6443)));
+        let good = ("authorization", "Bearer t0ken");
+        let host = ("host", "127.0.0.1:6443");
+        assert_eq!(code(&auth, &[host, good]), 200);
+        assert_eq!(code(&auth, &[host, good, ("origin", "https://127.0.0.1:6443")]), 200);
+        for wrong in ["Bearer t0kex", "Bearer t0ken ", "bearer t0ken", "Bearer", "Basic t0ken", "t0ken", ""] {
+            assert_eq!(code(&auth, &[host, ("authorization", wrong)]), 401, "{wrong}");
+        }
+        assert_eq!(code(&auth, &[host]), 401);
+        for name in ["localhost:6443", "[::1]:6443", "127.0.0.1", "127.0.0.1:6444", "evil.example:6443", ""] {
+            assert_eq!(code(&auth, &[("host", name), good]), 403, "{name}");
+        }
+        assert_eq!(code(&auth, &[good]), 403, "no host");
+        for page in ["https://evil.example", "null", "http://127.0.0.1:6443", "https://127.0.0.1"] {
+            assert_eq!(code(&auth, &[host, good, ("origin", page)]), 403, "{page}");
+        }
+        assert!(!format!("{auth:?}").contains("t0ken"));
+    }
+
+    #[test]
+    fn tokens_are_long_and_never_alike() {
+        let (one, other) = (random_token().unwrap(), random_token().unwrap());
+        assert_eq!(one.expose().len(), 43);
+        assert_ne!(one.expose(), other.expose());
+    }
+}

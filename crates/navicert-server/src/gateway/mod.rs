@@ -1,0 +1,180 @@
+//! A private way to one API server for the user's own commands: they use a credential and never see it.
+//!
+//! ```text
+//! child ──TLS, random token──▶ 127.0.0.1:port ──▶ local_auth ──▶ read_only ──▶ forward ──▶ transport, with the credential
+//!   ▲                                                                                      (token, exec, certificate, HSM)
+//!   └── KUBECONFIG=…/kubeconfig (child_kubeconfig): loopback address, throw-away authority, token
+//! ```
+
+mod certificate;
+pub mod child_kubeconfig;
+pub mod local_auth;
+mod peer;
+pub mod read_only;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::{Request, Response, request};
+use hyper::body::Incoming;
+use navicert_client::transport::Transport;
+use rustls::ServerConfig;
+use thiserror::Error;
+use tokio::sync::watch;
+
+use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
+use crate::limits::Limits;
+use crate::listener::{self, Handler};
+use crate::problem::Problem;
+use child_kubeconfig::{ChildKubeconfig, Names, Whereabouts};
+use local_auth::LocalAuth;
+
+/// How a gateway behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Only what changes nothing.
+    pub read_only: bool,
+    /// Whether commands may act as somebody else (`kubectl --as`). They should not where the gateway's own credential
+    /// already acts as somebody: it would let them choose another.
+    pub impersonation: bool,
+    /// What the child's kubeconfig calls things.
+    pub names: Names,
+    /// How much commands may ask of it.
+    pub limits: Limits,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            read_only: false,
+            impersonation: true,
+            names: Names::default(),
+            limits: Limits { connections: 512, ..Limits::default() },
+        }
+    }
+}
+
+/// Why there is no gateway.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum GatewayError {
+    /// No port.
+    #[error("cannot listen on 127.0.0.1")]
+    Listen(#[source] io::Error),
+    /// No certificate.
+    #[error("cannot make a certificate")]
+    Certificate(#[from] rcgen::Error),
+    /// No TLS.
+    #[error("cannot set TLS up")]
+    Tls(#[from] rustls::Error),
+    /// No random numbers.
+    #[error("the system has no random numbers")]
+    Random,
+    /// No file for the child.
+    #[error("cannot write the kubeconfig for the command below `{}`", base.display())]
+    Kubeconfig {
+        /// Where it was to be.
+        base: PathBuf,
+        /// The operating system's word.
+        source: io::Error,
+    },
+}
+
+/// A gateway that listens, and whose kubeconfig is written: a command may be started with it. It answers once
+/// [`Gateway::serve`] runs; until then connections wait. Dropped, it leaves nothing behind.
+#[derive(Debug)]
+pub struct Gateway {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Arc<ServerConfig>,
+    door: Arc<Door>,
+    limits: Limits,
+    kubeconfig: ChildKubeconfig,
+}
+
+impl Gateway {
+    /// Listens on a free port of 127.0.0.1, and writes the kubeconfig into a new folder below `base`.
+    ///
+    /// # Errors
+    /// [`GatewayError`]: something it needs is not to be had.
+    pub fn open(upstream: Transport, settings: &Settings, base: &Path) -> Result<Self, GatewayError> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GatewayError::Listen)?;
+        let address = listener.local_addr().map_err(GatewayError::Listen)?;
+        let (tls, authority) = certificate::throw_away()?;
+        let token = local_auth::random_token().map_err(|_| GatewayError::Random)?;
+        let whereabouts = Whereabouts {
+            server: format!("https://{address}"),
+            authority: &authority,
+            token: &token,
+            names: &settings.names,
+        };
+        let kubeconfig = ChildKubeconfig::write(base, &whereabouts)
+            .map_err(|source| GatewayError::Kubeconfig { base: base.to_owned(), source })?;
+        let rules = Rules {
+            impersonation: match settings.impersonation {
+                true => ClientImpersonation::Forwarded,
+                false => ClientImpersonation::Refused,
+            },
+            unauthorized: Unauthorized::Relayed,
+            with_details: true,
+            ..Rules::default()
+        };
+        let who = Who { auth: LocalAuth::new(&token, address), read_only: settings.read_only };
+        let door = Arc::new(Door { who, forwarder: Forwarder::new(upstream, rules) });
+        Ok(Gateway { listener, address, tls, door, limits: settings.limits, kubeconfig })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The file a command finds it by.
+    pub fn kubeconfig(&self) -> &ChildKubeconfig {
+        &self.kubeconfig
+    }
+
+    /// Answers until told to stop (`true`).
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub async fn serve(&self, stop: watch::Receiver<bool>) -> io::Result<()> {
+        let listener = self.listener.try_clone()?;
+        listener::serve(listener, Arc::clone(&self.tls), self.limits, Arc::clone(&self.door), stop).await
+    }
+}
+
+#[derive(Debug)]
+struct Door {
+    who: Who,
+    forwarder: Forwarder,
+}
+
+impl Handler for Door {
+    fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
+        self.who.auth.admits(peer, local)
+    }
+
+    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+        self.forwarder.forward(request, &self.who).await
+    }
+}
+
+/// Whoever holds the token is the user.
+#[derive(Debug)]
+struct Who {
+    auth: LocalAuth,
+    read_only: bool,
+}
+
+impl Identify for Who {
+    async fn identify(&self, head: &request::Parts) -> Result<Identity, Problem> {
+        self.auth.check(head)?;
+        if self.read_only {
+            read_only::check(head)?;
+        }
+        Ok(Identity::of_transport())
+    }
+}

@@ -1,0 +1,23 @@
+//! Sockets, HTTP, long-running: what listens, and what fetches keys. It does not decide who a token is.
+//!
+//! ```text
+//! listener ──▶ limits ──▶ forward ──▶ navicert-client's transport ──▶ API server
+//! (TLS, HTTP)             (headers, streams, upgrades)
+//!                            ▲ who may pass, and as whom: the caller's step
+//!                         gateway (one user's own commands)
+//!
+//! navicert_authn::jwks::Keeper ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
+//! ```
+//!
+//! [`problem`] is the one map from what went wrong to what a client may read.
+
+pub mod fetch;
+pub mod forward;
+pub mod gateway;
+pub mod limits;
+pub mod listener;
+pub mod problem;
+
+pub use forward::{Forwarder, Identify, Identity, ReplyBody};
+pub use limits::Limits;
+pub use problem::Problem;

@@ -1,0 +1,85 @@
+//! How much anybody may ask of a server: connections, sizes, times. Long-running streams are not limited in time.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// The limits of one listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Connections at a time; more wait in the system's queue until one ends.
+    pub connections: usize,
+    /// Requests at a time whose answer has not begun; more get a 429. A watch that streams does not count.
+    pub requests: usize,
+    /// Bytes of a request's head.
+    pub head: usize,
+    /// Lines of a request's head.
+    pub header_lines: usize,
+    /// Until TLS is agreed on.
+    pub handshake: Duration,
+    /// From the first byte of a head to its last; also how long an unused connection is kept.
+    pub head_time: Duration,
+    /// Requests at a time on one HTTP/2 connection.
+    pub http2_streams: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            connections: 10_000,
+            requests: 2_000,
+            // Go's server takes a mebibyte; nothing that works with an API server comes near it.
+            head: 256 * 1024,
+            header_lines: 1_100,
+            handshake: Duration::from_secs(10),
+            head_time: Duration::from_secs(90),
+            http2_streams: 250,
+        }
+    }
+}
+
+/// How many requests are waiting for their answer.
+#[derive(Clone, Debug)]
+pub(crate) struct InFlight {
+    count: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl InFlight {
+    pub(crate) fn new(most: usize) -> Self {
+        InFlight { count: Arc::default(), most }
+    }
+
+    /// A place for one more request, if there is one.
+    pub(crate) fn enter(&self) -> Option<Place> {
+        let place = Place(Arc::clone(&self.count));
+        (self.count.fetch_add(1, Ordering::AcqRel) < self.most).then_some(place)
+    }
+}
+
+/// A request's place until its answer begins.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_free_again_when_its_holder_is_done_and_a_refusal_takes_none() {
+        let in_flight = InFlight::new(2);
+        let (one, two) = (in_flight.enter(), in_flight.enter());
+        assert!(one.is_some() && two.is_some());
+        for _ in 0..3 {
+            assert!(in_flight.enter().is_none());
+        }
+        drop(one);
+        assert!(in_flight.enter().is_some());
+    }
+}
