@@ -20,6 +20,7 @@ pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 pub mod exec_credential;
+pub mod external_signer;
 pub mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;

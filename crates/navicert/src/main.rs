@@ -36,6 +36,9 @@ fn run(cli: Cli) -> Exit {
     let mut output = Output::new(cli.output);
     let environment = Environment::read();
     let result = match cli.verb {
+        Verb::Run(args) => command::run::run(*args, &environment, &mut output),
+        Verb::Gateway(args) => command::gateway::run(*args, &environment, &mut output),
+        Verb::GatewayGuard { folder } => command::gateway::guard(&folder),
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
         Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
         Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),

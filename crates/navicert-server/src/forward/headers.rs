@@ -3,8 +3,8 @@
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, Entry, FORWARDED, HOST, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, TE, TRAILER,
-    TRANSFER_ENCODING, UPGRADE,
+    HeaderValue, LOCATION, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, request};
@@ -40,7 +40,8 @@ pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Proble
     for token in connection_tokens(headers) {
         // B1: a client must not be able to strip what it does not own.
         let canonical = canonical(&token);
-        if says_who(&canonical, rules) || canonical.starts_with("impersonate") || canonical == "authorization" {
+        if says_who(&canonical, rules) || canonical.starts_with("impersonate") || canonical == "authorization"
+        {
             return Err(Problem::Malformed("`Connection` names a header that is not the client's to remove"));
         }
     }
@@ -120,10 +121,11 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
             let separator = if kept.is_empty() { "" } else { "?" };
             Uri::try_from(format!("{path}{separator}{}", kept.join("&"))).map_err(malformed)
         }
-        _ => head.uri.path_and_query().cloned().map_or_else(
-            || Uri::try_from(path).map_err(malformed),
-            |path| Ok(Uri::from(path)),
-        ),
+        _ => head
+            .uri
+            .path_and_query()
+            .cloned()
+            .map_or_else(|| Uri::try_from(path).map_err(malformed), |path| Ok(Uri::from(path))),
     }
 }
 
@@ -131,7 +133,8 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 pub(super) fn clean_request(headers: &mut HeaderMap) {
     let te_trailers = headers.get(TE).is_some_and(|value| is(value, b"trailers"));
     remove_hop_by_hop(headers);
-    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, FORWARDED] {
+    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, FORWARDED]
+    {
         headers.remove(name);
     }
     headers.remove(HTTP2_SETTINGS);

@@ -26,8 +26,9 @@ impl Asked {
     /// server's to ignore, so it is not passed on.
     pub(super) fn by(request: &Request<Incoming>) -> Result<Option<Self>, Problem> {
         let Some(protocol) = request.headers().get(UPGRADE) else { return Ok(None) };
-        let is_known =
-            [&b"websocket"[..], b"spdy/3.1"].iter().any(|name| protocol.as_bytes().eq_ignore_ascii_case(name));
+        let is_known = [&b"websocket"[..], b"spdy/3.1"]
+            .iter()
+            .any(|name| protocol.as_bytes().eq_ignore_ascii_case(name));
         let is_listed = headers::connection_tokens(request.headers()).iter().any(|token| token == "upgrade");
         if !is_known || !is_listed || request.version() != Version::HTTP_11 {
             return Ok(None);
@@ -55,9 +56,10 @@ impl Asked {
         if status.is_client_error() || status.is_server_error() {
             return Ok(stream::reply(answer));
         }
-        let agreed = answer.headers().get(UPGRADE).is_some_and(|protocol| {
-            protocol.as_bytes().eq_ignore_ascii_case(self.protocol.as_bytes())
-        });
+        let agreed = answer
+            .headers()
+            .get(UPGRADE)
+            .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.protocol.as_bytes()));
         if status != StatusCode::SWITCHING_PROTOCOLS || !agreed {
             return Err(Problem::BadAnswer("the API server gave an invalid answer to an upgrade request"));
         }

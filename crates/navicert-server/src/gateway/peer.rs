@@ -28,8 +28,7 @@ const OWNER: usize = HEADER + 64;
 /// Asks for exactly this connection, as its other end sees it: one look into the kernel's table.
 fn by_sock_diag(peer: SocketAddrV4, local: SocketAddrV4) -> rustix::io::Result<Option<u32>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket =
-        rustix::net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?;
+    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, Some(SOCK_DIAG))?;
     let kernel = SocketAddrNetlink::new(0, 0);
     rustix::net::sendto(&socket, &question(peer, local), SendFlags::empty(), &kernel)?;
     // The kernel answers within the call that asks.
@@ -68,8 +67,9 @@ fn question(peer: SocketAddrV4, local: SocketAddrV4) -> Vec<u8> {
 
 /// The same from the table as text: the line of the other end's socket, column eight.
 fn in_proc(table: &str, peer: SocketAddrV4, local: SocketAddrV4) -> Option<u32> {
-    let spelled =
-        |address: SocketAddrV4| format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port());
+    let spelled = |address: SocketAddrV4| {
+        format!("{:08X}:{:04X}", u32::from_ne_bytes(address.ip().octets()), address.port())
+    };
     let (theirs, ours) = (spelled(peer), spelled(local));
     table.lines().find_map(|line| {
         let mut columns = line.split_ascii_whitespace().skip(1);

@@ -15,7 +15,11 @@ use crate::problem::Problem;
 /// 403, with what it was taken for.
 pub fn check(head: &request::Parts) -> Result<(), Problem> {
     let refused = |why: &str| {
-        Err(Problem::Forbidden(format!("this gateway is read-only: {} {} {why}", head.method, head.uri.path())))
+        Err(Problem::Forbidden(format!(
+            "this gateway is read-only: {} {} {why}",
+            head.method,
+            head.uri.path()
+        )))
     };
     let Some(path) = Path::read(&head.uri) else {
         return refused("has a path that can be read in more than one way");
@@ -27,7 +31,9 @@ pub fn check(head: &request::Parts) -> Result<(), Problem> {
         return refused("asks for another protocol");
     }
     match head.method {
-        Method::GET | Method::HEAD if path.reaches_further() => refused("reaches into a pod, service or node"),
+        Method::GET | Method::HEAD if path.reaches_further() => {
+            refused("reaches into a pod, service or node")
+        }
         Method::GET | Method::HEAD | Method::OPTIONS => Ok(()),
         Method::POST if path.is_question() => Ok(()),
         _ => refused("changes something"),

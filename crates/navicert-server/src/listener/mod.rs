@@ -63,7 +63,8 @@ pub async fn serve<H: Handler>(
 ) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let serving = Serving { limits, acceptor: TlsAcceptor::from(tls), in_flight: InFlight::new(limits.requests), stop };
+    let serving =
+        Serving { limits, acceptor: TlsAcceptor::from(tls), in_flight: InFlight::new(limits.requests), stop };
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut stopping = serving.stop.clone();
     loop {

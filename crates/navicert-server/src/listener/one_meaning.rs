@@ -38,7 +38,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for OneMeaning<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for OneMeaning<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }
 

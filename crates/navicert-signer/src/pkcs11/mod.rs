@@ -7,6 +7,7 @@
 pub mod configuration;
 mod inventory;
 mod module;
+mod ring;
 mod session;
 mod sign;
 pub mod uri;
@@ -14,5 +15,6 @@ pub mod uri;
 pub use configuration::{ConfigurationError, Selection};
 pub use inventory::{FoundKey, inventory};
 pub use module::{Module, PinState, Token};
+pub use ring::{ChooseAsk, Pkcs11Ring};
 pub use session::{Pkcs11Key, open};
 pub use uri::{Uri, UriError};

@@ -22,7 +22,7 @@ use navicert_types::{Secret, SystemClock};
 use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 use api_server::ApiServer;
 
 /// One verb, one call.
@@ -41,6 +41,7 @@ pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Outpu
         ImageVerb::Response(args) => offline::response(&args, output),
         ImageVerb::PluginCheck(args) => offline::plugin_check(args, environment, output),
         ImageVerb::Serve(args) => serve::serve(args, environment, output),
+        ImageVerb::Metrics(args) => serve::metrics(&args, environment, output),
         ImageVerb::Invalidate(args) => serve::invalidate(&args, environment, output),
     }
 }
@@ -93,20 +94,6 @@ fn told(error: &LoadError, output: &mut Output) -> Failure {
         }
         error => Failure::bad_input(with_sources(error)),
     }
-}
-
-/// An error with what it was caused by.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn repository(image: &str) -> Result<Repository, Failure> {

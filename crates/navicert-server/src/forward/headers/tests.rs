@@ -121,20 +121,19 @@ fn hop_by_hop_goes_first_and_identity_comes_last() {
         ("te", "trailers"),
         ("keep-alive", "1"),
         ("accept", "application/json"),
-        ("sec-websocket-protocol", "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0, v4.channel.k8s.io"),
+        (
+            "sec-websocket-protocol",
+            "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.c2VjcmV0, v4.channel.k8s.io",
+        ),
         ("impersonate-group", "admins"),
     ])
     .into_parts();
     clean_request(&mut head.headers);
-    let identity = ["a", "b"].map(|group| {
-        (HeaderName::from_static("impersonate-group"), HeaderValue::from_static(group))
-    });
+    let identity = ["a", "b"]
+        .map(|group| (HeaderName::from_static("impersonate-group"), HeaderValue::from_static(group)));
     write_identity(&mut head.headers, identity.to_vec());
-    let mut left: Vec<String> = head
-        .headers
-        .iter()
-        .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
-        .collect();
+    let mut left: Vec<String> =
+        head.headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
     left.sort();
     assert_eq!(
         left,
