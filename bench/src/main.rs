@@ -9,6 +9,7 @@ mod allocations;
 mod cel;
 mod client;
 mod frame;
+mod gateway;
 mod image;
 mod plugin;
 mod rows;
@@ -22,7 +23,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 4] = [plugin::races, cel::races, client::races, image::races];
+const AREAS: [Area; 5] = [plugin::races, cel::races, client::races, image::races, gateway::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 

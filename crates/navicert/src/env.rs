@@ -57,7 +57,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
         name: "XDG_CONFIG_HOME",
         meaning: "where `navicert/image` is looked for, instead of `~/.config`",
     },
-    Variable { name: "XDG_RUNTIME_DIR", meaning: "where the daemon's socket is: `navicert/image.sock`" },
+    Variable {
+        name: "XDG_RUNTIME_DIR",
+        meaning: "where the daemon's socket is: `navicert/image.sock`; and the files of gateways",
+    },
+    Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];

@@ -23,7 +23,7 @@ use navicert_types::{Secret, SystemClock};
 use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 use api_server::ApiServer;
 
 /// One verb, one call.
@@ -113,20 +113,6 @@ fn told(error: &LoadError, output: &mut Output) -> Failure {
         }
         error => Failure::bad_input(with_sources(error)),
     }
-}
-
-/// An error with what it was caused by.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }
 
 fn repository(image: &str) -> Result<Repository, Failure> {

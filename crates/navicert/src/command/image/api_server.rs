@@ -15,11 +15,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use transport::{Body, Transport};
 
-use super::with_sources;
 use crate::args::image::{AccountArgs, Named};
 use crate::command::connect::policy;
 use crate::env::Environment;
-use crate::output::Failure;
+use crate::output::{Failure, with_sources};
 
 /// How long an answer may take.
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);

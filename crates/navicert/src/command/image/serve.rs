@@ -16,11 +16,11 @@ use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::{places, repository, settings, told, with_sources};
+use super::{places, repository, settings, told};
 use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 
 /// Listens until it is stopped.
 pub(super) fn serve(
