@@ -7,14 +7,16 @@
 pub mod configuration;
 mod inventory;
 mod module;
+mod places;
 mod ring;
 mod session;
 mod sign;
 pub mod uri;
 
 pub use configuration::{ConfigurationError, Selection};
-pub use inventory::{FoundKey, inventory};
+pub use inventory::{FoundKey, Holder, inventory};
 pub use module::{Module, PinState, Token};
+pub use places::known_modules;
 pub use ring::{ChooseAsk, Pkcs11Ring};
 pub use session::{Pkcs11Key, open};
 pub use uri::{Uri, UriError};

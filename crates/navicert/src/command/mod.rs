@@ -9,4 +9,6 @@ pub(crate) mod exec_plugin;
 pub(crate) mod image;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;
+pub(crate) mod signer;
+pub(crate) mod stop;
 pub(crate) mod whoami;
