@@ -12,6 +12,7 @@ mod frame;
 mod image;
 mod plugin;
 mod rows;
+mod signer;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -22,11 +23,14 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 4] = [plugin::races, cel::races, client::races, image::races];
+const AREAS: [Area; 5] = [plugin::races, cel::races, client::races, image::races, signer::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 
 fn main() -> ExitCode {
+    if let Some(code) = signer::with_a_token() {
+        return code;
+    }
     let picked = std::env::args().nth(1).unwrap_or_default();
     let outcome = if picked == "--json" { row() } else { run(&picked).map(|table| table.all_hold()) };
     match outcome {

@@ -4,6 +4,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, clippy::disallowed_methods, reason = "tests")]
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ fn a_key_in_a_tpm_signs() {
 
 fn outside() {
     if let Some(missing) = NEEDED.iter().find(|path| !Path::new(path).exists()) {
-        println!("skipped: {missing} is not installed (scripts/install-tools does that)");
+        say(&format!("skipped: {missing} is not installed (scripts/install-tools does that)"));
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -100,5 +101,9 @@ fn sign() {
     assert_eq!(identity.schemes(), [Scheme::EcdsaP256Sha256]);
     identity.sign(Scheme::EcdsaP256Sha256, Input::Message(b"message")).unwrap();
     contract::holds(&*key, true);
-    println!("signed by the TPM");
+    say("signed by the TPM");
+}
+
+fn say(text: &str) {
+    std::io::stdout().write_all(format!("{text}\n").as_bytes()).unwrap();
 }

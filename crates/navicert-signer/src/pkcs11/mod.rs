@@ -4,6 +4,8 @@
 //! uri (which key) ──▶ module (the shared library, its tokens) ──▶ session (log in, find) ──▶ sign
 //! ```
 
+#[cfg(any(test, feature = "test-util"))]
+pub mod bare;
 pub mod configuration;
 mod inventory;
 mod module;
