@@ -1,12 +1,12 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools fmt lint unit docs deny bench soak fuzz
+.PHONY: help demo test tools fmt lint unit docs deny release bench soak fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the story in a minute: everything embedded, nothing to configure
-	@cargo build --quiet --package navicert --package navicert-testkit --bins
+	@cargo build --quiet --package navicert --package navicert-image --package navicert-testkit --bins
 	@target/debug/demo
 
 test: tools fmt lint unit docs deny ## everything that has to pass before a change lands
@@ -30,12 +30,18 @@ docs:
 deny:
 	@scripts/check-dependencies
 
+release: ## the binaries as they are shipped, in target/release
+	cargo build --release --locked --package navicert
+	@scripts/build-image-helper
+
 bench: ## ratios against peers and against the physical limit, one table
-	cargo build --release --locked --package navicert-image --package navicert --bins
+	@scripts/build-image-helper
+	cargo build --release --locked --package navicert
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
+	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

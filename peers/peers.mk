@@ -83,16 +83,19 @@ differential: peers-prepare ## generated questions to Kubernetes and to navicert
 # --- the race ----------------------------------------------------------------------------------------------------------
 
 ROUNDS ?= 7
+# For example ROW=cel: only the rows whose name contains it.
+ROW ?=
 # Our side, called as `NAVICERT_BENCH --json ROW`; rows it does not have stay empty.
 NAVICERT_BENCH ?= $(PEERS_ROOT)/target/release/navicert-bench
 
 .PHONY: race
 
-race: peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios
+race: peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios, and the claims about them
+	@cd $(PEERS_ROOT) && cargo build --release --locked --quiet --package navicert-bench
 	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
 	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
-	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) \
+	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) -row "$(ROW)" \
 		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench
 
 # --- other people's programs -------------------------------------------------------------------------------------------

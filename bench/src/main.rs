@@ -2,7 +2,8 @@
 //!
 //! One file per area, each with a `races()` that is listed in [`AREAS`]; [`frame`] measures and judges. Absolute times
 //! are shown but never judged: a ratio means the same on every machine. Exits with 1 if a ratio breaks its limit on
-//! every attempt, with 2 if a race could not be run. An argument picks the races whose name contains it.
+//! every attempt, with 2 if a race could not be run. An argument picks the races whose name contains it;
+//! `--json ROW` measures one row for `make race` instead, and prints nothing if there is no such row ([`rows`]).
 
 mod allocations;
 mod cel;
@@ -11,6 +12,7 @@ mod frame;
 mod gateway;
 mod image;
 mod plugin;
+mod rows;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,14 +29,24 @@ type Area = fn() -> Result<Vec<Race>, Fault>;
 
 fn main() -> ExitCode {
     let picked = std::env::args().nth(1).unwrap_or_default();
-    match run(&picked) {
-        Ok(table) if table.all_hold() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::from(1),
+    let outcome = if picked == "--json" { row() } else { run(&picked).map(|table| table.all_hold()) };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(fault) => {
             let _ = writeln!(io::stderr(), "bench: {fault}");
             ExitCode::from(2)
         }
     }
+}
+
+/// One row of the race; a row that is not there is no fault.
+fn row() -> Result<bool, Fault> {
+    let name = std::env::args().nth(2).ok_or("--json wants a row")?;
+    if let Some(line) = rows::line(&name)? {
+        writeln!(io::stdout(), "{line}")?;
+    }
+    Ok(true)
 }
 
 fn run(picked: &str) -> Result<Table, Fault> {

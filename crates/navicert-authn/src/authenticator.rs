@@ -7,28 +7,34 @@ use navicert_types::Timestamp;
 use crate::config::{Compiled, CompiledAuthenticator, CompiledIssuer};
 use crate::explain::{Observer, Step};
 use crate::issuers::Issuers;
-use crate::jwks::{Keys, KeysUnavailable};
+use crate::jwks::{Keys, KeysUnavailable, Refreshed, Wanted};
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{Part, RawToken};
-use crate::jwt::header::Header;
+use crate::jwt::header::{self, Header};
 use crate::jwt::{Algorithms, VerifiedClaims, signature};
+use crate::mapping::distributed::{self, Distributed, Elsewhere, Resolved};
 use crate::mapping::{self, Interrupt, User};
 use crate::outcome::{NoOpinion, Outcome, Refusal, Rejection};
-use crate::profile::Profile;
+use crate::profile::{Profile, Rule};
+use crate::revocation::Revocations;
+use crate::token_cache::Evidence;
 
 /// All authenticators of a configuration, each with its issuer's keys.
 #[derive(Debug)]
 pub struct Authenticators {
     issuers: Issuers,
     profile: Profile,
+    revocations: Arc<Revocations>,
 }
 
 /// One issuer's authenticator.
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     pub(crate) configuration: CompiledAuthenticator,
-    keys: Arc<dyn Keys>,
+    pub(crate) keys: Arc<dyn Keys>,
     algorithms: Algorithms,
+    /// `None`: nobody is there to fetch distributed claims.
+    distributed: Option<Arc<Distributed>>,
 }
 
 /// A question: whose token is this, now?
@@ -58,25 +64,147 @@ impl<'q> Question<'q> {
     }
 }
 
+/// How it ended, and what that rests on.
+#[derive(Debug)]
+pub(crate) struct Decision {
+    pub(crate) outcome: Outcome,
+    /// Of an accepted token.
+    pub(crate) evidence: Option<Evidence>,
+    /// Whose authenticator it was.
+    pub(crate) authenticator: Option<Arc<Authenticator>>,
+}
+
+/// An attempt ends with a user, or short of one.
+struct Attempt<'s> {
+    authenticator: &'s Arc<Authenticator>,
+    result: Result<(User, Evidence), Stop>,
+}
+
+/// Why an attempt ended short of a user.
+enum Stop {
+    Refused(Refusal),
+    /// Some claim is elsewhere; with it, the attempt can be made again.
+    Elsewhere(Box<Elsewhere>),
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Stop::Refused(refusal)
+    }
+}
+
+impl From<Stop> for Refusal {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Refused(refusal) => refusal,
+            Stop::Elsewhere(_) => {
+                Refusal::Distributed("the groups are distributed, and nothing is set up to fetch them")
+            }
+        }
+    }
+}
+
 impl Authenticators {
     /// Puts a configuration to work. `keys` says where each issuer's keys come from.
     pub fn new(compiled: Compiled, keys: impl Fn(&CompiledIssuer) -> Arc<dyn Keys>) -> Self {
-        let profile = compiled.profile;
-        let authenticators = compiled.authenticators.into_iter().map(|configuration| Authenticator {
-            keys: keys(&configuration.issuer),
-            configuration,
-            algorithms: Algorithms::ALL,
-        });
-        Authenticators { issuers: Issuers::new(authenticators), profile }
+        Authenticators::with_distributed(compiled, |configuration| (keys(&configuration.issuer), None))
     }
 
-    /// Whose token is this?
+    /// The authenticator of an issuer, by its exact URL.
+    pub(crate) fn find(&self, issuer: &str) -> Option<&Authenticator> {
+        self.issuers.find(issuer).map(|found| &**found)
+    }
+
+    /// The same with a way to distributed claims, where there is one.
+    pub(crate) fn with_distributed(
+        compiled: Compiled,
+        around: impl Fn(&CompiledAuthenticator) -> (Arc<dyn Keys>, Option<Arc<Distributed>>),
+    ) -> Self {
+        let profile = compiled.profile;
+        let authenticators = compiled.authenticators.into_iter().map(|configuration| {
+            let (keys, distributed) = around(&configuration);
+            let narrowed = configuration.settings.allowed_algorithms.filter(|_| profile.has(Rule::H25));
+            let algorithms = narrowed.unwrap_or(Algorithms::ALL);
+            Authenticator { configuration, keys, algorithms, distributed }
+        });
+        Authenticators { issuers: Issuers::new(authenticators), profile, revocations: Arc::default() }
+    }
+
+    /// Refuses what this list revokes.
+    #[must_use]
+    pub fn with_revocations(mut self, revocations: Arc<Revocations>) -> Self {
+        self.revocations = revocations;
+        self
+    }
+
+    /// Whose token is this, as far as it can be said from what is here?
     pub fn authenticate(&self, question: &Question<'_>) -> Outcome {
-        self.route(question).unwrap_or_else(Outcome::NoOpinion)
+        match self.attempt(question, None) {
+            Ok(Attempt { result: Ok((user, _)), .. }) => Outcome::Authenticated(Arc::new(user)),
+            Ok(Attempt { result: Err(stop), authenticator }) => rejected(authenticator, stop.into()),
+            Err(nobodys) => Outcome::NoOpinion(nobodys),
+        }
+    }
+
+    /// Whose token is this? Gets newer keys and distributed claims where they are needed.
+    pub async fn authenticate_and_fetch(&self, question: &Question<'_>) -> Outcome {
+        self.decide(question).await.outcome
+    }
+
+    /// Attempts, and after a request that may have helped, attempts once more.
+    pub(crate) async fn decide(&self, question: &Question<'_>) -> Decision {
+        let (mut resolved, mut has_refreshed) = (None, false);
+        loop {
+            let attempt = match self.attempt(question, resolved.as_ref()) {
+                Ok(attempt) => attempt,
+                Err(nobodys) => {
+                    let outcome = Outcome::NoOpinion(nobodys);
+                    return Decision { outcome, evidence: None, authenticator: None };
+                }
+            };
+            let authenticator = attempt.authenticator;
+            let ours = Some(Arc::clone(authenticator));
+            let stop = match attempt.result {
+                Ok((user, evidence)) => {
+                    let outcome = Outcome::Authenticated(Arc::new(user));
+                    return Decision { outcome, evidence: Some(evidence), authenticator: ours };
+                }
+                Err(stop) => stop,
+            };
+            let refusal = match (stop, &authenticator.distributed) {
+                (Stop::Refused(refusal), _) if !has_refreshed => {
+                    has_refreshed = true;
+                    match refresh(&*authenticator.keys, question.token, &refusal).await {
+                        Refreshed::Newer => continue,
+                        Refreshed::Same => refusal,
+                        Refreshed::Failed(why) => Refusal::Keys(why),
+                    }
+                }
+                (Stop::Elsewhere(elsewhere), Some(distributed)) if resolved.is_none() => {
+                    match distributed.resolve(&elsewhere, authenticator, question, &self.profile).await {
+                        Ok(found) => {
+                            resolved = Some(found);
+                            continue;
+                        }
+                        Err(refusal) => refusal,
+                    }
+                }
+                (stop, _) => stop.into(),
+            };
+            return Decision {
+                outcome: rejected(authenticator, refusal),
+                evidence: None,
+                authenticator: ours,
+            };
+        }
     }
 
     /// Reads what a token says it is, and hands it to the one authenticator that may judge it.
-    fn route(&self, question: &Question<'_>) -> Result<Outcome, NoOpinion> {
+    fn attempt<'s>(
+        &'s self,
+        question: &Question<'_>,
+        resolved: Option<&Resolved>,
+    ) -> Result<Attempt<'s>, NoOpinion> {
         let token = RawToken::new(question.token)?;
         question.passed(Step::Compact);
         let payload = token.payload()?;
@@ -87,47 +215,95 @@ impl Authenticators {
             observer.routed(&authenticator.configuration);
         }
         question.passed(Step::Routing);
-        let judged = authenticator.judge(&token, &payload, claims, question, &self.profile);
-        Ok(match judged {
-            Ok(user) => Outcome::Authenticated(Box::new(user)),
-            Err(refusal) => {
-                let authenticator = authenticator.configuration.path.clone();
-                Outcome::Rejected(Box::new(Rejection { authenticator, refusal }))
+        let result = self.judge(authenticator, (&token, &payload, claims), question, resolved);
+        Ok(Attempt { authenticator, result })
+    }
+
+    /// The order of the checks is kube-apiserver's (S123, S131).
+    fn judge<'p>(
+        &self,
+        authenticator: &Authenticator,
+        (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
+        question: &Question<'_>,
+        resolved: Option<&'p Resolved>,
+    ) -> Result<(User, Evidence), Stop> {
+        let (configuration, profile) = (&authenticator.configuration, &self.profile);
+        let version = authenticator.keys.version();
+        let mut verified = authenticator.verify(token, payload, claims, question, profile)?;
+        if !self.revocations.is_empty() {
+            if self.revocations.revokes(&configuration.issuer.url, &verified.subject().borrowed()) {
+                return Err(Refusal::Revoked.into());
             }
-        })
+            question.passed(Step::Revocation);
+        }
+        if let Some(elsewhere) = distributed::find(configuration, &verified)? {
+            let resolved = resolved.ok_or_else(|| Stop::Elsewhere(Box::new(elsewhere)))?;
+            verified.insert(&resolved.claim, &resolved.value);
+        }
+        question.passed(Step::Distributed);
+        let user = mapping::user(configuration, &verified, question, profile)?;
+        let evidence =
+            Evidence { expires: verified.expires(), keys: Arc::clone(&authenticator.keys), version };
+        Ok((user, evidence))
+    }
+
+    /// Every authenticator.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
+        self.issuers.iter()
     }
 }
 
 impl Authenticator {
-    /// The order of the checks is kube-apiserver's (S123, S131).
-    fn judge(
-        &self,
-        token: &RawToken<'_>,
-        payload: &Part,
-        claims: UnverifiedClaims<'_>,
-        question: &Question<'_>,
-        profile: &Profile,
-    ) -> Result<User, Refusal> {
-        within_limits(token, profile)?;
-        let verified = self.verify(token, payload, claims, question, profile)?;
-        mapping::user(&self.configuration, &verified, question, profile)
+    /// Where its issuer's keys come from.
+    pub(crate) fn keys(&self) -> &dyn Keys {
+        self.keys.as_ref()
     }
 
     fn verify<'p>(
         &self,
         token: &RawToken<'_>,
-        payload: &Part,
+        payload: &'p Part,
         claims: UnverifiedClaims<'p>,
         question: &Question<'_>,
         profile: &Profile,
     ) -> Result<VerifiedClaims<'p>, Refusal> {
-        let issuer = &self.configuration.issuer;
+        let by =
+            Verifier { issuer: &self.configuration.issuer, keys: &*self.keys, algorithms: self.algorithms };
+        by.verify((token, payload, claims), question, profile)
+    }
+
+    pub(crate) fn algorithms(&self) -> Algorithms {
+        self.algorithms
+    }
+
+    pub(crate) fn distributed(&self) -> Option<&Arc<Distributed>> {
+        self.distributed.as_ref()
+    }
+}
+
+/// Whose signature is looked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Verifier<'v> {
+    pub(crate) issuer: &'v CompiledIssuer,
+    pub(crate) keys: &'v dyn Keys,
+    pub(crate) algorithms: Algorithms,
+}
+
+impl Verifier<'_> {
+    /// From what a token says to what its issuer has signed.
+    pub(crate) fn verify<'p>(
+        &self,
+        (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
+        question: &Question<'_>,
+        profile: &Profile,
+    ) -> Result<VerifiedClaims<'p>, Refusal> {
+        within_limits(token, profile)?;
         let keys = self.keys.current();
         if keys.as_ref().is_err_and(|why| *why == KeysUnavailable::NotReady) {
             return Err(Refusal::NotReady);
         }
         question.passed(Step::Readiness);
-        let checked = claims.check(&issuer.url, &issuer.audiences, question, profile)?;
+        let checked = claims.check(&self.issuer.url, &self.issuer.audiences, question, profile)?;
         let header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
         let header = Header::read(&header_part.bytes, self.algorithms, profile)?;
         question.passed(Step::Header);
@@ -138,11 +314,28 @@ impl Authenticator {
         if !checked.for_us {
             return Err(Refusal::Audience);
         }
-        if issuer.audiences.len() > 1 {
+        if self.issuer.audiences.len() > 1 {
             question.passed(Step::Audience);
         }
         Ok(verified)
     }
+}
+
+/// Asks for newer keys if that may turn the refusal.
+pub(crate) async fn refresh(keys: &dyn Keys, token: &str, refusal: &Refusal) -> Refreshed {
+    match refusal {
+        Refusal::UnknownKey => match header::kid(token) {
+            Some(kid) => keys.refresh(Wanted::Kid(&kid)).await,
+            None => Refreshed::Same,
+        },
+        Refusal::Signature => keys.refresh(Wanted::Signature).await,
+        _ => Refreshed::Same,
+    }
+}
+
+fn rejected(authenticator: &Authenticator, refusal: Refusal) -> Outcome {
+    let authenticator = authenticator.configuration.path.clone();
+    Outcome::Rejected(Box::new(Rejection { authenticator, refusal }))
 }
 
 fn within_limits(token: &RawToken<'_>, profile: &Profile) -> Result<(), Refusal> {

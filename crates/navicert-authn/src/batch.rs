@@ -88,14 +88,19 @@ pub fn answer(outcome: &Outcome) -> Value {
     }
 }
 
+/// What an issuer's key endpoint answers, as a question gives it.
+pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
+    match jwks {
+        Value::String(raw) => Some(raw.clone()),
+        Value::Object(members) if members.contains_key("keys") => Some(jwks.to_string()),
+        Value::Object(members) => members.get(issuer).map(ToString::to_string),
+        _ => None,
+    }
+}
+
 /// The keys of an issuer as a question gives them.
-fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
-    let body = match jwks {
-        Value::String(raw) => raw.clone(),
-        Value::Object(members) if members.contains_key("keys") => jwks.to_string(),
-        Value::Object(members) => members.get(issuer).map_or_else(|| "{}".to_owned(), ToString::to_string),
-        _ => "{}".to_owned(),
-    };
+pub fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
+    let body = key_set(jwks, issuer).unwrap_or_else(|| "{}".to_owned());
     match KeySet::parse(body.as_bytes(), profile) {
         Ok(keys) => FixedKeys::new(keys),
         Err(error) => FixedKeys::unavailable(KeysUnavailable::Failed(error.to_string())),

@@ -5,8 +5,12 @@ mod certificates;
 mod compile;
 mod email_rule;
 mod extra_key;
+pub mod lint;
 mod load;
-mod url_form;
+pub mod migrate;
+mod reload;
+mod side_car;
+pub(crate) mod url_form;
 mod validate;
 mod violation;
 
@@ -14,5 +18,9 @@ pub use compile::{
     Compiled, CompiledAuthenticator, CompiledIssuer, Egress, Expression, Extra, Mapping, RequiredClaim, Rule,
 };
 pub use load::{ConfigError, Loaded, load};
+pub use reload::{LoadError, Reload, Reloader, Sources, Tended};
+pub use side_car::{
+    API_VERSION, BaseProfile, IssuerSettings, NavicertConfiguration, ReloadHealth, SideCarError,
+};
 pub use validate::validate;
 pub use violation::{Violation, ViolationKind, Violations};

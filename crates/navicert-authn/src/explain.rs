@@ -1,5 +1,11 @@
 //! Why a token is taken or refused, step by step: the same authenticator, with an observer that writes everything down.
 
+mod go;
+mod hints;
+mod key_words;
+mod log;
+mod masked;
+
 use std::sync::Mutex;
 
 use navicert_cel::Traced;
@@ -7,8 +13,12 @@ use navicert_cel::kubernetes::render;
 use navicert_types::FieldPath;
 
 use crate::authenticator::{Authenticators, Question};
-use crate::config::{CompiledAuthenticator, Expression};
-use crate::outcome::Outcome;
+use crate::config::{CompiledAuthenticator, CompiledIssuer, Expression};
+use crate::outcome::{Outcome, Refusal, without_values};
+use crate::profile::{Profile, Rule};
+
+pub use log::log_line;
+pub use masked::Masked;
 
 /// Looks on while a token is judged.
 pub trait Observer: Sync {
@@ -38,6 +48,8 @@ pub enum Step {
     NotBefore,
     Header,
     Signature,
+    /// Only where there is a revocation list.
+    Revocation,
     Distributed,
     Username,
     Groups,
@@ -63,6 +75,7 @@ impl Step {
             Step::NotBefore,
             Step::Header,
             Step::Signature,
+            Step::Revocation,
             Step::Distributed,
             Step::Username,
             Step::Groups,
@@ -94,6 +107,7 @@ impl Step {
             Step::NotBefore => "the token is valid already",
             Step::Header => "the header is sound and its algorithm is allowed",
             Step::Signature => "a key of the issuer signed it",
+            Step::Revocation => "the token has not been revoked",
             Step::Distributed => "no claim has to be fetched elsewhere",
             Step::Username => "the username",
             Step::Groups => "the groups",
@@ -123,7 +137,7 @@ impl Step {
             Step::Readiness | Step::ClaimTypes | Step::Expiry | Step::NotBefore | Step::Header => {
                 authenticator.clone()
             }
-            Step::Signature | Step::Identity => authenticator.clone(),
+            Step::Signature | Step::Revocation | Step::Identity => authenticator.clone(),
         }
     }
 }
@@ -157,8 +171,49 @@ pub struct Evaluated {
     pub path: FieldPath,
     /// As it was written.
     pub text: String,
-    /// Its parts as text and value, in the order of evaluation. Values are the token's: show them only when asked.
-    pub parts: Vec<(String, Result<String, String>)>,
+    /// Its parts, in the order of evaluation; the last is the whole.
+    pub parts: Vec<Part>,
+}
+
+/// A part of an expression and what it came to.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The part.
+    pub text: String,
+    /// The type of its value; empty if it has none.
+    pub type_name: String,
+    /// Its value as JSON, or why it has none. Values are the token's: see [`Part::told`].
+    pub outcome: Result<String, String>,
+}
+
+impl Part {
+    /// What it came to. Without values: the type, an error without what it quotes, and the result of a comparison.
+    pub fn told(&self, show_values: bool) -> String {
+        let is_comparison = self.type_name == "bool" && !is_plain_selection(&self.text);
+        match &self.outcome {
+            Ok(value) if show_values || is_comparison => format!("is {value}"),
+            Ok(_) => format!("is of type {}", self.type_name),
+            Err(why) if show_values => format!("failed: {why}"),
+            Err(why) => format!("failed: {}", without_values(why, &self.text)),
+        }
+    }
+}
+
+/// A constant, or `claims` itself: there is nothing to be learned from it.
+fn is_plain(text: &str) -> bool {
+    let is_text = |mark: char| {
+        let inside = text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+        inside.is_some_and(|inside| !inside.contains(mark))
+    };
+    matches!(text, "claims" | "user" | "true" | "false" | "null" | "[]" | "{}")
+        || is_text('"')
+        || is_text('\'')
+        || text.parse::<f64>().is_ok()
+}
+
+/// `claims.a.b`: what it comes to is a claim.
+fn is_plain_selection(text: &str) -> bool {
+    text.chars().all(|symbol| symbol.is_ascii_alphanumeric() || "._?`[]\"'".contains(symbol))
 }
 
 /// All there is to say about a token.
@@ -170,6 +225,65 @@ pub struct Explanation {
     pub findings: Vec<Finding>,
     /// Every expression that was evaluated.
     pub expressions: Vec<Evaluated>,
+    /// What to look at: near misses, claims that exist, how late it is.
+    pub hints: Vec<Masked>,
+    /// The one thing to do, if the token was not taken.
+    pub remedy: Option<String>,
+}
+
+/// What kube-apiserver makes of the same token.
+#[derive(Clone, Debug)]
+pub enum KubeSays {
+    /// It takes the token.
+    Takes,
+    /// It refuses the token, and this is in its log.
+    Logs(Masked),
+    /// It does not take the configuration.
+    RefusesConfiguration(String),
+}
+
+/// Everything about a token, and what kube-apiserver makes of it.
+#[derive(Debug)]
+pub struct Diagnosis {
+    /// Step by step.
+    pub explanation: Explanation,
+    /// What kube-apiserver says.
+    pub kube: KubeSays,
+    /// The hardened rules each of which decides alone: without it the token would be taken.
+    pub decisive: Vec<Rule>,
+}
+
+/// Explains a token under a profile, and compares with kube-apiserver.
+///
+/// `authenticators` makes them for a profile; `key_set` is the raw answer of an issuer's key endpoint, if known.
+///
+/// # Errors
+/// What `authenticators` says for the profile itself.
+pub fn diagnose(
+    authenticators: impl Fn(&Profile) -> Result<Authenticators, String>,
+    profile: &Profile,
+    question: &Question<'_>,
+    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
+) -> Result<Diagnosis, String> {
+    let explanation = explain(&authenticators(profile)?, question);
+    let kube = match authenticators(&Profile::KUBE) {
+        Ok(authenticators) => {
+            log_line(&authenticators, question, key_set).map_or(KubeSays::Takes, KubeSays::Logs)
+        }
+        Err(why) => KubeSays::RefusesConfiguration(why),
+    };
+    let is_taken = matches!(explanation.outcome, Outcome::Authenticated(_));
+    let decides = |rule: &Rule| {
+        profile.has(*rule)
+            && authenticators(&profile.with(*rule, false)).is_ok_and(|authenticators| {
+                matches!(authenticators.authenticate(question), Outcome::Authenticated(_))
+            })
+    };
+    let decisive = match kube {
+        KubeSays::Takes if !is_taken => Rule::ALL.into_iter().filter(decides).collect(),
+        _ => Vec::new(),
+    };
+    Ok(Diagnosis { explanation, kube, decisive })
 }
 
 /// Judges a token and writes down every step.
@@ -184,7 +298,11 @@ pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Expl
     };
     let mut failed = matches!(outcome, Outcome::Authenticated(_));
     let mut findings = Vec::new();
+    let is_revoked = matches!(&outcome, Outcome::Rejected(why) if matches!(why.refusal, Refusal::Revoked));
     for step in Step::order(record.several_audiences) {
+        if step == Step::Revocation && !is_revoked && !record.passed.contains(&step) {
+            continue;
+        }
         let verdict = if record.passed.contains(&step) {
             Verdict::Pass
         } else if failed {
@@ -193,9 +311,17 @@ pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Expl
             failed = true;
             Verdict::Fail(why.clone())
         };
-        findings.push(Finding { step, path: step.path(&record.authenticator), verdict });
+        let path = match &record.authenticator {
+            Some(authenticator) => step.path(authenticator),
+            // Nobody's token: all that can be named is the list of authenticators.
+            None if step == Step::Routing => FieldPath::root().field("jwt"),
+            None => FieldPath::root(),
+        };
+        findings.push(Finding { step, path, verdict });
     }
-    Explanation { outcome, findings, expressions: record.expressions }
+    let advice = hints::advice(&outcome, authenticators, question);
+    let (hints, remedy) = (advice.hints, advice.remedy);
+    Explanation { outcome, findings, expressions: record.expressions, hints, remedy }
 }
 
 #[derive(Default)]
@@ -204,7 +330,7 @@ struct Recorder(Mutex<Record>);
 #[derive(Default)]
 struct Record {
     passed: Vec<Step>,
-    authenticator: FieldPath,
+    authenticator: Option<FieldPath>,
     several_audiences: bool,
     expressions: Vec<Evaluated>,
 }
@@ -222,7 +348,7 @@ impl Observer for Recorder {
 
     fn routed(&self, authenticator: &CompiledAuthenticator) {
         self.note(|record| {
-            record.authenticator = authenticator.path.clone();
+            record.authenticator = Some(authenticator.path.clone());
             record.several_audiences = authenticator.issuer.audiences.len() > 1;
         });
     }
@@ -231,15 +357,20 @@ impl Observer for Recorder {
         let part = |traced: &Traced<'_>| {
             let (start, end) = (traced.span.start as usize, traced.span.end as usize);
             let text = expression.text.get(start..end).unwrap_or_default().to_owned();
-            let value = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
+            let type_name = traced.outcome.as_ref().map_or("", |value| value.type_name()).to_owned();
+            let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
                 render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
             });
-            (text, value)
+            Part { text, type_name, outcome }
         };
         let evaluated = Evaluated {
             path: expression.path.clone(),
             text: expression.text.clone(),
-            parts: parts.iter().map(part).collect(),
+            parts: parts
+                .iter()
+                .map(part)
+                .filter(|part| !is_plain(&part.text) || part.text == expression.text)
+                .collect(),
         };
         self.note(|record| record.expressions.push(evaluated));
     }

@@ -58,9 +58,19 @@ impl<'t> Raw<'t> {
         self.0 == b"true"
     }
 
+    /// Its bytes in the text.
+    pub(crate) fn bytes(self) -> &'t [u8] {
+        self.0
+    }
+
     /// The text of a number.
     pub(crate) fn number(self) -> Option<&'t str> {
         (self.kind() == Kind::Number).then(|| std::str::from_utf8(self.0).ok())?
+    }
+
+    /// The value as it is written.
+    pub(crate) fn text(self) -> Cow<'t, str> {
+        String::from_utf8_lossy(self.0)
     }
 
     /// A string with its escapes undone; what is not text becomes U+FFFD.

@@ -1,13 +1,28 @@
 //! An issuer's public keys: `key` (one JWK) → `set` (the document) → [`Keys`], from which an authenticator takes the
-//! set that counts at the moment.
+//! set that counts at the moment. `fetch` (one GET, by somebody else) → `discovery` → `keeper` get them and keep them.
 
+mod demand;
+mod discovery;
+mod fetch;
+mod freshness;
+mod keeper;
 pub(crate) mod key;
+mod online;
+#[cfg(any(test, feature = "test-util"))]
+mod scripted;
 mod set;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+pub use discovery::{Discovered, DiscoveryError, discover, well_known};
+pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, Fetched, Stage};
+pub use keeper::{Around, Health, Keeper};
 pub use key::{Key, KeyError};
+pub use online::{Look, Probe, Seen, look};
+#[cfg(any(test, feature = "test-util"))]
+pub use scripted::ScriptedFetch;
 pub use set::{KeySet, KeySetError};
 
 /// Where an authenticator finds its issuer's keys.
@@ -21,6 +36,47 @@ pub trait Keys: fmt::Debug + Send + Sync {
     /// # Errors
     /// There are none, and why.
     fn current(&self) -> Result<Arc<KeySet>, KeysUnavailable>;
+
+    /// Changes whenever the keys do: what was decided with the keys of another version is to be decided again.
+    fn version(&self) -> u64 {
+        0
+    }
+
+    /// How long the keys that count now may still be relied on, whatever happens; `None`: for ever.
+    fn trusted_for(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Where the keys come from, if that is known.
+    fn address(&self) -> Option<String> {
+        None
+    }
+
+    /// Gets newer keys, if there may be any and nobody has just asked.
+    fn refresh<'f>(&'f self, wanted: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
+        let _ = wanted;
+        Box::pin(std::future::ready(Refreshed::Same))
+    }
+}
+
+/// What newer keys are wanted for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted<'w> {
+    /// A token names this key, and nobody has it.
+    Kid(&'w str),
+    /// No key verifies a token's signature.
+    Signature,
+}
+
+/// What came of asking for newer keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refreshed {
+    /// There are none, or nobody was asked.
+    Same,
+    /// There are: try again.
+    Newer,
+    /// The issuer was asked, and why that brought nothing.
+    Failed(String),
 }
 
 /// Why there are no keys.

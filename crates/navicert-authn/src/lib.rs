@@ -19,11 +19,18 @@ mod issuers;
 mod json;
 pub mod jwks;
 pub mod jwt;
+pub mod live;
 pub mod mapping;
+pub mod metrics;
 pub mod outcome;
 pub mod profile;
+pub mod revocation;
+pub mod suite;
+pub mod token_cache;
 
 pub use authenticator::{Authenticators, Question};
+pub use live::Live;
+
 pub use mapping::User;
 pub use outcome::{NoOpinion, Outcome, Refusal, Rejection};
 pub use profile::{Profile, Rule};

@@ -1,8 +1,8 @@
-//! From verified claims to a user: `distributed` → `user` (name, groups, UID, extra) → `rules` (claims, then the user).
+//! From verified claims to a user: `distributed` (before the rest, may take a request) → `user` (name, groups, UID, extra) → `rules` (claims, then the user).
 //! Mappings run before rules, as in kube-apiserver; it decides which error is seen (S131).
 
 pub(crate) mod claims_value;
-mod distributed;
+pub(crate) mod distributed;
 mod identity;
 mod rules;
 mod user;
@@ -28,8 +28,6 @@ pub(crate) fn user(
     question: &Question<'_>,
     profile: &Profile,
 ) -> Result<User, Refusal> {
-    distributed::check(configuration, claims)?;
-    question.passed(Step::Distributed);
     let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
     let arena = Arena::new();
     let over_claims = Evaluator {
@@ -41,7 +39,7 @@ pub(crate) fn user(
     rules::required_claims(&configuration.required_claims, claims, question)?;
     rules::over_claims(&configuration.claim_rules, &over_claims)?;
     rules::over_user(&configuration.user_rules, &user, &over_claims)?;
-    identity::check(&user, claims, profile)?;
+    identity::check(&user, claims, configuration.settings.allow_system_prefix, profile)?;
     question.passed(Step::Identity);
     Ok(if profile.has(Rule::H15) { user.without_empty_groups(configuration.groups.as_ref()) } else { user })
 }

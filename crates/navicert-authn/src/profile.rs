@@ -70,6 +70,39 @@ impl Rule {
         ]
     };
 
+    /// What it asks for, in a few words.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Rule::H1 => "the file holds one YAML document",
+            Rule::H2 => "issuer URLs have a host and no odd spelling",
+            Rule::H3 => "the e-mail rule sees `claims[\"email\"]` and `dyn(claims).email`",
+            Rule::H4 => "more libraries for expressions. Never on by default",
+            Rule::H5 => "`claims` itself is not iterated over, measured or searched",
+            Rule::H6 => "an expression that takes too long is stopped",
+            Rule::H7 => "claim names are exact and occur once",
+            Rule::H8 => "no `crit` and no `b64`",
+            Rule::H9 => "the token's text is canonical",
+            Rule::H10 => "`use`, `key_ops` and `alg` of a key are honoured",
+            Rule::H11 => {
+                "RSA keys from 2048 bits, PSS salt as long as the hash, the curve that the algorithm names"
+            }
+            Rule::H12 => "times are numbers between 1970 and 9999",
+            Rule::H13 => "a user has a name",
+            Rule::H14 => "names are printable",
+            Rule::H15 => "empty groups are dropped",
+            Rule::H16 => "errors hold no claim values",
+            Rule::H17 => "`system:` is for the cluster itself",
+            Rule::H18 => "answers of issuers are bounded",
+            Rule::H19 => "keys come over https",
+            Rule::H20 => "discovery is repeated, and failures are waited out",
+            Rule::H21 => "a key that cannot be used is skipped alone",
+            Rule::H22 => "keys have a lifetime",
+            Rule::H23 => "distributed claims come from where they may",
+            Rule::H24 => "what did not change survives a reload",
+            Rule::H25 => "algorithms can be narrowed, and a token brings no keys",
+        }
+    }
+
     /// The rule of this name (`H7`).
     pub fn named(name: &str) -> Option<Rule> {
         Rule::ALL.into_iter().find(|rule| rule.to_string() == name)
@@ -92,6 +125,9 @@ pub struct Profile {
     rules: u32,
     /// Sizes beyond which a token is refused.
     pub limits: TokenLimits,
+    /// Expressions that kube-apiserver cannot use work too: `claims` has dynamic values, which can be iterated over
+    /// and put in lists (S311), and escaped names are understood wherever a field is named (S83).
+    pub wide_expressions: bool,
 }
 
 /// Sizes beyond which a token is refused (A12, A38–A40, A49).
@@ -123,6 +159,7 @@ impl Profile {
             identity: usize::MAX,
             keys: usize::MAX,
         },
+        wide_expressions: false,
     };
 
     /// Safer where kube-apiserver is not: every rule but H4.
@@ -136,6 +173,7 @@ impl Profile {
             identity: 64 << 10,
             keys: 32,
         },
+        wide_expressions: true,
     };
 
     /// Whether a rule is on.

@@ -3,11 +3,17 @@
 
 use std::fmt;
 
+use crate::value::Val;
+
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause<'a> {
     /// A function or operator has no variant for these operands.
     NoSuchOverload(&'a str),
+    /// The same, and what the arguments are.
+    NoSuchVariant(&'a str, Kinds),
+    /// An operator that the left side has, but not for such a right side.
+    NoSuchOperand(&'static str),
     /// A map has no such key.
     NoSuchKey(&'a str),
     /// A list is shorter.
@@ -52,6 +58,51 @@ pub(crate) struct Fault<'a> {
     pub(crate) node: u32,
 }
 
+/// What the arguments of a call are, in four bytes: faults are copied often, and seldom read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kinds([u8; 4]);
+
+impl Kinds {
+    const NAMES: [&'static str; 13] = [
+        "null_type",
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "list",
+        "map",
+        "google.protobuf.Duration",
+        "google.protobuf.Timestamp",
+        "type",
+        "optional_type",
+    ];
+
+    pub(crate) fn of(values: &[Val<'_>]) -> Self {
+        let mut kinds = [0_u8; 4];
+        if values.len() > kinds.len() {
+            return Kinds([0; 4]);
+        }
+        for (kind, value) in kinds.iter_mut().zip(values) {
+            let Some(index) = Kinds::NAMES.iter().position(|name| *name == value.type_name()) else {
+                return Kinds([0; 4]);
+            };
+            *kind = u8::try_from(index + 1).unwrap_or_default();
+        }
+        Kinds(kinds)
+    }
+}
+
+/// `(list, string)`, or nothing where a kind has no place in the table.
+impl fmt::Display for Kinds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let named = |kind: &u8| Kinds::NAMES.get(usize::from(*kind).checked_sub(1)?).copied();
+        let names: Vec<&str> = self.0.iter().filter_map(named).collect();
+        if names.is_empty() { Ok(()) } else { write!(out, "({})", names.join(", ")) }
+    }
+}
+
 impl Cause<'_> {
     /// Whether `||`, `&&`, `all` and `exists` must let it through.
     pub(crate) fn is_limit(&self) -> bool {
@@ -64,6 +115,8 @@ impl fmt::Display for Cause<'_> {
         match self {
             Cause::NoSuchOverload("") => out.write_str("no such overload"),
             Cause::NoSuchOverload(function) => write!(out, "no such overload: {function}"),
+            Cause::NoSuchVariant(function, kinds) => write!(out, "no such overload: {function}{kinds}"),
+            Cause::NoSuchOperand(_) => out.write_str("no such overload"),
             Cause::NoSuchKey(key) => write!(out, "no such key: {key}"),
             Cause::OutOfBounds(index) => write!(out, "index out of bounds: {index}"),
             Cause::NoSuchAttribute(name) => write!(out, "no such attribute(s): {name}"),
@@ -102,7 +155,7 @@ impl EvalError {
             Cause::NoSuchKey(_) => {
                 Some("a missing key is an error; use `.?key` with orValue(…), or test with has(…)")
             }
-            Cause::NoSuchOverload("_+_" | "_-_" | "_*_" | "_/_" | "_%_") => {
+            Cause::NoSuchOverload("_+_" | "_-_" | "_*_" | "_/_" | "_%_") | Cause::NoSuchOperand(_) => {
                 Some("claim numbers are doubles: write 1.0, or convert with int(…)")
             }
             _ => None,

@@ -41,6 +41,18 @@ pub(crate) enum Order {
     GreaterEqual,
 }
 
+impl Order {
+    /// The operator's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Order::Less => "_<_",
+            Order::LessEqual => "_<=_",
+            Order::Greater => "_>_",
+            Order::GreaterEqual => "_>=_",
+        }
+    }
+}
+
 /// One step of a program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {

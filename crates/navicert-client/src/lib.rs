@@ -4,6 +4,7 @@
 //! kubeconfig ──▶ credential ──▶ transport
 //! in_cluster     fixed, files,   pools, proxies, rotation
 //!                exec ◀── kuberc (which plugins may run)
+//! doctor walks all of it and says what is wrong; whoami asks the server who is calling.
 //! ```
 //!
 //! ```
@@ -23,9 +24,11 @@
 //! ```
 
 pub mod credential;
+pub mod doctor;
 pub mod exec;
 pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
 pub mod transport;
+pub mod whoami;

@@ -52,7 +52,7 @@ pub enum DaemonError {
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
-    path: PathBuf,
+    place: Place,
     service: Arc<Service>,
 }
 
@@ -83,7 +83,7 @@ impl Service {
                 Err(error) => refused(&error),
             },
             Verb::List => Reply::done(&docker_helper::encode_list(&docker_helper::list(&providers))),
-            Verb::Erase => match docker_helper::erase(&providers, text) {
+            Verb::Erase => match docker_helper::erase(&providers, &self.scopes, text) {
                 Ok(_) => Reply::done(b""),
                 Err(error) => refused(&error),
             },
@@ -145,7 +145,14 @@ impl Daemon {
             let _ = fs::remove_file(&fresh);
             return Err(failed(source));
         }
-        Ok(Daemon { listener, path: path.to_owned(), service: Arc::new(service) })
+        let found = fs::symlink_metadata(path).map_err(failed)?;
+        let place = Place { path: path.to_owned(), identity: (found.dev(), found.ino()) };
+        Ok(Daemon { listener, place, service: Arc::new(service) })
+    }
+
+    /// The socket's place, for whoever cleans up when the process is told to end.
+    pub fn place(&self) -> Place {
+        self.place.clone()
     }
 
     /// Answers until the process ends.
@@ -186,8 +193,38 @@ fn serve_one(service: &Service, stream: &UnixStream) -> io::Result<()> {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.place.clear();
     }
+}
+
+/// Where a daemon's socket is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Device and number of the file.
+    identity: (u64, u64),
+}
+
+impl Place {
+    /// Removes the socket, unless another one stands there by now.
+    pub fn clear(&self) {
+        let found = fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Keeps this process's memory, which is full of passwords, out of core files and debuggers' hands (I266).
+///
+/// # Errors
+/// The operating system will not.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -250,6 +287,19 @@ mod tests {
             metrics.contains("kubelet_credential_provider_plugin_duration_count{plugin_name=\"sh\"} 1"),
             "{metrics}"
         );
+    }
+
+    #[test]
+    fn a_daemon_that_ends_takes_its_own_socket_along_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("private/image.sock");
+        let first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        fs::remove_file(&socket).unwrap();
+        let second = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        drop(first);
+        assert!(socket.exists(), "the second one's stays");
+        drop(second);
+        assert!(!socket.exists());
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod index;
 pub mod keyring;
 pub mod location;
 pub mod metrics;
+pub mod node_keyring;
 pub mod pattern;
 pub mod places;
 pub mod profile;

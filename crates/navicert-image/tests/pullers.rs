@@ -19,6 +19,7 @@ use navicert_image::docker_helper::Scopes;
 use navicert_image::metrics::TextMetrics;
 use navicert_image::provider::Settings;
 use navicert_image::reload::Reloader;
+use navicert_image::socket::{Verb, ask};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::Program;
 use navicert_types::SystemClock;
@@ -42,7 +43,7 @@ fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
 }
 
 #[test]
-fn a_wrong_credential_is_remembered_until_it_is_erased() {
+fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
     // I131a, I238, I261
     let Some(registry) = Registry::start() else { return };
     let place = Place::new(&registry, HELPER);
@@ -56,17 +57,34 @@ fn a_wrong_credential_is_remembered_until_it_is_erased() {
     let daemon = Daemon::bind(&place.folder("run/navicert/image.sock"), service).unwrap();
     thread::spawn(move || daemon.run());
 
-    fs::write(place.folder("password"), "wrong-password").unwrap();
-    let pull = || place.skopeo(&registry).run().unwrap().code();
-    assert_ne!(pull(), Some(0), "a wrong password");
-    let runs = place.runs();
-    fs::write(place.folder("password"), PASSWORD).unwrap();
-    assert_ne!(pull(), Some(0), "the daemon still remembers the wrong one");
-    assert_eq!(place.runs(), runs);
-    let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
-    assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
-    assert_eq!(pull(), Some(0));
-    assert_eq!(place.runs(), runs + 1);
+    let erase = || {
+        let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
+        assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
+    };
+    // What `navicert image invalidate IMAGE` asks the daemon.
+    let socket = place.folder("run/navicert/image.sock");
+    let image = registry.image();
+    let invalidate =
+        || assert_eq!(&**ask(&socket, Verb::Invalidate, &image).unwrap().unwrap().stdout, b"1\n");
+    let rounds: [(Program, &dyn Fn()); 4] = [
+        (place.skopeo(&registry), &erase),
+        (place.skopeo(&registry), &invalidate),
+        (place.podman(&registry), &erase),
+        (place.podman(&registry), &invalidate),
+    ];
+    for (puller, forget) in rounds {
+        erase();
+        fs::write(place.folder("password"), "wrong-password").unwrap();
+        let pull = || puller.run().unwrap().code();
+        assert_ne!(pull(), Some(0), "{puller}: a wrong password");
+        let runs = place.runs();
+        fs::write(place.folder("password"), PASSWORD).unwrap();
+        assert_ne!(pull(), Some(0), "{puller}: the daemon still remembers the wrong one");
+        assert_eq!(place.runs(), runs);
+        forget();
+        assert_eq!(pull(), Some(0), "{puller}");
+        assert_eq!(place.runs(), runs + 1);
+    }
     let listed = String::from_utf8(place.helper("list").stdin("unused").run().unwrap().stdout).unwrap();
     assert_eq!(listed, format!("{{\"{}\":\"ann\"}}\n", registry.host()));
 }

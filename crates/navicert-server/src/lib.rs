@@ -1,19 +1,25 @@
-//! Sockets, HTTP, long-running: what listens. It does not decide who a token is.
+//! Sockets, HTTP, long-running: what listens, and what fetches keys. It does not decide who a token is.
 //!
 //! ```text
 //! listener ──▶ limits ──▶ forward ──▶ navicert-client's transport ──▶ API server
 //! (TLS, HTTP)             (headers, streams, upgrades)
 //!                            ▲ who may pass, and as whom: the caller's step
 //!                         gateway (one user's own commands)
+//!
+//! navicert_authn::jwks::Keeper ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
+//! navicert_authn::Live ◀──tend── keeping ◀── watch (files), timer
 //! ```
 //!
 //! [`problem`] is the one map from what went wrong to what a client may read.
 
+pub mod fetch;
 pub mod forward;
 pub mod gateway;
+pub mod keeping;
 pub mod limits;
 pub mod listener;
 pub mod problem;
+pub mod watch;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
 pub use limits::Limits;

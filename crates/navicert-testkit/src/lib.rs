@@ -4,7 +4,8 @@
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
-//!                RawServer (any bytes)
+//!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
+//!                cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -25,6 +26,7 @@ pub mod api_server;
 mod background;
 pub mod ca;
 pub mod canary;
+pub mod cloud;
 pub mod cluster;
 mod environment;
 pub mod gate;
@@ -33,6 +35,7 @@ pub mod http_server;
 pub mod issuer;
 pub mod jws;
 mod platform;
+pub mod plugin_desk;
 pub mod program;
 pub mod raw;
 pub mod shared;
@@ -53,6 +56,7 @@ pub use http_client::HttpClient;
 pub use http_server::{ClientAuth, HttpServer};
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
+pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;

@@ -7,14 +7,23 @@ use navicert_testkit::Program;
 #[test]
 fn the_demo_ends_well_and_the_readme_shows_its_real_output() {
     let demo = Path::new(env!("CARGO_BIN_EXE_demo"));
-    assert!(
-        demo.with_file_name("navicert").is_file(),
-        "build the binary first: cargo build --package navicert"
-    );
+    for binary in ["navicert", "docker-credential-navicert"] {
+        assert!(
+            demo.with_file_name(binary).is_file(),
+            "build the binaries first: cargo build --package navicert --package navicert-image"
+        );
+    }
     let outcome = Program::new(demo).merged().run().unwrap();
     let told = String::from_utf8_lossy(&outcome.stdout);
     assert_eq!(outcome.code(), Some(0), "{told}");
-    assert!(!told.contains("ey.this-is-a-secret"), "{told}");
+    for secret in ["ey.this-is-a-secret", "this-is-a-password"] {
+        assert!(!told.contains(secret), "{told}");
+    }
+    let pulled = told.contains("\nmanifest.json\n");
+    assert!(
+        pulled || told.contains("skopeo is not installed"),
+        "skopeo pulled, or it was said why not: {told}"
+    );
 
     let readme =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();

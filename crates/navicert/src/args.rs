@@ -2,6 +2,7 @@
 
 pub(crate) mod authn;
 pub(crate) mod cel;
+pub(crate) mod client;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
 pub(crate) mod run;
@@ -52,7 +53,7 @@ impl Cli {
 /// The definition that parsing, help, completions and manual pages share.
 pub(crate) fn definition() -> Command {
     let variables =
-        env::VARIABLES.iter().map(|variable| format!("  {:<15} {}\n", variable.name, variable.meaning));
+        env::VARIABLES.iter().map(|variable| format!("  {:<22} {}\n", variable.name, variable.meaning));
     Cli::command().after_long_help(format!(
         "{}\n\nEnvironment:\n{}",
         exit::HELP,
@@ -97,6 +98,14 @@ pub(crate) enum Verb {
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
+    /// Ask a cluster who it takes you for
+    Whoami(Box<client::WhoamiArgs>),
+    /// Find out what is wrong with a context: every step from the kubeconfig to the server's answer
+    #[command(after_help = "\
+Example: navicert doctor prod
+
+The last line is the one thing to do. A credential plugin is run if the server can be reached. No secret is shown.")]
+    Doctor(Box<client::DoctorArgs>),
     /// Check credential plugins, and decide as clients do about them
     #[command(subcommand)]
     ExecPlugin(exec_plugin::ExecPluginVerb),

@@ -12,7 +12,30 @@ pub(crate) struct Variable {
 /// Every variable navicert itself reads.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
-    Variable { name: "HOME", meaning: "where `.kube/config` is looked for when `KUBECONFIG` is unset" },
+    Variable { name: "HOME", meaning: "where `.kube/config` and `.kube/kuberc` are looked for" },
+    Variable {
+        name: "KUBERC",
+        meaning: "kuberc file with the policy for credential plugins; `off` for none",
+    },
+    Variable { name: "KUBECTL_KUBERC", meaning: "`false`: there is no kuberc" },
+    Variable {
+        name: "HTTPS_PROXY",
+        meaning: "proxy for https servers, unless `proxy-url` names one; also in lower case, as the next two",
+    },
+    Variable { name: "HTTP_PROXY", meaning: "proxy for http servers" },
+    Variable { name: "NO_PROXY", meaning: "servers that are reached without a proxy" },
+    Variable { name: "DISABLE_HTTP2", meaning: "any value: HTTP/1.1 only" },
+    Variable {
+        name: "HTTP2_READ_IDLE_TIMEOUT_SECONDS",
+        meaning: "how long an HTTP/2 connection may be silent before the server is asked",
+    },
+    Variable { name: "HTTP2_PING_TIMEOUT_SECONDS", meaning: "how long it may take to answer" },
+    Variable {
+        name: "KUBERNETES_SERVICE_HOST",
+        meaning: "in a pod: the API server, when there is no kubeconfig",
+    },
+    Variable { name: "KUBERNETES_SERVICE_PORT", meaning: "in a pod: its port" },
+    Variable { name: "POD_NAMESPACE", meaning: "in a pod: the namespace" },
     Variable {
         name: "NAVICERT_IMAGE_CONFIG",
         meaning: "credential provider configuration: a file or a folder",
@@ -27,6 +50,10 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
     },
     Variable {
+        name: "NAVICERT_IMAGE_MIRRORS",
+        meaning: "which registry's credentials a mirror takes: `mirror=registry`, separated by commas",
+    },
+    Variable {
         name: "XDG_CONFIG_HOME",
         meaning: "where `navicert/image` is looked for, instead of `~/.config`",
     },
@@ -35,11 +62,6 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "where the daemon's socket is: `navicert/image.sock`; and the files of gateways",
     },
     Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
-    Variable { name: "KUBERC", meaning: "file with the policy for credential plugins; `off` is none" },
-    Variable { name: "KUBECTL_KUBERC", meaning: "`false`: no such file" },
-    Variable { name: "HTTPS_PROXY", meaning: "proxy for the API server, unless the kubeconfig names one" },
-    Variable { name: "NO_PROXY", meaning: "where no proxy is used" },
-    Variable { name: "DISABLE_HTTP2", meaning: "any value: only HTTP/1.1 to the API server" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];

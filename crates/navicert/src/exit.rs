@@ -27,11 +27,10 @@ impl Exit {
     /// What shells say of a command that is not there, and of one that is and cannot be executed.
     pub(crate) const NOT_FOUND: Exit = Exit::Child(127);
     pub(crate) const NOT_EXECUTABLE: Exit = Exit::Child(126);
-}
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+    /// The number.
+    pub(crate) fn code(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::No => 1,
             Exit::Usage => 2,
@@ -40,7 +39,13 @@ impl From<Exit> for ExitCode {
             Exit::Denied => 5,
             Exit::Bug => 70,
             Exit::Child(code) => code,
-        })
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
     }
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -55,6 +56,11 @@ func run() error {
 		table.add(row, best[0], best[1], best[2])
 	}
 	fmt.Print(table)
+	text, hold := verdicts(table.ratios)
+	fmt.Print("\n" + text)
+	if !hold {
+		return errors.New("a claim does not hold; on a busy machine try again, with more ROUNDS")
+	}
 	return nil
 }
 

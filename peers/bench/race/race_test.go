@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -48,4 +49,39 @@ func TestOurSideIsADashUntilItPrintsTheRow(t *testing.T) {
 	if got, err := ourSide("/nonexistent/navicert-bench")("known"); err != nil || got.There {
 		t.Errorf("a missing program: %+v, %v", got, err)
 	}
+}
+
+func TestAClaimHoldsOnlyIfEveryRowAndTheMeanDo(t *testing.T) {
+	ratios := map[string]float64{"keyring-1000": 500}
+	for index, row := range celRows() {
+		ratios[row] = []float64{7, 15}[index%2]
+	}
+	text, hold := verdicts(ratios)
+	if want := []string{"10.2 × holds", "7.0 × holds", "— not measured", "— not measured", "— not measured", "500.0 × holds"}; !hold || !slices.Equal(judged(text), want) {
+		t.Errorf("everything holds that was measured: %v\n%s", hold, text)
+	}
+	for index, row := range celRows() {
+		ratios[row] = []float64{6.9, 20}[index%2]
+	}
+	if text, hold := verdicts(ratios); hold || judged(text)[0] != "11.7 × holds" || judged(text)[1] != "6.9 × BROKEN" {
+		t.Errorf("the mean holds, the least does not: %v\n%s", hold, text)
+	}
+	ratios["keyring-1000"] = 499
+	for _, row := range celRows() {
+		ratios[row] = 9
+	}
+	if text, hold := verdicts(ratios); hold || strings.Count(text, "BROKEN") != 2 {
+		t.Errorf("the mean is too small, and the keyring too slow: %v\n%s", hold, text)
+	}
+}
+
+// judged gives the last two columns of every claim.
+func judged(text string) []string {
+	var out []string
+	for line := range strings.Lines(text) {
+		if cells := strings.Split(line, "|"); len(out) > 0 || strings.Contains(line, "≥") {
+			out = append(out, strings.TrimSpace(cells[3])+" "+strings.TrimSpace(cells[4]))
+		}
+	}
+	return out
 }

@@ -1,13 +1,15 @@
 //! A configuration ready for use: what it says, with expressions as programs. Only validation builds one.
 
 use std::fmt;
+use std::sync::OnceLock;
 
-use navicert_cel::kubernetes::{claims_builder, claims_environment, user_builder, user_environment};
+use navicert_cel::kubernetes::{VERSION, claims_builder, claims_environment, user_builder, user_environment};
 use navicert_cel::syntax::query;
 use navicert_cel::{CompileError, Environment, EnvironmentBuilder, Library, Program, Stage, unescape};
 use navicert_types::FieldPath;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 
+use super::side_car::IssuerSettings;
 use super::violation::Violations;
 use crate::profile::{self, Profile};
 
@@ -29,6 +31,8 @@ pub struct CompiledAuthenticator {
     pub path: FieldPath,
     /// Who signs.
     pub issuer: CompiledIssuer,
+    /// What our own file says about the issuer.
+    pub settings: IssuerSettings,
     /// The user's name.
     pub username: Mapping,
     /// The user's groups, if any.
@@ -48,7 +52,7 @@ pub struct CompiledAuthenticator {
 }
 
 /// Who signs, and how to get there.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledIssuer {
     /// The exact value of `iss`.
     pub url: String,
@@ -63,12 +67,22 @@ pub struct CompiledIssuer {
 }
 
 /// The two ways out that have names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Egress {
     /// `controlplane`
     ControlPlane,
     /// `cluster`
     Cluster,
+}
+
+impl Egress {
+    /// Its name in a configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            Egress::ControlPlane => "controlplane",
+            Egress::Cluster => "cluster",
+        }
+    }
 }
 
 /// Where a value comes from.
@@ -150,13 +164,20 @@ pub(super) struct Compiler {
 
 impl Compiler {
     pub(super) fn new(profile: &Profile) -> Self {
-        let (claims, user) = if profile.has(profile::Rule::H4) {
+        // Making an environment takes longer than compiling an expression, so each is made once.
+        let made = |is_wide: bool, is_extended: bool| -> (Environment, Environment) {
             let built = |builder: EnvironmentBuilder, plain: fn() -> Environment| {
-                extended(builder).build().unwrap_or_else(|_| plain())
+                let builder = if is_extended { extended(builder) } else { builder };
+                builder.unescape_everywhere(is_wide).build().unwrap_or_else(|_| plain())
             };
-            (built(claims_builder(), claims_environment), built(user_builder(), user_environment))
-        } else {
-            (claims_environment(), user_environment())
+            let claims = if is_wide { wide_claims_builder() } else { claims_builder() };
+            (built(claims, claims_environment), built(user_builder(), user_environment))
+        };
+        static WIDE: OnceLock<(Environment, Environment)> = OnceLock::new();
+        let (claims, user) = match (profile.wide_expressions, profile.has(profile::Rule::H4)) {
+            (false, false) => (claims_environment(), user_environment()),
+            (true, false) => WIDE.get_or_init(|| made(true, false)).clone(),
+            (is_wide, true) => made(is_wide, true),
         };
         Compiler { claims, user, refuses_collections: profile.has(profile::Rule::H5) }
     }
@@ -191,6 +212,11 @@ impl Compiler {
         }
         Some(Expression { path: path.clone(), text: text.to_owned(), program })
     }
+}
+
+/// S311
+fn wide_claims_builder() -> EnvironmentBuilder {
+    Environment::kubernetes(VERSION).variable("claims", "map(string, dyn)")
 }
 
 fn extended(builder: EnvironmentBuilder) -> EnvironmentBuilder {

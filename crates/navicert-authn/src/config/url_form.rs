@@ -3,22 +3,22 @@
 
 /// The parts of a URL that the rules ask about.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct GoUrl<'u> {
+pub(crate) struct GoUrl<'u> {
     /// In lower case; empty if there is none.
-    pub(super) scheme: String,
+    pub(crate) scheme: String,
     /// `scheme:rest` without a slash.
-    pub(super) is_opaque: bool,
-    pub(super) has_user: bool,
-    pub(super) host: &'u str,
-    pub(super) path: &'u str,
+    pub(crate) is_opaque: bool,
+    pub(crate) has_user: bool,
+    pub(crate) host: &'u str,
+    pub(crate) path: &'u str,
     /// `None` without `?`.
-    pub(super) query: Option<&'u str>,
+    pub(crate) query: Option<&'u str>,
     /// `None` without `#`.
-    pub(super) fragment: Option<&'u str>,
+    pub(crate) fragment: Option<&'u str>,
 }
 
 /// Reads a URL; the error is Go's, in short.
-pub(super) fn parse(text: &str) -> Result<GoUrl<'_>, String> {
+pub(crate) fn parse(text: &str) -> Result<GoUrl<'_>, String> {
     let (text, fragment) = cut(text, '#');
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
         return Err("invalid control character in URL".to_owned());

@@ -72,11 +72,7 @@ fn six_usual_questions_have_plain_answers() {
 #[test]
 fn every_recorded_token_has_one_end_and_the_same_outcome() {
     let Some(vectors) = shared::vectors("authn-token.jsonl") else { return };
-    let read = |file: &str| -> Value {
-        let path = shared::root().unwrap().join("vectors").join(file);
-        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
-    };
-    let (configs, key_sets) = (read("authn-configs.json"), read("authn-jwks.json"));
+    let (configs, key_sets) = (document("authn-configs.json"), document("authn-jwks.json"));
     for vector in vectors {
         let mut question = vector.input.clone();
         question["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
@@ -102,4 +98,61 @@ fn every_recorded_token_has_one_end_and_the_same_outcome() {
             assert!(story.matches('f').count() <= 1, "{}: {story}", vector.id);
         }
     }
+}
+
+// S119, S286: the texts that operators search their logs for.
+#[test]
+fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
+    let Some(vectors) = shared::vectors("authn-token.jsonl") else { return };
+    let (configs, key_sets) = (document("authn-configs.json"), document("authn-jwks.json"));
+    // The log repeats the answer of the key endpoint: its members have to stay in their order.
+    let path = shared::root().unwrap().join("vectors/authn-jwks.json");
+    let answers = std::fs::read(path).unwrap();
+    let answer = |name: &str| -> String {
+        let answers = crate::json::Raw::parse(&answers).unwrap();
+        let (_, answer) = answers.members().find(|(known, _)| known == name).unwrap();
+        answer.string().map_or_else(|| compact(&answer.text()), Into::into)
+    };
+    let mut differences = Vec::new();
+    let mut compared = 0;
+    for vector in vectors {
+        let name = vector.input["jwks_ref"].as_str().unwrap();
+        let jwks = &key_sets[name];
+        let mut question = vector.input.clone();
+        question["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
+        question["jwks"] = jwks.clone();
+        let authenticators = batch::authenticators(&question, &Profile::KUBE).unwrap();
+        let now = Timestamp::from_second(question["now"].as_i64().unwrap()).unwrap();
+        let asked = Question::new(question["token"].as_str().unwrap(), now);
+        let line = log_line(&authenticators, &asked, |_| Some(answer(name)));
+        let got = line.map(|line| line.shown());
+        let expected = match vector.expect["outcome"].as_str().unwrap() {
+            "authenticated" => None,
+            "no-opinion" => Some("invalid bearer token"),
+            _ => vector.expect["error"].as_str(),
+        };
+        compared += usize::from(vector.expect.get("error").is_some());
+        if got.as_deref() != expected {
+            differences.push(format!("{}\n  expected {expected:?}\n  got      {got:?}", vector.id));
+        }
+    }
+    assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
+    assert!(compared > 200, "{compared}");
+}
+
+fn document(file: &str) -> Value {
+    let path = shared::root().unwrap().join("vectors").join(file);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// JSON without the white space between its tokens.
+fn compact(text: &str) -> String {
+    let (mut out, mut quoted) = (String::new(), false);
+    for symbol in text.chars() {
+        quoted ^= symbol == '"';
+        if quoted || !symbol.is_whitespace() {
+            out.push(symbol);
+        }
+    }
+    out
 }

@@ -9,6 +9,7 @@ use crate::explain::Step;
 use crate::json::{self, Kind, Raw};
 use crate::outcome::{NoOpinion, Refusal};
 use crate::profile::{Profile, Rule};
+use crate::revocation::Subject;
 
 /// Google's older name for itself (S104).
 const GOOGLE: (&str, &str) = ("https://accounts.google.com", "accounts.google.com");
@@ -40,7 +41,7 @@ pub struct VerifiedClaims<'p> {
 
 /// The claims that a verifier looks at, by their types (S121).
 #[derive(Default)]
-struct Registered<'p> {
+pub(crate) struct Registered<'p> {
     issuer: Cow<'p, str>,
     audiences: Vec<Cow<'p, str>>,
     expires: Option<i64>,
@@ -165,9 +166,50 @@ impl<'p> UnverifiedClaims<'p> {
         Ok(found)
     }
 
+    /// What a payload says, claim by claim, repetitions included.
+    pub(crate) fn members(&self) -> &[(Cow<'p, str>, Raw<'p>)] {
+        &self.members
+    }
+
+    /// A claim by its exact name; of repeated ones the last.
+    pub(crate) fn claim(&self, wanted: &str) -> Option<Raw<'p>> {
+        self.members.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+    }
+
+    /// What kube-apiserver makes of the registered claims, if their types are right.
+    pub(crate) fn registered_as_go_reads_them(&self) -> Option<Registered<'p>> {
+        self.registered(&Profile::KUBE).ok()
+    }
+
     /// The claims as something to rely on. To be called when the signature has been checked, and only then.
     pub(super) fn vouched_for(self, checked: &Checked) -> VerifiedClaims<'p> {
         VerifiedClaims { raw: self.raw, members: self.members, expires: checked.expires }
+    }
+}
+
+impl<'p> Registered<'p> {
+    /// Whom the token is for.
+    pub(crate) fn audiences(&self) -> &[Cow<'p, str>] {
+        &self.audiences
+    }
+
+    /// When it expires, in seconds since 1970; without a word about it, in the year 1.
+    pub(crate) fn expires(&self) -> i64 {
+        self.expires.unwrap_or(YEAR_ONE)
+    }
+
+    /// Before when it is not valid.
+    pub(crate) fn not_before(&self) -> Option<i64> {
+        self.not_before
+    }
+
+    /// What kube-apiserver says of a distributed claim whose source is not there (S122).
+    pub(crate) fn missing_source(&self) -> Option<&'static str> {
+        self.claim_names.values().find_map(|source| match source.as_str() {
+            "" => Some("oidc: failed to obtain source from claim name"),
+            source if !self.claim_sources.contains(source) => Some("oidc: source does not exist"),
+            _ => None,
+        })
     }
 }
 
@@ -189,6 +231,20 @@ impl<'p> VerifiedClaims<'p> {
         &self.members
     }
 
+    /// Adds a claim that was elsewhere. The value is JSON that has been read before.
+    pub(crate) fn insert(&mut self, name: &'p str, value: &'p [u8]) {
+        if let Ok(value) = Raw::parse(value) {
+            self.members.push((Cow::Borrowed(name), value));
+        }
+    }
+
+    /// What a revocation list could name it by.
+    pub(crate) fn subject(&self) -> OwnedSubject<'p> {
+        let text = |name: &str| self.claim(name).and_then(Raw::string);
+        let issued = self.claim("iat").and_then(|value| seconds(value, &Profile::KUBE));
+        OwnedSubject { jti: text("jti"), subject: text("sub"), issued }
+    }
+
     /// Whether some text in the payload is not what was sent (S133).
     pub(crate) fn has_replacements(&self) -> bool {
         self.raw.has_replacements()
@@ -197,6 +253,19 @@ impl<'p> VerifiedClaims<'p> {
     /// When the token expires, in seconds since 1970.
     pub fn expires(&self) -> i64 {
         self.expires
+    }
+}
+
+/// See [`VerifiedClaims::subject`].
+pub(crate) struct OwnedSubject<'p> {
+    jti: Option<Cow<'p, str>>,
+    subject: Option<Cow<'p, str>>,
+    issued: Option<i64>,
+}
+
+impl OwnedSubject<'_> {
+    pub(crate) fn borrowed(&self) -> Subject<'_> {
+        Subject { jti: self.jti.as_deref(), subject: self.subject.as_deref(), issued: self.issued }
     }
 }
 

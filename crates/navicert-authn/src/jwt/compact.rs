@@ -74,6 +74,12 @@ impl<'t> RawToken<'t> {
         Cow::Owned(signed)
     }
 
+    /// The texts of header and signature without white space.
+    pub(crate) fn spaceless(&self) -> (String, String) {
+        let spaceless = |text: &str| text.chars().filter(|symbol| !symbol.is_whitespace()).collect();
+        (spaceless(self.header), spaceless(self.signature))
+    }
+
     /// Bytes of the whole text and of its header part.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         (self.text.len(), self.header.len())

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::algorithm::{Algorithm, Algorithms};
+use super::compact::RawToken;
 use crate::json::{Kind, Raw};
 use crate::jwks::key;
 use crate::outcome::Refusal;
@@ -59,6 +60,14 @@ impl Header {
             payload_is_encoded,
         })
     }
+}
+
+/// The key that a token's header names, if it names one.
+pub(crate) fn kid(token: &str) -> Option<String> {
+    let header = RawToken::new(token).ok()?.header()?;
+    let raw = Raw::parse(&header.bytes).ok()?;
+    let kid = raw.members().find(|(name, _)| name == "kid")?.1.string()?.into_owned();
+    (!kid.is_empty()).then_some(kid)
 }
 
 /// H8, H25

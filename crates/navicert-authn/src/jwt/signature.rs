@@ -28,7 +28,18 @@ pub(crate) fn verify<'p>(
     keys: &KeySet,
     profile: &Profile,
 ) -> Result<VerifiedClaims<'p>, Refusal> {
-    let (header, header_part) = header;
+    check(token, header, payload, keys, profile)?;
+    Ok(claims.0.vouched_for(claims.1))
+}
+
+/// Whether some key signed the token.
+pub(crate) fn check(
+    token: &RawToken<'_>,
+    (header, header_part): (&Header, &Part),
+    payload: &Part,
+    keys: &KeySet,
+    profile: &Profile,
+) -> Result<(), Refusal> {
     let signature = token.signature().ok_or(Refusal::Malformed("the signature is not base64url"))?;
     if profile.has(Rule::H9) && !(header_part.is_canonical && payload.is_canonical && signature.is_canonical)
     {
@@ -43,7 +54,7 @@ pub(crate) fn verify<'p>(
         return Err(Refusal::UnknownKey);
     }
     let signed_by = |key: &Key| is_signed(key, header.algorithm, &message, &signature.bytes, profile);
-    if candidates.any(signed_by) { Ok(claims.0.vouched_for(claims.1)) } else { Err(Refusal::Signature) }
+    if candidates.any(signed_by) { Ok(()) } else { Err(Refusal::Signature) }
 }
 
 /// Whether this key made this signature.

@@ -6,7 +6,12 @@ use crate::outcome::Refusal;
 use crate::profile::{Profile, Rule};
 
 /// Judges the finished user.
-pub(super) fn check(user: &User, claims: &VerifiedClaims<'_>, profile: &Profile) -> Result<(), Refusal> {
+pub(super) fn check(
+    user: &User,
+    claims: &VerifiedClaims<'_>,
+    allow_system_prefix: bool,
+    profile: &Profile,
+) -> Result<(), Refusal> {
     if profile.has(Rule::H13) && user.username().is_empty() {
         return Err(Refusal::EmptyUsername);
     }
@@ -22,7 +27,7 @@ pub(super) fn check(user: &User, claims: &VerifiedClaims<'_>, profile: &Profile)
             }
         }
     }
-    if profile.has(Rule::H17) {
+    if profile.has(Rule::H17) && !allow_system_prefix {
         if user.username().starts_with("system:") {
             return Err(Refusal::SystemPrefix("username"));
         }

@@ -3,7 +3,7 @@
 use super::{MOST_ARGUMENTS, Machine, Outcome};
 use crate::check::declaration::Overload;
 use crate::cost::{self, Rule};
-use crate::fault::{Cause, Fault, Limit};
+use crate::fault::{Cause, Fault, Kinds, Limit};
 use crate::functions::Call;
 use crate::plan::{Range, StepId};
 use crate::value::Val;
@@ -93,7 +93,13 @@ impl<'a> Machine<'a, '_> {
         };
         let body = chosen.and_then(|overload| overload.body);
         let Some(body) = body else {
-            return self.fault(id, Cause::NoSuchOverload(&declared.name));
+            // A few functions of cel-go's standard library do not look at types first, and name nothing.
+            let cause = match declared.name.as_ref() {
+                "contains" | "endsWith" | "startsWith" => Cause::NoSuchOverload(""),
+                "size" => Cause::NoSuchOverload("size"),
+                name => Cause::NoSuchVariant(name, Kinds::of(values)),
+            };
+            return self.fault(id, cause);
         };
         let call = Call { arena: self.arena, standard: scope.is_standard() };
         match body(&call, values) {

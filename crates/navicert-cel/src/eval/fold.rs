@@ -82,7 +82,7 @@ impl<'a> Machine<'a, '_> {
             }
             (val, false) => match self.iterable(val) {
                 Some(list) => Ok(Range::One(list)),
-                None => self.fault(id, Cause::Message("value is not iterable")),
+                None => self.fault(id, Cause::Message(not_iterable(val))),
             },
             (_, true) => self.fault(id, Cause::Message("unsupported comprehension range type")),
         }
@@ -302,5 +302,22 @@ impl<'a> Machine<'a, '_> {
             pairs.push((key, value));
         }
         Ok(())
+    }
+}
+
+/// In cel-go's words.
+fn not_iterable(val: Val<'_>) -> &'static str {
+    match val {
+        Val::Null => "got 'types.Null', expected iterable type",
+        Val::Bool(_) => "got 'types.Bool', expected iterable type",
+        Val::Int(_) => "got 'types.Int', expected iterable type",
+        Val::Uint(_) => "got 'types.Uint', expected iterable type",
+        Val::Double(_) => "got 'types.Double', expected iterable type",
+        Val::Str(_) => "got 'types.String', expected iterable type",
+        Val::Bytes(_) => "got 'types.Bytes', expected iterable type",
+        Val::Duration(_) => "got 'types.Duration', expected iterable type",
+        Val::Timestamp(_) => "got 'types.Timestamp', expected iterable type",
+        Val::Optional(_) => "got '*types.Optional', expected iterable type",
+        _ => "value is not iterable",
     }
 }

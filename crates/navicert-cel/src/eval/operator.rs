@@ -90,7 +90,12 @@ impl<'a> Machine<'a, '_> {
                     return self.fault(id, Cause::Message("NaN values cannot be ordered"));
                 }
             }
-            return self.fault(id, Cause::NoSuchOverload(""));
+            let cause = if has_order(left) {
+                Cause::NoSuchOperand(order.name())
+            } else {
+                Cause::NoSuchOverload(order.name())
+            };
+            return self.fault(id, cause);
         };
         Ok(Val::Bool(match order {
             Order::Less => found.is_lt(),
@@ -194,11 +199,37 @@ pub(crate) fn calculate<'a>(
         _ => match operator {
             Arithmetic::Add => add(arena, left, right),
             Arithmetic::Subtract => subtract(left, right),
-            Arithmetic::Multiply => Err(Cause::NoSuchOverload("_*_")),
-            Arithmetic::Divide => Err(Cause::NoSuchOverload("_/_")),
-            Arithmetic::Modulo => Err(Cause::NoSuchOverload("_%_")),
+            Arithmetic::Multiply => Err(no_operand(left, "_*_")),
+            Arithmetic::Divide => Err(no_operand(left, "_/_")),
+            Arithmetic::Modulo => Err(no_operand(left, "_%_")),
         },
     }
+}
+
+/// In cel-go's words: a left side that has the operator refuses the right one without naming anything.
+fn no_operand<'a>(left: Val<'a>, operator: &'static str) -> Cause<'a> {
+    let has_operator = match left {
+        Val::Int(_) | Val::Uint(_) => true,
+        Val::Double(_) => operator != "_%_",
+        Val::Str(_) | Val::Bytes(_) | Val::List(_) => operator == "_+_",
+        Val::Duration(_) | Val::Timestamp(_) => matches!(operator, "_+_" | "_-_"),
+        _ => false,
+    };
+    if has_operator { Cause::NoSuchOperand(operator) } else { Cause::NoSuchOverload(operator) }
+}
+
+fn has_order(val: Val<'_>) -> bool {
+    matches!(
+        val,
+        Val::Bool(_)
+            | Val::Int(_)
+            | Val::Uint(_)
+            | Val::Double(_)
+            | Val::Str(_)
+            | Val::Bytes(_)
+            | Val::Duration(_)
+            | Val::Timestamp(_)
+    )
 }
 
 fn integers(operator: Arithmetic, left: i64, right: i64) -> Result<Val<'static>, Cause<'static>> {
@@ -256,7 +287,7 @@ fn add<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, C
         (Val::Timestamp(at), Val::Duration(length)) | (Val::Duration(length), Val::Timestamp(at)) => {
             at.checked_add(length).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
         }
-        _ => Err(Cause::NoSuchOverload("_+_")),
+        _ => Err(no_operand(left, "_+_")),
     }
 }
 
@@ -271,6 +302,6 @@ fn subtract<'a>(left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
         (Val::Timestamp(left), Val::Timestamp(right)) => {
             left.since(right).map(Val::Duration).ok_or(Cause::IntOverflow)
         }
-        _ => Err(Cause::NoSuchOverload("_-_")),
+        _ => Err(no_operand(left, "_-_")),
     }
 }

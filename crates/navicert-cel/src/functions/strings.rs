@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::check::types::Type;
-use crate::fault::Cause;
+use crate::fault::{Cause, Kinds};
 use crate::library::strings_format::{self, ArgumentView, Dialect, FormatArgument, FormatError, Piece, Verb};
 use crate::library::{strings_quote, strings_text};
 use crate::value::{List, Map, Val};
@@ -152,7 +152,7 @@ fn join<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     };
     let mut length = 0_usize;
     for item in list.iter() {
-        let Val::Str(text) = item else { return Err(Cause::NoSuchOverload("join")) };
+        let Val::Str(text) = item else { return Err(Cause::NoSuchVariant("join", Kinds::of(args))) };
         length = length.saturating_add(text.len()).saturating_add(separator.len());
     }
     if length.saturating_sub(separator.len()) > call.arena.room() {

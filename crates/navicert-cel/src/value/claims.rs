@@ -15,10 +15,20 @@ pub enum Claims<'a> {
 }
 
 /// Claims decoded one by one: each has a value, or the reason why it has none.
+///
+/// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet {
-    claims: BTreeMap<String, Result<serde_json::Value, String>>,
+    /// Of each of the few: its name's [`mark`].
+    marks: Vec<u64>,
+    few: Vec<(String, Claim)>,
+    many: BTreeMap<String, Claim>,
 }
+
+type Claim = Result<serde_json::Value, String>;
+
+/// As many claims are searched one by one.
+const FEW: usize = 64;
 
 impl ClaimSet {
     /// No claims yet.
@@ -28,8 +38,49 @@ impl ClaimSet {
 
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
     pub fn insert(&mut self, name: &str, value: Result<serde_json::Value, String>) {
-        self.claims.insert(name.to_owned(), value);
+        if let Some(at) = self.position(name)
+            && let Some(place) = self.few.get_mut(at)
+        {
+            place.1 = value;
+        } else if self.few.len() < FEW {
+            self.marks.push(mark(name));
+            self.few.push((name.to_owned(), value));
+        } else {
+            self.many.insert(name.to_owned(), value);
+        }
     }
+
+    fn get(&self, name: &str) -> Option<&Claim> {
+        match self.position(name) {
+            Some(at) => self.few.get(at).map(|entry| &entry.1),
+            None if self.many.is_empty() => None,
+            None => self.many.get(name),
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        let wanted = mark(name);
+        let is_it = |at: &usize| self.few.get(*at).is_some_and(|entry| entry.0 == name);
+        let marked = self.marks.iter().enumerate().filter(|(_, mark)| **mark == wanted);
+        marked.map(|(at, _)| at).find(is_it)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let few = self.few.iter().map(|entry| entry.0.as_str());
+        let mut names: Vec<&str> = few.chain(self.many.keys().map(String::as_str)).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// A name's first bytes and its length: different for most names.
+fn mark(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let first = match bytes.first_chunk::<8>() {
+        Some(first) => u64::from_le_bytes(*first),
+        None => bytes.iter().rev().fold(0, |mark, byte| mark << 8 | u64::from(*byte)),
+    };
+    first ^ (bytes.len() as u64) << 56
 }
 
 /// Claims are read as `encoding/json` reads them: every number is a double.
@@ -45,7 +96,7 @@ impl<'a> Claims<'a> {
             Claims::Object(members) => {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
-            Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {
+            Claims::Set(set) => set.get(&name).map(|claim| match claim {
                 Ok(value) => Ok(Val::from_json(value, CLAIM_READING)),
                 Err(reason) => Err(reason.as_str()),
             }),
@@ -56,7 +107,7 @@ impl<'a> Claims<'a> {
     pub fn len(&self) -> usize {
         match self {
             Claims::Object(members) => members.len(),
-            Claims::Set(set) => set.claims.len(),
+            Claims::Set(set) => set.few.len() + set.many.len(),
         }
     }
 
@@ -78,7 +129,7 @@ impl<'a> Claims<'a> {
     pub(crate) fn names(&self) -> Vec<&'a str> {
         match *self {
             Claims::Object(members) => members.keys().map(String::as_str).collect(),
-            Claims::Set(set) => set.claims.keys().map(String::as_str).collect(),
+            Claims::Set(set) => set.names(),
         }
     }
 }
@@ -151,6 +202,29 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_claim_of_few_and_of_many_is_found_and_replaced() {
+        let name = |number: usize| format!("claim{number}{}", "-of-a-longer-name".repeat(number % 2));
+        let mut set = ClaimSet::new();
+        for number in (0..200).chain(50..150) {
+            set.insert(&name(number), Ok(number.into()));
+            set.insert(&name(number), Ok((number + 1).into()));
+        }
+        let claims = Claims::Set(&set);
+        assert_eq!((claims.len(), claims.names().len()), (200, 200));
+        assert!(claims.names().is_sorted());
+        for number in 0..200 {
+            let found = claims.select(&name(number), false);
+            assert!(
+                matches!(found, Some(Ok(Val::Double(value))) if value == number as f64 + 1.0),
+                "{number}"
+            );
+        }
+        for absent in ["", "claim", "claim200", "claim1-of-a-longer-namE"] {
+            assert!(claims.select(absent, false).is_none(), "{absent}");
+        }
+    }
 
     // S82
     #[test]

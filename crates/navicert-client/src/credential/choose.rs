@@ -7,12 +7,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use navicert_types::Secret;
+use navicert_types::external_signer::PROVIDER;
 use navicert_types::kubeconfig::AuthInfo;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::certificate_files::{CertificateFiles, PairFiles};
 use super::fixed::Fixed;
+use super::hardware_key::{HardwareKey, SignerConfigError};
 use super::token_file::{TokenFile, TokenFileError};
 use super::{Credential, CredentialSource, Generation, Identity, IdentityError, SharedFiles};
 use crate::exec::response::{ResponseError, bearer};
@@ -57,6 +59,9 @@ pub enum ChooseError {
     /// The plugin cannot be used.
     #[error(transparent)]
     Exec(#[from] ExecError),
+    /// The external signer cannot be used.
+    #[error(transparent)]
+    Signer(#[from] SignerConfigError),
 }
 
 /// The one source that counts for what was selected. Nothing is run.
@@ -79,6 +84,9 @@ pub fn choose(
     let user = &effective.user;
     if user.exec.is_some() && user.auth_provider.is_some() {
         return Err(ChooseError::ExecAndProvider);
+    }
+    if let Some(provider) = user.auth_provider.as_ref().filter(|provider| provider.name == PROVIDER) {
+        return Ok(Arc::new(HardwareKey::of(provider, effective, settings, around)?));
     }
     // A pair of files is read again and again; a pair of which a part is in the kubeconfig is not (C163).
     let has_certificate = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kubeconfig::Effective ──which source wins──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
-//!                         (fixed, files, exec)               ▲                                 │
+//!                         (fixed, files, exec, signer)       ▲                                 │
 //!                                                            └──────── refused(generation) ◀───┘
 //! ```
 //!
@@ -13,6 +13,7 @@ mod certificate_files;
 mod choose;
 mod error;
 mod fixed;
+mod hardware_key;
 mod identity;
 mod token_file;
 
@@ -31,6 +32,7 @@ pub use certificate_files::CertificateFiles;
 pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
 pub use fixed::Fixed;
+pub use hardware_key::{HardwareKey, SignerConfigError, SignerError};
 pub use identity::{Identity, IdentityError, Validity};
 pub use token_file::{TokenFile, TokenFileError};
 

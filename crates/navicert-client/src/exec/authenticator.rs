@@ -83,6 +83,14 @@ impl Authenticator {
         self.0.obtain(Why::Manual).await
     }
 
+    /// Whether the policy would let the plugin run now. Nothing is run; files may be looked at.
+    ///
+    /// # Errors
+    /// Why it may not, or why there is nothing to run.
+    pub fn check_policy(&self) -> Result<(), ExecError> {
+        self.0.permit(false, &Why::Manual).map(drop).map_err(|failure| failure.error)
+    }
+
     /// [`CredentialSource::current`] for those who can block.
     ///
     /// # Errors

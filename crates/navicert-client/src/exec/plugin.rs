@@ -64,6 +64,11 @@ impl Plugin {
         &self.command
     }
 
+    /// How to get it, as the kubeconfig says; cleaned for a terminal, empty if it says nothing.
+    pub fn install_hint(&self) -> &str {
+        &self.install_hint
+    }
+
     /// The version of `ExecCredential` it speaks.
     pub fn version(&self) -> Version {
         self.version

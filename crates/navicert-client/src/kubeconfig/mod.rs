@@ -21,6 +21,7 @@ mod resolve;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod way_out;
 
 use std::path::Path;
 

@@ -54,6 +54,7 @@ pub use connect::connect;
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
+pub(crate) use proxy::host_and_port;
 pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
 pub use rotation::Rotation;
 pub use settings::{Around, Environment, ProxyChoice, Settings};
@@ -104,19 +105,13 @@ impl Transport {
         around: Around,
     ) -> Result<Self, BuildError> {
         let server = Server::parse(&settings.server, &settings.tls_server_name)?;
-        let proxy = match &settings.proxy {
-            ProxyChoice::None => None,
-            ProxyChoice::Always(proxy) => Some(proxy.clone()),
-            ProxyChoice::Environment(environment) => {
-                environment.proxy_for(server.is_https(), &server.host, server.port)?
-            }
-        };
+        let proxy = settings.proxy_to(&server)?;
         if !server.is_https() {
             tracing::warn!(server = %server.shown(), "plain http: no credentials are sent");
         }
         let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme == proxy::Scheme::Https);
         let roots = (server.is_https() || tls_to_proxy)
-            .then(|| tls::Roots::new(settings.trust.clone(), around.files, Arc::clone(&around.clock)))
+            .then(|| tls::Roots::new(settings.trust.clone(), &around))
             .transpose()?;
         let pool_settings = pool_settings(&settings, &server, proxy, &around.clock, &around.timer);
         let pools = Pools::new(
@@ -325,6 +320,7 @@ fn pool_settings(
             server_name: server.name.clone(),
             proxy,
             timeouts: settings.timeouts,
+            public_only: settings.public_only,
             timer: Arc::clone(timer),
         },
         clock: Arc::clone(clock),

@@ -113,7 +113,7 @@ impl fmt::Debug for Proxy {
 }
 
 /// `host`, `host:port`, `[v6]`, `[v6]:port`; the host comes without its brackets.
-pub(super) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
+pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (host, behind) = rest.split_once(']')?;
         (host, behind.strip_prefix(':'))

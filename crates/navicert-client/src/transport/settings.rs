@@ -12,10 +12,12 @@ use super::error::BuildError;
 use super::impersonate::Impersonation;
 use super::proxy::{Proxy, ProxyEnvironment};
 use super::rotation::Rotation;
+use super::server::Server;
 use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
 use crate::credential::SharedFiles;
 use crate::kubeconfig::{Disk, Effective};
+use crate::metrics::{Recorder, Unrecorded};
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -45,6 +47,9 @@ pub struct Settings {
     pub http2_ping_timeout: Duration,
     /// The limits of opening a connection.
     pub timeouts: Timeouts,
+    /// Whether loopback and link-local addresses are left alone, whatever name leads to them. A proxy's own address is
+    /// not meant: it was configured.
+    pub public_only: bool,
     /// How many unused connections are kept (C182).
     pub max_idle: usize,
     /// What a request without a `User-Agent` says.
@@ -113,8 +118,27 @@ impl Settings {
             http2_read_idle: Duration::from_secs(30),
             http2_ping_timeout: Duration::from_secs(15),
             timeouts: Timeouts::default(),
+            public_only: false,
             max_idle: 25,
             user_agent: Some(HeaderValue::from_static(concat!("navicert/", env!("CARGO_PKG_VERSION")))),
+        }
+    }
+
+    /// The proxy that requests go through, if any.
+    ///
+    /// # Errors
+    /// The server's address or the environment's proxy cannot be used.
+    pub fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
+        self.proxy_to(&Server::parse(&self.server, &self.tls_server_name)?)
+    }
+
+    pub(super) fn proxy_to(&self, server: &Server) -> Result<Option<Proxy>, BuildError> {
+        match &self.proxy {
+            ProxyChoice::None => Ok(None),
+            ProxyChoice::Always(proxy) => Ok(Some(proxy.clone())),
+            ProxyChoice::Environment(environment) => {
+                Ok(environment.proxy_for(server.is_https(), &server.host, server.port)?)
+            }
         }
     }
 
@@ -167,6 +191,8 @@ pub struct Around {
     pub timer: Arc<dyn Timer>,
     /// Where the file of a certificate authority is read from.
     pub files: SharedFiles,
+    /// Who counts.
+    pub recorder: Arc<dyn Recorder>,
 }
 
 impl Around {
@@ -176,6 +202,7 @@ impl Around {
             clock: Arc::new(navicert_types::SystemClock),
             timer: Arc::new(TokioTimer),
             files: Arc::new(Disk),
+            recorder: Arc::new(Unrecorded),
         }
     }
 }

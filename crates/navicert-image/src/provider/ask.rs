@@ -174,6 +174,8 @@ impl Provider {
         if let Some(answer) = self.remembered(image, &caller, shared)? {
             return Ok(answer);
         }
+        let (provider, result) = (self.name(), CacheResult::Miss);
+        shared.settings.recorder.record(&Event::CacheLookup { provider, result });
         if let Some(outage) = caller.outage {
             return Err(self.account_error(outage));
         }
@@ -194,13 +196,12 @@ impl Provider {
         shared: &Arc<Shared>,
     ) -> Result<Option<Answer>, ProviderError> {
         let remembered = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
-        let result = match &remembered {
-            None => CacheResult::Miss,
-            Some(found) if found.entry.keyring().is_empty() => CacheResult::NegativeHit,
-            Some(found) => CacheResult::Hit(found.key_type),
+        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
+        let result = match entry.keyring().is_empty() {
+            true => CacheResult::NegativeHit,
+            false => CacheResult::Hit(key_type),
         };
         shared.settings.recorder.record(&Event::CacheLookup { provider: self.name(), result });
-        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
         if refresh && shared.settings.refresh_ahead && caller.outage.is_none() {
             self.refresh(image, caller, shared);
         }
@@ -295,6 +296,8 @@ impl Provider {
     ) -> Result<Arc<Entry>, ProviderError> {
         let entry = self.run(image, caller, shared)?;
         self.learned.store(number(entry.key_type()), Ordering::Relaxed);
+        let (at, expires) = (shared.settings.clock.now(), entry.expires());
+        shared.settings.recorder.record(&Event::Answered { provider: self.name(), at, expires });
         self.cache.store(&entry, &caller.key).map_err(|source| self.key_error(source))?;
         Ok(entry)
     }

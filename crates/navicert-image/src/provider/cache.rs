@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use navicert_plugin::{ExpiringCache, Hit};
-use navicert_types::Clock;
 use navicert_types::time::Duration as SignedDuration;
+use navicert_types::{Clock, Timestamp};
 
 use super::Settings;
 use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
@@ -29,6 +29,7 @@ pub struct Entry {
     image: String,
     lifetime: Option<Duration>,
     obtained: Duration,
+    expires: Option<Timestamp>,
 }
 
 /// Something that is remembered, as far as it may be shown.
@@ -57,12 +58,15 @@ impl Entry {
             Profile::Hardened if negative => lifetime.min(LONGEST_NEGATIVE),
             Profile::Hardened | Profile::Kube => lifetime,
         };
+        let lifetime = (!lifetime.is_zero()).then_some(lifetime);
+        let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         Entry {
             keyring: Keyring::new(response.auth, settings.profile),
             key_type: response.cache_key_type,
             image: image.to_owned(),
-            lifetime: (!lifetime.is_zero()).then_some(lifetime),
+            lifetime,
             obtained: settings.clock.monotonic(),
+            expires: lifetime.map(until),
         }
     }
 
@@ -79,6 +83,11 @@ impl Entry {
     /// How long it is remembered; not at all if none.
     pub fn lifetime(&self) -> Option<Duration> {
         self.lifetime
+    }
+
+    /// When it expires; none if it is not remembered.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.expires
     }
 
     /// Whether the answer was asked for on behalf of this image, or is good for it too.
@@ -157,6 +166,10 @@ impl ProviderCache {
         }
         let keys = bases.entry(base).or_default();
         if !keys.contains(&key) {
+            if keys.len() == keys.capacity() {
+                // About to grow: keys of tokens that have gone by make room.
+                keys.retain(|key| self.entries.lookup(key).is_some());
+            }
             keys.push(key.clone());
         }
         drop(bases);

@@ -3,12 +3,16 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/image.rs"]
+mod image;
+#[path = "demo/run.rs"]
+mod run;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use navicert_testkit::{ApiServer, Ca, Program};
-use serde_json::json;
+use navicert_testkit::Program;
 
 const WORK: &str = "\
 apiVersion: v1
@@ -84,57 +88,12 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
-    a_command_uses_a_key(&stage)?;
+    image::tell(&stage)?;
+
+    run::tell(&stage)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
     Ok(())
-}
-
-/// kubectl, or where it is not installed a shell, works for ann with her certificate, and nobody can read her key.
-fn a_command_uses_a_key(stage: &Stage) -> Result<(), String> {
-    let ca = Ca::new("demo");
-    let api = ApiServer::start(&ca);
-    api.add_pod("web", false);
-    let ann = ca.client("ann").organization("developers").issue().write_to(stage.folder.path(), "ann");
-    write(&stage.folder.path().join("demo-ca.crt"), &ca.pem())?;
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "demo",
-        "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
-        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
-        "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
-    });
-    write(&stage.folder.path().join("demo.yaml"), &config.to_string())?;
-
-    stage
-        .scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
-    let shown = "grep -v -e token -e certificate $KUBECONFIG";
-    stage.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
-    if kubectl().is_some() {
-        stage.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
-        stage.scene("An agent may look, and change nothing.");
-        stage.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
-        let requests = api.requests();
-        let by_ann = requests.iter().all(|request| {
-            let client = request.client.as_ref().is_some_and(|client| client.common_name == "ann");
-            client && request.header("authorization").is_none()
-        });
-        if !by_ann {
-            return Err("a request came without ann's certificate".to_owned());
-        }
-        println!(
-            "(the API server saw {} requests, all by ann's certificate, none with a token)\n",
-            requests.len()
-        );
-    } else {
-        println!("(kubectl is not in target/tools, so this scene is short; `make tools` installs it)\n");
-    }
-    Ok(())
-}
-
-/// Debian's kubectl, where `make tools` puts it.
-fn kubectl() -> Option<PathBuf> {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin");
-    tools.join("kubectl").is_file().then_some(tools)
 }
 
 /// A temporary folder with the story's files, and the binary.
@@ -153,7 +112,7 @@ impl Stage {
         }
         let (bold, plain) =
             if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-        Ok(Stage { folder, navicert: navicert()?, bold, plain })
+        Ok(Stage { folder, navicert: beside("navicert")?, bold, plain })
     }
 
     fn scene(&self, title: &str) {
@@ -162,28 +121,39 @@ impl Stage {
 
     /// Runs navicert, shows what it prints, and checks that it exits as the story says.
     fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
-        self.run_with("work.yaml:lab.yaml", arguments, expected)
+        let quoted = arguments
+            .iter()
+            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
+        let line = format!("navicert {}", quoted.collect::<Vec<_>>().join(" "));
+        self.show(&line, &Program::new(&self.navicert).arguments(arguments), expected)
     }
 
-    fn run_with(&self, kubeconfig: &str, arguments: &[&str], expected: i32) -> Result<(), String> {
-        let quoted = arguments.iter().map(|word| match (word.contains(' '), word.contains('$')) {
-            (_, true) => format!("'{word}'"),
-            (true, false) => format!("\"{word}\""),
-            (false, false) => (*word).to_owned(),
-        });
-        println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
-        let outcome = Program::new(&self.navicert)
-            .arguments(arguments)
+    /// Shows a command line, and what this program prints.
+    fn show(&self, line: &str, program: &Program, expected: i32) -> Result<(), String> {
+        println!("$ {line}");
+        self.show_output(program, expected)
+    }
+
+    /// Runs a program in the story's folder with the story's environment.
+    fn show_output(&self, program: &Program, expected: i32) -> Result<(), String> {
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.folder.path().join("bin").display());
+        let outcome = program
+            .clone()
             .own_environment()
-            .variable("KUBECONFIG", kubeconfig)
-            .variable("PATH", format!("{}:/usr/bin:/bin", kubectl().unwrap_or_default().display()))
+            .variable("PATH", path)
             .variable("HOME", self.folder.path())
+            .variable("KUBECONFIG", "work.yaml:lab.yaml")
+            .variable("NAVICERT_IMAGE_CONFIG", "providers.yaml")
+            .variable("NAVICERT_IMAGE_BIN_DIR", "bin")
             .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")
             .directory(self.folder.path())
             .merged()
             .run()
-            .map_err(|error| format!("cannot run {}: {error}", self.navicert.display()))?;
-        println!("{}", String::from_utf8_lossy(&outcome.stdout));
+            .map_err(|error| format!("cannot run `{program}`: {error}"))?;
+        let printed = String::from_utf8_lossy(&outcome.stdout);
+        if !printed.is_empty() {
+            println!("{printed}");
+        }
         match outcome.code() {
             Some(code) if code == expected => Ok(()),
             code => Err(format!("exit code {code:?} where the story has {expected}")),
@@ -191,14 +161,14 @@ impl Stage {
     }
 }
 
-/// The binary lies beside this one: `make demo` builds both.
-fn navicert() -> Result<PathBuf, String> {
+/// A binary that lies beside this one: `make demo` builds them all.
+fn beside(name: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find myself: {error}"))?;
-    let navicert = own.with_file_name("navicert");
-    if navicert.is_file() {
-        Ok(navicert)
+    let binary = own.with_file_name(name);
+    if binary.is_file() {
+        Ok(binary)
     } else {
-        Err(format!("{} is not there; run `make demo`, which builds it", navicert.display()))
+        Err(format!("{} is not there; run `make demo`, which builds it", binary.display()))
     }
 }
 

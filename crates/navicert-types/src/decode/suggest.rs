@@ -1,7 +1,7 @@
 //! Which known field a misspelled one was probably meant to be.
 
 /// The known name that differs in case or separators only, or in at most two letters.
-pub(super) fn closest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn closest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
     let folded = fold(unknown);
     let same = known.iter().find(|name| fold(name) == folded);
     let near = || {

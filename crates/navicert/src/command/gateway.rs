@@ -1,13 +1,11 @@
 //! `navicert gateway`: a gateway that stays, for commands that share it; and what `run` needs to open its own.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_client::exec::{self, Surroundings};
-use navicert_client::kubeconfig::{Disk, Effective};
-use navicert_client::kuberc;
+use navicert_client::kubeconfig::Effective;
 use navicert_client::transport::{self, Transport, TransportError};
 use navicert_plugin::foreground;
 use navicert_server::gateway::child_kubeconfig::{self, Names};
@@ -15,10 +13,11 @@ use navicert_server::gateway::{self, Gateway, GatewayError, Running, Settings};
 use serde_json::json;
 
 use crate::args::run::{AccessArgs, GatewayArgs};
+use crate::command::connect::policy;
 use crate::command::kubeconfig::selected;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 
 /// Opens a gateway that others may join, says where it is, and serves until told to end.
 pub(crate) fn run(
@@ -118,7 +117,7 @@ impl Access {
             && (self.effective.user.exec.is_some() || self.effective.user.auth_provider.is_some());
         let around = Surroundings {
             terminal,
-            policy: plugin_policy(environment).into(),
+            policy: policy(None, environment),
             ..Surroundings::new(environment.inherited.clone())
         };
         let variables = transport::Environment::read(|name| environment.variable(name)?.into_string().ok());
@@ -137,17 +136,6 @@ impl Access {
     }
 }
 
-fn plugin_policy(environment: &Environment) -> Result<navicert_plugin::Policy, kuberc::KubercError> {
-    let (variable, feature) = (environment.variable("KUBERC"), environment.variable("KUBECTL_KUBERC"));
-    let wishes = kuberc::Wishes {
-        flag: None,
-        variable: variable.as_deref(),
-        feature: feature.as_deref(),
-        home: environment.home.as_deref(),
-    };
-    kuberc::load(&kuberc::Source::locate(wishes)?, &Disk)
-}
-
 /// Starts what cleans up after us should we be killed. Without it the next gateway does.
 pub(super) fn leave_guard(running: &Running, environment: &Environment) {
     let Ok(own) = std::env::current_exe() else { return };
@@ -156,15 +144,4 @@ pub(super) fn leave_guard(running: &Running, environment: &Environment) {
     if let Ok(guard) = navicert_plugin::Policy::AllowAll.permit(guard) {
         let _ = foreground::leave_behind(guard);
     }
-}
-
-/// An error with everything behind it, in one sentence.
-pub(super) fn with_sources(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text = format!("{text}: {error}");
-        source = error.source();
-    }
-    text
 }

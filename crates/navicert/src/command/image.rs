@@ -1,5 +1,6 @@
 //! `navicert image …`: image credentials, as a kubelet would use them (docs/images.md).
 
+mod api_server;
 mod batch;
 mod check;
 mod explain;
@@ -13,15 +14,16 @@ use std::sync::Arc;
 use navicert_image::places::Places;
 use navicert_image::provider::{Providers, Settings};
 use navicert_image::reload::{LoadError, load};
-use navicert_image::service_account::Asker;
+use navicert_image::service_account::{Asker, Pod, ServiceAccounts};
 use navicert_image::{Profile, Repository};
 use navicert_plugin::ProcessRunner;
 use navicert_types::{Secret, SystemClock};
 
-use crate::args::image::{ImageVerb, ProviderArgs};
+use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
+use api_server::ApiServer;
 
 /// One verb, one call.
 pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
@@ -39,6 +41,7 @@ pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Outpu
         ImageVerb::Response(args) => offline::response(&args, output),
         ImageVerb::PluginCheck(args) => offline::plugin_check(args, environment, output),
         ImageVerb::Serve(args) => serve::serve(args, environment, output),
+        ImageVerb::Metrics(args) => serve::metrics(&args, environment, output),
         ImageVerb::Invalidate(args) => serve::invalidate(&args, environment, output),
     }
 }
@@ -72,11 +75,12 @@ fn settings(args: &ProviderArgs, bin_dir: &Path, environment: &Environment) -> S
 
 fn providers(
     args: &ProviderArgs,
+    service_accounts: Option<Arc<dyn ServiceAccounts>>,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Providers, Failure> {
     let places = places(args, environment)?;
-    let settings = settings(args, &places.bin_dir, environment);
+    let settings = Settings { service_accounts, ..settings(args, &places.bin_dir, environment) };
     let config = load(&places.config, settings.profile).map_err(|error| told(&error, output))?;
     Ok(Providers::new(&config, settings))
 }
@@ -92,29 +96,36 @@ fn told(error: &LoadError, output: &mut Output) -> Failure {
     }
 }
 
-/// An error with what it was caused by.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 fn repository(image: &str) -> Result<Repository, Failure> {
     Repository::of_image(image)
         .map_err(|error| Failure::Sentence { exit: Exit::Usage, text: error.to_string() })
 }
 
-fn asker(args: &ProviderArgs) -> Result<Asker, Failure> {
-    let Some(file) = &args.service_account_token_file else { return Ok(Asker::Nobody) };
-    let token = std::fs::read_to_string(file)
-        .map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", file.display())))?;
-    let annotations = args.service_account_annotation.iter().cloned().collect();
-    Ok(Asker::Bearer { token: Secret::new(token.trim().to_owned()), annotations })
+/// On whose behalf is asked, and the API server that knows about it.
+fn asker(
+    args: &AccountArgs,
+    environment: &Environment,
+) -> Result<(Asker, Option<Arc<dyn ServiceAccounts>>), Failure> {
+    if let Some(file) = &args.service_account_token_file {
+        let token = std::fs::read_to_string(file)
+            .map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", file.display())))?;
+        let annotations = args.service_account_annotation.iter().cloned().collect();
+        return Ok((Asker::Bearer { token: Secret::new(token.trim().to_owned()), annotations }, None));
+    }
+    if args.pod.is_none() && args.service_account.is_none() {
+        return Ok((Asker::Nobody, None));
+    }
+    let api = ApiServer::connect(args, environment)?;
+    let pod = match (&args.pod, &args.service_account) {
+        (Some(pod), _) => api.pod(pod).map_err(|error| Failure::Sentence {
+            exit: Exit::Unreachable,
+            text: format!("cannot read the pod `{}/{}`: {error}", pod.namespace, pod.name),
+        })?,
+        (None, account) => account.as_ref().map_or_else(Pod::default, |account| Pod {
+            namespace: account.namespace.clone(),
+            service_account_name: account.name.clone(),
+            ..Pod::default()
+        }),
+    };
+    Ok((Asker::Pod(pod), Some(Arc::new(api))))
 }

@@ -59,7 +59,7 @@ pub(crate) fn selected(
     let merged = merged(connection, environment, output)?;
     merged.select(&connection.overrides(&environment.current_dir), &Disk).map_err(|problems| {
         for problem in &problems {
-            let (hint, place) = (report::way_out(problem), merged.place_of_problem(problem));
+            let (hint, place) = (problem.way_out(), merged.place_of_problem(problem));
             report::Finding { fatal: true, message: problem.to_string(), hint, place }.print(output);
         }
         Failure::Told(Exit::BadInput)

@@ -3,9 +3,12 @@
 pub(crate) mod authn;
 pub(crate) mod cel;
 pub(crate) mod completions;
+pub(crate) mod connect;
+pub(crate) mod doctor;
 pub(crate) mod exec_plugin;
 pub(crate) mod gateway;
 pub(crate) mod image;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;
 pub(crate) mod run;
+pub(crate) mod whoami;

@@ -8,10 +8,10 @@ use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_plugin::{Command, PermitError, Policy, ResolveError, RunError, foreground};
 
 use crate::args::run::{RunArgs, WhichGateway};
-use crate::command::gateway::{Access, leave_guard, with_sources};
+use crate::command::gateway::{Access, leave_guard};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 
 /// What tells a credential plugin or signer how to get at a credential; not the command's business.
 const OURS: [&str; 3] =

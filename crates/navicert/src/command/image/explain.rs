@@ -8,7 +8,7 @@ use navicert_image::{Location, Repository};
 use navicert_types::redact;
 use serde_json::{Value, json};
 
-use super::lookup::shown;
+use super::lookup::{Node, shown};
 use super::{asker, places, providers, repository};
 use crate::args::image::ExplainArgs;
 use crate::env::Environment;
@@ -23,8 +23,8 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
     let places = places(&args.providers, environment)?;
-    let providers = providers(&args.providers, environment, output)?;
-    let asker = asker(&args.providers)?;
+    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let providers = providers(&args.providers, service_accounts, environment, output)?;
     let mut steps: Vec<Value> = providers
         .providers()
         .iter()
@@ -33,7 +33,9 @@ pub(super) fn run(
     let matched = !providers.matching_providers(image.as_str()).is_empty();
     let mut report = json!({"written": args.image, "image": image.as_str(), "hash": providers.hash()});
     if !args.dry_run {
-        let (outcomes, attempts) = ask(&providers, &image, &asker);
+        let node = Node::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
+        let (outcomes, attempts) = ask(&providers, &node, &image, &asker);
+        set(&mut report, "nodeDockerConfig", json!(node.file()));
         for step in &mut steps {
             let name = step.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             if let (Some(outcome), Some(members)) = (outcomes.get(&name), step.as_object_mut()) {
@@ -91,6 +93,7 @@ fn written(duration: Duration) -> String {
 /// What came of asking, by provider; and the credentials in the order they are tried.
 fn ask(
     providers: &Providers,
+    node: &Node,
     image: &Repository,
     asker: &navicert_image::service_account::Asker,
 ) -> (serde_json::Map<String, Value>, Vec<Value>) {
@@ -114,7 +117,7 @@ fn ask(
         };
         (name.to_owned(), outcome)
     });
-    (outcomes.collect(), lookup.attempts().iter().map(|attempt| shown(attempt, false)).collect())
+    (outcomes.collect(), node.attempts(&lookup).iter().map(|attempt| shown(attempt, false)).collect())
 }
 
 fn render(report: &Value) -> String {
@@ -122,6 +125,9 @@ fn render(report: &Value) -> String {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let of = |value: &Value, name: &str| value.get(name).cloned().unwrap_or_default();
     let mut out = format!("image      {}\n", text(&of(report, "image")));
+    if let Some(file) = of(report, "nodeDockerConfig").as_str() {
+        let _ = writeln!(out, "node       {}", redact::terminal(file));
+    }
     for provider in list(&of(report, "providers")) {
         let matches = of(&provider, "matches") == true;
         let _ = writeln!(
@@ -145,6 +151,10 @@ fn render(report: &Value) -> String {
             let _ = writeln!(out, "  runs       {}{}", text(&of(&provider, "program")), words("arguments"));
             if !words("variables").is_empty() {
                 let _ = writeln!(out, "  variables {}", words("variables"));
+            }
+            let audience = text(&of(&provider, "serviceAccountTokenAudience"));
+            if !audience.is_empty() {
+                let _ = writeln!(out, "  token      of a service account, for audience {audience}");
             }
         }
         render_outcome(&of(&provider, "outcome"), &mut out);
@@ -204,13 +214,15 @@ fn render_attempts(report: &Value, out: &mut String) {
             redact::terminal(attempt.get(name).and_then(Value::as_str).unwrap_or_default()).into_owned()
         };
         let hash: String = text("hash").chars().take(12).collect();
+        let account = text("serviceAccount");
         let _ = writeln!(
             out,
-            "attempt {}  {} under key {} from {} (hash {hash})",
+            "attempt {}  {} under key {} from {}{} (hash {hash})",
             number + 1,
             text("username"),
             text("key"),
-            text("provider")
+            text("provider"),
+            if account.is_empty() { account } else { format!(", only for pods of {account}") },
         );
     }
 }

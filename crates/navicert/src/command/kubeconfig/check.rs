@@ -1,10 +1,10 @@
 //! `navicert kubeconfig check`: whether a context gives a usable client, and everything that is wrong if not.
 
-use navicert_client::kubeconfig::{Advice, Disk, Effective, Merged, Obstacle, Overrides, Place};
+use navicert_client::kubeconfig::{Disk, Effective, Merged, Overrides, Place};
 use navicert_types::kubeconfig;
 use serde_json::{Value, json};
 
-use super::report::{self, Finding};
+use super::report::Finding;
 use crate::args::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -75,7 +75,7 @@ impl<'a> Verdict<'a> {
                 let findings = problems.iter().map(|problem| Finding {
                     fatal: true,
                     message: problem.to_string(),
-                    hint: report::way_out(problem),
+                    hint: problem.way_out(),
                     place: merged.place_of_problem(problem),
                 });
                 Verdict { context, effective: None, findings: findings.collect() }
@@ -126,27 +126,14 @@ fn soft_findings<'a>(merged: &'a Merged, effective: &Effective) -> Vec<Finding<'
     let obstacles = effective.obstacles(&Disk).into_iter().map(|obstacle| Finding {
         fatal: true,
         message: obstacle.to_string(),
-        hint: obstacle_way_out(&obstacle),
+        hint: obstacle.way_out().map(ToOwned::to_owned),
         place: merged.place_of_obstacle(&obstacle, effective),
     });
     let advice = effective.advice().into_iter().map(|advice| Finding {
         fatal: false,
         message: advice.to_string(),
-        hint: matches!(advice, Advice::ExecUnused(_))
-            .then(|| "remove the static credential to use the plugin".to_owned()),
+        hint: advice.way_out().map(ToOwned::to_owned),
         place: merged.place_of_advice(&advice, effective),
     });
     obstacles.chain(advice).collect()
-}
-
-fn obstacle_way_out(obstacle: &Obstacle) -> Option<String> {
-    let text = match obstacle {
-        Obstacle::AuthorityAndInsecure => "remove `insecure-skip-tls-verify`",
-        Obstacle::ExecVersion(_) => {
-            "use client.authentication.k8s.io/v1 if the plugin speaks it, else …/v1beta1"
-        }
-        Obstacle::BasicAndBearer => "keep either the token or the password",
-        _ => return None,
-    };
-    Some(text.to_owned())
 }

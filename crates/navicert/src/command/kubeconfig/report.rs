@@ -1,6 +1,6 @@
 //! Tells what is wrong with kubeconfig files: each problem once, with its place, file and way out.
 
-use navicert_client::kubeconfig::{FileError, FileErrorReason, Place, Problem};
+use navicert_client::kubeconfig::{FileError, FileErrorReason, Place};
 use navicert_types::tree;
 use serde_json::{Value, json};
 
@@ -82,43 +82,4 @@ pub(super) fn file_errors(errors: &[FileError], output: &mut Output) {
             }));
         }
     }
-}
-
-/// The way out of a problem, where the problem's own words do not say it.
-pub(super) fn way_out(problem: &Problem) -> Option<String> {
-    let text = match problem {
-        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) => {
-            "`navicert kubeconfig view` lists the contexts there are".to_owned()
-        }
-        Problem::NoSuchUser(_) | Problem::NoSuchCluster(_) => {
-            "`navicert kubeconfig view` lists the entries there are".to_owned()
-        }
-        Problem::ClusterNotFound { cluster, .. } => format!("add an entry named `{cluster}` to `clusters`"),
-        Problem::NoConfiguration => {
-            "set `KUBECONFIG`, write ~/.kube/config, or name a file with --kubeconfig; then select a context"
-                .to_owned()
-        }
-        Problem::NoServer(_) => "add `server: https://…` to the cluster".to_owned(),
-        Problem::Proxy { .. } => "write the proxy as http://host:port, https://… or socks5://…".to_owned(),
-        Problem::TwoAuthorities(_) => "keep one of the two".to_owned(),
-        Problem::TwoCertificates(_) | Problem::TwoKeys(_) => "keep one of the two".to_owned(),
-        Problem::Unreadable { .. } | Problem::TokenFile { .. } => {
-            "relative paths are relative to the kubeconfig file they stand in".to_owned()
-        }
-        Problem::NoKey(_) => "add `client-key` or `client-key-data`".to_owned(),
-        Problem::ExecAndProvider(_) => "keep `exec` and remove `auth-provider`".to_owned(),
-        Problem::ExecLacks { what: "interactiveMode", .. } => {
-            "add `interactiveMode: IfAvailable` (or `Never`, `Always`)".to_owned()
-        }
-        Problem::ExecLacks { what: "apiVersion", .. } => {
-            "add `apiVersion: client.authentication.k8s.io/v1`".to_owned()
-        }
-        Problem::InteractiveMode { .. } => "use `Never`, `IfAvailable` or `Always`".to_owned(),
-        Problem::TwoMethods(_) => "keep either `token` or `username` and `password`".to_owned(),
-        Problem::ImpersonationWithoutUser(_) => {
-            "add `as: USER`, or remove the other `as-…` fields".to_owned()
-        }
-        _ => return None,
-    };
-    Some(text)
 }

@@ -4,7 +4,6 @@ use navicert_client::kubeconfig::{Merged, Overrides};
 use navicert_types::kubeconfig::Config;
 use navicert_types::tree::Node;
 
-use super::report;
 use crate::args::{Profile, ViewArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -33,7 +32,7 @@ pub(super) fn redacted(config: &Config, profile: Option<Profile>) -> Node {
 /// Keeps the selected context and the entries it names.
 fn minify(config: &mut Config, merged: &Merged, overrides: &Overrides) -> Result<(), Failure> {
     let selection = merged.selection(overrides).map_err(|problem| {
-        let way_out = report::way_out(&problem).map(|hint| format!("; {hint}")).unwrap_or_default();
+        let way_out = problem.way_out().map(|hint| format!("; {hint}")).unwrap_or_default();
         Failure::Sentence { exit: Exit::No, text: format!("{problem}{way_out}") }
     })?;
     let Some(context) = selection.context.filter(|_| selection.context_exists) else {

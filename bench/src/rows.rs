@@ -1,0 +1,127 @@
+//! One row of the race against Kubernetes' own code: `navicert-bench --json ROW` (see peers/README.md).
+//!
+//! Rows are measured as Go's benchmarks measure theirs: one mean over a tenth of a second, on one core. The race calls
+//! both sides in turns and keeps the best of each. A row does the work that `peers/bench/*_test.go` does under its name.
+
+mod exec;
+mod image;
+mod token;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use navicert_testkit::shared;
+use navicert_types::{Clock, SystemClock};
+
+use crate::allocations;
+use crate::frame::{Contestant, Fault};
+
+/// How long a row is measured, as Go's `-test.benchtime`.
+const LENGTH: Duration = Duration::from_millis(100);
+
+/// A row's name, and who makes its contestant.
+pub(crate) type Row = (&'static str, fn() -> Result<Contestant, Fault>);
+
+/// What one call takes.
+#[derive(Debug)]
+pub(crate) struct Measurement {
+    nanoseconds: f64,
+    allocations: f64,
+    bytes: f64,
+}
+
+/// Measures one row, and says so as one line of JSON; `None` if there is no such row.
+pub(crate) fn line(name: &str) -> Result<Option<String>, Fault> {
+    let all = [crate::cel::ROWS.as_slice(), &exec::ROWS, &image::ROWS, &token::ROWS];
+    let Some((name, make)) = all.into_iter().flatten().find(|row| row.0 == name) else {
+        return Ok(None);
+    };
+    let measured = measure(&mut make()?)?;
+    Ok(Some(format!("{{\"row\": \"{name}\", {measured}}}")))
+}
+
+/// As many calls as fill the time, found by doubling.
+fn measure(contestant: &mut Contestant) -> Result<Measurement, Fault> {
+    let mut calls = 1_u32;
+    loop {
+        let (count, bytes) = (allocations::count(), allocations::bytes());
+        let started = SystemClock.monotonic();
+        for _ in 0..calls {
+            contestant()?;
+        }
+        let taken = SystemClock.monotonic().saturating_sub(started);
+        if taken >= LENGTH || calls > u32::MAX / 2 {
+            return Ok(Measurement {
+                nanoseconds: taken.as_secs_f64() * 1e9 / f64::from(calls),
+                allocations: per_call(allocations::count() - count, calls),
+                bytes: per_call(allocations::bytes() - bytes, calls),
+            });
+        }
+        calls *= 2;
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+fn per_call(all: u64, calls: u32) -> f64 {
+    all as f64 / f64::from(calls)
+}
+
+impl fmt::Display for Measurement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Measurement { nanoseconds, allocations, bytes } = self;
+        write!(f, "\"ns\": {nanoseconds:.1}, \"allocations\": {allocations:.2}, \"bytes\": {bytes:.1}")
+    }
+}
+
+/// A file of the race's inputs.
+fn input(name: &str) -> Result<String, Fault> {
+    let folder = shared::root().ok_or("the race's inputs are among the vectors, and there are none")?;
+    let path = folder.join("vectors/bench").join(name);
+    std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
+}
+
+/// The static plugin of the exec rows, which `make race` builds beside the Go programs.
+fn race_plugin() -> Result<PathBuf, Fault> {
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).ok_or("this program lies nowhere")?;
+    let plugin = target.join("peers/bin/race-plugin");
+    if plugin.exists() { Ok(plugin) } else { Err("no race-plugin: `make race` builds it".into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_one_line_of_json_with_its_four_members() {
+        let line = line("cel-claim").unwrap().unwrap();
+        let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(parsed["row"], "cel-claim");
+        assert!(parsed["ns"].as_f64().unwrap() > 0.0, "{line}");
+        assert_eq!((parsed["allocations"].as_f64(), parsed["bytes"].as_f64()), (Some(0.0), Some(0.0)));
+    }
+
+    #[test]
+    fn a_row_that_nobody_knows_is_none() {
+        assert!(line("cel").unwrap().is_none());
+    }
+
+    #[test]
+    fn allocations_and_bytes_are_counted_per_call() {
+        let mut contestant: Contestant = Box::new(|| {
+            std::hint::black_box(vec![1_u8; 100]);
+            Ok(())
+        });
+        let measured = measure(&mut contestant).unwrap();
+        // Other tests of this process may allocate meanwhile.
+        assert!(measured.allocations >= 1.0 && measured.bytes >= 100.0, "{measured:?}");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        let all = [crate::cel::ROWS.as_slice(), &exec::ROWS, &image::ROWS, &token::ROWS].concat();
+        let names: std::collections::BTreeSet<&str> = all.iter().map(|row| row.0).collect();
+        assert_eq!((names.len(), all.len()), (all.len(), 26));
+    }
+}

@@ -1,0 +1,83 @@
+//! Image credentials: cached answers of several providers, one pattern, a keyring of a thousand.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+
+use navicert_image::config::{Config, ConfigFile};
+use navicert_image::provider::Settings;
+use navicert_image::service_account::Asker;
+use navicert_image::{Credential, Keyring, Location, Pattern, Profile, Providers};
+use navicert_plugin::{Environment, ProcessRunner};
+use navicert_types::SystemClock;
+
+use super::Row;
+use crate::frame::{Contestant, Fault};
+
+pub(super) const ROWS: [Row; 6] = [
+    ("image-cached-1", || cached(1)),
+    ("image-cached-10", || cached(10)),
+    ("image-cached-100", || cached(100)),
+    ("image-match-exact", || matching("123456789012.dkr.ecr.us-east-1.amazonaws.com")),
+    ("image-match-glob", || matching("*.dkr.ecr.*.amazonaws.com")),
+    ("keyring-1000", keyring),
+];
+
+const IMAGE: &str = "123456789012.dkr.ecr.us-east-1.amazonaws.com/team/app:v1";
+const ANSWER: &str = r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"*.dkr.ecr.*.amazonaws.com":{"username":"AWS","password":"secret"}}}"#;
+
+/// So many providers match the image, and all have an answer for it in their cache, as for one pull.
+fn cached(count: usize) -> Result<Contestant, Fault> {
+    let folder = tempfile::tempdir()?;
+    let answer = folder.path().join("answer.json");
+    std::fs::write(&answer, ANSWER)?;
+    let mut text =
+        "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n".to_owned();
+    for number in 0..count {
+        symlink("/bin/cat", folder.path().join(format!("cat-{number}")))?;
+        text += &format!(
+            "- name: cat-{number}\n  matchImages: ['*.dkr.ecr.*.amazonaws.com']\n  defaultCacheDuration: 1h\n  \
+            apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [{}]\n",
+            answer.display()
+        );
+    }
+    let file = ConfigFile { path: "race".into(), text: text.into() };
+    let config = Config::decode(&[file], Profile::Kube)?;
+    let clock = Arc::new(SystemClock);
+    let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
+    let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+    let settings =
+        Settings { profile: Profile::Kube, ..Settings::new(folder.path(), environment, runner, clock) };
+    let providers = Providers::new(&config, settings);
+    providers.lookup(IMAGE, &Asker::Nobody);
+    Ok(Box::new(move || {
+        let _kept = &folder;
+        let found = providers.lookup(std::hint::black_box(IMAGE), &Asker::Nobody);
+        match found.answers().count() {
+            answers if answers == count => Ok(()),
+            answers => Err(format!("{answers} answers: {:?}", found.errors().next()).into()),
+        }
+    }))
+}
+
+/// Both the pattern and the image are text.
+fn matching(pattern: &'static str) -> Result<Contestant, Fault> {
+    use std::hint::black_box;
+    Ok(Box::new(move || {
+        let pattern = Pattern::parse(black_box(pattern), Profile::Kube)?;
+        let matched = pattern.matches(&Location::parse(black_box(IMAGE).as_bytes())?);
+        if matched { Ok(()) } else { Err("it does not match".into()) }
+    }))
+}
+
+/// One image among a thousand stored registries, of which the last matches.
+fn keyring() -> Result<Contestant, Fault> {
+    let credential = || Credential::new("u", "p".to_owned());
+    let registries = (0..999).map(|number| format!("registry-{number}.example.com"));
+    let last = "123456789012.dkr.ecr.us-east-1.amazonaws.com".to_owned();
+    let entries = registries.chain([last]).map(|registry| (registry, credential()));
+    let keyring = Keyring::new(entries, Profile::Kube);
+    Ok(Box::new(move || match keyring.lookup(std::hint::black_box(IMAGE)).len() {
+        1 => Ok(()),
+        found => Err(format!("{found} credentials found").into()),
+    }))
+}

@@ -1,0 +1,367 @@
+//! How Go puts things: the words of its JSON and base64 decoders, its quotation marks and its times. A line of
+//! kube-apiserver's log is only found again if it is written letter by letter as kube-apiserver writes it.
+
+use std::fmt::Write as _;
+
+use crate::json::{GO_DEPTH, Kind};
+
+/// What Go's decoder calls a sort of value.
+pub(super) fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "bool",
+        Kind::Number => "number",
+        Kind::String => "string",
+        Kind::Array => "array",
+        Kind::Object => "object",
+    }
+}
+
+/// `json: cannot unmarshal number into Go value of type string`
+pub(super) fn misfit(found: Kind, wanted: &str) -> String {
+    format!("json: cannot unmarshal {} into Go value of type {wanted}", kind(found))
+}
+
+/// The first byte that unpadded base64url cannot have.
+pub(super) fn base64_error(text: &str) -> Option<String> {
+    base64_error_of(text, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'), false)
+}
+
+/// The same for the padded form with `+` and `/`.
+pub(super) fn padded_base64_error(text: &str) -> Option<String> {
+    let symbols = text.trim_end_matches('=');
+    base64_error_of(symbols, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'), true)
+}
+
+fn base64_error_of(text: &str, is_symbol: impl Fn(u8) -> bool, is_padded: bool) -> Option<String> {
+    let odd = text.bytes().position(|byte| !is_symbol(byte));
+    let dangling = (text.len() % 4 == 1).then(|| text.len() - usize::from(!is_padded || text.len() == 1));
+    odd.or(dangling).map(|at| format!("illegal base64 data at input byte {at}"))
+}
+
+/// Why a text is no JSON; nothing if it is.
+pub(super) fn syntax_error(text: &[u8]) -> Option<String> {
+    let mut scanner = Scanner { open: Vec::new(), state: State::Value };
+    for byte in text {
+        if let Err(words) = scanner.step(*byte) {
+            return Some(words);
+        }
+    }
+    // A number at the very end is only then known to be one.
+    if let Err(words) = scanner.step(b' ') {
+        return Some(if scanner.state == State::Broken { words } else { END.to_owned() });
+    }
+    (scanner.state != State::End).then(|| END.to_owned())
+}
+
+const END: &str = "unexpected end of JSON input";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Value,
+    ValueOrEnd,
+    NameOrEnd,
+    Name,
+    AfterName,
+    AfterValue,
+    End,
+    Text { is_name: bool },
+    Escape { is_name: bool },
+    Unit { is_name: bool, left: u8 },
+    Word { word: &'static str, at: usize },
+    Minus,
+    Zero,
+    Digits,
+    Point,
+    Fraction,
+    Exponent,
+    Sign,
+    Power,
+    Broken,
+}
+
+struct Scanner {
+    /// Open containers: true for an object.
+    open: Vec<bool>,
+    state: State,
+}
+
+impl Scanner {
+    fn step(&mut self, byte: u8) -> Result<(), String> {
+        let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        match self.state {
+            State::Value
+            | State::ValueOrEnd
+            | State::NameOrEnd
+            | State::Name
+            | State::AfterName
+            | State::AfterValue
+            | State::End
+                if space => {}
+            State::ValueOrEnd if byte == b']' => self.close(),
+            State::Value | State::ValueOrEnd => return self.begin(byte),
+            State::NameOrEnd if byte == b'}' => self.close(),
+            State::NameOrEnd | State::Name if byte == b'"' => self.state = State::Text { is_name: true },
+            State::NameOrEnd | State::Name => {
+                return wrong(byte, "looking for beginning of object key string");
+            }
+            State::AfterName if byte == b':' => self.state = State::Value,
+            State::AfterName => return wrong(byte, "after object key"),
+            State::AfterValue => return self.after_value(byte),
+            State::End => return wrong(byte, "after top-level value"),
+            State::Text { is_name } => match byte {
+                b'"' if is_name => self.state = State::AfterName,
+                b'"' => self.ended(),
+                b'\\' => self.state = State::Escape { is_name },
+                0..0x20 => return wrong(byte, "in string literal"),
+                _ => {}
+            },
+            State::Escape { is_name } => match byte {
+                b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {
+                    self.state = State::Text { is_name }
+                }
+                b'u' => self.state = State::Unit { is_name, left: 4 },
+                _ => return wrong(byte, "in string escape code"),
+            },
+            State::Unit { is_name, left } => {
+                if !byte.is_ascii_hexdigit() {
+                    return wrong(byte, "in \\u hexadecimal character escape");
+                }
+                let left = left - 1;
+                self.state = if left == 0 { State::Text { is_name } } else { State::Unit { is_name, left } };
+            }
+            State::Word { word, at } => {
+                let expected = word.as_bytes().get(at).copied().unwrap_or_default();
+                if byte != expected {
+                    let place = format!("in literal {word} (expecting {})", character(expected));
+                    return wrong(byte, &place);
+                }
+                if at + 1 == word.len() {
+                    self.ended();
+                } else {
+                    self.state = State::Word { word, at: at + 1 };
+                }
+            }
+            _ => return self.number(byte),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, byte: u8) -> Result<(), String> {
+        self.state = match byte {
+            b'{' => return self.enter(true),
+            b'[' => return self.enter(false),
+            b'"' => State::Text { is_name: false },
+            b'-' => State::Minus,
+            b'0' => State::Zero,
+            b'1'..=b'9' => State::Digits,
+            b't' => State::Word { word: "true", at: 1 },
+            b'f' => State::Word { word: "false", at: 1 },
+            b'n' => State::Word { word: "null", at: 1 },
+            _ => return wrong(byte, "looking for beginning of value"),
+        };
+        Ok(())
+    }
+
+    fn enter(&mut self, is_object: bool) -> Result<(), String> {
+        if self.open.len() == GO_DEPTH {
+            self.state = State::Broken;
+            return Err("exceeded max depth".to_owned());
+        }
+        self.open.push(is_object);
+        self.state = if is_object { State::NameOrEnd } else { State::ValueOrEnd };
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        self.open.pop();
+        self.ended();
+    }
+
+    fn ended(&mut self) {
+        self.state = if self.open.is_empty() { State::End } else { State::AfterValue };
+    }
+
+    fn after_value(&mut self, byte: u8) -> Result<(), String> {
+        match (self.open.last(), byte) {
+            (Some(true), b'}') | (Some(false), b']') => self.close(),
+            (Some(true), b',') => self.state = State::Name,
+            (Some(false), b',') => self.state = State::Value,
+            (Some(true), _) => return wrong(byte, "after object key:value pair"),
+            (Some(false), _) => return wrong(byte, "after array element"),
+            (None, _) => return wrong(byte, "after top-level value"),
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, byte: u8) -> Result<(), String> {
+        self.state = match (self.state, byte) {
+            (State::Minus, b'0') => State::Zero,
+            (State::Minus, b'1'..=b'9') | (State::Digits, b'0'..=b'9') => State::Digits,
+            (State::Zero | State::Digits, b'.') => State::Point,
+            (State::Point | State::Fraction, b'0'..=b'9') => State::Fraction,
+            (State::Zero | State::Digits | State::Fraction, b'e' | b'E') => State::Exponent,
+            (State::Exponent, b'+' | b'-') => State::Sign,
+            (State::Exponent | State::Sign | State::Power, b'0'..=b'9') => State::Power,
+            (State::Minus, _) => return wrong(byte, "in numeric literal"),
+            (State::Point, _) => return wrong(byte, "after decimal point in numeric literal"),
+            (State::Exponent | State::Sign, _) => return wrong(byte, "in exponent of numeric literal"),
+            _ => {
+                self.ended();
+                return self.step(byte);
+            }
+        };
+        Ok(())
+    }
+}
+
+fn wrong(byte: u8, place: &str) -> Result<(), String> {
+    Err(format!("invalid character {} {place}", character(byte)))
+}
+
+fn character(byte: u8) -> String {
+    match byte {
+        b'\'' => r"'\''".to_owned(),
+        b'"' => "'\"'".to_owned(),
+        _ => {
+            let quoted = quoted(&char::from(byte).to_string());
+            format!("'{}'", quoted.trim_matches('"'))
+        }
+    }
+}
+
+/// A text in quotation marks.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for symbol in text.chars() {
+        match symbol {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\0'..' ' | '\u{7f}' => _ = write!(out, "\\x{:02x}", u32::from(symbol)),
+            ' '..'\u{7f}' => out.push(symbol),
+            _ if is_printable(symbol) => out.push(symbol),
+            _ if u32::from(symbol) < 0x1_0000 => _ = write!(out, "\\u{:04x}", u32::from(symbol)),
+            _ => _ = write!(out, "\\U{:08x}", u32::from(symbol)),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn is_printable(symbol: char) -> bool {
+    let invisible = matches!(symbol, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e000}'..='\u{f8ff}');
+    !symbol.is_control() && !symbol.is_whitespace() && !invisible
+}
+
+/// Texts in quotation marks in brackets, as `%q` has them.
+pub(super) fn quoted_list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(" "))
+}
+
+/// A point in time as Go prints it in UTC, wrapped around where Go's 64 bits do.
+pub(super) fn time(seconds: i64, nanoseconds: i32) -> String {
+    // Go counts from the first of March, 292277022400 years before our era, in unsigned seconds.
+    const YEARS: i128 = 292_277_022_400;
+    const DAYS_TO_YEAR_ONE: i128 = YEARS / 400 * 146_097 + 306;
+    const DAYS_TO_1970: i128 = DAYS_TO_YEAR_ONE + 719_162;
+    let since = (i128::from(seconds) + DAYS_TO_1970 * 86_400).rem_euclid(1 << 64);
+    let (days, second) = (since / 86_400, since % 86_400);
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year_of_era - YEARS + later;
+    let mut fraction = if nanoseconds > 0 { format!(".{nanoseconds:09}") } else { String::new() };
+    fraction.truncate(fraction.trim_end_matches('0').len());
+    let sign = if year < 0 { "-" } else { "" };
+    format!(
+        "{sign}{:04}-{month:02}-{day:02} {:02}:{:02}:{:02}{fraction} +0000 UTC",
+        year.abs(),
+        second / 3_600,
+        second / 60 % 60,
+        second % 60,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broken_json_is_described_as_go_describes_it() {
+        for (text, words) in [
+            ("{\"alg\":", END),
+            (" ", END),
+            ("1e", END),
+            ("{\"a\" \"x\"}", "invalid character '\"' after object key"),
+            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+            ("{\"a\":01}", "invalid character '1' after object key:value pair"),
+            ("{\"a\":1.}", "invalid character '}' after decimal point in numeric literal"),
+            ("{\"a\":1e}", "invalid character '}' in exponent of numeric literal"),
+            ("{\"a\":-}", "invalid character '}' in numeric literal"),
+            ("{\"a\":\"\\x\"}", "invalid character 'x' in string escape code"),
+            ("{\"a\":\"\\u12G4\"}", "invalid character 'G' in \\u hexadecimal character escape"),
+            ("{\"a\":\"\u{1}\"}", "invalid character '\\x01' in string literal"),
+            ("{\"a\":tru}", "invalid character '}' in literal true (expecting 'e')"),
+            ("{\"a\":[1 2]}", "invalid character '2' after array element"),
+            ("{\"a\":'x'}", "invalid character '\\'' looking for beginning of value"),
+            ("{\"a\":é}", "invalid character 'Ã' looking for beginning of value"),
+            ("{} x", "invalid character 'x' after top-level value"),
+        ] {
+            assert_eq!(syntax_error(text.as_bytes()).as_deref(), Some(words), "{text}");
+        }
+        for good in ["0", "{}", " [1, -2.5e+3, \"\\u00e9\", {\"a\": null}] ", "\"x\""] {
+            assert_eq!(syntax_error(good.as_bytes()), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn both_scanners_agree_on_what_is_json() {
+        let pieces =
+            ["{", "}", "[", "]", ",", ":", "\"a\"", "1", "-", "0", ".5", "e3", "true", "nul", " ", "\\"];
+        let mut seed = 7_usize;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..(seed % 9) {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[(seed >> 33) % pieces.len()]);
+            }
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            seed >>= 1;
+            let valid = crate::json::Raw::parse(text.as_bytes()).is_ok();
+            assert_eq!(syntax_error(text.as_bytes()).is_none(), valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_as_go_prints_them() {
+        for (seconds, nanoseconds, words) in [
+            (0, 0, "1970-01-01 00:00:00 +0000 UTC"),
+            (1_800_000_000, 250_000_000, "2027-01-15 08:00:00.25 +0000 UTC"),
+            (-1, 0, "1969-12-31 23:59:59 +0000 UTC"),
+            (-62_135_596_800, 0, "0001-01-01 00:00:00 +0000 UTC"),
+            (951_782_400, 0, "2000-02-29 00:00:00 +0000 UTC"),
+            (i64::MAX, 0, "292277026596-12-04 15:30:07 +0000 UTC"),
+            (i64::MIN, 0, "292277026596-12-04 15:30:08 +0000 UTC"),
+        ] {
+            assert_eq!(time(seconds, nanoseconds), words);
+        }
+    }
+
+    #[test]
+    fn the_place_of_bad_base64_is_gos() {
+        for (text, at) in [("A", 0), ("AAAAA", 4), ("A+AA", 1), ("AA=A", 2)] {
+            assert_eq!(base64_error(text), Some(format!("illegal base64 data at input byte {at}")), "{text}");
+        }
+        assert_eq!(base64_error("AAAA"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! How kube-apiserver's libraries describe a key, or a set of keys, that they cannot read (S165).
+
+use std::collections::HashSet;
+
+use super::go;
+use crate::json::{Kind, Raw};
+use crate::jwks::key::{self, Key, KeyError};
+use crate::jwt::claims::is_named;
+
+/// Why a key set cannot be had from this answer, if it cannot.
+pub(super) fn fetching(body: &str) -> Option<String> {
+    let words = set(body.as_bytes())?;
+    Some(format!(
+        "oidc: failed to decode keys: got Content-Type = application/json, but could not unmarshal as JSON: {words} {body}"
+    ))
+}
+
+fn set(body: &[u8]) -> Option<String> {
+    if let Some(words) = go::syntax_error(body) {
+        return Some(words);
+    }
+    let raw = Raw::parse(body).ok()?;
+    if !matches!(raw.kind(), Kind::Object | Kind::Null) {
+        return Some(go::misfit(raw.kind(), "jose.JSONWebKeySet"));
+    }
+    for (_, list) in raw.members().filter(|(name, _)| is_named(name, "keys")) {
+        if !matches!(list.kind(), Kind::Array | Kind::Null) {
+            return Some(format!(
+                "json: cannot unmarshal {} into Go struct field JSONWebKeySet.keys of type []jose.JSONWebKey",
+                go::kind(list.kind())
+            ));
+        }
+        if let Some(words) = list.elements().find_map(one) {
+            return Some(words);
+        }
+    }
+    None
+}
+
+/// Why a key cannot be read, if it cannot.
+fn one(raw: Raw<'_>) -> Option<String> {
+    let error = Key::read(raw, false).err()?;
+    if !matches!(raw.kind(), Kind::Object | Kind::Null) {
+        return Some(go::misfit(raw.kind(), "jose.rawJSONWebKey"));
+    }
+    let member = |wanted: &str| {
+        raw.members()
+            .find(|(name, _)| name == wanted)
+            .map(|(_, value)| value)
+            .filter(|value| !value.is_null())
+    };
+    let text = |name: &str| member(name).and_then(Raw::string).unwrap_or_default().into_owned();
+    let has = |name: &str| member(name).is_some();
+    let jose = |words: &str| format!("go-jose/go-jose: {words}");
+    Some(match error {
+        KeyError::Shape => repeated(raw)
+            .map_or_else(|| jose("invalid JWK"), |name| format!("json: duplicate key '{name}' in object")),
+        KeyError::Member("x5u") => go::misfit(member("x5u").map_or(Kind::Null, Raw::kind), "url.URL"),
+        KeyError::Member("x5c") => {
+            let words = member("x5c").and_then(certificates).unwrap_or_default();
+            jose(&format!("failed to unmarshal x5c field: {words}"))
+        }
+        KeyError::Member(name) => match member(name) {
+            Some(value) if value.kind() == Kind::String => go::base64_error(&text(name)).unwrap_or_default(),
+            value => go::misfit(value.map_or(Kind::Null, Raw::kind), "string"),
+        },
+        KeyError::Type => jose(&format!("unknown json web key type '{}'", text("kty"))),
+        KeyError::Curve if text("kty") == "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
+        KeyError::Curve => jose(&format!("unsupported elliptic curve '{}'", text("crv"))),
+        KeyError::Missing => match text("kty").as_str() {
+            "RSA" if has("d") && has("n") && has("e") => jose("invalid RSA private key, missing P value(s)"),
+            "RSA" => jose("invalid RSA key, missing n/e values"),
+            "EC" => jose("invalid EC key, missing x/y values"),
+            "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
+            _ => jose("invalid OCT (symmetric) key, missing k value"),
+        },
+        KeyError::Point => point(&text("crv"), &text("x"), &text("y")),
+        KeyError::Certificate => thumbprint(&text("x5t"), &text("x5t#S256")),
+    })
+}
+
+fn point(curve: &str, x: &str, y: &str) -> String {
+    let bytes = match curve {
+        "P-256" => 32,
+        "P-384" => 48,
+        _ => 66,
+    };
+    let length = |text: &str| text.len() * 3 / 4;
+    for (name, text) in [("x", x), ("y", y)] {
+        if length(text) != bytes {
+            return format!("go-jose/go-jose: invalid EC public key, wrong length for {name}");
+        }
+    }
+    "go-jose/go-jose: invalid EC key, X/Y are not on declared curve".to_owned()
+}
+
+fn thumbprint(sha1: &str, sha256: &str) -> String {
+    let length = |text: &str| text.len() * 3 / 4;
+    let odd = |text: &str, bytes: usize| {
+        !matches!(length(text), 0) && length(text) != bytes && length(text) != 2 * bytes
+    };
+    if odd(sha1, 20) {
+        return "go-jose/go-jose: invalid JWK, x5t header is of incorrect size".to_owned();
+    }
+    if odd(sha256, 32) {
+        return "go-jose/go-jose: invalid JWK, x5t#S256 header is of incorrect size".to_owned();
+    }
+    "go-jose/go-jose: invalid JWK, public keys in key and x5c fields do not match".to_owned()
+}
+
+/// Why a key in a token's header is refused.
+pub(super) fn embedded(raw: Raw<'_>) -> Option<String> {
+    one(raw).or_else(|| {
+        key::check_embedded(raw)
+            .err()
+            .map(|_| "go-jose/go-jose: invalid embedded jwk, must be public key".to_owned())
+    })
+}
+
+/// Why a chain of certificates is refused.
+pub(super) fn certificates(raw: Raw<'_>) -> Option<String> {
+    key::certificates(raw).err()?;
+    if raw.kind() != Kind::Array {
+        return Some(go::misfit(raw.kind(), "[]string"));
+    }
+    for element in raw.elements() {
+        match element.kind() {
+            Kind::String | Kind::Null => {
+                let text = element.string().unwrap_or_default();
+                if let Some(words) = go::padded_base64_error(&text) {
+                    return Some(words);
+                }
+            }
+            other => return Some(go::misfit(other, "string")),
+        }
+    }
+    Some("x509: malformed certificate".to_owned())
+}
+
+/// The first name that an object has twice.
+pub(super) fn repeated(raw: Raw<'_>) -> Option<String> {
+    let mut names = HashSet::new();
+    raw.members()
+        .find_map(|(name, _)| if names.insert(name.clone()) { None } else { Some(name.into_owned()) })
+}
+
+/// The same at any depth.
+pub(super) fn repeated_deep(raw: Raw<'_>) -> Option<String> {
+    let mut todo = vec![raw];
+    while let Some(raw) = todo.pop() {
+        if let Some(name) = repeated(raw) {
+            return Some(name);
+        }
+        todo.extend(raw.members().map(|(_, value)| value));
+        todo.extend(raw.elements());
+    }
+    None
+}

@@ -1,0 +1,394 @@
+//! What kube-apiserver would have written to its log about a token, letter by letter. The order is that of its
+//! libraries: header, algorithm, signature, then the claims; so the text can differ from our own first finding.
+
+use super::masked::Masked;
+use super::{go, key_words};
+use crate::authenticator::{Authenticator, Authenticators, Question};
+use crate::config::{CompiledIssuer, Mapping};
+use crate::json::{Kind, Raw};
+use crate::jwks::KeysUnavailable;
+use crate::jwt::claims::{UnverifiedClaims, is_named};
+use crate::jwt::compact::{Part, RawToken};
+use crate::jwt::header::Header;
+use crate::jwt::{Algorithms, signature};
+use crate::outcome::{Outcome, Purpose, Refusal, without_values};
+use crate::profile::Profile;
+
+/// What kube-apiserver would have logged; nothing if it takes the token.
+///
+/// `authenticators` are those of profile `kube`; `key_set` is the issuer's answer, for sets that cannot be read.
+pub fn log_line(
+    authenticators: &Authenticators,
+    question: &Question<'_>,
+    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
+) -> Option<Masked> {
+    let refusal = match authenticators.authenticate(&Question { observer: None, ..*question }) {
+        Outcome::Authenticated(_) => return None,
+        Outcome::NoOpinion(_) => return Some(Masked::words("invalid bearer token")),
+        Outcome::Rejected(rejection) => rejection.refusal,
+    };
+    let token = RawToken::new(question.token).ok()?;
+    let payload = token.payload().ok()?;
+    let claims = UnverifiedClaims::read(&payload.bytes).ok()?;
+    let authenticator = authenticators.find(claims.issuer())?;
+    if matches!(refusal, Refusal::NotReady) {
+        return Some(Masked::words("oidc: authenticator not initialized"));
+    }
+    let unverified = unverified(&token, &payload, authenticator, key_set)
+        .or_else(|| checked(&claims, &refusal, &authenticator.configuration.issuer, question));
+    Some(match unverified {
+        Some(line) => line.after("oidc: verify token: "),
+        None => mapped(&claims, &refusal, authenticator),
+    })
+}
+
+/// Header, algorithm and signature.
+fn unverified(
+    token: &RawToken<'_>,
+    payload: &Part,
+    authenticator: &Authenticator,
+    key_set: impl Fn(&CompiledIssuer) -> Option<String>,
+) -> Option<Masked> {
+    let (header_text, signature_text) = token.spaceless();
+    if let Some(words) = go::base64_error(&header_text).or_else(|| go::base64_error(&signature_text)) {
+        return Some(malformed(words));
+    }
+    let header_part = token.header()?;
+    if let Some(words) = header_words(&header_part.bytes) {
+        return Some(malformed(words));
+    }
+    let allowed = authenticator.algorithms();
+    let Ok(header) = Header::read(&header_part.bytes, allowed, &Profile::KUBE) else {
+        return Some(algorithm(&header_part.bytes, allowed));
+    };
+    let failed = "failed to verify signature: ";
+    match authenticator.keys().current() {
+        Err(KeysUnavailable::NotReady) => None,
+        Err(KeysUnavailable::Failed(why)) => {
+            let body = key_set(&authenticator.configuration.issuer);
+            let words = body.as_deref().and_then(key_words::fetching).unwrap_or(why);
+            Some(Masked::words(format!("{failed}fetching keys {words}")))
+        }
+        Ok(keys) => signature::check(token, (&header, &header_part), payload, &keys, &Profile::KUBE)
+            .err()
+            .map(|_| Masked::words(format!("{failed}failed to verify id token signature"))),
+    }
+}
+
+fn malformed(words: impl Into<String>) -> Masked {
+    Masked::words("oidc: malformed jwt: ".to_owned() + &words.into())
+}
+
+/// What is wrong with a header before its algorithm is looked at.
+fn header_words(bytes: &[u8]) -> Option<String> {
+    if bytes.is_empty() {
+        return None;
+    }
+    if let Some(words) = go::syntax_error(bytes) {
+        return Some(words);
+    }
+    let raw = Raw::parse(bytes).ok()?;
+    if !matches!(raw.kind(), Kind::Object | Kind::Null) {
+        return Some(go::misfit(raw.kind(), "jose.rawHeader"));
+    }
+    if let Some(name) = key_words::repeated(raw) {
+        return Some(format!("json: duplicate key '{name}' in object"));
+    }
+    for (name, value) in raw.members().filter(|(_, value)| !value.is_null()) {
+        let wrong = match name.as_ref() {
+            "alg" | "kid" | "nonce" => {
+                (value.kind() != Kind::String).then(|| go::misfit(value.kind(), "string"))
+            }
+            "jwk" => match key_words::embedded(value) {
+                Some(words) if words.starts_with("go-jose/go-jose: invalid embedded jwk") => {
+                    return Some(words);
+                }
+                other => other,
+            },
+            "x5c" => key_words::certificates(value),
+            _ => {
+                key_words::repeated_deep(value).map(|name| format!("json: duplicate key '{name}' in object"))
+            }
+        };
+        let what = match name.as_ref() {
+            "alg" => "algorithm",
+            "kid" => "key ID",
+            "nonce" => "nonce",
+            "jwk" => "JWK",
+            "x5c" => "x5c header",
+            _ => "value",
+        };
+        if let Some(words) = wrong {
+            return Some(format!("failed to unmarshal {what}: {words}: {}", go::quoted(&value.text())));
+        }
+    }
+    None
+}
+
+fn algorithm(header: &[u8], allowed: Algorithms) -> Masked {
+    let raw = Raw::parse(header).ok();
+    let named = raw.and_then(|raw| raw.members().find(|(name, _)| name == "alg"));
+    let named = named.and_then(|(_, value)| value.string()).unwrap_or_default();
+    let named = go::quoted(&named);
+    Masked::words(format!("oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"))
+}
+
+/// Types, audience and times.
+fn checked(
+    claims: &UnverifiedClaims<'_>,
+    refusal: &Refusal,
+    issuer: &CompiledIssuer,
+    question: &Question<'_>,
+) -> Option<Masked> {
+    if let Some(words) = type_words(claims) {
+        return Some(Masked::words(format!("oidc: failed to unmarshal claims: {words}")));
+    }
+    let registered = claims.registered_as_go_reads_them()?;
+    if let Some(words) = registered.missing_source() {
+        return Some(Masked::words(words));
+    }
+    let (now, nanoseconds) = (question.now.as_second(), question.now.subsec_nanosecond());
+    match refusal {
+        Refusal::Audience => {
+            let expected = match issuer.audiences.as_slice() {
+                [one] => go::quoted(one),
+                several => {
+                    let mut several: Vec<&str> = several.iter().map(String::as_str).collect();
+                    several.sort_unstable();
+                    format!("in {}", go::quoted_list(several.into_iter()))
+                }
+            };
+            let got = go::quoted_list(registered.audiences().iter().map(AsRef::as_ref));
+            Some(Masked::words(format!("oidc: expected audience {expected} got ")).value(got))
+        }
+        Refusal::Expired => {
+            let expiry = go::time(registered.expires(), 0);
+            Some(Masked::words(format!("oidc: token is expired (Token Expiry: {expiry})")))
+        }
+        Refusal::NotYetValid => {
+            let now = go::time(now, nanoseconds);
+            let not_before = go::time(registered.not_before().unwrap_or_default(), 0);
+            Some(Masked::words(format!(
+                "oidc: current time {now} before the nbf (not before) time: {not_before}"
+            )))
+        }
+        _ => None,
+    }
+}
+
+/// The first registered claim of a wrong type. Claims with a decoder of their own end the reading at once; of the
+/// others the first is told at the end.
+fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
+    let mut first = None;
+    for (name, value) in claims.members() {
+        let field = |found: Kind, field: &str, wanted: &str| {
+            format!(
+                "json: cannot unmarshal {} into Go struct field {field} of type {wanted}",
+                go::kind(found)
+            )
+        };
+        let is = |known: &str| is_named(name, known);
+        if is("aud") {
+            if let Some((found, wanted)) = audience_misfit(*value) {
+                return Some(field(found, "idToken.aud", wanted));
+            }
+        } else if let Some(known) = ["exp", "iat", "nbf"].into_iter().find(|known| is(known)) {
+            if let Some(words) = time_words(*value, known) {
+                return Some(words);
+            }
+        } else if value.is_null() {
+            // Null leaves a field as it is.
+        } else if let Some(known) = ["iss", "sub", "nonce", "at_hash"].into_iter().find(|known| is(known)) {
+            if value.kind() != Kind::String {
+                first.get_or_insert_with(|| field(value.kind(), &format!("idToken.{known}"), "string"));
+            }
+        } else if is("_claim_names") {
+            let wrong = match value.kind() {
+                Kind::Object => value
+                    .members()
+                    .find(|(_, source)| !matches!(source.kind(), Kind::String | Kind::Null))
+                    .map(|(_, source)| (source.kind(), "string")),
+                other => Some((other, "map[string]string")),
+            };
+            if let Some((found, wanted)) = wrong {
+                first.get_or_insert_with(|| field(found, "idToken._claim_names", wanted));
+            }
+        } else if is("_claim_sources")
+            && let Some((found, place, wanted)) = source_misfit(*value)
+        {
+            first.get_or_insert_with(|| field(found, &place, wanted));
+        }
+    }
+    first
+}
+
+fn audience_misfit(value: Raw<'_>) -> Option<(Kind, &'static str)> {
+    match value.kind() {
+        Kind::Null | Kind::String => None,
+        Kind::Array => value
+            .elements()
+            .find(|element| !matches!(element.kind(), Kind::String | Kind::Null))
+            .map(|element| (element.kind(), "string")),
+        other => Some((other, "[]string")),
+    }
+}
+
+fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
+    let place = "idToken._claim_sources";
+    if value.kind() != Kind::Object {
+        return Some((value.kind(), place.to_owned(), "map[string]oidc.claimSource"));
+    }
+    for (_, source) in value.members() {
+        match source.kind() {
+            Kind::Null => {}
+            Kind::Object => {
+                for (name, text) in source.members() {
+                    let known = ["endpoint", "access_token"].into_iter().find(|known| is_named(&name, known));
+                    if let Some(known) = known
+                        && !matches!(text.kind(), Kind::Null | Kind::String)
+                    {
+                        let place = format!("claimSource._claim_sources.{known}");
+                        return Some((text.kind(), place, "string"));
+                    }
+                }
+            }
+            other => return Some((other, place.to_owned(), "oidc.claimSource")),
+        }
+    }
+    None
+}
+
+fn time_words(value: Raw<'_>, name: &str) -> Option<String> {
+    let number = match value.kind() {
+        Kind::Null if name == "nbf" => return None,
+        Kind::Null => return Some("strconv.ParseFloat: parsing \"\": invalid syntax".to_owned()),
+        Kind::Number => value.number()?.to_owned(),
+        Kind::String => {
+            let text = value.string()?;
+            if crate::json::number_length(text.as_bytes()) != text.len() || text.is_empty() {
+                let literal = go::quoted(&value.text());
+                return Some(format!(
+                    "json: invalid number literal, trying to unmarshal {literal} into Number"
+                ));
+            }
+            text.into_owned()
+        }
+        other => {
+            return Some(format!(
+                "json: cannot unmarshal {} into Go struct field idToken.{name} of type json.Number",
+                go::kind(other)
+            ));
+        }
+    };
+    let fits = number.parse::<i64>().is_ok() || number.parse::<f64>().is_ok_and(f64::is_finite);
+    (!fits).then(|| format!("strconv.ParseFloat: parsing {}: value out of range", go::quoted(&number)))
+}
+
+/// Distributed claims, mappings and rules.
+fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Authenticator) -> Masked {
+    let configuration = &authenticator.configuration;
+    match refusal {
+        Refusal::Distributed(why) => {
+            let words =
+                distributed_words(claims, configuration.groups.as_ref()).unwrap_or_else(|| (*why).to_owned());
+            Masked::words(format!("oidc: could not expand distributed claims: {words}"))
+        }
+        Refusal::MissingClaim { path, claim } => {
+            Masked::words(format!("oidc: parse {} {}: claim not present", mapping(path), go::quoted(claim)))
+        }
+        Refusal::MappingType { path, claim, .. } => {
+            let found = claims.claim(claim).map_or(Kind::Null, Raw::kind);
+            if claim == "email_verified" {
+                return Masked::words(format!(
+                    "oidc: parse 'email_verified' claim: {}",
+                    go::misfit(found, "bool")
+                ));
+            }
+            let words = go::misfit(found, "string");
+            Masked::words(format!("oidc: parse {} {}: {words}", mapping(path), go::quoted(claim)))
+        }
+        Refusal::EmailNotVerified => Masked::words("oidc: email not verified"),
+        Refusal::EmptyUsername => Masked::words("oidc: empty username via CEL expression is not allowed"),
+        Refusal::Evaluation { path, text, purpose, source } => {
+            let prefix = match (purpose, part(path)) {
+                (Purpose::Mapping, "extra") => String::new(),
+                (Purpose::Mapping, part) => format!("oidc: error evaluating {part} claim expression: "),
+                (Purpose::ClaimRule, _) => CLAIM_RULE.to_owned(),
+                (Purpose::UserRule, _) => USER_RULE.to_owned(),
+            };
+            let (cause, words) =
+                (source.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
+            if without_values(&cause, text) == cause {
+                Masked::words(words + &cause)
+            } else {
+                Masked::words(words).value(cause)
+            }
+        }
+        Refusal::ResultType { path, text, .. } => {
+            let strings = "expression must return a string or a list of strings";
+            let words = match part(path) {
+                "extra" => format!("extra claim expression: {text}: {strings}"),
+                "group" => format!("group claim expression: {strings}"),
+                part => format!("{part} claim expression: {part} claim expression must return a string"),
+            };
+            Masked::words(format!("oidc: error evaluating {words}"))
+        }
+        Refusal::RequiredClaim { claim, .. } => required(claims, claim, authenticator),
+        Refusal::ClaimRule { text, message, .. } => {
+            Masked::words(format!("{CLAIM_RULE}validation expression '{text}' failed: {message}"))
+        }
+        Refusal::UserRule { text, message, .. } => {
+            Masked::words(format!("{USER_RULE}validation expression '{text}' failed: {message}"))
+        }
+        other => Masked::words(format!("oidc: {other}")),
+    }
+}
+
+const CLAIM_RULE: &str = "oidc: error evaluating claim validation expression: ";
+const USER_RULE: &str = "oidc: error evaluating user info validation rule: ";
+
+fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &Authenticator) -> Masked {
+    let Some(value) = claims.claim(claim) else {
+        return Masked::words(format!("oidc: required claim {claim} not present in ID token"));
+    };
+    if !matches!(value.kind(), Kind::String | Kind::Null) {
+        return Masked::words(format!("oidc: parse claim {claim}: {}", go::misfit(value.kind(), "string")));
+    }
+    let rules = &authenticator.configuration.required_claims;
+    let want = rules.iter().find(|rule| rule.claim == claim).map_or("", |rule| rule.value.as_str());
+    Masked::words(format!("oidc: required claim {claim} value does not match. Got = "))
+        .value(value.string().unwrap_or_default())
+        .then(format!(", want = {want}"))
+}
+
+fn distributed_words(claims: &UnverifiedClaims<'_>, groups: Option<&Mapping>) -> Option<String> {
+    let Some(Mapping::Claim { claim, .. }) = groups else { return None };
+    let names = claims.claim("_claim_names")?;
+    let Some(sources) = claims.claim("_claim_sources") else {
+        return Some("oidc: no claim sources".to_owned());
+    };
+    let source = names.members().filter(|(name, _)| name == claim).last()?.1.string()?;
+    let known = sources.members().any(|(name, _)| name == source);
+    (!known).then(|| format!("id token _claim_names contained a source {source} missing in _claims_sources"))
+}
+
+/// What kube-apiserver calls the mapping at this path when a claim is at fault.
+fn mapping(path: &navicert_types::FieldPath) -> &'static str {
+    match part(path) {
+        "username" => "username claims",
+        "group" => "groups claim",
+        _ => "uid claim",
+    }
+}
+
+/// Which mapping a path below `claimMappings` belongs to.
+fn part(path: &navicert_types::FieldPath) -> &'static str {
+    let path = path.to_string();
+    let mapping = path.split("claimMappings.").nth(1).unwrap_or_default();
+    ["username", "groups", "uid", "extra"].into_iter().find(|name| mapping.starts_with(name)).map_or(
+        "",
+        |name| {
+            if name == "groups" { "group" } else { name }
+        },
+    )
+}

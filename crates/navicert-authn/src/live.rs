@@ -1,0 +1,226 @@
+//! What a server holds: authenticators that can be replaced while they are in use, a memory of recent decisions, and the
+//! health of every issuer.
+//!
+//! ```text
+//! token ──token_cache──▶ (hit) outcome
+//!            │ miss
+//!            ▼
+//!       Authenticators ──keys, distributed claims──▶ outcome ──▶ token_cache
+//!            ▲
+//!   config::Reloader swaps
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use navicert_types::Clock;
+use tokio::sync::Notify;
+
+use crate::authenticator::{Authenticator, Authenticators, Question};
+use crate::config::{Compiled, CompiledIssuer};
+use crate::jwks::{Around, FixedKeys, Health, Keeper};
+use crate::mapping::distributed::Distributed;
+use crate::metrics::{Event, Recorder};
+use crate::outcome::Outcome;
+use crate::profile::Rule;
+use crate::revocation::Revocations;
+use crate::token_cache::{Grounds, TokenCache};
+
+/// How long the expressions of one token may run (H6).
+const EXPRESSIONS: Duration = Duration::from_secs(1);
+
+/// Authenticators in service.
+#[derive(Debug)]
+pub struct Live {
+    current: ArcSwap<Set>,
+    revocations: Arc<Revocations>,
+    cache: TokenCache,
+    clock: Arc<dyn Clock>,
+    recorder: Arc<dyn Recorder>,
+    changed: Arc<Notify>,
+}
+
+/// The authenticators of one configuration, and the keepers behind them.
+#[derive(Debug)]
+pub(crate) struct Set {
+    authenticators: Authenticators,
+    keepers: Vec<Arc<Keeper>>,
+    has_deadline: bool,
+    generation: u64,
+}
+
+impl Set {
+    /// Puts a configuration to work. A keeper of `earlier` goes on where its issuer is the same (H24); keys from files
+    /// are in `fixed`, by issuer.
+    pub(crate) fn new(
+        compiled: Compiled,
+        fixed: impl Fn(&CompiledIssuer) -> Option<FixedKeys>,
+        around: &Around,
+        changed: &Arc<Notify>,
+        earlier: Option<&Set>,
+    ) -> Self {
+        let profile = compiled.profile;
+        let keepers = std::cell::RefCell::new(Vec::new());
+        let authenticators = Authenticators::with_distributed(compiled, |configuration| {
+            let distributed = Arc::new(Distributed::new(around.clone(), Arc::clone(changed)));
+            if let Some(keys) = fixed(&configuration.issuer) {
+                return (Arc::new(keys), Some(distributed));
+            }
+            let earlier = earlier.filter(|_| profile.has(Rule::H24)).and_then(|earlier| {
+                earlier.keepers.iter().find(|keeper| keeper.keeps(&configuration.issuer, &profile))
+            });
+            let keeper = earlier.cloned().unwrap_or_else(|| {
+                Arc::new(Keeper::new(configuration.issuer.clone(), profile, around.clone()))
+            });
+            keepers.borrow_mut().push(Arc::clone(&keeper));
+            (keeper, Some(distributed))
+        });
+        let generation = earlier.map_or(0, |earlier| earlier.generation + 1);
+        let keepers = keepers.into_inner();
+        Set { authenticators, keepers, has_deadline: profile.has(Rule::H6), generation }
+    }
+
+    pub(crate) fn with_revocations(mut self, revocations: &Arc<Revocations>) -> Self {
+        self.authenticators = self.authenticators.with_revocations(Arc::clone(revocations));
+        self
+    }
+
+    pub(crate) fn keepers(&self) -> &[Arc<Keeper>] {
+        &self.keepers
+    }
+
+    pub(crate) fn issuers(&self) -> impl Iterator<Item = &str> {
+        self.authenticators.iter().map(|one| one.configuration.issuer.url.as_str())
+    }
+}
+
+impl Live {
+    pub(crate) fn new(
+        set: Set,
+        revocations: Arc<Revocations>,
+        around: &Around,
+        changed: Arc<Notify>,
+    ) -> Self {
+        Live {
+            current: ArcSwap::from_pointee(set),
+            revocations,
+            cache: TokenCache::new(),
+            clock: Arc::clone(&around.clock),
+            recorder: Arc::clone(&around.recorder),
+            changed,
+        }
+    }
+
+    /// Whose token is this?
+    pub async fn authenticate(&self, token: &str) -> Outcome {
+        let started = self.clock.monotonic();
+        let name = self.cache.name(token);
+        let now = self.clock.now();
+        let grounds = self.grounds(&self.current.load());
+        let outcome = if let Some(outcome) = self.cache.find(&name, grounds, now) {
+            let took = self.clock.monotonic().saturating_sub(started);
+            self.recorder.record(&Event::CacheLookup { is_hit: true, took });
+            outcome
+        } else {
+            let took = self.clock.monotonic().saturating_sub(started);
+            self.recorder.record(&Event::CacheLookup { is_hit: false, took });
+            // Verifying is the larger part of the future, and seldom needed.
+            Box::pin(self.decide(token, &name)).await
+        };
+        let took = self.clock.monotonic().saturating_sub(started);
+        self.recorder.record(&Event::Attempt { outcome: &outcome, took });
+        outcome
+    }
+
+    async fn decide(&self, token: &str, name: &crate::token_cache::Name) -> Outcome {
+        let set = self.current.load_full();
+        let grounds = self.grounds(&set);
+        let (started, now) = (self.clock.monotonic(), self.clock.now());
+        let is_late = || self.clock.monotonic().saturating_sub(started) > EXPRESSIONS;
+        let interrupt: Option<&(dyn Fn() -> bool + Sync)> =
+            if set.has_deadline { Some(&is_late) } else { None };
+        self.recorder.record(&Event::FetchStarted);
+        let question = Question { interrupt, ..Question::new(token, now) };
+        let decision = set.authenticators.decide(&question).await;
+        let is_error = matches!(decision.outcome, Outcome::Rejected(_));
+        self.recorder.record(&Event::FetchEnded { is_error });
+        if let Some(authenticator) = &decision.authenticator {
+            self.count(authenticator, &decision.outcome, started);
+        }
+        self.cache.keep(*name, grounds, now, &decision.outcome, decision.evidence);
+        self.recorder.record(&Event::CacheEntries(self.cache.len()));
+        decision.outcome
+    }
+
+    fn count(&self, authenticator: &Authenticator, outcome: &Outcome, started: Duration) {
+        let issuer = &authenticator.configuration.issuer.url;
+        let took = self.clock.monotonic().saturating_sub(started);
+        let refusal = match outcome {
+            Outcome::Rejected(rejection) => Some(rejection.refusal.class()),
+            _ => None,
+        };
+        self.recorder.record(&Event::Judged { issuer, refusal, took });
+    }
+
+    fn grounds(&self, set: &Set) -> Grounds {
+        Grounds { generation: set.generation, revocations: self.revocations.version() }
+    }
+
+    /// Every keeper there is; somebody with a runtime has to tend each of them.
+    pub fn keepers(&self) -> Vec<Arc<Keeper>> {
+        let set = self.current.load();
+        let mut keepers = set.keepers.clone();
+        for distributed in set.authenticators.iter().filter_map(|one| one.distributed()) {
+            keepers.extend(distributed.keepers());
+        }
+        keepers
+    }
+
+    /// Done when [`Live::keepers`] may have changed since this was last awaited.
+    pub async fn keepers_changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// How every issuer is doing, by its URL (S225). One whose keys are in a file is always well.
+    pub fn health(&self) -> Vec<(String, Health)> {
+        let set = self.current.load();
+        let health = |one: &Arc<Authenticator>| {
+            let issuer = &one.configuration.issuer;
+            let keeper = set.keepers.iter().find(|keeper| keeper.issuer().url == issuer.url);
+            let fixed = || Health { is_ready: true, is_discovered: true, ..Health::default() };
+            (issuer.url.clone(), keeper.map_or_else(fixed, |keeper| keeper.health()))
+        };
+        let mut all: Vec<_> = set.authenticators.iter().map(health).collect();
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        all
+    }
+
+    /// What is revoked.
+    pub fn revocations(&self) -> &Arc<Revocations> {
+        &self.revocations
+    }
+
+    pub(crate) fn set(&self) -> Arc<Set> {
+        self.current.load_full()
+    }
+
+    /// From now on these authenticators count. Whoever is being judged is judged by the earlier ones to the end, and
+    /// no earlier decision is repeated.
+    pub(crate) fn swap(&self, set: Set) {
+        let gone: Vec<String> = {
+            let old = self.current.load();
+            let stays = |issuer: &str| set.issuers().any(|kept| kept == issuer);
+            old.issuers().filter(|issuer| !stays(issuer)).map(str::to_owned).collect()
+        };
+        self.current.store(Arc::new(set));
+        self.changed.notify_one();
+        for issuer in &gone {
+            self.recorder.record(&Event::IssuerGone { issuer });
+        }
+    }
+
+    pub(crate) fn changed(&self) -> &Arc<Notify> {
+        &self.changed
+    }
+}

@@ -1,0 +1,156 @@
+//! A PIN typed into a pinentry program's window, as GnuPG asks for one.
+//!
+//! The questions go to the program's standard input in one piece and the answers come back from its standard output:
+//! the Assuan protocol answers in order, so nothing is lost by not waiting in between.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_plugin::{Command, Environment, Policy, ProcessGroup, Runner, Stderr, Stdin};
+use navicert_types::{Secret, redact};
+use zeroize::Zeroizing;
+
+use super::{AskPin, PinError, Question};
+
+/// How long a human may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A pinentry program the user chose.
+#[derive(Clone)]
+pub struct Pinentry {
+    program: PathBuf,
+    environment: Environment,
+    runner: Arc<dyn Runner>,
+}
+
+impl Pinentry {
+    /// This program, by its absolute path or by a name in `PATH`. It is the user's own choice, from the user's own
+    /// environment: no policy for kubeconfigs applies.
+    pub fn new(program: impl Into<PathBuf>, environment: Environment, runner: Arc<dyn Runner>) -> Self {
+        Pinentry { program: program.into(), environment, runner }
+    }
+}
+
+impl AskPin for Pinentry {
+    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
+        let bad = |problem: &str| PinError::Pinentry {
+            program: self.program.display().to_string(),
+            problem: problem.to_owned(),
+        };
+        let command = Command::new(&self.program, self.environment.clone())
+            .stdin(Stdin::Bytes(Secret::new(questions(question).into_bytes())))
+            .stderr(Stderr::Tail(0))
+            .process_group(ProcessGroup::Inherit)
+            .limit(Some(PATIENCE));
+        let permitted =
+            Policy::AllowAll.permit(command).map_err(|error| bad(&format!("cannot run: {error}")))?;
+        let completed = self.runner.run(permitted).map_err(|error| bad(&format!("failed: {error}")))?;
+        answer(completed.stdout.expose())
+            .map_err(|cancelled| if cancelled { PinError::Cancelled } else { bad("gave no PIN") })
+    }
+
+    fn is_stored(&self) -> bool {
+        false
+    }
+}
+
+fn questions(question: &Question) -> String {
+    let token = escape(&redact::terminal(&question.token));
+    let warning = if question.last_try { "%0AOne more wrong PIN locks it." } else { "" };
+    format!(
+        "SETTITLE navicert\nSETDESC PIN for the token %22{token}%22{warning}\nSETPROMPT PIN:\nGETPIN\nBYE\n"
+    )
+}
+
+fn escape(text: &str) -> String {
+    let spell = |c: char| match c {
+        '%' | '\n' | '\r' => format!("%{:02X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().map(spell).collect()
+}
+
+/// The `D` line of the answers; `Err(true)` if a human pressed Cancel.
+fn answer(output: &[u8]) -> Result<Secret<String>, bool> {
+    /// `GPG_ERR_CANCELED` and `GPG_ERR_FULLY_CANCELED`, without the source in the upper bits.
+    const CANCELLED: [u32; 2] = [99, 198];
+    let mut pin = None;
+    for line in output.split(|octet| *octet == b'\n') {
+        if let Some(data) = line.strip_prefix(b"D ") {
+            pin = unescape(data);
+        } else if let Some(error) = line.strip_prefix(b"ERR ") {
+            let number = error.split(|octet| *octet == b' ').next().unwrap_or_default();
+            let number: u32 =
+                std::str::from_utf8(number).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+            return Err(CANCELLED.contains(&(number & 0xffff)));
+        }
+    }
+    pin.ok_or(false)
+}
+
+fn unescape(data: &[u8]) -> Option<Secret<String>> {
+    let mut octets = Zeroizing::new(Vec::with_capacity(data.len()));
+    let mut rest = data.iter();
+    while let Some(octet) = rest.next() {
+        if *octet != b'%' {
+            octets.push(*octet);
+            continue;
+        }
+        let digit =
+            |octet: Option<&u8>| char::from(*octet?).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+        octets.push(high << 4 | low);
+    }
+    let text = std::str::from_utf8(&octets).ok()?;
+    (!text.is_empty()).then(|| Secret::new(text.to_owned()))
+}
+
+impl fmt::Debug for Pinentry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pinentry").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use navicert_plugin::ProcessRunner;
+    use navicert_types::SystemClock;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program that answers as pinentry does, and writes down what it was asked.
+    fn fake(folder: &std::path::Path, answers: &str) -> Pinentry {
+        let path = folder.join("pinentry");
+        let script = format!("#!/bin/sh\ncat >\"{}/asked\"\nprintf '{answers}'\n", folder.display());
+        std::fs::write(&path, script).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
+        Pinentry::new(path, [("PATH", "/usr/bin:/bin")].into_iter().collect(), runner)
+    }
+
+    #[test]
+    fn the_pin_of_the_d_line_is_the_answer_and_the_token_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let pinentry = fake(folder.path(), "OK hello\\nOK\\nOK\\nD 12%%2534\\nOK\\n");
+        let question = Question { token: "my\ntoken%".to_owned(), last_try: true };
+        let pin = pinentry.ask(&question).unwrap();
+        assert_eq!(pin.expose(), "12%34");
+        let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+        assert!(asked.contains("my%0Atoken%25") && asked.contains("locks it"), "{asked}");
+        assert!(asked.ends_with("GETPIN\nBYE\n"));
+    }
+
+    #[test]
+    fn cancel_and_garbage_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let question = Question { token: "t".to_owned(), last_try: false };
+        let cancelled = fake(folder.path(), "OK\\nERR 83886179 Operation cancelled\\n").ask(&question);
+        assert_eq!(cancelled.unwrap_err(), PinError::Cancelled);
+        for output in ["", "OK\\n", "D \\n", "D %%zz\\n"] {
+            let error = fake(folder.path(), output).ask(&question).unwrap_err();
+            assert!(matches!(error, PinError::Pinentry { .. }), "{output}: {error:?}");
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! What is on a token: keys, their certificates, and which belongs to which.
+
+use std::sync::Arc;
+
+use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
+use cryptoki::session::Session;
+use rustls_pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::module::{Module, Token, device};
+use super::sign;
+use super::uri::{ObjectType, Uri};
+use crate::error::SignError;
+use crate::public_key::PublicKey;
+use crate::scheme::Scheme;
+
+/// No chain of certificates is longer.
+const LONGEST_CHAIN: usize = 8;
+
+/// Which key of a token.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    id: Option<Vec<u8>>,
+    label: Option<String>,
+}
+
+impl Wanted {
+    pub(super) fn of(uri: &Uri) -> Self {
+        Wanted { id: uri.id.clone(), label: uri.object.clone() }
+    }
+
+    pub(super) fn template(&self, class: ObjectClass, more: Option<Attribute>) -> Vec<Attribute> {
+        let mut template = vec![Attribute::Class(class)];
+        template.extend(self.id.clone().map(Attribute::Id));
+        template.extend(self.label.clone().map(|label| Attribute::Label(label.into_bytes())));
+        template.extend(more);
+        template
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let hex = |id: &Vec<u8>| id.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+        match (&self.id, &self.label) {
+            (Some(id), Some(label)) => format!("with id {} and label `{label}`", hex(id)),
+            (Some(id), None) => format!("with id {}", hex(id)),
+            (None, Some(label)) => format!("with label `{label}`"),
+            (None, None) => "in the token".to_owned(),
+        }
+    }
+}
+
+/// What a session shows of the public half.
+pub(super) struct PublicHalf {
+    keys: Vec<PublicKey>,
+    leaves: Vec<CertificateDer<'static>>,
+    others: Vec<CertificateDer<'static>>,
+}
+
+impl PublicHalf {
+    /// Whether there is a certificate; the public key is in it.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.leaves.is_empty()
+    }
+
+    /// The key and its chain. The object that is the public key counts before the certificate, which may be somebody
+    /// else's under the same number; whether they belong together is the identity's to say.
+    pub(super) fn take(
+        self,
+        wanted: &Wanted,
+    ) -> Result<(PublicKey, Vec<CertificateDer<'static>>), SignError> {
+        let describe = || wanted.describe();
+        if self.keys.len() > 1 {
+            return Err(SignError::Ambiguous { what: "keys", count: self.keys.len() });
+        }
+        let mut leaves = self.leaves;
+        if let Some(key) = self.keys.first() {
+            // Two generations of a certificate for one key: the one that can be used longest.
+            if leaves.iter().any(|leaf| PublicKey::of_certificate(leaf).as_ref() == Ok(key)) {
+                leaves.retain(|leaf| PublicKey::of_certificate(leaf).as_ref() == Ok(key));
+            }
+        }
+        leaves.sort_by_key(not_after);
+        let leaf = leaves
+            .pop()
+            .ok_or_else(|| SignError::NoObject { wanted: format!("certificate {}", describe()) })?;
+        let key = match self.keys.into_iter().next() {
+            Some(key) => key,
+            None => PublicKey::of_certificate(&leaf).map_err(|error| SignError::NoObject {
+                wanted: format!("usable certificate {} ({error})", describe()),
+            })?,
+        };
+        Ok((key, chain(leaf, &self.others)))
+    }
+}
+
+/// Looks for the certificate and the public key; private objects stay unseen without a login.
+pub(super) fn public_half(session: &Session, wanted: &Wanted) -> Result<PublicHalf, SignError> {
+    let failed = |error| device(&error);
+    let public = session.find_objects(&wanted.template(ObjectClass::PUBLIC_KEY, None)).map_err(failed)?;
+    let keys = public.into_iter().filter_map(|handle| read_public_key(session, handle)).collect();
+    let leaves = session.find_objects(&wanted.template(ObjectClass::CERTIFICATE, None)).map_err(failed)?;
+    let all = session.find_objects(&[Attribute::Class(ObjectClass::CERTIFICATE)]).map_err(failed)?;
+    let read = |handles: Vec<ObjectHandle>| {
+        handles.into_iter().filter_map(|handle| read_certificate(session, handle)).collect()
+    };
+    Ok(PublicHalf { keys, leaves: read(leaves), others: read(all) })
+}
+
+/// Whether anything that is wanted can be seen.
+pub(super) fn is_there(session: &Session, wanted: &Wanted) -> bool {
+    let classes = [ObjectClass::CERTIFICATE, ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY];
+    let seen =
+        |class| session.find_objects(&wanted.template(class, None)).is_ok_and(|found| !found.is_empty());
+    classes.into_iter().any(seen)
+}
+
+fn read_certificate(session: &Session, handle: ObjectHandle) -> Option<CertificateDer<'static>> {
+    let values = session.get_attributes(handle, &[AttributeType::Value]).ok()?;
+    values.into_iter().find_map(|value| match value {
+        Attribute::Value(der) => Some(CertificateDer::from(der)),
+        _ => None,
+    })
+}
+
+fn read_public_key(session: &Session, handle: ObjectHandle) -> Option<PublicKey> {
+    let kind = session.get_attributes(handle, &[AttributeType::KeyType]).ok()?;
+    let is_rsa = kind.iter().any(|value| matches!(value, Attribute::KeyType(KeyType::RSA)));
+    let wanted = match is_rsa {
+        true => [AttributeType::Modulus, AttributeType::PublicExponent],
+        false => [AttributeType::EcParams, AttributeType::EcPoint],
+    };
+    match session.get_attributes(handle, &wanted).ok()?.as_slice() {
+        [Attribute::Modulus(modulus), Attribute::PublicExponent(exponent)] => {
+            PublicKey::from_rsa(modulus, exponent).ok()
+        }
+        [Attribute::EcParams(parameters), Attribute::EcPoint(point)] => {
+            PublicKey::from_curve(parameters, point).ok()
+        }
+        _ => None,
+    }
+}
+
+fn not_after(certificate: &CertificateDer<'static>) -> i64 {
+    X509Certificate::from_der(certificate).map_or(0, |(_, parsed)| parsed.validity().not_after.timestamp())
+}
+
+/// The leaf, and whoever on the same token issued it, up to a root, which a server has itself.
+fn chain(leaf: CertificateDer<'static>, others: &[CertificateDer<'static>]) -> Vec<CertificateDer<'static>> {
+    let mut chain = vec![leaf];
+    while let Some(last) = chain.last()
+        && chain.len() < LONGEST_CHAIN
+        && let Some(issuer) = issuer_of(last, others)
+        && !chain.contains(&issuer)
+    {
+        chain.push(issuer);
+    }
+    chain
+}
+
+fn issuer_of(
+    certificate: &CertificateDer<'static>,
+    others: &[CertificateDer<'static>],
+) -> Option<CertificateDer<'static>> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    let wanted = parsed.issuer().as_raw();
+    let is_issuer = |other: &&CertificateDer<'static>| {
+        X509Certificate::from_der(other).is_ok_and(|(_, other)| {
+            other.subject().as_raw() == wanted && other.subject().as_raw() != other.issuer().as_raw()
+        })
+    };
+    others.iter().find(is_issuer).cloned()
+}
+
+/// A key as `navicert signer list` shows it.
+#[derive(Clone, Debug)]
+pub struct FoundKey {
+    /// `CKA_ID`.
+    pub id: Vec<u8>,
+    /// `CKA_LABEL`.
+    pub label: String,
+    /// The public half, where it is of a kind this crate knows.
+    pub public_key: Option<PublicKey>,
+    /// What it can sign.
+    pub schemes: Vec<Scheme>,
+    /// Its certificate and whoever issued it, if the token has them.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// A URI that means this key and no other, with its module.
+    pub uri: Uri,
+}
+
+/// Every key of a token that can be seen without a PIN: by its public key or its certificate.
+///
+/// # Errors
+/// [`SignError`].
+pub fn inventory(module: &Arc<Module>, token: &Token) -> Result<Vec<FoundKey>, SignError> {
+    let leased = module.session(token)?;
+    let session = &leased.session;
+    let failed = |error| device(&error);
+    let mut found: Vec<FoundKey> = Vec::new();
+    for class in [ObjectClass::PUBLIC_KEY, ObjectClass::CERTIFICATE] {
+        for handle in session.find_objects(&[Attribute::Class(class)]).map_err(failed)? {
+            let (id, label) = names(session, handle);
+            if id.is_empty() || found.iter().any(|known| known.id == id) {
+                continue;
+            }
+            let wanted = Wanted { id: Some(id.clone()), label: None };
+            let half = public_half(session, &wanted)?;
+            let is_authority = half.keys.is_empty() && half.leaves.iter().all(is_authority);
+            if is_authority {
+                continue;
+            }
+            let seen = half.keys.first().cloned();
+            let (public_key, chain) = match half.take(&wanted) {
+                Ok((key, chain)) => (Some(key), chain),
+                Err(_) => (seen, Vec::new()),
+            };
+            let schemes = public_key
+                .as_ref()
+                .map(|key| sign::schemes(key.algorithm(), &token.mechanisms))
+                .unwrap_or_default();
+            let uri = Uri {
+                token: Some(token.label.clone()),
+                id: Some(id.clone()),
+                object_type: Some(ObjectType::Private),
+                module_path: Some(module.path().display().to_string()),
+                ..Uri::default()
+            };
+            found.push(FoundKey { id, label, public_key, schemes, chain, uri });
+        }
+    }
+    Ok(found)
+}
+
+fn is_authority(certificate: &CertificateDer<'static>) -> bool {
+    X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| parsed.is_ca())
+}
+
+fn names(session: &Session, handle: ObjectHandle) -> (Vec<u8>, String) {
+    let (mut id, mut label) = (Vec::new(), String::new());
+    for value in
+        session.get_attributes(handle, &[AttributeType::Id, AttributeType::Label]).unwrap_or_default()
+    {
+        match value {
+            Attribute::Id(octets) => id = octets,
+            Attribute::Label(octets) => label = String::from_utf8_lossy(&octets).into_owned(),
+            _ => {}
+        }
+    }
+    (id, label)
+}

@@ -1,0 +1,284 @@
+//! The one table of signature schemes: what TLS calls them, what the external signer protocol calls them, which keys can
+//! do them, and in which order they are preferred (client-credentials.md §8.4, C833).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use aws_lc_rs::digest;
+use rustls::SignatureScheme;
+
+/// How a message is signed. The names are those of IANA's TLS registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scheme {
+    /// `rsa_pss_rsae_sha256`
+    RsaPssSha256,
+    /// `rsa_pss_rsae_sha384`
+    RsaPssSha384,
+    /// `rsa_pss_rsae_sha512`
+    RsaPssSha512,
+    /// `rsa_pkcs1_sha256`, in TLS 1.2 only
+    RsaPkcs1Sha256,
+    /// `rsa_pkcs1_sha384`, in TLS 1.2 only
+    RsaPkcs1Sha384,
+    /// `rsa_pkcs1_sha512`, in TLS 1.2 only
+    RsaPkcs1Sha512,
+    /// `ecdsa_secp256r1_sha256`
+    EcdsaP256Sha256,
+    /// `ecdsa_secp384r1_sha384`
+    EcdsaP384Sha384,
+    /// `ecdsa_secp521r1_sha512`
+    EcdsaP521Sha512,
+    /// `ed25519`
+    Ed25519,
+}
+
+/// A hash function of a scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hash {
+    /// SHA-256
+    Sha256,
+    /// SHA-384
+    Sha384,
+    /// SHA-512
+    Sha512,
+}
+
+/// What kind of key it is, as far as schemes care.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum KeyAlgorithm {
+    /// RSA from 2048 bits: what rustls and this crate's check of signatures take.
+    Rsa,
+    /// The curve P-256.
+    P256,
+    /// The curve P-384.
+    P384,
+    /// The curve P-521.
+    P521,
+    /// Ed25519.
+    Ed25519,
+}
+
+/// How RSA pads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// PSS with a salt as long as the hash.
+    Pss,
+    /// PKCS#1 v1.5.
+    Pkcs1,
+}
+
+impl Scheme {
+    /// Every scheme, in the order they are preferred (C833): never SHA-1.
+    pub const ALL: [Scheme; 10] = [
+        Scheme::RsaPssSha256,
+        Scheme::RsaPssSha384,
+        Scheme::RsaPssSha512,
+        Scheme::RsaPkcs1Sha256,
+        Scheme::RsaPkcs1Sha384,
+        Scheme::RsaPkcs1Sha512,
+        Scheme::EcdsaP256Sha256,
+        Scheme::EcdsaP384Sha384,
+        Scheme::EcdsaP521Sha512,
+        Scheme::Ed25519,
+    ];
+
+    /// IANA's name.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// By IANA's name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
+    }
+
+    /// The number TLS has for it.
+    pub fn code_point(self) -> u16 {
+        self.row().1
+    }
+
+    /// rustls's name for it.
+    pub fn in_rustls(self) -> SignatureScheme {
+        SignatureScheme::from(self.code_point())
+    }
+
+    /// By rustls's name.
+    pub fn of_rustls(scheme: SignatureScheme) -> Option<Self> {
+        Scheme::ALL.into_iter().find(|known| known.code_point() == u16::from(scheme))
+    }
+
+    /// The kind of key that can do it.
+    pub fn algorithm(self) -> KeyAlgorithm {
+        self.row().2
+    }
+
+    /// What is hashed before the key sees it; Ed25519 signs the message itself.
+    pub fn hash(self) -> Option<Hash> {
+        self.row().3
+    }
+
+    /// How RSA pads, where it is RSA.
+    pub fn padding(self) -> Option<Padding> {
+        match self {
+            Scheme::RsaPssSha256 | Scheme::RsaPssSha384 | Scheme::RsaPssSha512 => Some(Padding::Pss),
+            Scheme::RsaPkcs1Sha256 | Scheme::RsaPkcs1Sha384 | Scheme::RsaPkcs1Sha512 => Some(Padding::Pkcs1),
+            _ => None,
+        }
+    }
+
+    /// Whether TLS 1.3 knows it; TLS 1.2 knows all of them.
+    pub fn is_in_tls13(self) -> bool {
+        self.padding() != Some(Padding::Pkcs1)
+    }
+
+    /// What a key of this kind could do, best first.
+    pub fn of_key(algorithm: KeyAlgorithm) -> impl Iterator<Item = Self> {
+        Scheme::ALL.into_iter().filter(move |scheme| scheme.algorithm() == algorithm)
+    }
+
+    fn row(self) -> (&'static str, u16, KeyAlgorithm, Option<Hash>) {
+        use Hash::{Sha256, Sha384, Sha512};
+        use KeyAlgorithm::{P256, P384, P521, Rsa};
+        match self {
+            Scheme::RsaPssSha256 => ("rsa_pss_rsae_sha256", 0x0804, Rsa, Some(Sha256)),
+            Scheme::RsaPssSha384 => ("rsa_pss_rsae_sha384", 0x0805, Rsa, Some(Sha384)),
+            Scheme::RsaPssSha512 => ("rsa_pss_rsae_sha512", 0x0806, Rsa, Some(Sha512)),
+            Scheme::RsaPkcs1Sha256 => ("rsa_pkcs1_sha256", 0x0401, Rsa, Some(Sha256)),
+            Scheme::RsaPkcs1Sha384 => ("rsa_pkcs1_sha384", 0x0501, Rsa, Some(Sha384)),
+            Scheme::RsaPkcs1Sha512 => ("rsa_pkcs1_sha512", 0x0601, Rsa, Some(Sha512)),
+            Scheme::EcdsaP256Sha256 => ("ecdsa_secp256r1_sha256", 0x0403, P256, Some(Sha256)),
+            Scheme::EcdsaP384Sha384 => ("ecdsa_secp384r1_sha384", 0x0503, P384, Some(Sha384)),
+            Scheme::EcdsaP521Sha512 => ("ecdsa_secp521r1_sha512", 0x0603, P521, Some(Sha512)),
+            Scheme::Ed25519 => ("ed25519", 0x0807, KeyAlgorithm::Ed25519, None),
+        }
+    }
+}
+
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl Hash {
+    /// How many octets it gives.
+    pub fn length(self) -> usize {
+        match self {
+            Hash::Sha256 => 32,
+            Hash::Sha384 => 48,
+            Hash::Sha512 => 64,
+        }
+    }
+
+    /// The hash of a message.
+    pub fn of(self, message: &[u8]) -> Vec<u8> {
+        digest::digest(self.in_aws_lc(), message).as_ref().to_vec()
+    }
+
+    pub(crate) fn in_aws_lc(self) -> &'static digest::Algorithm {
+        match self {
+            Hash::Sha256 => &digest::SHA256,
+            Hash::Sha384 => &digest::SHA384,
+            Hash::Sha512 => &digest::SHA512,
+        }
+    }
+
+    /// The DER that PKCS#1 v1.5 puts before the digest (RFC 8017, 9.2).
+    pub(crate) fn digest_info(self, digest: &[u8]) -> Vec<u8> {
+        let (number, length) = match self {
+            Hash::Sha256 => (1, 32),
+            Hash::Sha384 => (2, 48),
+            Hash::Sha512 => (3, 64),
+        };
+        let mut info = vec![0x30, 17 + length, 0x30, 13, 6, 9, 0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, number];
+        info.extend_from_slice(&[5, 0, 4, length]);
+        info.extend_from_slice(digest);
+        info
+    }
+}
+
+impl KeyAlgorithm {
+    /// A short name for lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            KeyAlgorithm::Rsa => "RSA",
+            KeyAlgorithm::P256 => "EC P-256",
+            KeyAlgorithm::P384 => "EC P-384",
+            KeyAlgorithm::P521 => "EC P-521",
+            KeyAlgorithm::Ed25519 => "Ed25519",
+        }
+    }
+}
+
+impl fmt::Display for KeyAlgorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What is to be signed: the whole message, or, from a caller that speaks the first version of the external signer
+/// protocol, its digest alone (X8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input<'a> {
+    /// The message as TLS hands it over (C832).
+    Message(&'a [u8]),
+    /// The hash of it, of the scheme's length. For Ed25519, which hashes by itself, there is no such thing.
+    Digest(&'a [u8]),
+}
+
+impl<'a> Input<'a> {
+    /// The digest a scheme wants; `None` if the scheme hashes nothing, or the digest given is not of its length.
+    pub fn digest(self, scheme: Scheme) -> Option<Cow<'a, [u8]>> {
+        let hash = scheme.hash()?;
+        match self {
+            Input::Message(message) => Some(Cow::Owned(hash.of(message))),
+            Input::Digest(digest) => (digest.len() == hash.length()).then_some(Cow::Borrowed(digest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_rustls_own() {
+        // §8.4
+        for scheme in Scheme::ALL {
+            let known = scheme.in_rustls();
+            assert_eq!(Scheme::of_rustls(known), Some(scheme));
+            assert_eq!(Scheme::by_name(scheme.name()), Some(scheme));
+            assert!(!format!("{known:?}").contains("Unknown"), "{known:?}");
+        }
+        assert_eq!(Scheme::of_rustls(SignatureScheme::RSA_PKCS1_SHA1), None);
+        assert_eq!(Scheme::of_rustls(SignatureScheme::ECDSA_SHA1_Legacy), None);
+    }
+
+    #[test]
+    fn rsa_prefers_pss_and_ends_with_what_only_tls_1_2_knows() {
+        // C833
+        let names: Vec<_> = Scheme::of_key(KeyAlgorithm::Rsa).map(Scheme::name).collect();
+        assert_eq!(
+            names,
+            [
+                "rsa_pss_rsae_sha256",
+                "rsa_pss_rsae_sha384",
+                "rsa_pss_rsae_sha512",
+                "rsa_pkcs1_sha256",
+                "rsa_pkcs1_sha384",
+                "rsa_pkcs1_sha512"
+            ]
+        );
+        let in_tls13 = Scheme::of_key(KeyAlgorithm::Rsa).filter(|scheme| scheme.is_in_tls13()).count();
+        assert_eq!(in_tls13, 3);
+        assert_eq!(Scheme::of_key(KeyAlgorithm::P384).collect::<Vec<_>>(), [Scheme::EcdsaP384Sha384]);
+    }
+
+    #[test]
+    fn a_digest_of_another_length_is_no_digest() {
+        assert!(Input::Digest(&[0; 32]).digest(Scheme::EcdsaP256Sha256).is_some());
+        assert!(Input::Digest(&[0; 31]).digest(Scheme::EcdsaP256Sha256).is_none());
+        assert!(Input::Digest(&[0; 32]).digest(Scheme::EcdsaP384Sha384).is_none());
+        assert!(Input::Message(b"m").digest(Scheme::Ed25519).is_none());
+    }
+}

@@ -1,0 +1,10 @@
+//! Keys in other programs: the contract over both versions and the socket, what a signer may get wrong, what it may not be
+//! told, and the real signer with SoftHSM.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+mod faults;
+mod keys;
+mod policy;
+mod softhsm;
+mod support;

@@ -1,0 +1,125 @@
+//! `navicert whoami`: whom the server takes us for.
+
+use std::fmt::Write as _;
+
+use navicert_client::in_cluster;
+use navicert_client::kubeconfig::{Disk, Effective};
+use navicert_client::transport;
+use navicert_client::whoami::{Review, WhoamiError, whoami};
+use navicert_types::redact;
+use serde_json::{Map, Value, json};
+
+use super::connect;
+use crate::args::client::WhoamiArgs;
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Asks and prints.
+pub(crate) fn run(
+    args: &WhoamiArgs,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let effective = selected(args, environment, output)?;
+    let patient = connect::patient(&args.connection, &args.plugins, environment);
+    let transport = transport::connect(&effective, &patient.exec, &patient.around, &patient.transport)
+        .map_err(|error| refused(Exit::No, &error, &effective))?;
+    let review =
+        connect::block_on(whoami(&transport))?.map_err(|error| refused(exit(&error), &error, &effective))?;
+    if output.is_json() {
+        output.json(&as_json(&review))?;
+    } else {
+        output.text(&as_text(&review))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What the kubeconfig selects; without one, a pod's own service account.
+fn selected(args: &WhoamiArgs, environment: &Environment, output: &mut Output) -> Result<Effective, Failure> {
+    let merged = super::kubeconfig::merged(&args.connection, environment, output)?;
+    let overrides = args.connection.overrides(&environment.current_dir);
+    if merged.origins().is_empty() {
+        let pod = connect::patient(&args.connection, &args.plugins, environment).pod;
+        if let Some(effective) = in_cluster::configuration(&pod, &overrides, &Disk) {
+            return Ok(effective);
+        }
+    }
+    let effective = merged.select(&overrides, &Disk).map_err(|problems| {
+        for problem in &problems {
+            let way_out = problem.way_out().map(|hint| format!("; {hint}")).unwrap_or_default();
+            output.error(&format!("{problem}{way_out}"));
+        }
+        Failure::Told(Exit::No)
+    })?;
+    for advice in effective.advice() {
+        output.warning(&advice.to_string());
+    }
+    Ok(effective)
+}
+
+fn exit(error: &WhoamiError) -> Exit {
+    if error.is_denied() {
+        Exit::Denied
+    } else if error.is_unreachable() {
+        Exit::Unreachable
+    } else {
+        Exit::No
+    }
+}
+
+/// One sentence, and where to learn more.
+fn refused(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> Failure {
+    let context = effective.context.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+    let mut text = error.to_string();
+    let mut behind = error.source();
+    while let Some(source) = behind {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            let _ = write!(text, ": {more}");
+        }
+        behind = source.source();
+    }
+    let text = format!("{}; `navicert doctor{context}` looks for the reason", redact::terminal(&text));
+    Failure::Sentence { exit, text }
+}
+
+fn as_text(review: &Review) -> String {
+    let user = &review.user;
+    let mut text = format!("username  {}\n", user.username);
+    if !user.uid.is_empty() {
+        let _ = writeln!(text, "uid       {}", user.uid);
+    }
+    if !user.groups.is_empty() {
+        let _ = writeln!(text, "groups    {}", user.groups.join(", "));
+    }
+    for (index, (key, values)) in user.extra.iter().enumerate() {
+        let label = if index == 0 { "extra" } else { "" };
+        let _ = writeln!(text, "{label:<10}{key}: {}", values.join(", "));
+    }
+    redact::terminal(&text).into_owned()
+}
+
+/// The object itself, as `kubectl auth whoami -o json` prints it.
+fn as_json(review: &Review) -> Value {
+    let user = &review.user;
+    let mut info = Map::new();
+    info.insert("username".to_owned(), json!(user.username));
+    if !user.uid.is_empty() {
+        info.insert("uid".to_owned(), json!(user.uid));
+    }
+    if !user.groups.is_empty() {
+        info.insert("groups".to_owned(), json!(user.groups));
+    }
+    if !user.extra.is_empty() {
+        let extra: Map<String, Value> =
+            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect();
+        info.insert("extra".to_owned(), Value::Object(extra));
+    }
+    json!({
+        "apiVersion": review.api_version,
+        "kind": "SelfSubjectReview",
+        "metadata": {},
+        "status": {"userInfo": info},
+    })
+}

@@ -1,0 +1,159 @@
+//! `navicert image get --service-account|--pod`: what is asked of an API server, what of it reaches the provider, and
+//! what is said when the API server will not.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+
+mod image_support;
+
+use std::fs;
+
+use image_support::Place;
+use navicert_testkit::{Answer, ApiServer, Ca};
+use serde_json::{Value, json};
+
+const ATTRIBUTES: &str = "{serviceAccountTokenAudience: registry, cacheType: ServiceAccount, requireServiceAccount: true, \
+    requiredServiceAccountAnnotationKeys: [example.com/role], optionalServiceAccountAnnotationKeys: [example.com/other]}";
+const ACCOUNT: &str = "/api/v1/namespaces/team/serviceaccounts/builder";
+const TOKEN: &str = "/api/v1/namespaces/team/serviceaccounts/builder/token";
+const POD: &str = "/api/v1/namespaces/team/pods/app-0";
+
+fn api_server(place: &Place) -> ApiServer {
+    let ca = Ca::new("service accounts");
+    let api = ApiServer::start(&ca);
+    api.accept_token("node", "system:node:n", &["system:nodes"]);
+    fs::write(place.path("ca.pem"), ca.pem()).unwrap();
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
+        "users": [{"name": "u", "user": {"token": "node"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    fs::write(place.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    let annotations = json!({"example.com/role": "puller", "example.com/private": "x"});
+    let account = json!({"metadata": {"uid": "uid-1", "annotations": annotations}});
+    api.answer(ACCOUNT, Answer::json(&account));
+    let pod = json!({"metadata": {"uid": "uid-2"}, "spec": {"serviceAccountName": "builder"}});
+    api.answer(POD, Answer::json(&pod));
+    let token = json!({
+        "spec": {"expirationSeconds": 3600},
+        "status": {"token": "canary-token", "expirationTimestamp": "2100-01-01T00:00:00Z"},
+    });
+    api.answer(TOKEN, Answer::json(&token).with_status(201));
+    api
+}
+
+fn token_request(api: &ApiServer) -> Value {
+    let requests = api.requests();
+    let request = requests.iter().find(|request| request.path() == TOKEN).unwrap();
+    assert_eq!((request.method.as_str(), request.bearer_token()), ("POST", Some("node")));
+    serde_json::from_slice(&request.body).unwrap()
+}
+
+#[test]
+fn a_service_account_s_token_and_the_annotations_asked_for_reach_the_provider() {
+    // I109, I112–I114
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    let outcome = place.ask("get", &["--service-account", "team/builder", "-o", "json"]);
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
+    let answer: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(answer.pointer("/credentials/0/username"), Some(&json!("ann")));
+    assert_eq!(answer.pointer("/credentials/0/serviceAccount"), Some(&json!("team/builder")), "I118");
+    assert!(!said.contains("canary"), "{said}");
+    let asked = token_request(&api);
+    assert_eq!(
+        asked,
+        json!({
+            "kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"uid": "uid-1"}, "spec": {"audiences": ["registry"]},
+        })
+    );
+    let request = place.request().unwrap();
+    assert_eq!(request.pointer("/serviceAccountToken"), Some(&json!("canary-token")));
+    assert_eq!(request.pointer("/serviceAccountAnnotations"), Some(&json!({"example.com/role": "puller"})));
+}
+
+#[test]
+fn a_pod_s_token_is_bound_to_the_pod() {
+    // I114
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    let outcome = place.ask("explain", &["--pod", "team/app-0"]);
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
+    assert!(said.contains("token      of a service account, for audience registry"), "{said}");
+    assert!(said.contains("only for pods of team/builder"), "{said}");
+    let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": "app-0", "uid": "uid-2"});
+    assert_eq!(token_request(&api).pointer("/spec/boundObjectRef"), Some(&bound));
+}
+
+#[test]
+fn what_the_api_server_refuses_is_told_with_the_role_that_is_missing() {
+    // I112, I116, I243
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    let refusal = "serviceaccounts \"builder\" is forbidden: audience: User \"system:node:n\" is not authorized to request \
+        tokens for audience \"registry\"";
+    for (path, message, told) in [
+        (ACCOUNT, "serviceaccounts \"builder\" not found", "failed to get service account: serviceaccounts"),
+        (TOKEN, refusal, "verbs: [\"request-serviceaccounts-token-audience\"]"),
+    ] {
+        api.answer_once(path, Answer::failure(403, "Forbidden", message));
+        let outcome = place.ask("get", &["--service-account", "team/builder"]);
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert_eq!(outcome.code(), Some(1), "{said}");
+        assert!(said.contains(message) && said.contains(told), "{said}");
+    }
+    assert_eq!(place.request(), None, "the provider was not run");
+    api.answer(POD, Answer::failure(404, "NotFound", "pods \"app-0\" not found"));
+    let outcome = place.ask("get", &["--pod", "team/app-0"]);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.code(), Some(4), "{said}");
+    assert!(said.contains("cannot read the pod `team/app-0`: pods \"app-0\" not found"), "{said}");
+}
+
+#[test]
+fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() {
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    for name in ["team/..", "team/a?b", "../x", "team/a%2fb", "Team/a"] {
+        let outcome = place.ask("get", &["--service-account", name]);
+        assert_ne!(outcome.code(), Some(0), "{name}");
+    }
+    assert!(api.requests().is_empty(), "nothing was asked");
+    for (answer, told) in [
+        (Answer::text("canary"), "the answer is not JSON"),
+        (Answer::json(&json!({"status": {"token": "canary"}})), "does not say when the token expires"),
+        (Answer::json(&json!({"status": {"expirationTimestamp": "2100-01-01T00:00:00Z"}})), "has no token"),
+        (Answer::status(503), "answered 503"),
+    ] {
+        api.answer_once(TOKEN, answer);
+        let outcome = place.ask("get", &["--service-account", "team/builder"]);
+        let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        assert!(outcome.code() == Some(1) && said.contains(told) && !said.contains("canary"), "{said}");
+    }
+}
+
+#[test]
+fn a_credential_plugin_the_kuberc_forbids_is_not_run_for_an_image_either() {
+    // C740
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    let kubeconfig = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
+        "users": [{"name": "u", "user": {"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/true", "interactiveMode": "Never",
+        }}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    });
+    fs::write(place.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    fs::create_dir(place.path(".kube")).unwrap();
+    let kuberc =
+        "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolicy: DenyAll\n";
+    fs::write(place.path(".kube/kuberc"), kuberc).unwrap();
+    let outcome = place.ask("get", &["--service-account", "team/builder"]);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(outcome.code() == Some(1) && said.to_lowercase().contains("denyall"), "{said}");
+}

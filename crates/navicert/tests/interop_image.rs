@@ -1,0 +1,54 @@
+//! Service-account tokens from a real kube-apiserver: as a service account, and as a pod.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+
+mod image_support;
+
+use std::fs;
+
+use image_support::Place;
+use navicert_testkit::cluster::Cluster;
+use serde_json::{Value, json};
+
+const ATTRIBUTES: &str = "{serviceAccountTokenAudience: registry.example, cacheType: Token, requireServiceAccount: true, \
+    requiredServiceAccountAnnotationKeys: [example.com/role]}";
+
+/// The claims of the token that reached the provider.
+fn claims(place: &Place) -> Value {
+    use base64::Engine as _;
+    let request = place.request().unwrap();
+    let token = request.pointer("/serviceAccountToken").and_then(Value::as_str).unwrap().to_owned();
+    let payload = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()
+}
+
+#[test]
+fn a_real_api_server_gives_the_token_that_reaches_the_provider() {
+    // I112–I114
+    let Some(cluster) = Cluster::shared() else { return };
+    let kubectl = |arguments: &[&str]| {
+        let outcome = cluster.kubectl(cluster.admin_kubeconfig()).arguments(arguments).run().unwrap();
+        assert!(outcome.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&outcome.stderr));
+    };
+    kubectl(&["create", "namespace", "images"]);
+    kubectl(&["create", "serviceaccount", "builder", "-n", "images"]);
+    kubectl(&["annotate", "serviceaccount", "builder", "-n", "images", "example.com/role=puller"]);
+    let pod = json!({"spec": {"serviceAccountName": "builder"}}).to_string();
+    kubectl(&["run", "app-0", "-n", "images", "--image=registry.example/app", "--overrides", &pod]);
+
+    let place = Place::new(ATTRIBUTES);
+    fs::copy(cluster.admin_kubeconfig(), place.path("kubeconfig")).unwrap();
+    for (flag, of, bound) in
+        [("--service-account", "images/builder", None), ("--pod", "images/app-0", Some(json!("app-0")))]
+    {
+        let outcome = place.ask("get", &[flag, of]);
+        assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+        let claims = claims(&place);
+        assert_eq!(claims.pointer("/aud/0"), Some(&json!("registry.example")));
+        assert_eq!(claims.pointer("/sub"), Some(&json!("system:serviceaccount:images:builder")));
+        assert_eq!(claims.pointer("/kubernetes.io/pod/name"), bound.as_ref());
+    }
+    let outcome = place.ask("get", &["--service-account", "images/nobody"]);
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert!(said.contains("failed to get service account: serviceaccounts \"nobody\" not found"), "{said}");
+}
