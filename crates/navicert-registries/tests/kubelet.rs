@@ -1,6 +1,7 @@
 //! The providers as a kubelet meets them: the rules of its protocol, and its own configuration files.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

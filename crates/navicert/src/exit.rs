@@ -28,8 +28,8 @@ impl Exit {
     pub(crate) const NOT_FOUND: Exit = Exit::Child(127);
     pub(crate) const NOT_EXECUTABLE: Exit = Exit::Child(126);
 
-    /// The number.
-    pub(crate) fn code(self) -> u8 {
+    /// The number a shell sees. A larger one is worse.
+    pub(crate) fn number(self) -> u8 {
         match self {
             Exit::Done => 0,
             Exit::No => 1,
@@ -45,7 +45,7 @@ impl Exit {
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit.code())
+        ExitCode::from(exit.number())
     }
 }
 

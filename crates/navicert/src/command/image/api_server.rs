@@ -43,7 +43,12 @@ impl ApiServer {
         let overrides =
             Overrides { context: args.context.clone().unwrap_or_default(), ..Overrides::default() };
         let selected = select(&sources, &overrides, &environment.current_dir, &Disk);
-        let (_, effective) = selected.map_err(|error| failed(&error))?;
+        let (_, effective) = selected.map_err(|error| {
+            Failure::bad_input(format!(
+                "no API server can be asked about service accounts: {}; `navicert kubeconfig check` says more",
+                with_sources(&error)
+            ))
+        })?;
         let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
         surroundings.policy = policy(None, environment);
         let variables = transport::Environment::read(|name| environment.variable(name)?.into_string().ok());
