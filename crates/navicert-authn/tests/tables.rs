@@ -857,6 +857,11 @@ fn claims_cannot_hurt_expressions() {
         let answer = outcome("'a'.matches(claims.p) ? 'u' : 'v'", r#","p":"(a*)*(a*)*(a*)*$""#);
         assert_eq!(answer["user"]["username"], "u", "A53 in {name}");
     }
+    // A53: the pattern is the token's, so hardened bounds it.
+    let long = format!(r#","p":"{}""#, "a?".repeat(600));
+    let matching = named("'a'.matches(claims.p) ? 'u' : 'v'");
+    assert_eq!(judged(&matching, &long, &Profile::KUBE)["user"]["username"], "u", "A53 in kube");
+    assert_eq!(judged(&matching, &long, &Profile::HARDENED)["class"], "mapping", "A53 in hardened");
     let over_all = authenticator(|one| {
         one["claimValidationRules"] = json!([{"expression": "claims.exists(c, c == 'nobody')"}])
     });
