@@ -82,6 +82,11 @@ impl Race {
         Ok(best)
     }
 
+    /// The ratio alone, measured once.
+    pub(crate) fn ratio(mut self) -> Result<f64, Fault> {
+        Ok(self.attempt()?.ratio())
+    }
+
     fn attempt(&mut self) -> Result<Row, Fault> {
         let per_turn = calls_per_turn(&mut self.ours)?.max(calls_per_turn(&mut self.reference)?);
         let turns = turns_per_round(&mut self.ours, &mut self.reference, per_turn)?;

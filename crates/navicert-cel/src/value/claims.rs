@@ -11,24 +11,38 @@ pub enum Claims<'a> {
     /// A decoded payload.
     Object(&'a serde_json::Map<String, serde_json::Value>),
     /// A payload of which some claims could not be decoded.
-    Set(&'a ClaimSet),
+    Set(&'a ClaimSet<'a>),
 }
 
-/// Claims decoded one by one: each has a value, or the reason why it has none.
+/// Claims decoded one by one: each has a value, or the reason why it has none. Names and texts may be borrowed from the
+/// payload.
 #[derive(Debug, Clone, Default)]
-pub struct ClaimSet {
-    claims: BTreeMap<String, Result<serde_json::Value, String>>,
+pub struct ClaimSet<'p> {
+    claims: BTreeMap<Cow<'p, str>, Claim<'p>>,
 }
 
-impl ClaimSet {
+/// A claim's value, or why it has none.
+#[derive(Debug, Clone)]
+enum Claim<'p> {
+    Text(Cow<'p, str>),
+    Value(serde_json::Value),
+    Broken(String),
+}
+
+impl<'p> ClaimSet<'p> {
     /// No claims yet.
     pub fn new() -> Self {
         ClaimSet::default()
     }
 
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
-    pub fn insert(&mut self, name: &str, value: Result<serde_json::Value, String>) {
-        self.claims.insert(name.to_owned(), value);
+    pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
+        self.claims.insert(name.into(), value.map_or_else(Claim::Broken, Claim::Value));
+    }
+
+    /// Adds a claim that is a text. A repeated name replaces the earlier claim.
+    pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
+        self.claims.insert(name.into(), Claim::Text(text.into()));
     }
 }
 
@@ -46,8 +60,9 @@ impl<'a> Claims<'a> {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
             Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {
-                Ok(value) => Ok(Val::from_json(value, CLAIM_READING)),
-                Err(reason) => Err(reason.as_str()),
+                Claim::Text(text) => Ok(Val::Str(text)),
+                Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
+                Claim::Broken(reason) => Err(reason.as_str()),
             }),
         }
     }
@@ -78,7 +93,7 @@ impl<'a> Claims<'a> {
     pub(crate) fn names(&self) -> Vec<&'a str> {
         match *self {
             Claims::Object(members) => members.keys().map(String::as_str).collect(),
-            Claims::Set(set) => set.claims.keys().map(String::as_str).collect(),
+            Claims::Set(set) => set.claims.keys().map(|name| &**name).collect(),
         }
     }
 }
