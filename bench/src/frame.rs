@@ -93,6 +93,11 @@ impl Race {
         Ok(best)
     }
 
+    /// The ratio alone, measured once.
+    pub(crate) fn ratio(mut self) -> Result<f64, Fault> {
+        Ok(self.attempt()?.ratio())
+    }
+
     fn attempt(&mut self) -> Result<Row, Fault> {
         if let Some((ours, reference)) = &mut self.meters {
             let mut best = (Duration::MAX, Duration::MAX);

@@ -6,6 +6,7 @@
 //! `--json ROW` measures one row for `make race` instead, and prints nothing if there is no such row ([`rows`]).
 
 mod allocations;
+mod authn;
 mod cel;
 mod client;
 mod frame;
@@ -24,8 +25,15 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 6] =
-    [plugin::races, cel::races, client::races, image::races, gateway::races, signer::races];
+const AREAS: [Area; 7] = [
+    plugin::races,
+    cel::races,
+    client::races,
+    image::races,
+    gateway::races,
+    signer::races,
+    authn::races,
+];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 
@@ -64,5 +72,8 @@ fn run(picked: &str) -> Result<Table, Fault> {
         }
     }
     writeln!(io::stdout(), "{table}")?;
+    if "authn: expressions".contains(picked) {
+        writeln!(io::stdout(), "{}", authn::effect()?)?;
+    }
     Ok(table)
 }

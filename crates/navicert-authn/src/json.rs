@@ -35,8 +35,13 @@ pub(crate) enum Kind {
 impl<'t> Raw<'t> {
     /// Checks that the text is one JSON value with nothing but white space around it.
     pub(crate) fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
-        validate(text)?;
-        Ok(Raw(text.trim_ascii()))
+        Raw::parse_deep(text).map(|(raw, _)| raw)
+    }
+
+    /// The same, and how deep it is nested.
+    pub(crate) fn parse_deep(text: &'t [u8]) -> Result<(Self, usize), JsonError> {
+        let depth = validate(text)?;
+        Ok((Raw(text.trim_ascii()), depth))
     }
 
     pub(crate) fn kind(self) -> Kind {
@@ -100,27 +105,6 @@ impl<'t> Raw<'t> {
         // Only an escape can hide half a pair.
         self.0.windows(3).any(|window| matches!(window, [b'\\', b'u', b'd' | b'D']))
             && self.strings().any(|text| text.contains('\u{fffd}'))
-    }
-
-    /// How deep it is nested.
-    pub(crate) fn depth(self) -> usize {
-        let (mut depth, mut most, mut at) = (0_usize, 0, 0);
-        while let Some(byte) = self.0.get(at) {
-            match byte {
-                b'"' => {
-                    at = end_of_string(self.0, at);
-                    continue;
-                }
-                b'{' | b'[' => {
-                    depth += 1;
-                    most = most.max(depth);
-                }
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            at += 1;
-        }
-        most
     }
 
     /// Every string at any depth, names of members included.
@@ -297,6 +281,7 @@ fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
 struct Open {
     bits: [u64; GO_DEPTH.div_ceil(64)],
     depth: usize,
+    most: usize,
 }
 
 impl Open {
@@ -309,6 +294,7 @@ impl Open {
             *word = if is_object { *word | bit } else { *word & !bit };
         }
         self.depth += 1;
+        self.most = self.most.max(self.depth);
         Ok(())
     }
 
@@ -319,8 +305,8 @@ impl Open {
 }
 
 /// One value and white space, without recursion.
-fn validate(text: &[u8]) -> Result<(), JsonError> {
-    let mut open = Open { bits: [0; GO_DEPTH.div_ceil(64)], depth: 0 };
+fn validate(text: &[u8]) -> Result<usize, JsonError> {
+    let mut open = Open { bits: [0; GO_DEPTH.div_ceil(64)], depth: 0, most: 0 };
     let mut check = Validator { text, at: 0 };
     'value: loop {
         check.space();
@@ -348,7 +334,7 @@ fn validate(text: &[u8]) -> Result<(), JsonError> {
         loop {
             check.space();
             if open.depth == 0 {
-                return if check.at == text.len() { Ok(()) } else { check.fail() };
+                return if check.at == text.len() { Ok(open.most) } else { check.fail() };
             }
             match (check.peek(), open.is_object()) {
                 (Some(b'}'), true) | (Some(b']'), false) => {
