@@ -11,6 +11,7 @@ mod client;
 mod frame;
 mod image;
 mod plugin;
+mod registries;
 mod rows;
 
 use std::io::{self, Write};
@@ -22,7 +23,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 4] = [plugin::races, cel::races, client::races, image::races];
+const AREAS: [Area; 5] = [plugin::races, cel::races, client::races, image::races, registries::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 
