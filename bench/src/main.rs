@@ -13,6 +13,7 @@ mod frame;
 mod gateway;
 mod image;
 mod plugin;
+mod registries;
 mod rows;
 mod signer;
 
@@ -25,7 +26,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 7] = [
+const AREAS: [Area; 8] = [
     plugin::races,
     cel::races,
     client::races,
@@ -33,6 +34,7 @@ const AREAS: [Area; 7] = [
     gateway::races,
     signer::races,
     authn::races,
+    registries::races,
 ];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
