@@ -36,6 +36,7 @@ release: ## the binaries as they are shipped, in target/release
 
 bench: ## ratios against peers and against the physical limit, one table
 	@scripts/build-image-helper
+	cargo build --release --locked --package navicert
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms

@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/client.rs"]
+mod client;
 #[path = "demo/image.rs"]
 mod image;
 
@@ -85,6 +87,8 @@ fn tell() -> Result<(), String> {
     stage.run(&["cel", "check", "claims.groups.exists(g, g == 'admin')"], 1)?;
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
+
+    client::tell(&stage)?;
 
     image::tell(&stage)?;
 
