@@ -3,6 +3,8 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/client.rs"]
+mod client;
 #[path = "demo/gateway.rs"]
 mod gateway;
 #[path = "demo/image.rs"]
@@ -88,6 +90,7 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    client::tell(&stage)?;
     gateway::tell(&stage)?;
     image::tell(&stage)?;
 
