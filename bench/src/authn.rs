@@ -265,7 +265,11 @@ fn built(text: &str) -> Result<Authenticators, Fault> {
     Ok(Authenticators::new(loaded.compiled, undiscovered))
 }
 
-fn loading(input: &Input, count: usize, times: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
+fn loading(
+    input: &Input,
+    count: usize,
+    times: usize,
+) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
     let text = issuers(&input.cel, count)?;
     Ok(move || {
         for _ in 0..times {
