@@ -55,15 +55,14 @@ pub(crate) struct Registered<'p> {
 impl<'p> UnverifiedClaims<'p> {
     /// Reads a payload and who it says it is from (S103).
     pub(crate) fn read(payload: &'p [u8]) -> Result<Self, NoOpinion> {
-        let (raw, depth) = Raw::parse_deep(payload).map_err(|_| NoOpinion::PayloadJson)?;
+        let mut members = Vec::with_capacity(24);
+        let (raw, depth) = Raw::parse_object(payload, &mut members).map_err(|_| NoOpinion::PayloadJson)?;
         if raw.kind() != Kind::Object {
             return Err(NoOpinion::PayloadJson);
         }
-        let mut members = Vec::with_capacity(24);
-        members.extend(raw.members());
         let mut issuer = Cow::Borrowed("");
         for (name, value) in &members {
-            if is_named(name, "iss") && !value.is_null() {
+            if registered(name) == Some("iss") && !value.is_null() {
                 issuer = value.string().ok_or(NoOpinion::NoIssuer)?;
             }
         }
@@ -299,7 +298,9 @@ pub(crate) fn is_named(name: &str, known: &str) -> bool {
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
     };
-    name == known || (name.len() >= known.len() && name.chars().map(fold).eq(known.chars().map(fold)))
+    // What folds to ASCII and is not ASCII is longer.
+    (name.len() == known.len() && name.eq_ignore_ascii_case(known))
+        || (name.len() > known.len() && !name.is_ascii() && name.chars().map(fold).eq(known.chars().map(fold)))
 }
 
 fn is_issuer(claimed: &str, configured: &str) -> bool {
