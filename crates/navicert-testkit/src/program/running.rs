@@ -2,7 +2,7 @@
 //! dropped.
 
 use std::io::{self, Read};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Mutex;
 
 use tokio::sync::watch;
@@ -14,6 +14,7 @@ use crate::wait;
 #[derive(Debug)]
 pub struct Running {
     child: Mutex<Child>,
+    stdin: Mutex<Option<ChildStdin>>,
     pid: u32,
     output: watch::Receiver<Output>,
 }
@@ -25,11 +26,12 @@ struct Output {
 }
 
 impl Program {
-    /// Starts it and lets it run. Standard input, if [`stdin`](Self::stdin) gives any, is small and comes at once.
+    /// Starts it and lets it run. If [`stdin`](Self::stdin) gives anything, that is small and comes at once, and standard input
+    /// stays open for [`Running::type_in`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let program = navicert_testkit::Program::new("/bin/sh").arguments(["-c", "echo ready; exec cat /dev/zero"]);
+    /// let program = navicert_testkit::Program::new("/bin/sh").arguments(["-c", "echo ready; exec sleep 60"]);
     /// let running = program.start_running().unwrap();
     /// running.wait_for_output("ready").await;
     /// running.signal("TERM");
@@ -45,8 +47,9 @@ impl Program {
         command.stdout(writer.try_clone()?).stderr(writer);
         let mut child = command.spawn()?;
         drop(command); // holds the pipe's writing end
-        if let Some(mut stdin) = child.stdin.take() {
-            let _ = io::Write::write_all(&mut stdin, &self.stdin);
+        let mut stdin = child.stdin.take();
+        if let Some(stdin) = &mut stdin {
+            let _ = io::Write::write_all(stdin, &self.stdin);
         }
         let pid = child.id();
         let (sender, output) = watch::channel(Output::default());
@@ -62,7 +65,7 @@ impl Program {
             }
             sender.send_modify(|output| output.ended = true);
         });
-        Ok(Running { child: Mutex::new(child), pid, output })
+        Ok(Running { child: Mutex::new(child), stdin: Mutex::new(stdin), pid, output })
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one room of the test kit that starts programs")]
@@ -102,6 +105,16 @@ impl Running {
         wait::until(text, self.output.clone(), |output| output.ended || has(output), state).await;
         assert!(has(&self.output.borrow()), "ended without `{text}`: {}", self.output());
         self.output()
+    }
+
+    /// Gives it more to read.
+    ///
+    /// # Panics
+    /// If it has no standard input, or no longer reads it.
+    pub fn type_in(&self, text: &str) {
+        let mut stdin = self.stdin.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let stdin = stdin.as_mut().expect("a program that was started with standard input");
+        io::Write::write_all(stdin, text.as_bytes()).expect("a program that reads");
     }
 
     /// Sends it a signal by name, such as `TERM`.

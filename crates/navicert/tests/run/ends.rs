@@ -45,7 +45,7 @@ fn a_signal_to_navicert_is_the_commands_to_handle() {
         wait::blocking(running.wait_for_output(&format!("got {signal}")));
         assert_eq!(wait::blocking(running.wait()).code(), Some(7), "{signal}");
         // One that does not, dies of it, and so do we.
-        let running = setup.shell("echo ready; exec cat /dev/zero >/dev/null").start_running().unwrap();
+        let running = setup.shell("echo ready; exec sleep 60").start_running().unwrap();
         wait::blocking(running.wait_for_output("ready"));
         running.signal(signal);
         assert_eq!(wait::blocking(running.wait()).signal(), Some(number), "{signal}");
@@ -117,8 +117,7 @@ fn the_commands_kubeconfig_keeps_the_names_and_has_nothing_of_the_users() {
 #[test]
 fn nothing_is_left_of_a_gateway_that_was_killed() {
     let setup = Setup::new();
-    let running =
-        setup.shell("cat $KUBECONFIG; echo up; exec cat /dev/zero >/dev/null").start_running().unwrap();
+    let running = setup.shell("cat $KUBECONFIG; echo up; exec sleep 60").start_running().unwrap();
     let told = wait::blocking(running.wait_for_output("up\n"));
     let server =
         told.lines().find_map(|line| line.trim().strip_prefix("server: https://")).unwrap().to_owned();
@@ -130,8 +129,7 @@ fn nothing_is_left_of_a_gateway_that_was_killed() {
     let _ = running.status();
     wait_until(|| TcpStream::connect(&server).is_err());
     wait_until(|| setup.left_behind().is_empty());
-    // The orphan has nothing left to use; it is ended by its own number.
-    end_orphans(running.pid());
+    // The orphan has nothing left to use, and ends by itself within the minute.
 }
 
 #[test]
@@ -155,25 +153,65 @@ fn the_port_is_closed_when_the_command_has_ended_whoever_it_left_behind() {
     assert!(TcpStream::connect(server).is_err());
 }
 
-// A terminal's manner: the command reads it, and Ctrl-C ends both.
-#[test]
-fn the_terminal_is_the_commands() {
-    let setup = Setup::new();
-    let navicert = env!("CARGO_BIN_EXE_navicert");
-    let inner = "test -t 0 && test -t 1 && stty size && read line && echo \"read $line\"; kill -INT $$; echo survived";
-    let command = format!("stty rows 33 cols 77; {navicert} run -- /bin/sh -c '{inner}'; echo code $?");
-    let typescript = setup.folder.path().join("typescript");
-    let outcome = navicert_testkit::Program::new("script")
-        .arguments(["-qec", &command])
-        .arguments([&typescript])
+/// A shell with job control on a terminal of its own.
+fn terminal(setup: &Setup) -> navicert_testkit::program::Running {
+    navicert_testkit::Program::new("script")
+        .arguments(["-qec", "bash --norc --noprofile -i"])
+        .arguments([setup.folder.path().join("typescript")])
         .variable("KUBECONFIG", setup.folder.path().join("config"))
         .variable("XDG_RUNTIME_DIR", setup.folder.path().join("runtime"))
-        .stdin("typed\n")
-        .run()
-        .unwrap();
-    let seen = text(&outcome.stdout);
-    assert!(seen.contains("33 77") && seen.contains("read typed") && seen.contains("code 130"), "{seen}");
-    assert!(!seen.contains("survived"), "{seen}");
+        .stdin("PS1='[\\#]'; stty rows 33 cols 77\n")
+        .start_running()
+        .unwrap()
+}
+
+// A terminal's manner: the command reads it, and Ctrl-C is the command's, once.
+#[test]
+fn the_terminal_and_its_interrupt_are_the_commands() {
+    let setup = Setup::new();
+    let navicert = env!("CARGO_BIN_EXE_navicert");
+    let shell = terminal(&setup);
+    wait::blocking(shell.wait_for_output("[2]"));
+    let handling =
+        "trap \"echo inter\\upted\" INT; stty size; echo rea\\dy; read line; echo \"got $line\"; exit 9";
+    shell.type_in(&format!("{navicert} run -- bash -c '{handling}'; echo code-$?\n"));
+    wait::blocking(shell.wait_for_output("33 77"));
+    wait::blocking(shell.wait_for_output("ready"));
+    shell.type_in("\u{3}");
+    wait::blocking(shell.wait_for_output("interupted"));
+    shell.type_in("typed\n");
+    let told = wait::blocking(shell.wait_for_output("code-9"));
+    assert!(told.contains("got typed"), "{told}");
+    assert_eq!(told.matches("interupted").count(), 1, "Ctrl-C comes once: {told}");
+    // A command that does not handle it dies of it, and the shell sees that it did.
+    shell.type_in(&format!("{navicert} run -- sh -c 'echo rea\\dy-2; exec cat'; echo code-$?\n"));
+    wait::blocking(shell.wait_for_output("ready-2"));
+    shell.type_in("\u{3}");
+    // The prompt of the fourth command: what followed the third on its line was given up.
+    wait::blocking(shell.wait_for_output("[4]"));
+    shell.type_in("echo code-$?\n");
+    wait::blocking(shell.wait_for_output("code-130"));
+    shell.type_in("exit\n");
+    assert!(setup.left_behind().is_empty());
+}
+
+// Ctrl-Z stops the command and us, `fg` continues both, and the gateway still answers.
+#[test]
+fn job_control_stops_and_continues_the_command() {
+    let setup = Setup::new();
+    let navicert = env!("CARGO_BIN_EXE_navicert");
+    let shell = terminal(&setup);
+    wait::blocking(shell.wait_for_output("[2]"));
+    let script = format!("echo rea\\dy; read line; {} get --raw /version", kubectl().display());
+    shell.type_in(&format!("{navicert} run -- sh -c '{script}'\n"));
+    wait::blocking(shell.wait_for_output("ready"));
+    shell.type_in("\u{1a}");
+    wait::blocking(shell.wait_for_output("Stopped"));
+    shell.type_in("echo still-a-shell-$((1+1)); fg\n");
+    wait::blocking(shell.wait_for_output("still-a-shell-2"));
+    shell.type_in("go on\n");
+    wait::blocking(shell.wait_for_output("gitVersion"));
+    shell.type_in("exit\n");
 }
 
 #[test]
@@ -208,16 +246,4 @@ fn processes() -> impl Iterator<Item = (u32, String)> {
         let command = std::fs::read(entry.path().join("cmdline")).ok()?;
         Some((pid, text(&command).replace('\0', " ")))
     })
-}
-
-/// Ends what a killed `run` left: the one process that was its child.
-fn end_orphans(_parent: u32) {
-    for (pid, command) in processes() {
-        if command.trim() == "cat /dev/zero" {
-            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            if text(&environment).contains("navicert-run-") {
-                let _ = navicert_testkit::Program::new("kill").arguments([pid.to_string()]).run();
-            }
-        }
-    }
 }

@@ -75,7 +75,7 @@ fn another_user_gets_nothing() {
     let Some(other) = Other::find() else { return };
     let setup = Setup::new();
     let running = setup
-        .shell("cp $KUBECONFIG stolen; chmod 644 stolen; echo $KUBECONFIG; echo up; exec cat /dev/zero >/dev/null")
+        .shell("cp $KUBECONFIG stolen; chmod 644 stolen; echo $KUBECONFIG; echo up; exec sleep 60")
         .start_running()
         .unwrap();
     let told = wait::blocking(running.wait_for_output("up\n"));
