@@ -14,6 +14,9 @@ pub(crate) type Fault = Box<dyn std::error::Error>;
 /// One contestant: does the thing once.
 pub(crate) type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
 
+/// One contestant that is not judged by how long it takes: does the thing once and says what it cost.
+pub(crate) type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
+
 /// At least five (the rule of the house); a few more cost little and make noise rarer.
 const ROUNDS: usize = 7;
 /// How long one contestant's share of a round takes, about.
@@ -35,6 +38,8 @@ pub(crate) struct Race {
     group: Option<Group>,
     ours: Contestant,
     reference: Contestant,
+    /// What is judged instead of time: a latency within, or the processor's time.
+    meters: Option<(Meter, Meter)>,
 }
 
 impl Race {
@@ -52,7 +57,13 @@ impl Race {
             group: None,
             ours: Box::new(ours),
             reference: Box::new(reference),
+            meters: None,
         }
+    }
+
+    /// A race that is judged by what each contestant says it cost.
+    pub(crate) fn measured(what: &'static str, limit: f64, ours: Meter, reference: Meter) -> Self {
+        Race { meters: Some((ours, reference)), ..Race::new(what, limit, || Ok(()), || Ok(())) }
     }
 
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
@@ -83,6 +94,13 @@ impl Race {
     }
 
     fn attempt(&mut self) -> Result<Row, Fault> {
+        if let Some((ours, reference)) = &mut self.meters {
+            let mut best = (Duration::MAX, Duration::MAX);
+            for _ in 0..ROUNDS {
+                best = (best.0.min(ours()?), best.1.min(reference()?));
+            }
+            return Ok(self.row(best, (0, 0)));
+        }
         let per_turn = calls_per_turn(&mut self.ours)?.max(calls_per_turn(&mut self.reference)?);
         let turns = turns_per_round(&mut self.ours, &mut self.reference, per_turn)?;
         let mut best: Option<(Duration, Duration)> = None;
@@ -101,15 +119,19 @@ impl Race {
             let (ours, reference) = (median(ours), median(reference));
             best = Some(best.map_or((ours, reference), |best| (best.0.min(ours), best.1.min(reference))));
         }
-        let (ours, reference) = best.unwrap_or_default();
-        Ok(Row {
+        let allocations = (count_allocations(&mut self.ours)?, count_allocations(&mut self.reference)?);
+        Ok(self.row(best.unwrap_or_default(), allocations))
+    }
+
+    fn row(&self, (ours, reference): (Duration, Duration), allocations: (u64, u64)) -> Row {
+        Row {
             what: self.what,
             limit: self.limit,
             allocation_limit: self.allocations,
             group: self.group,
-            ours: Figure { time: ours, allocations: count_allocations(&mut self.ours)? },
-            reference: Figure { time: reference, allocations: count_allocations(&mut self.reference)? },
-        })
+            ours: Figure { time: ours, allocations: allocations.0 },
+            reference: Figure { time: reference, allocations: allocations.1 },
+        }
     }
 }
 

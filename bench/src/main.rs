@@ -9,6 +9,7 @@ mod allocations;
 mod cel;
 mod client;
 mod frame;
+mod gateway;
 mod image;
 mod plugin;
 mod rows;
@@ -23,7 +24,8 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 5] = [plugin::races, cel::races, client::races, image::races, signer::races];
+const AREAS: [Area; 6] =
+    [plugin::races, cel::races, client::races, image::races, gateway::races, signer::races];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 

@@ -137,6 +137,8 @@ pub struct TokenLimits {
     pub token: usize,
     /// Bytes of its header part.
     pub header: usize,
+    /// Nesting of its header (A39).
+    pub header_depth: usize,
     /// Nesting of its payload.
     pub depth: usize,
     /// Groups of the user.
@@ -154,6 +156,7 @@ impl Profile {
         limits: TokenLimits {
             token: usize::MAX,
             header: usize::MAX,
+            header_depth: usize::MAX,
             depth: usize::MAX,
             groups: usize::MAX,
             identity: usize::MAX,
@@ -168,6 +171,7 @@ impl Profile {
         limits: TokenLimits {
             token: 64 << 10,
             header: 16 << 10,
+            header_depth: 8,
             depth: 128,
             groups: 1_000,
             identity: 64 << 10,

@@ -92,11 +92,12 @@ fn algorithms_and_key_ids() {
     table(rows);
 }
 
-// A13–A19, A22, TV25–TV31, H8, H25
+// A13–A19, A22, A23, A39, TV25–TV31, H8, H25
 #[test]
 fn header_members() {
     let raw = |text: &str| key().token_of_bytes(text.as_bytes(), claims().to_string().as_bytes());
     let certificate_free = json!([]);
+    let nested = |depth: usize| (0..depth).fold(json!(1), |inside, _| json!([inside]));
     table(vec![
         ("jwk", headed("jwk", key().jwk()), YES, NO),
         ("jwk garbage", headed("jwk", json!({"kty": "RSA"})), NO, NO),
@@ -122,6 +123,11 @@ fn header_members() {
         ("array", raw("[]"), NO, NO),
         ("byte order mark", raw("\u{feff}{\"alg\":\"ES256\"}"), NO, NO),
         ("trailing byte", raw(r#"{"alg":"ES256"}x"#), NO, NO),
+        // A23: an access token is told from an ID token by its audience, or by a rule; not by its `typ`.
+        ("typ at+jwt", headed("typ", json!("at+jwt")), YES, YES),
+        // A39
+        ("nested 7", headed("x", nested(7)), YES, YES),
+        ("nested 8", headed("x", nested(8)), YES, NO),
     ]);
 }
 

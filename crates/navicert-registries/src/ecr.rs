@@ -24,7 +24,7 @@ pub use token::AuthorizationToken;
 
 use crate::context::Context;
 use crate::error::ProviderError;
-use crate::host::{EcrHost, Host};
+use crate::host::{EcrHost, Host, authority};
 use crate::lifetime::cache_duration;
 use crate::provider::{Grant, Provider};
 
@@ -38,7 +38,7 @@ const SESSION_NAME: &str = "ecr-credential-provider";
 /// The provider for Amazon ECR.
 #[derive(Clone, Debug, Default)]
 pub struct Ecr {
-    /// Hosts that their operator says are ECR's, each with its region.
+    /// Hosts that their operator says are ECR's, in lower case and with their port, each with its region.
     pub told: BTreeMap<String, String>,
 }
 
@@ -57,13 +57,16 @@ impl Provider for Ecr {
         context: &Context,
         image: &str,
     ) -> Result<Result<EcrRegistry, String>, ProviderError> {
-        let host = match Host::of_image(image) {
-            Ok(host) => host,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let told = || self.told.get(host.name()).and_then(|region| EcrHost::told(region));
-        let Some(found) = EcrHost::of(&host).or_else(told) else {
-            return Ok(Err(format!("`{}` is no registry of Amazon ECR", host.name())));
+        // What its operator wrote is compared whole, port and all.
+        let named = authority(image);
+        let told = self.told.get(&named).and_then(|region| EcrHost::told(region)).map(|host| (named, host));
+        let (key, found) = match (told, Host::of_image(image)) {
+            (Some(told), _) => told,
+            (None, Err(error)) => return Ok(Err(error.to_string())),
+            (None, Ok(host)) => match EcrHost::of(&host) {
+                Some(found) => (host.key().to_owned(), found),
+                None => return Ok(Err(format!("`{}` is no registry of Amazon ECR", host.name()))),
+            },
         };
         match &found {
             EcrHost::Public => context.journal.note("registry", "ECR Public, region us-east-1"),
@@ -76,7 +79,7 @@ impl Provider for Ecr {
                 );
             }
         }
-        Ok(Ok(EcrRegistry { key: host.key().to_owned(), host: found }))
+        Ok(Ok(EcrRegistry { key, host: found }))
     }
 
     fn grant(

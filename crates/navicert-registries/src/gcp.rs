@@ -14,13 +14,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use navicert_image::cache_key::CacheKeyType;
+use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
-use navicert_types::{Secret, Timestamp};
 
 use crate::context::Context;
 use crate::error::ProviderError;
-use crate::host::{Host, is_google};
-use crate::lifetime::cache_duration;
+use crate::host::{Host, authority, is_google};
+use crate::lifetime::cache_of_remaining;
 use crate::provider::{Grant, Login, Provider};
 
 /// The annotation by which a service account asks for its own identity (I192).
@@ -74,7 +74,7 @@ pub struct Gcp {
     pub flow: AuthFlow,
     /// How service accounts' tokens are exchanged, if they are.
     pub federation: Option<Federation>,
-    /// Hosts that their operator says may see the node's token.
+    /// Hosts that their operator says may see the node's token, in lower case and with their port.
     pub told: BTreeSet<String>,
 }
 
@@ -82,7 +82,8 @@ pub struct Gcp {
 #[derive(Clone, Debug)]
 struct AccessToken {
     token: Secret<String>,
-    expires: Option<Timestamp>,
+    /// How long it is good from now on.
+    remaining: Option<Duration>,
 }
 
 impl Provider for Gcp {
@@ -96,11 +97,16 @@ impl Provider for Gcp {
             context.journal.note("registry", format!("`{host}`, from the machine's docker configuration"));
             return Ok(Ok(host.to_owned()));
         }
+        let named = authority(image);
+        if self.told.contains(&named) {
+            context.journal.note("registry", format!("`{named}`, as its operator says"));
+            return Ok(Ok(named));
+        }
         let host = match Host::of_image(image) {
             Ok(host) => host,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        if is_google(&host) || self.told.contains(host.name()) {
+        if is_google(&host) {
             context.journal.note("registry", format!("`{}`, Google's", host.name()));
             return Ok(Ok(host.key().to_owned()));
         }
@@ -122,11 +128,8 @@ impl Provider for Gcp {
             return Ok(Grant { key_type, cache_for: wanted.unwrap_or(Duration::from_secs(60)), logins });
         }
         let token = self.access_token(context, request)?;
-        let now = context.clock.now();
-        let safe = cache_duration(token.expires, now);
-        let remaining =
-            token.expires.and_then(|expires| Duration::try_from(expires.duration_since(now)).ok());
-        let cache_for = wanted.map_or(safe, |wanted| wanted.min(remaining.unwrap_or_default()));
+        let safe = cache_of_remaining(token.remaining);
+        let cache_for = wanted.map_or(safe, |wanted| wanted.min(token.remaining.unwrap_or_default()));
         let keys: Vec<&str> = match key_type {
             CacheKeyType::Global => std::iter::once(registry.as_str()).chain(EVERY_HOST).collect(),
             _ => vec![registry.as_str()],
@@ -182,9 +185,4 @@ fn wanted_duration(context: &Context) -> Result<Option<Duration>, ProviderError>
     let wrong = |what: String| ProviderError::Environment(format!("KUBE_SIDECAR_CACHE_DURATION: {what}"));
     let duration = parsed.map_err(|error| wrong(error.to_string()))?;
     duration.to_std().map(Some).ok_or_else(|| wrong("it is less than nothing".to_owned()))
-}
-
-/// Until when a token is good that is good for so many seconds.
-fn expiry(context: &Context, expires_in: Option<u64>) -> Option<Timestamp> {
-    context.clock.now().checked_add(Duration::from_secs(expires_in?)).ok()
 }

@@ -78,6 +78,12 @@ impl Host {
     }
 }
 
+/// What an image has in front of its first slash, in lower case: to be compared, whole, with what an operator wrote.
+pub fn authority(image: &str) -> String {
+    let image = image.strip_prefix("https://").unwrap_or(image);
+    image.split('/').next().unwrap_or_default().to_ascii_lowercase()
+}
+
 /// Letters, digits and inner hyphens, in at least two labels; no dot at the end, no encoding, no other alphabet.
 fn is_name(name: &str) -> bool {
     name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)

@@ -10,8 +10,14 @@ const MARGIN: Duration = Duration::from_secs(5 * 60);
 /// `max(0, min(remaining/2, remaining − 5 min))`, in whole seconds; nothing is known about an absent expiry, so it is
 /// not remembered (I176).
 pub fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
-    let Some(expires) = expires else { return Duration::ZERO };
-    let remaining = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
+    cache_of_remaining(
+        expires.map(|expires| Duration::try_from(expires.duration_since(now)).unwrap_or_default()),
+    )
+}
+
+/// The same for a credential that is good for so long from now on.
+pub(crate) fn cache_of_remaining(remaining: Option<Duration>) -> Duration {
+    let remaining = remaining.unwrap_or_default();
     let kept = (remaining / 2).min(remaining.saturating_sub(MARGIN));
     Duration::from_secs(kept.as_secs())
 }

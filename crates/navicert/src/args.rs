@@ -5,6 +5,7 @@ pub(crate) mod cel;
 pub(crate) mod client;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
+pub(crate) mod run;
 pub(crate) mod signer;
 
 use std::path::PathBuf;
@@ -83,6 +84,18 @@ pub(crate) enum Profile {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Run a command that uses a credential without ever seeing it
+    #[command(after_help = run::RUN_HELP)]
+    Run(Box<run::RunArgs>),
+    /// Keep a gateway open for commands that share it
+    #[command(after_help = run::GATEWAY_HELP)]
+    Gateway(Box<run::GatewayArgs>),
+    /// Remove what a killed gateway leaves behind
+    #[command(hide = true)]
+    GatewayGuard {
+        /// The gateway's folder
+        folder: PathBuf,
+    },
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),

@@ -68,8 +68,9 @@ pub(crate) const VARIABLES: &[Variable] = &[
     },
     Variable {
         name: "XDG_RUNTIME_DIR",
-        meaning: "where the sockets are: `navicert/image.sock`, `navicert/signer.sock`",
+        meaning: "where the sockets are: `navicert/image.sock`, `navicert/signer.sock`; and the files of gateways",
     },
+    Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },
     Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
 ];

@@ -28,6 +28,9 @@ impl Header {
         if !matches!(raw.kind(), Kind::Object | Kind::Null) {
             return Err(Refusal::Malformed("the header is not an object"));
         }
+        if raw.depth() > profile.limits.header_depth {
+            return Err(Refusal::TooLarge("the header is nested too deeply"));
+        }
         refuse_repetitions(raw)?;
         let find = |wanted: &str| {
             raw.members().find(|(name, _)| name == wanted).map(|(_, value)| value).filter(|v| !v.is_null())

@@ -2,7 +2,7 @@
 //! with another (client-credentials.md C180, C181, C460, C461).
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,9 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::BuildError;
+use super::settings::Around;
 use crate::credential::{Identity, SharedFiles};
+use crate::metrics::{AuthorityReload, Recorder};
 
 /// How often the file of a certificate authority is looked at, at most (C181).
 const AUTHORITY_PERIOD: Duration = Duration::from_secs(5 * 60);
@@ -43,6 +45,7 @@ pub(super) struct Roots {
     trust: Trust,
     files: SharedFiles,
     clock: Arc<dyn Clock>,
+    recorder: Arc<dyn Recorder>,
     current: ArcSwap<RootVersion>,
     /// On the monotonic clock, in milliseconds.
     next_look: AtomicU64,
@@ -57,7 +60,8 @@ pub(super) struct RootVersion {
 }
 
 impl Roots {
-    pub(super) fn new(trust: Trust, files: SharedFiles, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+    pub(super) fn new(trust: Trust, around: &Around) -> Result<Self, BuildError> {
+        let (files, clock) = (Arc::clone(&around.files), Arc::clone(&around.clock));
         let (text, store) = match &trust {
             Trust::Insecure => (Vec::new(), RootCertStore::empty()),
             Trust::System => (Vec::new(), system_roots()),
@@ -74,7 +78,8 @@ impl Roots {
         };
         let current = ArcSwap::from_pointee(RootVersion { number: 0, text, store: Arc::new(store) });
         let next_look = AtomicU64::new(milliseconds(clock.monotonic() + AUTHORITY_PERIOD));
-        Ok(Roots { trust, files, clock, current, next_look, looking: Mutex::default() })
+        let recorder = Arc::clone(&around.recorder);
+        Ok(Roots { trust, files, clock, recorder, current, next_look, looking: Mutex::default() })
     }
 
     pub(super) fn current(&self) -> Arc<RootVersion> {
@@ -96,20 +101,26 @@ impl Roots {
         }
         let next = milliseconds(self.clock.monotonic() + AUTHORITY_PERIOD);
         self.next_look.store(next, Ordering::Relaxed);
-        let keep = |reason| {
+        let outcome = self.reload(path);
+        self.recorder.authority_reload(outcome);
+        if let ("failure", reason) = outcome.labels() {
             tracing::warn!(path = %path.display(), reason, "the certificate authority stays as it was");
-        };
-        let Ok(text) = self.files.read(path) else { return keep("read_error") };
+        }
+    }
+
+    fn reload(&self, path: &Path) -> AuthorityReload {
+        let Ok(text) = self.files.read(path) else { return AuthorityReload::ReadError };
         let old = self.current.load_full();
         if text.is_empty() {
-            return keep("empty");
+            return AuthorityReload::Empty;
         }
         if text == old.text {
-            return;
+            return AuthorityReload::Unchanged;
         }
-        let Some(store) = parse(&text) else { return keep("ca_parse_error") };
+        let Some(store) = parse(&text) else { return AuthorityReload::ParseError };
         let number = old.number.saturating_add(1);
         self.current.store(Arc::new(RootVersion { number, text, store: Arc::new(store) }));
+        AuthorityReload::Updated
     }
 
     /// A configuration with a session store of its own, for a client certificate or none.

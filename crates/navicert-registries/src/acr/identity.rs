@@ -197,7 +197,8 @@ impl Identity {
                 ask(context, DIRECTORY, &assertion(client_id, &token).request(url))
             }
             Identity::Bound { client_id, token, bindings, .. } => {
-                let url = Url::https(&bindings.server_name, "/");
+                let url = Url::parse(&format!("https://{}", bindings.server_name))
+                    .map_err(|error| ProviderError::Usage(format!("--ib-sni-name: {error}")))?;
                 let request = Request {
                     direct: true,
                     connect_to: Some(bindings.address),

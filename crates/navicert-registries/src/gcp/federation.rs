@@ -1,9 +1,11 @@
 //! A service account's token for an access token of Google's, at Google's security token service (I192).
 
+use std::time::Duration;
+
 use navicert_types::Secret;
 use serde::{Deserialize, Serialize};
 
-use super::{AccessToken, Federation, expiry};
+use super::{AccessToken, Federation};
 use crate::context::Context;
 use crate::error::{ProviderError, refused};
 use crate::http::{Request, Url};
@@ -77,5 +79,5 @@ pub(super) fn exchange(
     context
         .journal
         .note("token", format!("from {SERVICE}, good for {} s", token.expires_in.unwrap_or_default()));
-    Ok(AccessToken { expires: expiry(context, token.expires_in), token: token.access_token })
+    Ok(AccessToken { remaining: token.expires_in.map(Duration::from_secs), token: token.access_token })
 }

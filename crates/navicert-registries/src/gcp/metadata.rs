@@ -1,10 +1,12 @@
 //! Google's metadata server: asked only on Google's machines, directly, and believed only if it says who it is
 //! (I186, I187, I213).
 
+use std::time::Duration;
+
 use navicert_types::Secret;
 use serde::Deserialize;
 
-use super::{AccessToken, expiry};
+use super::AccessToken;
 use crate::context::Context;
 use crate::error::{ProviderError, refused};
 use crate::http::{Reply, Request, Url};
@@ -34,7 +36,7 @@ pub(super) fn token(context: &Context) -> Result<AccessToken, ProviderError> {
     context
         .journal
         .note("token", format!("from {SERVICE}, good for {} s", token.expires_in.unwrap_or_default()));
-    Ok(AccessToken { expires: expiry(context, token.expires_in), token: token.access_token })
+    Ok(AccessToken { remaining: token.expires_in.map(Duration::from_secs), token: token.access_token })
 }
 
 /// What the metadata server knows under a path.

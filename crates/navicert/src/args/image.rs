@@ -37,15 +37,17 @@ pub(crate) enum ImageVerb {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Providers")]
 pub(crate) struct ProviderArgs {
-    /// Credential provider configuration: a file, or a folder of files
+    /// Credential provider configuration: a file, or a folder of files [default: `NAVICERT_IMAGE_CONFIG`, or
+    /// `~/.config/navicert/image/config`, or `/etc/navicert/image/config`]
     #[arg(long = "image-credential-provider-config", visible_alias = "config", value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Folder with the providers' executables
+    /// Folder with the providers' executables [default: `NAVICERT_IMAGE_BIN_DIR`, or `bin` beside the default
+    /// configuration]
     #[arg(long = "image-credential-provider-bin-dir", visible_alias = "bin-dir", value_name = "FOLDER")]
     pub(crate) bin_dir: Option<PathBuf>,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 }
@@ -100,12 +102,6 @@ pub(crate) struct GetArgs {
     /// The image, as in a pod
     pub(crate) image: String,
 
-    #[command(flatten)]
-    pub(crate) providers: ProviderArgs,
-
-    #[command(flatten)]
-    pub(crate) account: AccountArgs,
-
     /// Print passwords as they are
     #[arg(long)]
     pub(crate) show_secrets: bool,
@@ -114,18 +110,18 @@ pub(crate) struct GetArgs {
     /// first
     #[arg(long, value_name = "FOLDER")]
     pub(crate) kubelet_root_dir: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ExplainArgs {
-    /// The image, as in a pod
-    pub(crate) image: String,
 
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
 
     #[command(flatten)]
     pub(crate) account: AccountArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The image, as in a pod
+    pub(crate) image: String,
 
     /// Run no plugin
     #[arg(long)]
@@ -135,16 +131,22 @@ pub(crate) struct ExplainArgs {
     /// first
     #[arg(long, value_name = "FOLDER")]
     pub(crate) kubelet_root_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
+
+    #[command(flatten)]
+    pub(crate) account: AccountArgs,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) providers: ProviderArgs,
-
     /// Read one JSON object per line from standard input and answer each with one line
     #[arg(long)]
     pub(crate) jsonl: bool,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
 }
 
 #[derive(Debug, Args)]
@@ -157,7 +159,7 @@ pub(crate) struct MatchArgs {
     #[arg(required_unless_present = "jsonl")]
     pub(crate) image: Option<String>,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
@@ -180,7 +182,7 @@ pub(crate) struct KeyringArgs {
     #[arg(long)]
     pub(crate) show_secrets: bool,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
@@ -244,9 +246,6 @@ pub(crate) struct PluginCheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) providers: ProviderArgs,
-
     /// The socket to listen on, instead of the one in the runtime folder
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
@@ -258,6 +257,9 @@ pub(crate) struct ServeArgs {
     /// A mirror, and the registry whose credentials it is given; repeatable
     #[arg(long, value_name = "MIRROR=REGISTRY")]
     pub(crate) mirror: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
 }
 
 #[derive(Debug, Args)]

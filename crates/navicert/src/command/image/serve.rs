@@ -13,12 +13,12 @@ use navicert_image::reload::Reloader;
 use navicert_image::socket::{Reply, Verb, ask};
 use serde_json::json;
 
-use super::{places, repository, settings, told, with_sources};
+use super::{places, repository, settings, told};
 use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
 use crate::command::stop::Stop;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 
 /// Listens until it is stopped.
 pub(super) fn serve(
