@@ -230,6 +230,25 @@ fn one_pin_serves_every_client_while_a_signer_stays() {
 }
 
 #[test]
+fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
+    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
+    assert!(kubectl.exists(), "kubectl is missing: scripts/install-tools unpacks it");
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN).program("kubectl", kubectl);
+    setup.paste(&context);
+    assert!(stdout(&context.run("navicert run -- kubectl get --raw /version")).contains("gitVersion"));
+    let clients = setup.api.requests().into_iter().map(|request| request.client.unwrap().common_name);
+    assert!(clients.collect::<Vec<_>>().contains(&"ann".to_owned()));
+    // What the command itself can look at: its environment, its arguments, its kubeconfig.
+    let script = "cat /proc/self/environ /proc/$PPID/cmdline \"$KUBECONFIG\"";
+    let seen = context.run(&format!("navicert run -- sh -c '{script}'"));
+    let mut canaries = Canaries::new();
+    canaries.adopt("the PIN", PIN.as_bytes());
+    canaries.assert_absent("what a command sees", &seen.stdout);
+    assert!(String::from_utf8_lossy(&seen.stdout).contains("127.0.0.1"), "it did look");
+}
+
+#[test]
 fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
     let setup = Setup::new(KeyKind::EcP256);
     let context = setup.context(PIN);
