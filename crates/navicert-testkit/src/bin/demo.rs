@@ -5,6 +5,8 @@
 
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/token.rs"]
+mod token;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -86,6 +88,7 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    token::tell(&stage)?;
     image::tell(&stage)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
