@@ -9,6 +9,8 @@ mod client;
 mod gateway;
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/token.rs"]
+mod token;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -90,6 +92,7 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    token::tell(&stage)?;
     client::tell(&stage)?;
     gateway::tell(&stage)?;
     image::tell(&stage)?;
