@@ -24,7 +24,8 @@ pub(crate) struct Header<'h> {
 impl<'h> Header<'h> {
     /// Reads a header and looks at its algorithm.
     pub(crate) fn read(bytes: &'h [u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
-        let parsed = Raw::parse_deep(if bytes.is_empty() { b"null" } else { bytes });
+        let mut members = Vec::with_capacity(8);
+        let parsed = Raw::parse_object(if bytes.is_empty() { b"null" } else { bytes }, &mut members);
         let (raw, depth) = parsed.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
         if !matches!(raw.kind(), Kind::Object | Kind::Null) {
             return Err(Refusal::Malformed("the header is not an object"));
@@ -32,8 +33,6 @@ impl<'h> Header<'h> {
         if depth > profile.limits.header_depth {
             return Err(Refusal::TooLarge("the header is nested too deeply"));
         }
-        let mut members = Vec::with_capacity(8);
-        members.extend(raw.members());
         refuse_repetitions(&members)?;
         let find = |wanted: &str| {
             members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value).filter(|v| !v.is_null())
