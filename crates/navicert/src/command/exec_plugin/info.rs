@@ -58,9 +58,7 @@ fn config(question: &Value) -> Result<Value, String> {
 
 /// The same JSON as YAML can read it: some characters may only be escaped there.
 fn spelled_out(json: &str) -> String {
-    let is_plain = |symbol: char| {
-        matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
-    };
+    let is_plain = |symbol: char| matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
     let mut text = String::with_capacity(json.len());
     for symbol in json.chars() {
         if is_plain(symbol) {
