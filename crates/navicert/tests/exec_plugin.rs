@@ -185,3 +185,14 @@ fn a_plugin_that_cannot_do_without_a_terminal_fails_only_without_one() {
     }
     assert_eq!(report["broken"], Value::from(vec!["exits-zero"]));
 }
+
+#[test]
+fn what_a_question_says_comes_back_to_the_last_character() {
+    let question = "{\"id\":1,\"apiVersion\":\"client.authentication.k8s.io/v1\",\"server\":\"https://h\",\
+        \"interactiveMode\":\"Never\",\"provideClusterInfo\":true,\"clusterConfig\":\"a\\u007fb\\u0080c\\ufeffd\\u001be\"}\n";
+    let outcome =
+        Program::new(NAVICERT).arguments(["exec-plugin", "info", "--jsonl"]).stdin(question).run().unwrap();
+    let answer: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let info: Value = serde_json::from_str(answer["info"].as_str().unwrap()).unwrap();
+    assert_eq!(info["spec"]["cluster"]["config"], "a\u{7f}b\u{80}c\u{feff}d\u{1b}e");
+}
