@@ -14,7 +14,7 @@ use navicert_types::FieldPath;
 
 use crate::authenticator::{Authenticators, Question};
 use crate::config::{CompiledAuthenticator, CompiledIssuer, Expression};
-use crate::outcome::{Outcome, Refusal};
+use crate::outcome::{Outcome, Refusal, without_values};
 use crate::profile::{Profile, Rule};
 
 pub use log::log_line;
@@ -171,8 +171,49 @@ pub struct Evaluated {
     pub path: FieldPath,
     /// As it was written.
     pub text: String,
-    /// Its parts as text and value, in the order of evaluation. Values are the token's: show them only when asked.
-    pub parts: Vec<(String, Result<String, String>)>,
+    /// Its parts, in the order of evaluation; the last is the whole.
+    pub parts: Vec<Part>,
+}
+
+/// A part of an expression and what it came to.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The part.
+    pub text: String,
+    /// The type of its value; empty if it has none.
+    pub type_name: String,
+    /// Its value as JSON, or why it has none. Values are the token's: see [`Part::told`].
+    pub outcome: Result<String, String>,
+}
+
+impl Part {
+    /// What it came to. Without values: the type, an error without what it quotes, and the result of a comparison.
+    pub fn told(&self, show_values: bool) -> String {
+        let is_comparison = self.type_name == "bool" && !is_plain_selection(&self.text);
+        match &self.outcome {
+            Ok(value) if show_values || is_comparison => format!("is {value}"),
+            Ok(_) => format!("is of type {}", self.type_name),
+            Err(why) if show_values => format!("failed: {why}"),
+            Err(why) => format!("failed: {}", without_values(why, &self.text)),
+        }
+    }
+}
+
+/// A constant, or `claims` itself: there is nothing to be learned from it.
+fn is_plain(text: &str) -> bool {
+    let is_text = |mark: char| {
+        let inside = text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
+        inside.is_some_and(|inside| !inside.contains(mark))
+    };
+    matches!(text, "claims" | "user" | "true" | "false" | "null" | "[]" | "{}")
+        || is_text('"')
+        || is_text('\'')
+        || text.parse::<f64>().is_ok()
+}
+
+/// `claims.a.b`: what it comes to is a claim.
+fn is_plain_selection(text: &str) -> bool {
+    text.chars().all(|symbol| symbol.is_ascii_alphanumeric() || "._?`[]\"'".contains(symbol))
 }
 
 /// All there is to say about a token.
@@ -270,7 +311,13 @@ pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Expl
             failed = true;
             Verdict::Fail(why.clone())
         };
-        findings.push(Finding { step, path: step.path(&record.authenticator), verdict });
+        let path = match &record.authenticator {
+            Some(authenticator) => step.path(authenticator),
+            // Nobody's token: all that can be named is the list of authenticators.
+            None if step == Step::Routing => FieldPath::root().field("jwt"),
+            None => FieldPath::root(),
+        };
+        findings.push(Finding { step, path, verdict });
     }
     let advice = hints::advice(&outcome, authenticators, question);
     let (hints, remedy) = (advice.hints, advice.remedy);
@@ -283,7 +330,7 @@ struct Recorder(Mutex<Record>);
 #[derive(Default)]
 struct Record {
     passed: Vec<Step>,
-    authenticator: FieldPath,
+    authenticator: Option<FieldPath>,
     several_audiences: bool,
     expressions: Vec<Evaluated>,
 }
@@ -301,7 +348,7 @@ impl Observer for Recorder {
 
     fn routed(&self, authenticator: &CompiledAuthenticator) {
         self.note(|record| {
-            record.authenticator = authenticator.path.clone();
+            record.authenticator = Some(authenticator.path.clone());
             record.several_audiences = authenticator.issuer.audiences.len() > 1;
         });
     }
@@ -310,15 +357,20 @@ impl Observer for Recorder {
         let part = |traced: &Traced<'_>| {
             let (start, end) = (traced.span.start as usize, traced.span.end as usize);
             let text = expression.text.get(start..end).unwrap_or_default().to_owned();
-            let value = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
+            let type_name = traced.outcome.as_ref().map_or("", |value| value.type_name()).to_owned();
+            let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
                 render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
             });
-            (text, value)
+            Part { text, type_name, outcome }
         };
         let evaluated = Evaluated {
             path: expression.path.clone(),
             text: expression.text.clone(),
-            parts: parts.iter().map(part).collect(),
+            parts: parts
+                .iter()
+                .map(part)
+                .filter(|part| !is_plain(&part.text) || part.text == expression.text)
+                .collect(),
         };
         self.note(|record| record.expressions.push(evaluated));
     }

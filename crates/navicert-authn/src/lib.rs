@@ -25,6 +25,7 @@ pub mod metrics;
 pub mod outcome;
 pub mod profile;
 pub mod revocation;
+pub mod suite;
 pub mod token_cache;
 
 pub use authenticator::{Authenticators, Question};

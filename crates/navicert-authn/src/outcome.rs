@@ -120,7 +120,7 @@ pub enum Refusal {
     #[error("email not verified")]
     EmailNotVerified,
     /// An expression gave no value.
-    #[error("{path}: expression '{text}' resulted in error: {source}")]
+    #[error("{path}: expression '{text}' resulted in error: {}", without_values(&source.to_string(), text))]
     Evaluation {
         /// The expression's field.
         path: FieldPath,
@@ -179,6 +179,30 @@ pub enum Refusal {
     /// Some part of the user is for the cluster itself (H17).
     #[error("the {0} begins with `system:`")]
     SystemPrefix(&'static str),
+}
+
+/// What an evaluation complains of, without what it quotes from the claims: a text in quotation marks, a key or an
+/// index that is not in the expression itself came from there (H16).
+pub(crate) fn without_values(message: &str, expression: &str) -> String {
+    for start in ["no such key: ", "index out of bounds: "] {
+        if let Some(value) = message.strip_prefix(start) {
+            let masked = if expression.contains(value) { value } else { "…" };
+            return format!("{start}{masked}");
+        }
+    }
+    let mut out = String::with_capacity(message.len());
+    for (index, piece) in message.split('"').enumerate() {
+        if index > 0 {
+            out.push('"');
+        }
+        let is_quoted = index % 2 == 1;
+        out.push_str(if is_quoted && !piece.is_empty() && !expression.contains(piece) {
+            "…"
+        } else {
+            piece
+        });
+    }
+    out
 }
 
 /// For which purpose an expression is evaluated.
@@ -251,6 +275,28 @@ impl Refusal {
         }
     }
 
+    /// The field that the token failed at, if it is one.
+    pub fn path(&self) -> Option<&FieldPath> {
+        match self {
+            Refusal::MissingClaim { path, .. }
+            | Refusal::MappingType { path, .. }
+            | Refusal::Evaluation { path, .. }
+            | Refusal::ResultType { path, .. }
+            | Refusal::RequiredClaim { path, .. }
+            | Refusal::ClaimRule { path, .. }
+            | Refusal::UserRule { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The message of the rule that refused it, if one did.
+    pub fn message(&self) -> Option<&str> {
+        match self {
+            Refusal::ClaimRule { message, .. } | Refusal::UserRule { message, .. } => Some(message),
+            _ => None,
+        }
+    }
+
     /// Whether it may heal by itself: keys may come, time passes (S219).
     pub fn is_not_ready(&self) -> bool {
         matches!(self.class(), Class::NotReady | Class::UnknownKey | Class::NotYetValid | Class::Distributed)
@@ -291,5 +337,29 @@ impl Class {
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // H16
+    #[test]
+    fn a_complaint_repeats_the_expression_and_not_the_claims() {
+        for (message, expression, told) in [
+            ("no such key: hd", "claims.hd", "no such key: hd"),
+            ("no such key: secret", "claims.m[claims.k]", "no such key: …"),
+            ("index out of bounds: 7", "claims.l[int(claims.n)]", "index out of bounds: …"),
+            (
+                "IP Address \"1.2\" parse error: ParseAddr(\"1.2\"): no",
+                "ip(claims.a)",
+                "IP Address \"…\" parse error: ParseAddr(\"…\"): no",
+            ),
+            ("IP Address \"1.2\" parse error", "ip('1.2')", "IP Address \"1.2\" parse error"),
+            ("no such overload", "claims.n + 1", "no such overload"),
+        ] {
+            assert_eq!(without_values(message, expression), told);
+        }
     }
 }

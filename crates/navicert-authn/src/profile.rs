@@ -70,6 +70,39 @@ impl Rule {
         ]
     };
 
+    /// What it asks for, in a few words.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Rule::H1 => "the file holds one YAML document",
+            Rule::H2 => "issuer URLs have a host and no odd spelling",
+            Rule::H3 => "the e-mail rule sees `claims[\"email\"]` and `dyn(claims).email`",
+            Rule::H4 => "more libraries for expressions. Never on by default",
+            Rule::H5 => "`claims` itself is not iterated over, measured or searched",
+            Rule::H6 => "an expression that takes too long is stopped",
+            Rule::H7 => "claim names are exact and occur once",
+            Rule::H8 => "no `crit` and no `b64`",
+            Rule::H9 => "the token's text is canonical",
+            Rule::H10 => "`use`, `key_ops` and `alg` of a key are honoured",
+            Rule::H11 => {
+                "RSA keys from 2048 bits, PSS salt as long as the hash, the curve that the algorithm names"
+            }
+            Rule::H12 => "times are numbers between 1970 and 9999",
+            Rule::H13 => "a user has a name",
+            Rule::H14 => "names are printable",
+            Rule::H15 => "empty groups are dropped",
+            Rule::H16 => "errors hold no claim values",
+            Rule::H17 => "`system:` is for the cluster itself",
+            Rule::H18 => "answers of issuers are bounded",
+            Rule::H19 => "keys come over https",
+            Rule::H20 => "discovery is repeated, and failures are waited out",
+            Rule::H21 => "a key that cannot be used is skipped alone",
+            Rule::H22 => "keys have a lifetime",
+            Rule::H23 => "distributed claims come from where they may",
+            Rule::H24 => "what did not change survives a reload",
+            Rule::H25 => "algorithms can be narrowed, and a token brings no keys",
+        }
+    }
+
     /// The rule of this name (`H7`).
     pub fn named(name: &str) -> Option<Rule> {
         Rule::ALL.into_iter().find(|rule| rule.to_string() == name)
@@ -104,6 +137,8 @@ pub struct TokenLimits {
     pub token: usize,
     /// Bytes of its header part.
     pub header: usize,
+    /// Nesting of its header (A39).
+    pub header_depth: usize,
     /// Nesting of its payload.
     pub depth: usize,
     /// Groups of the user.
@@ -112,6 +147,8 @@ pub struct TokenLimits {
     pub identity: usize,
     /// Keys that are tried for a token that names none.
     pub keys: usize,
+    /// Bytes of a pattern that an expression takes from a claim (A53).
+    pub pattern: usize,
 }
 
 impl Profile {
@@ -121,10 +158,12 @@ impl Profile {
         limits: TokenLimits {
             token: usize::MAX,
             header: usize::MAX,
+            header_depth: usize::MAX,
             depth: usize::MAX,
             groups: usize::MAX,
             identity: usize::MAX,
             keys: usize::MAX,
+            pattern: usize::MAX,
         },
         wide_expressions: false,
     };
@@ -135,10 +174,12 @@ impl Profile {
         limits: TokenLimits {
             token: 64 << 10,
             header: 16 << 10,
+            header_depth: 8,
             depth: 128,
             groups: 1_000,
             identity: 64 << 10,
             keys: 32,
+            pattern: 1 << 10,
         },
         wide_expressions: true,
     };

@@ -65,6 +65,34 @@ impl RefreshReason {
     }
 }
 
+/// What came of another look at the file of a certificate authority (C181).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AuthorityReload {
+    /// It is as it was.
+    Unchanged,
+    /// It is another one, and is used from now on.
+    Updated,
+    /// It could not be read.
+    ReadError,
+    /// There was nothing in it.
+    Empty,
+    /// There was no certificate in it.
+    ParseError,
+}
+
+impl AuthorityReload {
+    /// The values of the labels `result` and `reason`.
+    pub fn labels(self) -> (&'static str, &'static str) {
+        match self {
+            AuthorityReload::Unchanged => ("success", "unchanged"),
+            AuthorityReload::Updated => ("success", "updated"),
+            AuthorityReload::ReadError => ("failure", "read_error"),
+            AuthorityReload::Empty => ("failure", "empty"),
+            AuthorityReload::ParseError => ("failure", "ca_parse_error"),
+        }
+    }
+}
+
 /// Which authenticator something is about; unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AuthenticatorId(pub(crate) u64);
@@ -116,6 +144,11 @@ pub trait Recorder: fmt::Debug + Send + Sync {
         let _ = (authenticator, not_after);
     }
 
+    /// The file of a certificate authority was looked at again: `rest_client_transport_ca_reload_total`.
+    fn authority_reload(&self, outcome: AuthorityReload) {
+        let _ = outcome;
+    }
+
     /// The authenticator waits after failures, or no longer does: `rest_client_exec_plugin_backoff_active`.
     fn backoff(&self, authenticator: AuthenticatorId, active: bool) {
         let _ = (authenticator, active);
@@ -162,6 +195,7 @@ struct Counts {
     rotation: Histogram,
     ends: HashMap<AuthenticatorId, Timestamp>,
     waiting: HashSet<AuthenticatorId>,
+    reloads: HashMap<AuthorityReload, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -216,6 +250,11 @@ impl Metrics {
         first.map_or(f64::INFINITY, |end| end.duration_since(now).as_secs_f64())
     }
 
+    /// How often a look at the file of a certificate authority ended so.
+    pub fn authority_reloads(&self, outcome: AuthorityReload) -> u64 {
+        self.lock().reloads.get(&outcome).copied().unwrap_or_default()
+    }
+
     /// How many authenticators wait after failures.
     pub fn waiting(&self) -> usize {
         self.lock().waiting.len()
@@ -258,6 +297,10 @@ impl Recorder for Metrics {
             Some(end) => drop(counts.ends.insert(authenticator, end)),
             None => drop(counts.ends.remove(&authenticator)),
         }
+    }
+
+    fn authority_reload(&self, outcome: AuthorityReload) {
+        *self.lock().reloads.entry(outcome).or_default() += 1;
     }
 
     fn backoff(&self, authenticator: AuthenticatorId, active: bool) {

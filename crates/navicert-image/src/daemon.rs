@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::docker_helper::{self, HelperError, Scopes};
 use crate::metrics::TextMetrics;
+use crate::provider::{CachedEntry, Providers};
 use crate::reference::Repository;
 use crate::reload::{Reload, Reloader};
 use crate::socket::{Reply, Verb, read_question};
@@ -52,7 +53,7 @@ pub enum DaemonError {
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
-    path: PathBuf,
+    place: Place,
     service: Arc<Service>,
 }
 
@@ -83,7 +84,7 @@ impl Service {
                 Err(error) => refused(&error),
             },
             Verb::List => Reply::done(&docker_helper::encode_list(&docker_helper::list(&providers))),
-            Verb::Erase => match docker_helper::erase(&providers, text) {
+            Verb::Erase => match docker_helper::erase(&providers, &self.scopes, text) {
                 Ok(_) => Reply::done(b""),
                 Err(error) => refused(&error),
             },
@@ -92,6 +93,7 @@ impl Service {
                 Err(error) => Reply::failed(&error.to_string()),
             },
             Verb::Metrics => Reply::done(self.metrics.render().as_bytes()),
+            Verb::Remembered => Reply::done(remembered(&providers, text).as_bytes()),
         };
         reply.stderr.push_str(&note);
         reply
@@ -112,6 +114,16 @@ impl Service {
             Reload::Unchanged | Reload::Applied => String::new(),
         }
     }
+}
+
+/// Provider, key type, what it is remembered for, and until when; in the order a lookup would find it.
+fn remembered(providers: &Providers, image: &str) -> String {
+    let about = |cached: &CachedEntry| cached.key_type.base(image) == cached.base;
+    let lines = providers.cached_entries().into_iter().filter(about).map(|cached| {
+        let until = cached.entry.expires().map(|expires| expires.to_string()).unwrap_or_default();
+        format!("{}\t{}\t{}\t{until}\n", cached.provider, cached.key_type.as_str(), cached.base)
+    });
+    lines.collect()
 }
 
 fn refused(error: &HelperError) -> Reply {
@@ -145,7 +157,14 @@ impl Daemon {
             let _ = fs::remove_file(&fresh);
             return Err(failed(source));
         }
-        Ok(Daemon { listener, path: path.to_owned(), service: Arc::new(service) })
+        let found = fs::symlink_metadata(path).map_err(failed)?;
+        let place = Place { path: path.to_owned(), identity: (found.dev(), found.ino()) };
+        Ok(Daemon { listener, place, service: Arc::new(service) })
+    }
+
+    /// The socket's place, for whoever cleans up when the process is told to end.
+    pub fn place(&self) -> Place {
+        self.place.clone()
     }
 
     /// Answers until the process ends.
@@ -186,8 +205,38 @@ fn serve_one(service: &Service, stream: &UnixStream) -> io::Result<()> {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        self.place.clear();
     }
+}
+
+/// Where a daemon's socket is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    path: PathBuf,
+    /// Device and number of the file.
+    identity: (u64, u64),
+}
+
+impl Place {
+    /// Removes the socket, unless another one stands there by now.
+    pub fn clear(&self) {
+        let found = fs::symlink_metadata(&self.path);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Keeps this process's memory, which is full of passwords, out of core files and debuggers' hands (I266).
+///
+/// # Errors
+/// The operating system will not.
+pub fn forbid_core_dumps() -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    #[cfg(target_os = "linux")]
+    rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -237,6 +286,12 @@ mod tests {
             );
         }
         assert_eq!(&**ask(Verb::List, "").stdout, b"{\"a.io\":\"ann\"}\n");
+        assert_eq!(
+            &**ask(Verb::Remembered, "a.io/x").stdout,
+            b"sh\tRegistry\ta.io\t1970-01-01T01:00:00Z\n",
+            "no secret, and until when"
+        );
+        assert_eq!(&**ask(Verb::Remembered, "b.io/x").stdout, b"");
         assert_eq!(&**ask(Verb::Invalidate, "a.io/x").stdout, b"1\n");
         assert_eq!(&**ask(Verb::List, "").stdout, b"{}\n");
         let missing = ask(Verb::Get, "b.io");
@@ -250,6 +305,19 @@ mod tests {
             metrics.contains("kubelet_credential_provider_plugin_duration_count{plugin_name=\"sh\"} 1"),
             "{metrics}"
         );
+    }
+
+    #[test]
+    fn a_daemon_that_ends_takes_its_own_socket_along_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("private/image.sock");
+        let first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        fs::remove_file(&socket).unwrap();
+        let second = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        drop(first);
+        assert!(socket.exists(), "the second one's stays");
+        drop(second);
+        assert!(!socket.exists());
     }
 
     #[test]

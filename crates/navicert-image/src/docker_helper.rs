@@ -4,7 +4,6 @@
 //! for everybody, there is none (I232). [`crate::auth_file`] can say more.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use navicert_types::Secret;
@@ -20,8 +19,42 @@ use crate::service_account::Asker;
 /// What clients take for "there are no credentials, go on without" (I222).
 pub const NOT_FOUND: &str = "credentials not found in native keychain";
 
-/// Which part of a registry a client means that can only name the registry (I234): host to image prefix.
-pub type Scopes = BTreeMap<String, String>;
+/// What is meant by a client that can only name a registry: which part of it, or which registry it is a mirror of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scopes {
+    /// Host to image prefix (I234).
+    parts: BTreeMap<String, String>,
+    /// A mirror's host to that of the registry whose credentials it takes (I253).
+    mirrors: BTreeMap<String, String>,
+}
+
+impl Scopes {
+    /// Every name means itself.
+    pub fn new() -> Self {
+        Scopes::default()
+    }
+
+    /// Adds what another one says; it has the last word.
+    pub fn extend(&mut self, other: Scopes) {
+        self.parts.extend(other.parts);
+        self.mirrors.extend(other.mirrors);
+    }
+
+    /// The registry whose credentials are asked for.
+    fn registry(&self, asked: &str) -> String {
+        let (host, path) = asked.split_once('/').map_or((asked, None), |(host, path)| (host, Some(path)));
+        match (self.mirrors.get(host), path) {
+            (None, _) => asked.to_owned(),
+            (Some(of), None) => of.clone(),
+            (Some(of), Some(path)) => format!("{of}/{path}"),
+        }
+    }
+
+    /// The image to look up for a registry.
+    fn image<'a>(&'a self, registry: &'a str) -> &'a str {
+        self.parts.get(registry).map_or(registry, |part| part.trim_end_matches('/'))
+    }
+}
 
 /// One credential, as the protocol has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +111,8 @@ impl HelperError {
 /// # Errors
 /// [`HelperError`].
 pub fn get(providers: &Providers, scopes: &Scopes, server: &str) -> Result<HelperAnswer, HelperError> {
-    let asked = normalise_server(server)?;
-    let image = scopes.get(&asked).map_or(asked.as_str(), |scope| scope.trim_end_matches('/'));
+    let asked = scopes.registry(&normalise_server(server)?);
+    let image = scopes.image(&asked);
     let lookup = if image.contains('/') || !providers.matching_providers(image).is_empty() {
         providers.lookup(image, &Asker::Nobody)
     } else {
@@ -100,8 +133,8 @@ pub fn get(providers: &Providers, scopes: &Scopes, server: &str) -> Result<Helpe
 ///
 /// # Errors
 /// Only for a name that is none.
-pub fn erase(providers: &Providers, server: &str) -> Result<usize, HelperError> {
-    let asked = normalise_server(server)?;
+pub fn erase(providers: &Providers, scopes: &Scopes, server: &str) -> Result<usize, HelperError> {
+    let asked = scopes.registry(&normalise_server(server)?);
     let of_this = |base: &str| base == asked || base.split('/').next() == Some(&asked);
     let entries = providers.cached_entries().into_iter().filter(|cached| of_this(&cached.base));
     let images: Vec<String> = entries.map(|cached| cached.base).chain([asked.clone()]).collect();
@@ -251,29 +284,47 @@ pub fn encode_list(listed: &BTreeMap<String, String>) -> Vec<u8> {
     [object.finish().as_bytes(), b"\n"].concat()
 }
 
-/// Reads scopes as they are given in a variable or flag: `host=host/path`, separated by commas.
+/// Reads scopes as they are given in a variable or flag: `host=host/path`, separated by commas (I234).
 ///
 /// # Errors
 /// The entry that is none.
 pub fn parse_scopes(text: &str) -> Result<Scopes, BadScope> {
-    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let scope = |entry: &str| {
-        let refused = || BadScope(entry.to_owned());
-        let (host, image) = entry.split_once('=').ok_or_else(refused)?;
-        let belongs = image.strip_prefix(host).is_some_and(|rest| rest.starts_with('/'));
-        if belongs { Ok((host.to_owned(), image.to_owned())) } else { Err(refused()) }
-    };
-    entries.map(scope).collect()
+    let belongs =
+        |host: &str, image: &str| image.strip_prefix(host).is_some_and(|rest| rest.starts_with('/'));
+    let parts = parse_pairs(text, belongs).map_err(BadScope::Part)?;
+    Ok(Scopes { parts, ..Scopes::new() })
 }
 
-/// A scope that is none.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub struct BadScope(String);
+/// Reads mirrors as they are given in a variable or flag: `mirror=registry`, hosts with their ports, separated by
+/// commas. Naming a mirror is the permission to send it the registry's credentials (I253).
+///
+/// # Errors
+/// The entry that is none.
+pub fn parse_mirrors(text: &str) -> Result<Scopes, BadScope> {
+    let is_host = |name: &str| !name.contains('/') && normalise_server(name).is_ok_and(|read| read == name);
+    let mirrors = parse_pairs(text, |mirror, of| is_host(mirror) && is_host(of) && mirror != of);
+    Ok(Scopes { mirrors: mirrors.map_err(BadScope::Mirror)?, ..Scopes::new() })
+}
 
-impl fmt::Display for BadScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a scope: write `registry.example=registry.example/team`", self.0)
-    }
+fn parse_pairs(text: &str, good: impl Fn(&str, &str) -> bool) -> Result<BTreeMap<String, String>, String> {
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    let pair = |entry: &str| match entry.split_once('=') {
+        Some((from, to)) if good(from, to) => Ok((from.to_owned(), to.to_owned())),
+        _ => Err(entry.to_owned()),
+    };
+    entries.map(pair).collect()
+}
+
+/// A scope or a mirror that is none.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BadScope {
+    /// No part of a registry.
+    #[error("`{0}` is not a scope: write `registry.example=registry.example/team`")]
+    Part(String),
+    /// No mirror.
+    #[error("`{0}` is not a mirror: write `mirror.example:5000=registry.example`")]
+    Mirror(String),
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@ use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use navicert_types::Timestamp;
+
 use crate::cache_key::CacheKeyType;
 
 /// Something worth counting.
@@ -38,6 +40,15 @@ pub enum Event<'a> {
         provider: &'a str,
         /// A stable word.
         reason: &'static str,
+    },
+    /// A plugin's answer is in use (I163).
+    Answered {
+        /// The provider.
+        provider: &'a str,
+        /// When it came.
+        at: Timestamp,
+        /// Until when it is remembered.
+        expires: Option<Timestamp>,
     },
     /// A cache was asked.
     CacheLookup {
@@ -123,6 +134,8 @@ struct PerProvider {
     in_flight: u64,
     refused: BTreeMap<&'static str, u64>,
     lookups: BTreeMap<CacheResult, u64>,
+    answered: Option<Timestamp>,
+    expires: Option<Timestamp>,
 }
 
 impl Recorder for TextMetrics {
@@ -136,6 +149,10 @@ impl Recorder for TextMetrics {
             Event::RunEnded { provider, took, end } => counters.of(provider).ended(took, end),
             Event::ResponseRefused { provider, reason } => {
                 *counters.of(provider).refused.entry(reason).or_default() += 1;
+            }
+            Event::Answered { provider, at, expires } => {
+                let one = counters.of(provider);
+                (one.answered, one.expires) = (Some(at), expires.or(one.expires));
             }
             Event::CacheLookup { provider, result } => {
                 *counters.of(provider).lookups.entry(result).or_default() += 1;
@@ -216,6 +233,26 @@ impl Counters {
             "gauge",
             "Number of plugin runs under way",
             each(|one| one.in_flight),
+        );
+        let moments = |value: fn(&PerProvider) -> Option<Timestamp>| {
+            let series = self.providers.iter().filter_map(move |(name, one)| {
+                Some((label("plugin_name", name), value(one)?.as_second().to_string()))
+            });
+            series.collect()
+        };
+        self.family(
+            &mut out,
+            "navicert_image_plugin_last_success_timestamp_seconds",
+            "gauge",
+            "When the plugin last gave an answer that could be used",
+            moments(|one| one.answered),
+        );
+        self.family(
+            &mut out,
+            "navicert_image_credential_expiry_timestamp_seconds",
+            "gauge",
+            "Until when the plugin's latest answer is remembered",
+            moments(|one| one.expires),
         );
         let refused = self.nested(|one| {
             one.refused.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()

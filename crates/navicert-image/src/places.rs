@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::docker_helper::{BadScope, Scopes, parse_scopes};
+use crate::docker_helper::{BadScope, Scopes, parse_mirrors, parse_scopes};
 
 /// The configuration: a file or a folder.
 pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
@@ -14,6 +14,9 @@ pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
 pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
 /// Which part of a registry is meant: `host=host/path`, separated by commas (I234).
 pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
+
+/// Which registry's credentials a mirror takes: `mirror=registry`, separated by commas (I253).
+pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
 /// The places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +42,14 @@ impl Places {
         let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
         let folder = home_config.map(|folder| folder.join("navicert/image")).filter(|folder| folder.is_dir());
         let folder = folder.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
-        let scopes =
-            variable(SCOPES_VARIABLE).map(|text| parse_scopes(&text.to_string_lossy())).transpose()?;
+        let text = |name: &str| variable(name).map(|text| text.to_string_lossy().into_owned());
+        let mut scopes = parse_scopes(&text(SCOPES_VARIABLE).unwrap_or_default())?;
+        scopes.extend(parse_mirrors(&text(MIRRORS_VARIABLE).unwrap_or_default())?);
         Ok(Places {
             config: path(CONFIG_VARIABLE).unwrap_or_else(|| folder.join("config")),
             bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| folder.join("bin")),
             socket: Places::socket(&variable),
-            scopes: scopes.unwrap_or_default(),
+            scopes,
         })
     }
 
@@ -71,19 +75,22 @@ mod tests {
         };
         let none = places(&[("HOME", "/no/such")]).unwrap();
         assert_eq!(none.config, PathBuf::from("/etc/navicert/image/config"));
-        assert_eq!((none.socket, none.scopes.len()), (None, 0));
+        assert_eq!((none.socket, none.scopes), (None, Scopes::new()));
         let own = places(&[
             (CONFIG_VARIABLE, "/c"),
             (BIN_DIR_VARIABLE, "/b"),
             ("XDG_RUNTIME_DIR", "/run/user/1"),
             (SCOPES_VARIABLE, "a=a/b"),
+            (MIRRORS_VARIABLE, "m:5000=a"),
         ])
         .unwrap();
         assert_eq!((own.config, own.bin_dir), (PathBuf::from("/c"), PathBuf::from("/b")));
-        assert_eq!(
-            (own.socket, own.scopes["a"].as_str()),
-            (Some(PathBuf::from("/run/user/1/navicert/image.sock")), "a/b")
+        assert_eq!(own.socket, Some(PathBuf::from("/run/user/1/navicert/image.sock")));
+        let mut scopes = parse_scopes("a=a/b").unwrap();
+        scopes.extend(parse_mirrors("m:5000=a").unwrap());
+        assert_eq!(own.scopes, scopes);
+        assert!(
+            places(&[(SCOPES_VARIABLE, "a")]).is_err() && places(&[(MIRRORS_VARIABLE, "a/b=c")]).is_err()
         );
-        assert!(places(&[(SCOPES_VARIABLE, "a")]).is_err());
     }
 }

@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn each_refusal_names_its_cause() {
-        // I268
+        // I242, I268
         let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
         let old = good.replace("/v1\"", "/v1beta1\"");
         for (text, expected) in [

@@ -1,12 +1,7 @@
 //! Real pullers: skopeo and podman pull from a real registry with a password, using nothing but the helper and a
 //! provider plugin.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests fail by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod support;
 
@@ -19,18 +14,18 @@ use navicert_image::docker_helper::Scopes;
 use navicert_image::metrics::TextMetrics;
 use navicert_image::provider::Settings;
 use navicert_image::reload::Reloader;
+use navicert_image::socket::{Verb, ask};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::Program;
 use navicert_types::SystemClock;
-use support::{PASSWORD, Place, Registry};
+use support::{PASSWORD, Place, registry};
 
 const HELPER: &str = env!("CARGO_BIN_EXE_docker-credential-navicert");
 
 #[test]
 fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     for pull in [place.skopeo(&registry), place.podman(&registry)] {
         let outcome = pull.run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
@@ -42,11 +37,10 @@ fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
 }
 
 #[test]
-fn a_wrong_credential_is_remembered_until_it_is_erased() {
+fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
     // I131a, I238, I261
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
@@ -56,17 +50,34 @@ fn a_wrong_credential_is_remembered_until_it_is_erased() {
     let daemon = Daemon::bind(&place.folder("run/navicert/image.sock"), service).unwrap();
     thread::spawn(move || daemon.run());
 
-    fs::write(place.folder("password"), "wrong-password").unwrap();
-    let pull = || place.skopeo(&registry).run().unwrap().code();
-    assert_ne!(pull(), Some(0), "a wrong password");
-    let runs = place.runs();
-    fs::write(place.folder("password"), PASSWORD).unwrap();
-    assert_ne!(pull(), Some(0), "the daemon still remembers the wrong one");
-    assert_eq!(place.runs(), runs);
-    let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
-    assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
-    assert_eq!(pull(), Some(0));
-    assert_eq!(place.runs(), runs + 1);
+    let erase = || {
+        let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
+        assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
+    };
+    // What `navicert image invalidate IMAGE` asks the daemon.
+    let socket = place.folder("run/navicert/image.sock");
+    let image = registry.image();
+    let invalidate =
+        || assert_eq!(&**ask(&socket, Verb::Invalidate, &image).unwrap().unwrap().stdout, b"1\n");
+    let rounds: [(Program, &dyn Fn()); 4] = [
+        (place.skopeo(&registry), &erase),
+        (place.skopeo(&registry), &invalidate),
+        (place.podman(&registry), &erase),
+        (place.podman(&registry), &invalidate),
+    ];
+    for (puller, forget) in rounds {
+        erase();
+        fs::write(place.folder("password"), "wrong-password").unwrap();
+        let pull = || puller.run().unwrap().code();
+        assert_ne!(pull(), Some(0), "{puller}: a wrong password");
+        let runs = place.runs();
+        fs::write(place.folder("password"), PASSWORD).unwrap();
+        assert_ne!(pull(), Some(0), "{puller}: the daemon still remembers the wrong one");
+        assert_eq!(place.runs(), runs);
+        forget();
+        assert_eq!(pull(), Some(0), "{puller}");
+        assert_eq!(place.runs(), runs + 1);
+    }
     let listed = String::from_utf8(place.helper("list").stdin("unused").run().unwrap().stdout).unwrap();
     assert_eq!(listed, format!("{{\"{}\":\"ann\"}}\n", registry.host()));
 }
@@ -74,9 +85,8 @@ fn a_wrong_credential_is_remembered_until_it_is_erased() {
 #[test]
 fn podman_pulls_with_a_written_auth_file() {
     // I226–I228, I235
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     let config =
         navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened)
             .unwrap();

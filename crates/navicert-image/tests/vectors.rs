@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn image_match_vectors_agree() {
-    // I61–I80
+    // I61–I80, and I267: the profile that is compared is the kubelet's
     run_suite("image-match.jsonl", |vector| {
         let pattern = Pattern::parse(text(&vector.input, "pattern"), Profile::Kube);
         let image = Location::parse(text(&vector.input, "image").as_bytes());

@@ -1,4 +1,4 @@
-//! A kube-rs watcher whose credentials expire, are revoked and rotate under it (T20, T29).
+//! A kube-rs watcher whose credentials expire, are revoked and rotate under it (T20, T21, T29).
 #![cfg(unix)]
 #![expect(
     clippy::unwrap_used,
@@ -81,7 +81,12 @@ impl Cluster {
         let folder = self.folder.path();
         let script = folder.join("plugin");
         let (runs, answer) = (folder.join("runs"), folder.join("answer"));
-        let text = format!("#!/bin/sh\necho run >> '{}'\nexec cat '{}'\n", runs.display(), answer.display());
+        let text = format!(
+            "#!/bin/sh\necho run >> '{}'\n[ ! -e '{}' ] || exit 1\nexec cat '{}'\n",
+            runs.display(),
+            folder.join("fails").display(),
+            answer.display()
+        );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
@@ -200,6 +205,46 @@ async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connec
     let errors = deliver(&cluster, &mut events, 3, "third").await;
     assert_eq!(errors, 0, "the 401 of the old token is not the informer's business");
     assert_eq!(cluster.runs(), runs + 1);
+}
+
+// T21, C441
+#[tokio::test]
+async fn an_informer_recovers_when_its_plugin_does_and_the_attempts_in_between_are_spaced() {
+    let ca = Ca::new("root");
+    let cluster = Cluster::new(&ca);
+    cluster.admit("one");
+    cluster.plugin_says(&json!({"token": "one"}));
+    let fails = cluster.folder.path().join("fails");
+    fs::write(&fails, "").unwrap();
+    let client = cluster.client(&ca);
+    let mut events: Events = Box::pin(watcher(Api::<Pod>::all(client), watcher::Config::default()));
+    // Three failures; time passes only between two attempts of the watcher, which makes very many.
+    let step = Duration::from_millis(50);
+    let mut waits: Vec<Duration> = Vec::new();
+    let mut since = Duration::ZERO;
+    let mut errors = 0;
+    while cluster.runs() < 3 {
+        let before = cluster.runs();
+        error(&mut events).await;
+        errors += 1;
+        if cluster.runs() > before {
+            waits.push(std::mem::take(&mut since));
+        }
+        cluster.clock.advance(step);
+        since += step;
+    }
+    assert!(errors > 30, "{errors} errors: the watcher kept asking");
+    for (wait, doubled) in waits.iter().skip(1).zip([1, 2]) {
+        let (least, most) =
+            (Duration::from_millis(800 * doubled), Duration::from_millis(1_200 * doubled) + 2 * step);
+        assert!((least..=most).contains(wait), "{waits:?}");
+    }
+    // The fourth attempt, after four seconds or so, succeeds.
+    fs::remove_file(&fails).unwrap();
+    cluster.clock.advance(Duration::from_secs(5));
+    next_pod(&mut events, "listed").await;
+    deliver(&cluster, &mut events, 1, "first").await;
+    assert_eq!(cluster.runs(), 4);
 }
 
 // T20, T29, C462

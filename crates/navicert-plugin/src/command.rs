@@ -44,7 +44,9 @@ pub struct Command {
     dropped: Vec<OsString>,
     extra: Vec<(OsString, OsString)>,
     pub(crate) stdin: Stdin,
+    settings: Vec<(String, String)>,
     pub(crate) stdout_cap: usize,
+    pub(crate) stdout_receiver: Option<StdoutReceiver>,
     pub(crate) stderr: Stderr,
     pub(crate) limit: Option<Duration>,
     pub(crate) grace: Duration,
@@ -64,8 +66,10 @@ impl Command {
             inherited,
             dropped: Vec::new(),
             extra: Vec::new(),
+            settings: Vec::new(),
             stdin: Stdin::Null,
             stdout_cap: DEFAULT_STDOUT_CAP,
+            stdout_receiver: None,
             stderr: Stderr::Inherit,
             limit: None,
             grace: DEFAULT_GRACE,
@@ -99,6 +103,21 @@ impl Command {
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
+        self
+    }
+
+    /// Declares something the program will be told by other means (on stdin, say) that makes it run other code: a
+    /// library to load. An allowlist has to name the value too.
+    #[must_use]
+    pub fn declare(mut self, setting: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((setting.into(), value.into()));
+        self
+    }
+
+    /// Shows stdout as it comes, besides keeping it.
+    #[must_use]
+    pub fn on_stdout(mut self, receiver: StdoutReceiver) -> Self {
+        self.stdout_receiver = Some(receiver);
         self
     }
 
@@ -158,6 +177,11 @@ impl Command {
     /// The arguments after the program. They may hold secrets: do not print them.
     pub fn arguments(&self) -> &[OsString] {
         &self.args
+    }
+
+    /// What was declared.
+    pub fn declared(&self) -> &[(String, String)] {
+        &self.settings
     }
 
     /// The names of the variables set on top of the inherited ones, in order.
@@ -284,6 +308,9 @@ pub enum Stdin {
 
 /// Somebody who listens to a child's stderr.
 pub type StderrReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Somebody who sees a child's stdout as it comes, in pieces of any size. Called from the thread of the run.
+pub type StdoutReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Where the child's standard error goes.
 #[derive(Clone)]

@@ -120,6 +120,17 @@ pub enum Refusal {
         source: ResolveError,
     },
 
+    /// The entry for this program does not allow the value of a declared setting.
+    #[error("the allowlist entry for {} does not allow {name} {}", Quoted(.path), Quoted(.value))]
+    Setting {
+        /// The program.
+        path: String,
+        /// The setting.
+        name: String,
+        /// Its value.
+        value: String,
+    },
+
     /// No entry names this program.
     #[error("plugin path {} is not permitted by the credential plugin allowlist", Quoted(.path))]
     NotListed {

@@ -20,6 +20,7 @@ pub mod command;
 pub mod completion;
 pub mod error;
 pub mod expiring_cache;
+pub mod foreground;
 pub mod policy;
 pub mod process;
 pub mod resolve;
@@ -38,7 +39,7 @@ mod unix;
 use unix as platform;
 
 pub use backoff::{Backoff, BackoffSettings};
-pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin};
+pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin, StdoutReceiver};
 pub use completion::{Lost, Waiter, detach};
 pub use error::{MalformedCommand, PermitError, PolicyError, Refusal, ResolveError, RunError};
 pub use expiring_cache::{ExpiringCache, Generation, Hit};

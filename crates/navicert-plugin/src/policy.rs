@@ -233,12 +233,19 @@ pub struct AllowlistEntry {
     sha256: Option<Sha256Digest>,
     args: Vec<OsString>,
     env_names: Vec<OsString>,
+    settings: Vec<(String, String)>,
 }
 
 impl AllowlistEntry {
     /// The program: an absolute path, or a bare name that means what `PATH` finds.
     pub fn new(command: impl Into<OsString>) -> Self {
-        AllowlistEntry { command: command.into(), sha256: None, args: Vec::new(), env_names: Vec::new() }
+        AllowlistEntry {
+            command: command.into(),
+            sha256: None,
+            args: Vec::new(),
+            env_names: Vec::new(),
+            settings: Vec::new(),
+        }
     }
 
     /// The file must have this digest (C741).
@@ -262,6 +269,13 @@ impl AllowlistEntry {
         self
     }
 
+    /// What the program may be told that makes it run other code: a value for a declared setting (X3).
+    #[must_use]
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
     /// The command as written.
     pub fn command(&self) -> &OsStr {
         &self.command
@@ -276,6 +290,12 @@ impl AllowlistEntry {
         if let Some(name) = command.extra_names().find(|name| steers_a_loader(name) && !opted_in(name)) {
             let name = name.to_string_lossy().into_owned();
             return Err(Refusal::Variable { path: candidate.shown_path(), name }.into());
+        }
+        if let Some((name, value)) =
+            command.declared().iter().find(|declared| !self.settings.contains(declared))
+        {
+            let (path, name, value) = (candidate.shown_path(), name.clone(), value.clone());
+            return Err(Refusal::Setting { path, name, value }.into());
         }
         match self.sha256 {
             Some(expected) => candidate.require_digest(expected),

@@ -80,6 +80,11 @@ impl Identity {
         self.key.schemes()
     }
 
+    /// The key itself, whose signatures nobody has checked: for a signer, whose client does.
+    pub(crate) fn key(&self) -> &Arc<dyn Key> {
+        &self.key
+    }
+
     /// From when to when the leaf may be used.
     pub fn validity(&self) -> (Timestamp, Timestamp) {
         (self.not_before, self.not_after)

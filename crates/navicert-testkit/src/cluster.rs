@@ -9,9 +9,14 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde_json::Value;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::ca::Ca;
 use crate::environment;
 use crate::program::Program;
 
@@ -185,15 +190,39 @@ impl Cluster {
     /// # Panics
     /// If none could be made.
     pub fn token(&self, subject: &str, groups: &[&str]) -> String {
+        self.mint(subject, groups, None)
+    }
+
+    fn mint(&self, subject: &str, groups: &[&str], lifetime: Option<Duration>) -> String {
         let groups = groups.iter().flat_map(|group| ["-group", group]);
+        let lifetime = lifetime.map(|lifetime| format!("-lifetime={}ms", lifetime.as_millis()));
         let outcome = Program::new(&self.program)
             .arguments(["token", "-bare", "-sub", subject, "-dir"])
             .arguments([&self.directory])
             .arguments(groups)
+            .arguments(lifetime)
             .run()
             .expect("the cluster program starts");
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
         String::from_utf8_lossy(&outcome.stdout).trim().to_owned()
+    }
+
+    /// A fresh token of the test issuer that lives only so long.
+    ///
+    /// # Panics
+    /// If none could be made.
+    pub fn short_token(&self, subject: &str, groups: &[&str], lifetime: Duration) -> String {
+        self.mint(subject, groups, Some(lifetime))
+    }
+
+    /// The authority of client certificates, ready to issue some.
+    ///
+    /// # Panics
+    /// If its key cannot be read.
+    pub fn client_authority(&self) -> Ca {
+        let (certificate, key) = self.client_ca();
+        let read = |path: &Path| std::fs::read_to_string(path).expect("the cluster's own files");
+        Ca::in_the_name_of(&common_name(&read(certificate)), &read(key))
     }
 
     /// Stops it and waits until nothing of it is left. Dropping does the same.
@@ -230,6 +259,14 @@ impl Files {
             kubectl: file("kubectl"),
         }
     }
+}
+
+/// Who a certificate is for.
+fn common_name(pem: &str) -> String {
+    let der = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate in PEM");
+    let (_, certificate) = X509Certificate::from_der(&der).expect("a certificate");
+    let name = certificate.subject().iter_common_name().next().expect("a common name");
+    name.as_str().expect("a common name that is text").to_owned()
 }
 
 fn text(description: &Value, name: &str) -> String {

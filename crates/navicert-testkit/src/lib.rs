@@ -4,7 +4,8 @@
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
-//!                RawServer (any bytes)
+//!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
+//!                cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
 //! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
@@ -25,33 +26,39 @@ pub mod api_server;
 mod background;
 pub mod ca;
 pub mod canary;
+pub mod cloud;
 pub mod cluster;
 mod environment;
 pub mod gate;
 pub mod http_client;
 pub mod http_server;
+pub mod image_registry;
 pub mod issuer;
 pub mod jws;
 mod platform;
+pub mod plugin_desk;
 pub mod program;
 pub mod raw;
 pub mod shared;
 pub mod soak;
 pub mod softhsm;
+mod spdy;
 pub mod transcript;
 pub mod tunnel;
 pub mod wait;
 pub mod watch;
 
 pub use answer::{Answer, Cut};
-pub use api_server::ApiServer;
+pub use api_server::{ApiServer, Pod};
 pub use ca::{Ca, Identity, KeyKind};
 pub use canary::Canaries;
 pub use gate::Gate;
 pub use http_client::HttpClient;
 pub use http_server::{ClientAuth, HttpServer};
+pub use image_registry::ImageRegistry;
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
+pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;

@@ -319,8 +319,7 @@ impl<'a> Fields<'a> {
         }
         let unknown: Vec<&Entry> = self.unknown().filter(|entry| !entry.repeated).collect();
         for entry in unknown {
-            let hint =
-                closest(&entry.key, &self.known).map(|name| format!("did you mean `{name}`?"));
+            let hint = closest(&entry.key, &self.known).map(|name| format!("did you mean `{name}`?"));
             let path = self.decoder.path.field(&entry.key);
             let kind = DiagnosticKind::UnknownField;
             self.decoder.report_at(path, entry.key_span, kind, "unknown field".into(), hint);

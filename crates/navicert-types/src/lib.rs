@@ -15,10 +15,12 @@
 //! What must not be printed is a [`Secret`], or goes through [`redact`]; time comes from a [`Clock`].
 
 pub mod authentication_config;
+pub mod authentication_test;
 pub mod clock;
 pub mod decode;
 pub mod diagnostic;
 pub mod exec_credential;
+pub mod external_signer;
 pub mod field_path;
 pub mod image_credential;
 pub mod image_provider_config;

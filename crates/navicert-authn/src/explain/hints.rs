@@ -170,12 +170,12 @@ impl About<'_> {
             }
             Refusal::RequiredClaim { path, claim } => self.required(&path.to_string(), claim),
             Refusal::ClaimRule { path, .. } => {
-                advice.say("the rule ran without an error and came out false; `--show-values` shows what its parts came to");
+                advice.say("the rule ran without an error and came out false");
                 advice.remedy(format!("if this login should pass, change the rule at {path} or what the provider puts into the token"))
             }
             Refusal::UserRule { path, text, .. } => {
                 self.prefixes(&mut advice, text);
-                advice.say("the rule ran without an error and came out false; `--show-values` shows what its parts came to");
+                advice.say("the rule ran without an error and came out false");
                 advice.remedy(format!("if this login should pass, change the rule at {path} or the mappings above it"))
             }
             Refusal::SystemPrefix(what) => {
@@ -335,9 +335,7 @@ impl About<'_> {
         if let Some(hint) = error.hint {
             advice.say(hint);
         }
-        advice.remedy(format!(
-            "mend the expression at {path} for tokens like this one; `--show-values` shows its parts"
-        ))
+        advice.remedy(format!("mend the expression at {path} for tokens like this one"))
     }
 
     fn required(&self, path: &str, claim: &str) -> Advice {

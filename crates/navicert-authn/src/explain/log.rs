@@ -11,7 +11,7 @@ use crate::jwt::claims::{UnverifiedClaims, is_named};
 use crate::jwt::compact::{Part, RawToken};
 use crate::jwt::header::Header;
 use crate::jwt::{Algorithms, signature};
-use crate::outcome::{Outcome, Purpose, Refusal};
+use crate::outcome::{Outcome, Purpose, Refusal, without_values};
 use crate::profile::Profile;
 
 /// What kube-apiserver would have logged; nothing if it takes the token.
@@ -58,9 +58,8 @@ fn unverified(
         return Some(malformed(words));
     }
     let allowed = authenticator.algorithms();
-    let header = match Header::read(&header_part.bytes, allowed, &Profile::KUBE) {
-        Ok(header) => header,
-        Err(_) => return Some(algorithm(&header_part.bytes, allowed)),
+    let Ok(header) = Header::read(&header_part.bytes, allowed, &Profile::KUBE) else {
+        return Some(algorithm(&header_part.bytes, allowed));
     };
     let failed = "failed to verify signature: ";
     match authenticator.keys().current() {
@@ -198,6 +197,7 @@ fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
                 return Some(words);
             }
         } else if value.is_null() {
+            // Null leaves a field as it is.
         } else if let Some(known) = ["iss", "sub", "nonce", "at_hash"].into_iter().find(|known| is(known)) {
             if value.kind() != Kind::String {
                 first.get_or_insert_with(|| field(value.kind(), &format!("idToken.{known}"), "string"));
@@ -213,10 +213,10 @@ fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
             if let Some((found, wanted)) = wrong {
                 first.get_or_insert_with(|| field(found, "idToken._claim_names", wanted));
             }
-        } else if is("_claim_sources") {
-            if let Some((found, place, wanted)) = source_misfit(*value) {
-                first.get_or_insert_with(|| field(found, &place, wanted));
-            }
+        } else if is("_claim_sources")
+            && let Some((found, place, wanted)) = source_misfit(*value)
+        {
+            first.get_or_insert_with(|| field(found, &place, wanted));
         }
     }
     first
@@ -310,14 +310,18 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
         Refusal::EmailNotVerified => Masked::words("oidc: email not verified"),
         Refusal::EmptyUsername => Masked::words("oidc: empty username via CEL expression is not allowed"),
         Refusal::Evaluation { path, text, purpose, source } => {
-            let words = format!("expression '{text}' resulted in error: {}", source.error);
-            match (purpose, part(path)) {
-                (Purpose::Mapping, "extra") => Masked::words(words),
-                (Purpose::Mapping, part) => {
-                    Masked::words(format!("oidc: error evaluating {part} claim expression: {words}"))
-                }
-                (Purpose::ClaimRule, _) => Masked::words(format!("{CLAIM_RULE}{words}")),
-                (Purpose::UserRule, _) => Masked::words(format!("{USER_RULE}{words}")),
+            let prefix = match (purpose, part(path)) {
+                (Purpose::Mapping, "extra") => String::new(),
+                (Purpose::Mapping, part) => format!("oidc: error evaluating {part} claim expression: "),
+                (Purpose::ClaimRule, _) => CLAIM_RULE.to_owned(),
+                (Purpose::UserRule, _) => USER_RULE.to_owned(),
+            };
+            let (cause, words) =
+                (source.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
+            if without_values(&cause, text) == cause {
+                Masked::words(words + &cause)
+            } else {
+                Masked::words(words).value(cause)
             }
         }
         Refusal::ResultType { path, text, .. } => {

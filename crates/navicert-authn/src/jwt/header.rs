@@ -24,13 +24,15 @@ pub(crate) struct Header<'h> {
 impl<'h> Header<'h> {
     /// Reads a header and looks at its algorithm.
     pub(crate) fn read(bytes: &'h [u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
-        let raw = if bytes.is_empty() { Raw::parse(b"null") } else { Raw::parse(bytes) };
-        let raw = raw.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
+        let mut members = Vec::with_capacity(8);
+        let parsed = Raw::parse_object(if bytes.is_empty() { b"null" } else { bytes }, &mut members);
+        let (raw, depth) = parsed.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
         if !matches!(raw.kind(), Kind::Object | Kind::Null) {
             return Err(Refusal::Malformed("the header is not an object"));
         }
-        let mut members = Vec::with_capacity(8);
-        members.extend(raw.members());
+        if depth > profile.limits.header_depth {
+            return Err(Refusal::TooLarge("the header is nested too deeply"));
+        }
         refuse_repetitions(&members)?;
         let find = |wanted: &str| {
             members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value).filter(|v| !v.is_null())

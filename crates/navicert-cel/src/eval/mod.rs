@@ -140,6 +140,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                         return Ok(val);
                     }
                 }
+                Some(&Step::Select { base, qualifiers }) => return self.selected(id, base, qualifiers),
                 _ => {}
             }
         }
@@ -174,13 +175,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 self.charge(1)?;
                 outcome
             }
-            Step::Select { base, qualifiers } => {
-                let outcome = self.select(id, base, qualifiers);
-                if !self.is_conditional(base) {
-                    self.charge(1)?;
-                }
-                outcome
-            }
+            Step::Select { base, qualifiers } => self.selected(id, base, qualifiers),
             Step::Test { base, qualifiers } => self.test(id, base, qualifiers, false),
             Step::If { condition, yes, no } => self.conditional(id, condition, yes, no),
             Step::And(terms) => self.logic(id, terms, false),
@@ -213,6 +208,15 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Message { message, fields } => self.message(id, message, fields),
             Step::Fold(index) => self.fold(id, index),
         }
+    }
+
+    /// A selection, charged for unless its base is a conditional.
+    fn selected(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
+        let outcome = self.select(id, base, qualifiers);
+        if !self.is_conditional(base) {
+            self.charge(1)?;
+        }
+        outcome
     }
 
     fn is_conditional(&self, base: StepId) -> bool {

@@ -32,7 +32,24 @@ impl<'a> Machine<'a, '_> {
         let plan = self.plan;
         let range = qualifiers.start as usize..(qualifiers.start + qualifiers.len) as usize;
         let chain = plan.qualifiers.get(range).unwrap_or(&[]);
+        if let Some(found) = self.field(val, chain) {
+            self.charge(1)?;
+            return Ok(found);
+        }
         self.apply(id, val, chain, false)
+    }
+
+    /// What selections mostly are: one plain name, which is there.
+    #[inline]
+    fn field(&self, val: Val<'a>, chain: &[Qualifier]) -> Option<Val<'a>> {
+        let [Qualifier { key: Key::Text(name, false), optional: false, .. }] = *chain else { return None };
+        let name = self.text(name);
+        match val {
+            Val::Claims(claims) => claims.select(name, false)?.ok(),
+            Val::Map(map) => map.find(Val::Str(name)),
+            Val::Object(object) => object.field(name),
+            _ => None,
+        }
     }
 
     /// `has(base.chain.last)`: free of the charge for the selection, even where there was none.

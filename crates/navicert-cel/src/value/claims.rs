@@ -16,9 +16,14 @@ pub enum Claims<'a> {
 
 /// Claims decoded one by one: each has a value, or the reason why it has none. Names and texts may be borrowed from the
 /// payload.
+///
+/// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet<'p> {
-    claims: BTreeMap<Cow<'p, str>, Claim<'p>>,
+    /// Of each of the few: its name's [`mark`].
+    marks: Vec<u64>,
+    few: Vec<(Cow<'p, str>, Claim<'p>)>,
+    many: BTreeMap<Cow<'p, str>, Claim<'p>>,
 }
 
 /// A claim's value, or why it has none.
@@ -29,6 +34,9 @@ enum Claim<'p> {
     Broken(String),
 }
 
+/// As many claims are searched one by one.
+const FEW: usize = 64;
+
 impl<'p> ClaimSet<'p> {
     /// No claims yet.
     pub fn new() -> Self {
@@ -37,13 +45,58 @@ impl<'p> ClaimSet<'p> {
 
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
     pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
-        self.claims.insert(name.into(), value.map_or_else(Claim::Broken, Claim::Value));
+        self.put(name.into(), value.map_or_else(Claim::Broken, Claim::Value));
     }
 
     /// Adds a claim that is a text. A repeated name replaces the earlier claim.
     pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
-        self.claims.insert(name.into(), Claim::Text(text.into()));
+        self.put(name.into(), Claim::Text(text.into()));
     }
+
+    fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
+        if let Some(at) = self.position(&name)
+            && let Some(place) = self.few.get_mut(at)
+        {
+            place.1 = claim;
+        } else if self.few.len() < FEW {
+            self.marks.push(mark(&name));
+            self.few.push((name, claim));
+        } else {
+            self.many.insert(name, claim);
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Claim<'p>> {
+        match self.position(name) {
+            Some(at) => self.few.get(at).map(|entry| &entry.1),
+            None if self.many.is_empty() => None,
+            None => self.many.get(name),
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        let wanted = mark(name);
+        let is_it = |at: &usize| self.few.get(*at).is_some_and(|entry| entry.0 == name);
+        let marked = self.marks.iter().enumerate().filter(|(_, mark)| **mark == wanted);
+        marked.map(|(at, _)| at).find(is_it)
+    }
+
+    fn names(&self) -> Vec<&str> {
+        let few = self.few.iter().map(|entry| &*entry.0);
+        let mut names: Vec<&str> = few.chain(self.many.keys().map(|name| &**name)).collect();
+        names.sort_unstable();
+        names
+    }
+}
+
+/// A name's first bytes and its length: different for most names.
+fn mark(name: &str) -> u64 {
+    let bytes = name.as_bytes();
+    let first = match bytes.first_chunk::<8>() {
+        Some(first) => u64::from_le_bytes(*first),
+        None => bytes.iter().rev().fold(0, |mark, byte| mark << 8 | u64::from(*byte)),
+    };
+    first ^ (bytes.len() as u64) << 56
 }
 
 /// Claims are read as `encoding/json` reads them: every number is a double.
@@ -59,7 +112,7 @@ impl<'a> Claims<'a> {
             Claims::Object(members) => {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
-            Claims::Set(set) => set.claims.get(&*name).map(|claim| match claim {
+            Claims::Set(set) => set.get(&name).map(|claim| match claim {
                 Claim::Text(text) => Ok(Val::Str(text)),
                 Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
                 Claim::Broken(reason) => Err(reason.as_str()),
@@ -71,7 +124,7 @@ impl<'a> Claims<'a> {
     pub fn len(&self) -> usize {
         match self {
             Claims::Object(members) => members.len(),
-            Claims::Set(set) => set.claims.len(),
+            Claims::Set(set) => set.few.len() + set.many.len(),
         }
     }
 
@@ -93,7 +146,7 @@ impl<'a> Claims<'a> {
     pub(crate) fn names(&self) -> Vec<&'a str> {
         match *self {
             Claims::Object(members) => members.keys().map(String::as_str).collect(),
-            Claims::Set(set) => set.claims.keys().map(|name| &**name).collect(),
+            Claims::Set(set) => set.names(),
         }
     }
 }
@@ -166,6 +219,29 @@ pub fn unescape(escaped: &str) -> Option<Cow<'_, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_claim_of_few_and_of_many_is_found_and_replaced() {
+        let name = |number: usize| format!("claim{number}{}", "-of-a-longer-name".repeat(number % 2));
+        let mut set = ClaimSet::new();
+        for number in (0..200).chain(50..150) {
+            set.insert(&name(number), Ok(number.into()));
+            set.insert(&name(number), Ok((number + 1).into()));
+        }
+        let claims = Claims::Set(&set);
+        assert_eq!((claims.len(), claims.names().len()), (200, 200));
+        assert!(claims.names().is_sorted());
+        for number in 0..200 {
+            let found = claims.select(&name(number), false);
+            assert!(
+                matches!(found, Some(Ok(Val::Double(value))) if value == number as f64 + 1.0),
+                "{number}"
+            );
+        }
+        for absent in ["", "claim", "claim200", "claim1-of-a-longer-namE"] {
+            assert!(claims.select(absent, false).is_none(), "{absent}");
+        }
+    }
 
     // S82
     #[test]

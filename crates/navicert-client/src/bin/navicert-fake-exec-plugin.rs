@@ -2,6 +2,7 @@
 //!
 //! `FAKE_RUNS` is a file that gets a line per run; `FAKE_DUMP` a file for what the plugin was given (the kind of its
 //! standard input, whose process group it is in, then the question); `FAKE_STDERR` is complained; `FAKE_HOLD` is a socket to connect to and wait at;
+//! `FAKE_TURNS` a file that gets a line when the plugin begins and one when it ends;
 //! `FAKE_PROMPT` asks for a line and answers with it as token; `FAKE_STDOUT` is printed, with the number of this run for
 //! every `{n}`; `FAKE_EXIT` is how it ends.
 
@@ -27,6 +28,10 @@ fn variable(name: &str) -> Option<String> {
 
 fn play() -> io::Result<u8> {
     let run = variable("FAKE_RUNS").map(|path| count(&path)).transpose()?.unwrap_or(1);
+    let turns = variable("FAKE_TURNS");
+    if let Some(path) = &turns {
+        append(path, "begin\n")?;
+    }
     if let Some(path) = variable("FAKE_DUMP") {
         let question = variable("KUBERNETES_EXEC_INFO").unwrap_or_default();
         std::fs::write(path, format!("{}\n{}\n{question}", stdin_kind()?, group()))?;
@@ -54,13 +59,20 @@ fn play() -> io::Result<u8> {
         stdout.write_all(text.replace("{n}", &run.to_string()).as_bytes())?;
     }
     stdout.flush()?;
+    if let Some(path) = &turns {
+        append(path, "end\n")?;
+    }
     Ok(variable("FAKE_EXIT").and_then(|code| code.parse().ok()).unwrap_or(0))
 }
 
 /// Adds a line to the file; how many there are now.
 fn count(path: &str) -> io::Result<usize> {
-    OpenOptions::new().create(true).append(true).open(path)?.write_all(b"run\n")?;
+    append(path, "run\n")?;
     Ok(std::fs::read_to_string(path)?.lines().count())
+}
+
+fn append(path: &str, line: &str) -> io::Result<()> {
+    OpenOptions::new().create(true).append(true).open(path)?.write_all(line.as_bytes())
 }
 
 fn group() -> &'static str {

@@ -3,6 +3,7 @@
 mod pem;
 
 use std::fmt;
+use std::sync::Arc;
 
 use aws_lc_rs::rsa;
 use aws_lc_rs::signature::{
@@ -17,11 +18,17 @@ use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A certificate chain, leaf first, and the private key of the leaf. The key is cleared from memory when dropped.
+/// A certificate chain, leaf first, and the private key of the leaf: here, where it is cleared from memory when dropped,
+/// or in another program, where it stays.
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
-    key: PrivateKeyDer<'static>,
+    key: Place,
     validity: Validity,
+}
+
+enum Place {
+    Here(PrivateKeyDer<'static>),
+    Elsewhere(Arc<navicert_signer::Identity>),
 }
 
 /// When a certificate may be used.
@@ -114,7 +121,14 @@ impl Identity {
             not_before: moment(validity.not_before.timestamp()),
             not_after: moment(validity.not_after.timestamp()),
         };
-        Ok(Identity { key: parsed.encoding.wrap(key), chain, validity })
+        Ok(Identity { key: Place::Here(parsed.encoding.wrap(key)), chain, validity })
+    }
+
+    /// With a key that stays where it is.
+    pub fn external(identity: Arc<navicert_signer::Identity>) -> Self {
+        let (not_before, not_after) = identity.validity();
+        let (chain, validity) = (identity.chain().to_vec(), Validity { not_before, not_after });
+        Identity { chain, key: Place::Elsewhere(identity), validity }
     }
 
     /// The certificates, leaf first.
@@ -122,9 +136,20 @@ impl Identity {
         &self.chain
     }
 
-    /// The key. Search for this name to audit every place that reads it.
-    pub fn expose_key(&self) -> &PrivateKeyDer<'static> {
-        &self.key
+    /// The key, if it is here. Search for this name to audit every place that reads it.
+    pub fn expose_key(&self) -> Option<&PrivateKeyDer<'static>> {
+        match &self.key {
+            Place::Here(key) => Some(key),
+            Place::Elsewhere(_) => None,
+        }
+    }
+
+    /// Whoever has the key, if it is not here.
+    pub fn signer(&self) -> Option<&Arc<navicert_signer::Identity>> {
+        match &self.key {
+            Place::Here(_) => None,
+            Place::Elsewhere(signer) => Some(signer),
+        }
     }
 
     /// When the leaf may be used.
@@ -140,7 +165,9 @@ impl Identity {
 
 impl Drop for Identity {
     fn drop(&mut self) {
-        self.key.zeroize();
+        if let Place::Here(key) = &mut self.key {
+            key.zeroize();
+        }
     }
 }
 

@@ -41,6 +41,7 @@ pub(super) fn around(patient: &Patient) -> Around {
         clock: Arc::clone(&patient.around.clock),
         timer: Arc::new(TokioTimer),
         files: Arc::clone(&patient.files),
+        recorder: Arc::clone(&patient.around.recorder),
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Settings {
     pub isolate_by_server: bool,
     /// Whether the message of a `Status` object that a failed plugin printed is shown (C327).
     pub status_message: bool,
+    /// Whether a `pin` in a kubeconfig is handed to an external signer rather than refused (X2): for an application to
+    /// decide, never for a file.
+    pub allow_pin_in_kubeconfig: bool,
 }
 
 impl Default for Settings {
@@ -65,6 +68,7 @@ impl Default for Settings {
             interactive_wait: Duration::from_secs(10),
             isolate_by_server: true,
             status_message: true,
+            allow_pin_in_kubeconfig: false,
         }
     }
 }

@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use navicert_types::Secret;
+use navicert_types::external_signer::PROVIDER;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, Config, Context, NamedExtension};
 
 use super::load::{File, Loaded, Text};
@@ -158,5 +160,10 @@ fn resolve_user(user: &mut AuthInfo, folder: &str) {
     }
     if let Some(exec) = &mut user.exec {
         exec.command = paths::resolve_command(&exec.command, folder);
+    }
+    // A signer's program is resolved as a plugin's is, and no other of its settings (C813).
+    let provider = user.auth_provider.as_mut().filter(|provider| provider.name == PROVIDER);
+    if let Some(program) = provider.and_then(|provider| provider.config.get_mut("pathExec")) {
+        *program = Secret::new(paths::resolve_command(program.expose(), folder));
     }
 }

@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use navicert_types::external_signer::PROVIDER;
+
 use super::address::Address;
 use super::files::Files;
 use super::resolve::Effective;
@@ -119,6 +121,10 @@ impl Effective {
                 let lacking = ["idp-issuer-url", "client-id"]
                     .into_iter()
                     .find(|key| !provider.config.contains_key(*key));
+                found.extend(lacking.map(Obstacle::ProviderLacks));
+            }
+            PROVIDER => {
+                let lacking = Some("pathExec").filter(|key| !provider.config.contains_key(*key));
                 found.extend(lacking.map(Obstacle::ProviderLacks));
             }
             _ => found.push(Obstacle::UnknownProvider(name)),

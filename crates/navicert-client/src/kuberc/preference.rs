@@ -103,6 +103,7 @@ struct Entry {
     args: Vec<String>,
     env_names: Vec<String>,
     sha256: Option<Sha256Digest>,
+    libraries: Vec<String>,
     node: Node,
 }
 
@@ -117,6 +118,7 @@ impl Decode for Entry {
                 args: fields.default("args"),
                 env_names: fields.default("envNames"),
                 sha256: digest.as_deref().and_then(|digest| digest.parse().ok()),
+                libraries: fields.default("pathLib"),
                 node: node.clone(),
             };
             let decoder = fields.decoder();
@@ -181,6 +183,8 @@ impl Preference {
 impl Entry {
     fn to_allowlist(&self) -> AllowlistEntry {
         let entry = AllowlistEntry::new(&self.command).args(&self.args).env_names(&self.env_names);
+        // What a signer may load (X3).
+        let entry = self.libraries.iter().fold(entry, |entry, library| entry.setting("pathLib", library));
         match self.sha256 {
             Some(digest) => entry.sha256(digest),
             None => entry,

@@ -38,6 +38,7 @@ fn the_text_has_upstreams_names_labels_and_buckets() {
     metrics.refresh(RefreshReason::TlsAlert);
     metrics.rotation(Duration::from_secs(3_600));
     metrics.backoff(AuthenticatorId(7), true);
+    metrics.authority_reload(AuthorityReload::ParseError);
     let text = metrics.render(at(0));
     for line in [
         "# TYPE rest_client_exec_plugin_ttl_seconds gauge",
@@ -57,6 +58,8 @@ fn the_text_has_upstreams_names_labels_and_buckets() {
         "rest_client_exec_plugin_run_seconds_bucket{call_status=\"plugin_execution_error\",le=\"+Inf\"} 1",
         "rest_client_exec_plugin_run_seconds_sum{call_status=\"plugin_execution_error\"} 301",
         "rest_client_exec_plugin_backoff_active 1",
+        "# TYPE rest_client_transport_ca_reload_total counter",
+        "rest_client_transport_ca_reload_total{reason=\"ca_parse_error\",result=\"failure\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }

@@ -36,7 +36,21 @@ pub(super) fn render(counts: &Counts, ttl: f64) -> String {
     }
     head(&mut text, "backoff_active", "gauge", "Authenticators that wait after failed runs");
     line(&mut text, "backoff_active", "", &counts.waiting.len().to_string());
+    reloads(&mut text, counts);
     text
+}
+
+/// The one metric here that is not about plugins.
+fn reloads(text: &mut String, counts: &Counts) {
+    const NAME: &str = "rest_client_transport_ca_reload_total";
+    let _ = writeln!(text, "# HELP {NAME} Looks at the files of certificate authorities");
+    let _ = writeln!(text, "# TYPE {NAME} counter");
+    let mut reloads: Vec<_> = counts.reloads.iter().collect();
+    reloads.sort();
+    for (outcome, count) in reloads {
+        let (result, reason) = outcome.labels();
+        let _ = writeln!(text, "{NAME}{{reason=\"{reason}\",result=\"{result}\"}} {count}");
+    }
 }
 
 fn rotation_age(text: &mut String, counts: &Counts) {

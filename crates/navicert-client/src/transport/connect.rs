@@ -43,6 +43,7 @@ pub fn connect(
         clock: Arc::clone(&surroundings.clock),
         timer: Arc::new(TokioTimer),
         files: Arc::clone(&files),
+        recorder: Arc::clone(&surroundings.recorder),
     };
     let settings = Settings::of(effective, environment)?;
     let source = choose(effective, &files, exec, surroundings)?;

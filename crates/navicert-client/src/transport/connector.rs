@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
 use super::error::TransportError;
@@ -22,6 +23,8 @@ pub struct Timeouts {
     pub connect: Duration,
     /// Until TLS is agreed on, with the proxy's answer before it.
     pub handshake: Duration,
+    /// The same where another program signs, and a human may have to touch a device (C842).
+    pub signer_handshake: Duration,
     /// Between two questions whether an idle peer is still there.
     pub keepalive: Duration,
     /// How long an unused connection is kept.
@@ -33,6 +36,7 @@ impl Default for Timeouts {
         Timeouts {
             connect: Duration::from_secs(30),
             handshake: Duration::from_secs(10),
+            signer_handshake: Duration::from_secs(60),
             keepalive: Duration::from_secs(30),
             idle: Duration::from_secs(90),
         }
@@ -66,6 +70,8 @@ pub(super) struct Encryption<'a> {
     pub(super) server: Option<&'a Arc<ClientConfig>>,
     /// For an https proxy: without our certificate, which is not for the proxy.
     pub(super) proxy: Option<&'a Arc<ClientConfig>>,
+    /// Where another program signs: whose turn it is.
+    pub(super) turn: Option<&'a Arc<Semaphore>>,
 }
 
 impl Connector {
@@ -79,7 +85,10 @@ impl Connector {
             let (line, state) = Line::new(stream);
             return Ok(Connected { line, state, http2: false });
         };
-        let stream = self.encrypt(stream, config, self.server_name.clone()).await?;
+        let stream = match encryption.turn {
+            Some(turn) => self.encrypt_elsewhere(stream, config, turn).await?,
+            None => self.encrypt(stream, config, self.server_name.clone()).await?,
+        };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let (line, state) = Line::new(Box::new(stream));
         Ok(Connected { line, state, http2 })
@@ -149,21 +158,44 @@ impl Connector {
         stream: Box<dyn Stream>,
         config: &Arc<ClientConfig>,
         name: ServerName<'static>,
-    ) -> Result<tokio_rustls::client::TlsStream<Box<dyn Stream>>, TransportError> {
+    ) -> Result<TlsStream, TransportError> {
         let shown = name.to_str().into_owned();
         let handshake = TlsConnector::from(Arc::clone(config)).connect(name, stream);
         match within(&*self.timer, self.timeouts.handshake, handshake).await {
-            Some(Ok(stream)) => Ok(stream),
-            Some(Err(source)) => Err(match alert_in(&source) {
-                Some(alert) if super::unauthorized::is_about_us(alert) => {
-                    TransportError::CertificateRefused { alert: format!("{alert:?}") }
-                }
-                _ => TransportError::Handshake { name: shown, source },
-            }),
+            Some(agreed) => agreed.map_err(|source| refused(shown, source)),
             None => Err(TransportError::HandshakeTimeout {
                 name: shown,
                 seconds: self.timeouts.handshake.as_secs(),
             }),
+        }
+    }
+
+    /// A handshake in which another program signs. rustls waits for the signature, so it is driven from a thread that
+    /// may block (C843), one at a time (C845).
+    async fn encrypt_elsewhere(
+        &self,
+        stream: Box<dyn Stream>,
+        config: &Arc<ClientConfig>,
+        turn: &Arc<Semaphore>,
+    ) -> Result<TlsStream, TransportError> {
+        let (name, limit) = (self.server_name.clone(), self.timeouts.signer_handshake);
+        let shown = name.to_str().into_owned();
+        // Never closed.
+        let permit = Arc::clone(turn).acquire_owned().await.ok();
+        let connector = TlsConnector::from(Arc::clone(config));
+        let runtime = tokio::runtime::Handle::current();
+        let handshake = tokio::task::spawn_blocking(move || {
+            // Held until the signer is done, also if nobody waits any more.
+            let _permit = permit;
+            runtime.block_on(connector.connect(name, stream))
+        });
+        match within(&*self.timer, limit, handshake).await {
+            Some(Ok(agreed)) => agreed.map_err(|source| match navicert_signer::tls::sign_error(&source) {
+                Some(error) => TransportError::Signer(error.clone()),
+                None => refused(shown, source),
+            }),
+            Some(Err(_)) => Err(refused(shown, io::ErrorKind::Interrupted.into())),
+            None => Err(TransportError::HandshakeTimeout { name: shown, seconds: limit.as_secs() }),
         }
     }
 }
@@ -175,6 +207,17 @@ fn is_private(address: IpAddr) -> bool {
         IpAddr::V6(address) => {
             address.is_loopback() || address.is_unicast_link_local() || address.is_unspecified()
         }
+    }
+}
+
+type TlsStream = tokio_rustls::client::TlsStream<Box<dyn Stream>>;
+
+fn refused(name: String, source: io::Error) -> TransportError {
+    match alert_in(&source) {
+        Some(alert) if super::unauthorized::is_about_us(alert) => {
+            TransportError::CertificateRefused { alert: format!("{alert:?}") }
+        }
+        _ => TransportError::Handshake { name, source },
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use http::uri::InvalidUri;
+use navicert_signer::SignError;
 use thiserror::Error;
 
 use super::proxy::ProxyError;
@@ -86,6 +87,19 @@ pub enum TransportError {
         /// The alert's name.
         alert: String,
     },
+    /// The key of the client certificate did not sign (§8).
+    #[error("the client certificate's key: {}", .0.with_sources())]
+    Signer(SignError),
+    /// The server had gone when a slow signer was done, twice (C842).
+    #[error(
+        "TLS handshake with `{name}`: signing took {seconds} s, and a server waits about half a minute; touch the device when it blinks, and enter its PIN beforehand with `navicert signer serve`"
+    )]
+    SlowSigner {
+        /// The name the certificate was checked for.
+        name: String,
+        /// How long the second attempt took.
+        seconds: u64,
+    },
     /// The connection broke, or the server does not speak HTTP.
     #[error("exchange with the server")]
     Http(#[source] hyper::Error),
@@ -117,6 +131,8 @@ impl TransportError {
             | TransportError::Path(_)
             | TransportError::Handshake { .. }
             | TransportError::Identity(_)
+            | TransportError::Signer(_)
+            | TransportError::SlowSigner { .. }
             | TransportError::CertificateRefused { .. }
             | TransportError::Decompress(_) => false,
         }

@@ -15,6 +15,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use navicert_types::Clock;
 use rustls::ClientConfig;
+use tokio::sync::Semaphore;
 
 use super::body::{Body, ResponseBody};
 use super::connector::{Connected, Connector, Encryption};
@@ -43,12 +44,17 @@ pub(super) struct Forwarding {
     pub(super) authorization: Option<HeaderValue>,
 }
 
+/// A handshake that took longer than this may have failed because the server had given up (C842).
+const SLOW_SIGNATURE: Duration = Duration::from_secs(25);
+
 /// The TLS side of a pool.
 pub(super) struct PoolTls {
     /// Offers HTTP/2 if that is wanted at all.
     pub(super) any: Arc<ClientConfig>,
     /// Offers HTTP/1.1 alone, for upgrades.
     pub(super) http1: Arc<ClientConfig>,
+    /// Where another program signs: one handshake at a time (C845).
+    pub(super) turn: Option<Arc<Semaphore>>,
 }
 
 /// The connections of one client certificate.
@@ -251,8 +257,9 @@ impl Pool {
 
     async fn open(&self, upgrade: bool) -> Result<Connection, TransportError> {
         let server = self.tls.as_ref().map(|tls| if upgrade { &tls.http1 } else { &tls.any });
-        let encryption = Encryption { server, proxy: self.proxy_tls.as_ref() };
-        let Connected { line, state: line_state, http2 } = self.settings.connector.open(encryption).await?;
+        let turn = self.tls.as_ref().and_then(|tls| tls.turn.as_ref());
+        let encryption = Encryption { server, proxy: self.proxy_tls.as_ref(), turn };
+        let Connected { line, state: line_state, http2 } = self.dial(encryption).await?;
         let io = TokioIo::new(line);
         let connection = if http2 {
             let (sender, driver) = http2::Builder::new(TokioExecutor::new())
@@ -285,6 +292,25 @@ impl Pool {
             Connection::Http1(_) => state.speaks_http1 |= !upgrade,
         }
         Ok(connection)
+    }
+
+    /// Opens a connection; where a human was so slow to touch a device that the server had gone, once more (C842).
+    async fn dial(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
+        let (connector, clock) = (&self.settings.connector, &self.settings.clock);
+        let started = clock.monotonic();
+        let was_slow = |since| clock.monotonic().saturating_sub(since) > SLOW_SIGNATURE;
+        match connector.open(encryption).await {
+            Err(TransportError::Handshake { .. }) if encryption.turn.is_some() && was_slow(started) => {}
+            opened => return opened,
+        }
+        let again = clock.monotonic();
+        match connector.open(encryption).await {
+            Err(TransportError::Handshake { name, .. }) if was_slow(again) => {
+                let seconds = clock.monotonic().saturating_sub(again).as_secs();
+                Err(TransportError::SlowSigner { name, seconds })
+            }
+            opened => opened,
+        }
     }
 
     /// Takes a connection back.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::{ArcSwapOption, Guard};
+use tokio::sync::Semaphore;
 
 use super::error::TransportError;
 use super::pool::{Pool, PoolSettings, PoolTls};
@@ -161,8 +162,11 @@ impl Pools {
         http1.alpn_protocols = only_http1();
         let for_proxy = || roots.client_config(version, None, false).map(Arc::new);
         let proxy_tls = self.tls_to_proxy.then(for_proxy).transpose().map_err(TransportError::Identity)?;
-        let tls = (self.settings.scheme == http::uri::Scheme::HTTPS)
-            .then(|| PoolTls { any: Arc::new(any), http1: Arc::new(http1) });
+        let tls = (self.settings.scheme == http::uri::Scheme::HTTPS).then(|| PoolTls {
+            any: Arc::new(any),
+            http1: Arc::new(http1),
+            turn: identity.and_then(Identity::signer).map(|_| Arc::new(Semaphore::new(1))),
+        });
         Ok(Pool::new(Arc::clone(&self.settings), tls, proxy_tls))
     }
 }

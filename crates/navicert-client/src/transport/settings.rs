@@ -17,6 +17,7 @@ use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
 use crate::credential::SharedFiles;
 use crate::kubeconfig::{Disk, Effective};
+use crate::metrics::{Recorder, Unrecorded};
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
@@ -190,6 +191,8 @@ pub struct Around {
     pub timer: Arc<dyn Timer>,
     /// Where the file of a certificate authority is read from.
     pub files: SharedFiles,
+    /// Who counts.
+    pub recorder: Arc<dyn Recorder>,
 }
 
 impl Around {
@@ -199,6 +202,7 @@ impl Around {
             clock: Arc::new(navicert_types::SystemClock),
             timer: Arc::new(TokioTimer),
             files: Arc::new(Disk),
+            recorder: Arc::new(Unrecorded),
         }
     }
 }

@@ -2,12 +2,13 @@
 //! with another (client-credentials.md C180, C181, C460, C461).
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use navicert_signer::tls::ClientCertificate;
 use navicert_types::Clock;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ClientConfig, Resumption};
@@ -18,7 +19,9 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::BuildError;
+use super::settings::Around;
 use crate::credential::{Identity, SharedFiles};
+use crate::metrics::{AuthorityReload, Recorder};
 
 /// How often the file of a certificate authority is looked at, at most (C181).
 const AUTHORITY_PERIOD: Duration = Duration::from_secs(5 * 60);
@@ -42,6 +45,7 @@ pub(super) struct Roots {
     trust: Trust,
     files: SharedFiles,
     clock: Arc<dyn Clock>,
+    recorder: Arc<dyn Recorder>,
     current: ArcSwap<RootVersion>,
     /// On the monotonic clock, in milliseconds.
     next_look: AtomicU64,
@@ -56,7 +60,8 @@ pub(super) struct RootVersion {
 }
 
 impl Roots {
-    pub(super) fn new(trust: Trust, files: SharedFiles, clock: Arc<dyn Clock>) -> Result<Self, BuildError> {
+    pub(super) fn new(trust: Trust, around: &Around) -> Result<Self, BuildError> {
+        let (files, clock) = (Arc::clone(&around.files), Arc::clone(&around.clock));
         let (text, store) = match &trust {
             Trust::Insecure => (Vec::new(), RootCertStore::empty()),
             Trust::System => (Vec::new(), system_roots()),
@@ -73,7 +78,8 @@ impl Roots {
         };
         let current = ArcSwap::from_pointee(RootVersion { number: 0, text, store: Arc::new(store) });
         let next_look = AtomicU64::new(milliseconds(clock.monotonic() + AUTHORITY_PERIOD));
-        Ok(Roots { trust, files, clock, current, next_look, looking: Mutex::default() })
+        let recorder = Arc::clone(&around.recorder);
+        Ok(Roots { trust, files, clock, recorder, current, next_look, looking: Mutex::default() })
     }
 
     pub(super) fn current(&self) -> Arc<RootVersion> {
@@ -95,20 +101,26 @@ impl Roots {
         }
         let next = milliseconds(self.clock.monotonic() + AUTHORITY_PERIOD);
         self.next_look.store(next, Ordering::Relaxed);
-        let keep = |reason| {
+        let outcome = self.reload(path);
+        self.recorder.authority_reload(outcome);
+        if let ("failure", reason) = outcome.labels() {
             tracing::warn!(path = %path.display(), reason, "the certificate authority stays as it was");
-        };
-        let Ok(text) = self.files.read(path) else { return keep("read_error") };
+        }
+    }
+
+    fn reload(&self, path: &Path) -> AuthorityReload {
+        let Ok(text) = self.files.read(path) else { return AuthorityReload::ReadError };
         let old = self.current.load_full();
         if text.is_empty() {
-            return keep("empty");
+            return AuthorityReload::Empty;
         }
         if text == old.text {
-            return;
+            return AuthorityReload::Unchanged;
         }
-        let Some(store) = parse(&text) else { return keep("ca_parse_error") };
+        let Some(store) = parse(&text) else { return AuthorityReload::ParseError };
         let number = old.number.saturating_add(1);
         self.current.store(Arc::new(RootVersion { number, text, store: Arc::new(store) }));
+        AuthorityReload::Updated
     }
 
     /// A configuration with a session store of its own, for a client certificate or none.
@@ -120,21 +132,32 @@ impl Roots {
     ) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let time = Arc::new(ClockTime(Arc::clone(&self.clock)));
+        let signer = identity.and_then(Identity::signer);
+        // A token without RSA-PSS cannot sign for TLS 1.3 (C833).
+        let only_old =
+            signer.is_some_and(|signer| !signer.schemes().iter().any(|scheme| scheme.is_in_tls13()));
+        let versions = if only_old { &[&rustls::version::TLS12][..] } else { rustls::DEFAULT_VERSIONS };
         let builder = ClientConfig::builder_with_details(Arc::clone(&provider), time)
-            .with_safe_default_protocol_versions()?;
+            .with_protocol_versions(versions)?;
         let builder = match self.trust {
             Trust::Insecure => {
                 builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
             }
             _ => builder.with_root_certificates(Arc::clone(&version.store)),
         };
-        let mut config = match identity {
-            Some(identity) => {
-                builder.with_client_auth_cert(identity.chain().to_vec(), identity.expose_key().clone_key())?
+        let key = identity.and_then(|identity| Some((identity, identity.expose_key()?)));
+        let mut config = match (key, signer) {
+            (Some((identity, key)), _) => {
+                builder.with_client_auth_cert(identity.chain().to_vec(), key.clone_key())?
             }
-            None => builder.with_no_client_auth(),
+            (None, Some(signer)) => {
+                builder.with_client_cert_resolver(Arc::new(ClientCertificate::new(Arc::clone(signer))))
+            }
+            (None, None) => builder.with_no_client_auth(),
         };
-        config.resumption = Resumption::in_memory_sessions(32);
+        // A connection with a key that is elsewhere proves each time that it still is there (C844).
+        config.resumption =
+            if signer.is_some() { Resumption::disabled() } else { Resumption::in_memory_sessions(32) };
         config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { only_http1() };
         Ok(config)
     }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
 use std::process::{Output, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -84,4 +85,45 @@ fn a_plugin_reads_what_the_user_types() {
     let mut echo = [0; 13];
     ours.read_exact(&mut echo).unwrap();
     assert_eq!(&echo, b"typed-by-hand");
+}
+
+// T27, C423: both are asked for at the same time, and whoever is second does not begin before the first has ended.
+#[test]
+fn two_plugins_that_want_the_terminal_get_it_one_after_the_other() {
+    let place = tempfile::tempdir().unwrap();
+    let turns = place.path().join("turns");
+    let folder = Folder::of_two("Always", &[("FAKE_PROMPT", "1"), ("FAKE_TURNS", turns.to_str().unwrap())]);
+    let (ours, other) = terminal();
+    let mut ours = File::from(ours);
+    ours.write_all(b"typed-first\ntyped-second\n").unwrap();
+    let output = run(&folder, Stdio::from(other), None);
+    let mut given: Vec<String> = said(&output).lines().map(ToOwned::to_owned).collect();
+    given.sort();
+    assert_eq!(given, ["Bearer typed-first", "Bearer typed-second"]);
+    assert_eq!(fs::read_to_string(&turns).unwrap(), "begin\nend\nbegin\nend\n");
+    assert_eq!(output.stderr, b"token: token: ");
+}
+
+// The guard of the test above: plugins that do not want the terminal run side by side, so something holds those back.
+#[test]
+fn two_plugins_that_do_not_want_the_terminal_run_at_the_same_time() {
+    let place = tempfile::tempdir().unwrap();
+    let (turns, socket) = (place.path().join("turns"), place.path().join("socket"));
+    let listener = UnixListener::bind(&socket).unwrap();
+    let variables = [
+        ("FAKE_HOLD", socket.to_str().unwrap()),
+        ("FAKE_TURNS", turns.to_str().unwrap()),
+        ("FAKE_STDOUT", &output("\"token\":\"t\"")),
+    ];
+    let folder = Folder::of_two("Never", &variables);
+    let both = std::thread::spawn(move || {
+        // Neither is let go before both are there.
+        let mut waiting: Vec<_> = (0..2).map(|_| listener.accept().unwrap().0).collect();
+        waiting.iter_mut().for_each(|plugin| plugin.read_exact(&mut [0]).unwrap());
+    });
+    let (_ours, other) = terminal();
+    let output = run(&folder, Stdio::from(other), None);
+    both.join().unwrap();
+    assert_eq!(said(&output), "Bearer t\nBearer t");
+    assert!(fs::read_to_string(&turns).unwrap().starts_with("begin\nbegin\n"));
 }

@@ -1,4 +1,4 @@
-//! From a kubeconfig file to an answered request, with a real plugin and a real server (T02, T05, T24, T28, T30).
+//! From a kubeconfig file to an answered request, with a real plugin and a real server (T02, T05, T23, T24, T28, T30).
 #![cfg(unix)]
 #![expect(
     clippy::indexing_slicing,
@@ -30,9 +30,20 @@ struct Setup {
 
 impl Setup {
     fn new(api: &ApiServer, ca: &Ca, with_plugin: bool, user: impl FnOnce(&Path) -> Value) -> Self {
+        Setup::with(api, ca, &exec::Settings::default(), with_plugin.then_some("0"), user)
+    }
+
+    /// With these settings, and a plugin that ends so.
+    fn with(
+        api: &ApiServer,
+        ca: &Ca,
+        settings: &exec::Settings,
+        plugin_exit: Option<&str>,
+        user: impl FnOnce(&Path) -> Value,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut user = user(folder.path());
-        if with_plugin {
+        if let Some(exit) = plugin_exit {
             let stdout = json!({
                 "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
                 "status": {"token": "token-{n}"},
@@ -43,6 +54,7 @@ impl Setup {
                 "env": [
                     {"name": "FAKE_RUNS", "value": runs},
                     {"name": "FAKE_STDOUT", "value": stdout.to_string()},
+                    {"name": "FAKE_EXIT", "value": exit},
                 ],
             });
         }
@@ -62,8 +74,7 @@ impl Setup {
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
         let effective = selected(&path, folder.path());
-        let transport =
-            transport::connect(&effective, &exec::Settings::default(), &around, &Environment::default());
+        let transport = transport::connect(&effective, settings, &around, &Environment::default());
         Setup { transport: transport.unwrap(), folder, clock }
     }
 
@@ -190,4 +201,42 @@ async fn a_user_without_credentials_is_anonymous() {
     let setup = Setup::new(&api, &ca, false, |_| json!({}));
     assert_eq!(setup.status().await, 200);
     assert_eq!(api.requests().first().unwrap().header("authorization"), None);
+}
+
+/// Five seconds with a thousand requests each, on the test's clock; how often the plugin ran.
+async fn flood(setup: &Setup, requests: u32) -> usize {
+    let pause = Duration::from_secs(5) / requests;
+    for _ in 0..requests {
+        let request = http::Request::get("/version").body(Body::empty()).unwrap();
+        let outcome = wait::within("an answer", setup.transport.send(request)).await;
+        assert!(outcome.is_err() || outcome.unwrap().status() == 401);
+        setup.clock.advance(pause);
+    }
+    setup.runs()
+}
+
+// T23, C441, C442
+#[tokio::test]
+async fn a_thousand_requests_a_second_run_a_failing_or_refused_plugin_at_most_four_times_in_five_seconds() {
+    let ca = Ca::new("root");
+    for exit in ["1", "0"] {
+        let api = ApiServer::start(&ca);
+        let settings = exec::Settings::default();
+        let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
+        let runs = flood(&setup, 5_000).await;
+        assert!((2..=4).contains(&runs), "{runs} runs of a plugin that exits with {exit}");
+    }
+}
+
+// T23, the guard: without the wait it is a hot loop.
+#[tokio::test]
+async fn without_the_wait_every_request_runs_the_plugin() {
+    let ca = Ca::new("root");
+    for exit in ["1", "0"] {
+        let api = ApiServer::start(&ca);
+        let settings = exec::Settings { backoff: None, ..exec::Settings::default() };
+        let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
+        let runs = flood(&setup, 50).await;
+        assert!(runs >= 50, "{runs} runs of a plugin that exits with {exit}");
+    }
 }

@@ -168,3 +168,182 @@ fn other_findings_have_their_rules() {
     assert!(!found.last().unwrap().kubelet_accepts);
     assert!(!found.iter().map(ToString::to_string).collect::<String>().contains("canary"));
 }
+
+/// A provider with every field right, and these lines changed or added.
+fn changed(lines: &[(&str, &str)]) -> String {
+    let mut fields = vec![
+        ("name", "p"),
+        ("matchImages", "[a.io]"),
+        ("defaultCacheDuration", "1m"),
+        ("apiVersion", "credentialprovider.kubelet.k8s.io/v1"),
+    ];
+    for (name, value) in lines {
+        match fields.iter_mut().find(|(found, _)| found == name) {
+            Some(field) => field.1 = value,
+            None => fields.push((name, value)),
+        }
+    }
+    let fields = fields.iter().filter(|(_, value)| *value != "absent");
+    format!(
+        "{HEAD}- {{{}}}\n",
+        fields.map(|(name, value)| format!("{name}: {value}")).collect::<Vec<_>>().join(", ")
+    )
+}
+
+#[test]
+fn every_rule_of_validation_has_the_kubelets_class_and_field() {
+    let token = |more: &str| {
+        format!("{{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true{more}}}")
+    };
+    let token_rows: Vec<(&str, String, &str)> = vec![
+        (
+            "I50",
+            token("").replace("serviceAccountTokenAudience: a, ", ""),
+            "FieldValueRequired serviceAccountTokenAudience",
+        ),
+        (
+            "I51",
+            token("").replace(", requireServiceAccount: true", ""),
+            "FieldValueRequired requireServiceAccount",
+        ),
+        (
+            "I53",
+            token(", requiredServiceAccountAnnotationKeys: [a]").replace("true", "false"),
+            "FieldValueForbidden requiredServiceAccountAnnotationKeys",
+        ),
+        (
+            "I54",
+            token(", requiredServiceAccountAnnotationKeys: ['a b']"),
+            "FieldValueInvalid requiredServiceAccountAnnotationKeys",
+        ),
+        (
+            "I54",
+            token(", optionalServiceAccountAnnotationKeys: [a/b/c]"),
+            "FieldValueInvalid optionalServiceAccountAnnotationKeys",
+        ),
+        ("I54, I59", token(", optionalServiceAccountAnnotationKeys: [Example.com/Role]"), ""),
+        (
+            "I55",
+            token(", optionalServiceAccountAnnotationKeys: [a, a]"),
+            "FieldValueDuplicate optionalServiceAccountAnnotationKeys",
+        ),
+        ("I55", token(", optionalServiceAccountAnnotationKeys: [a, A]"), ""),
+        (
+            "I56",
+            token(", optionalServiceAccountAnnotationKeys: [a], requiredServiceAccountAnnotationKeys: [a]"),
+            "FieldValueInvalid",
+        ),
+        ("I57", token("").replace("cacheType: Token, ", ""), "FieldValueRequired cacheType"),
+        ("I58", token("").replace("Token,", "Both,"), "FieldValueNotSupported cacheType"),
+        ("I29", "null".to_owned(), ""),
+    ];
+    let rows: Vec<(&str, String, String)> = [
+        ("I38", &[("name", "a/b")][..], "FieldValueInvalid providers.name"),
+        ("I39", &[("name", "a b")], "FieldValueInvalid providers.name"),
+        ("I40", &[("name", ".")], "FieldValueInvalid providers.name"),
+        ("I40", &[("name", "..")], "FieldValueInvalid providers.name"),
+        ("I41", &[("name", "''")], ""),
+        ("I41", &[("name", "absent")], ""),
+        ("I41", &[("name", "\"a\\tb\\\\\"")], ""),
+        ("I43", &[("apiVersion", "absent")], "FieldValueRequired providers.apiVersion"),
+        ("I44", &[("apiVersion", "v1")], "FieldValueNotSupported providers.apiVersion"),
+        ("I34", &[("apiVersion", "credentialprovider.kubelet.k8s.io/v1alpha1")], ""),
+        ("I34", &[("apiVersion", "credentialprovider.kubelet.k8s.io/v1beta1")], ""),
+        ("I45", &[("matchImages", "[]")], "FieldValueRequired providers.matchImages"),
+        ("I46", &[("matchImages", "['a:x']")], "FieldValueInvalid providers.matchImages"),
+        ("I47", &[("defaultCacheDuration", "absent")], "FieldValueRequired providers.defaultCacheDuration"),
+        ("I29", &[("defaultCacheDuration", "null")], "FieldValueRequired providers.defaultCacheDuration"),
+        ("I48", &[("defaultCacheDuration", "-1s")], "FieldValueInvalid providers.defaultCacheDuration"),
+        (
+            "I52",
+            &[
+                ("apiVersion", "credentialprovider.kubelet.k8s.io/v1beta1"),
+                (
+                    "tokenAttributes",
+                    "{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}",
+                ),
+            ],
+            "FieldValueForbidden providers.tokenAttributes",
+        ),
+        ("I60", &[("env", "[{name: A}, {name: A}, {name: ''}]"), ("args", "['', '$HOME']")], ""),
+        ("I60", &[("matchImages", "[registry.io/*, 'https://a.io', '']")], ""),
+    ]
+    .into_iter()
+    .map(|(rule, lines, expected)| (rule, changed(lines), expected.to_owned()))
+    .chain(token_rows.into_iter().map(|(rule, attributes, expected)| {
+        let expected = match expected.split_once(' ') {
+            Some((class, field)) => format!("{class} providers.tokenAttributes.{field}"),
+            None if expected.is_empty() => String::new(),
+            None => format!("{expected} providers.tokenAttributes"),
+        };
+        (rule, changed(&[("tokenAttributes", &attributes)]), expected)
+    }))
+    .chain([("I37", HEAD.to_owned(), "FieldValueRequired providers".to_owned())])
+    .collect();
+    for (rule, text, expected) in rows {
+        let found = match Config::decode(&[file("c.yaml", &*text)], Profile::Kube) {
+            Ok(_) => Vec::new(),
+            Err(errors) => errors
+                .problems()
+                .iter()
+                .map(|problem| {
+                    assert_eq!(problem.stage, Stage::Validate, "{rule}: {problem}");
+                    format!("{} {}", problem.error_type.unwrap().as_str(), problem.field)
+                })
+                .collect(),
+        };
+        assert_eq!(found.join(", "), expected, "{rule}: {text}");
+    }
+}
+
+#[test]
+fn what_does_not_decode_is_refused_before_it_is_validated() {
+    let v1 = changed(&[]);
+    let duration = |text: &str| changed(&[("defaultCacheDuration", text)]);
+    for (rule, text, decodes) in [
+        ("I20", v1.clone(), true),
+        ("I20, I28", v1.replace("kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1alpha1\n"), true),
+        ("I20", v1.replace("kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1beta1\n"), true),
+        ("I25", v1.replace("kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v2\n"), false),
+        ("I25", v1.replace("kind: CredentialProviderConfig\n", ""), false),
+        ("I25", v1.replace("apiVersion: kubelet.config.k8s.io/v1\n", ""), false),
+        ("I25", v1.replace("CredentialProviderConfig", "KubeletConfiguration"), false),
+        ("I21", format!("\u{feff}{}", v1.replace('\n', "\r\n")), true),
+        ("I21", format!("---\n{v1}"), true),
+        ("I23", changed(&[("unknownField", "1")]), false),
+        ("I23", v1.replace("{name: p,", "{name: p, name: q,"), false),
+        ("I24", v1.replace("matchImages", "MatchImages"), false),
+        (
+            "I27",
+            changed(&[("tokenAttributes", "{cacheType: Token}")])
+                .replace("kubelet.config.k8s.io/v1\n", "kubelet.config.k8s.io/v1beta1\n"),
+            false,
+        ),
+        ("I30", duration("60"), false),
+        ("I30", duration("0"), false),
+        ("I31", duration("'0'"), true),
+        ("I31", duration("1.5h"), true),
+        ("I31", duration(".5s"), true),
+        ("I31", duration("1h1h"), true),
+        ("I31", duration("1d"), false),
+        ("I31", duration("PT1H"), false),
+        ("I31", duration("'1m 1s'"), false),
+        ("I31", duration("1M"), false),
+        ("I31", duration("' 1s'"), false),
+        ("I31", duration("''"), false),
+        ("I32", duration("2562047h47m16.854775807s"), true),
+        ("I32", duration("2562047h47m16.854775808s"), false),
+    ] {
+        let decoded = Config::decode(&[file("c.yaml", &*text)], Profile::Kube);
+        match decoded {
+            Ok(_) => assert!(decodes, "{rule}: {text}"),
+            Err(errors) => {
+                assert!(!decodes, "{rule}: {errors}\n{text}");
+                assert!(
+                    errors.problems().iter().all(|problem| problem.stage == Stage::Decode),
+                    "{rule}: {errors}"
+                );
+            }
+        }
+    }
+}

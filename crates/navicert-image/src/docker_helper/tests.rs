@@ -141,6 +141,41 @@ fn never_guess_between_teams() {
 }
 
 #[test]
+fn a_mirror_takes_the_credentials_of_its_registry_and_nobody_else_does() {
+    // I253
+    let (runner, providers) = providers(&["a.io"], &[&format!(r#"{{"a.io":{ANN}}}"#)]);
+    let scopes = parse_mirrors("mirror.example:5000=a.io").unwrap();
+    let answer = get(&providers, &scopes, "https://mirror.example:5000").unwrap();
+    assert_eq!((&*answer.server, &*answer.username), ("https://mirror.example:5000", "ann"));
+    assert_eq!(get(&providers, &scopes, "a.io").unwrap().username, "ann");
+    for other in ["mirror.example", "mirror.example:5001", "mirror.example.evil.com:5000"] {
+        assert_eq!(get(&providers, &scopes, other), Err(HelperError::NotFound), "{other}");
+    }
+    assert_eq!(runner.commands().len(), 1, "the registry's answer served both");
+    assert_eq!(erase(&providers, &scopes, "mirror.example:5000"), Ok(1));
+    let mut both = parse_scopes("a.io=a.io/team").unwrap();
+    both.extend(scopes);
+    assert_eq!(
+        both.image(&both.registry("mirror.example:5000")),
+        "a.io/team",
+        "a part of the mirrored registry"
+    );
+    assert_eq!(both.registry("mirror.example:5000/x/y"), "a.io/x/y");
+    for none in [
+        "a.io",
+        "a.io=",
+        "=a.io",
+        "a.io/x=b.io",
+        "a.io=b.io/x",
+        "https://a.io=b.io",
+        "a.io=a.io",
+        "u@a.io=b.io",
+    ] {
+        assert!(parse_mirrors(none).is_err(), "{none}");
+    }
+}
+
+#[test]
 fn path_scoped_keys_answer_only_when_they_agree() {
     // I233
     let same = format!(r#"{{"a.io/one":{ANN},"a.io/two":{ANN}}}"#);
@@ -167,8 +202,8 @@ fn listing_runs_nothing_and_erasing_forgets() {
     assert_eq!(encode_list(&list(&providers)), b"{}\n");
     user(&providers, "a.io").unwrap();
     assert_eq!(encode_list(&list(&providers)), b"{\"a.io\":\"ann\"}\n");
-    assert_eq!(erase(&providers, "b.io"), Ok(0));
-    assert_eq!(erase(&providers, "https://a.io"), Ok(1));
+    assert_eq!(erase(&providers, &Scopes::new(), "b.io"), Ok(0));
+    assert_eq!(erase(&providers, &Scopes::new(), "https://a.io"), Ok(1));
     assert!(list(&providers).is_empty());
     user(&providers, "a.io").unwrap();
     assert_eq!(runner.commands().len(), 2);

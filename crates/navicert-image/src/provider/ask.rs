@@ -127,6 +127,11 @@ impl Provider {
             && self.config.env == config.env
     }
 
+    #[cfg(test)]
+    pub(super) fn runs_under_way(&self) -> usize {
+        self.flights.under_way()
+    }
+
     pub(super) fn remember_stderr(&self, text: &str) {
         text.clone_into(&mut lock(&self.last_stderr));
     }
@@ -174,6 +179,8 @@ impl Provider {
         if let Some(answer) = self.remembered(image, &caller, shared)? {
             return Ok(answer);
         }
+        let (provider, result) = (self.name(), CacheResult::Miss);
+        shared.settings.recorder.record(&Event::CacheLookup { provider, result });
         if let Some(outage) = caller.outage {
             return Err(self.account_error(outage));
         }
@@ -194,25 +201,33 @@ impl Provider {
         shared: &Arc<Shared>,
     ) -> Result<Option<Answer>, ProviderError> {
         let remembered = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
-        let result = match &remembered {
-            None => CacheResult::Miss,
-            Some(found) if found.entry.keyring().is_empty() => CacheResult::NegativeHit,
-            Some(found) => CacheResult::Hit(found.key_type),
+        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
+        let result = match entry.keyring().is_empty() {
+            true => CacheResult::NegativeHit,
+            false => CacheResult::Hit(key_type),
         };
         shared.settings.recorder.record(&Event::CacheLookup { provider: self.name(), result });
-        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
         if refresh && shared.settings.refresh_ahead && caller.outage.is_none() {
             self.refresh(image, caller, shared);
         }
         Ok(Some(Answer { entry, origin: Origin::Cache(key_type), source: caller.source.clone() }))
     }
 
-    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260).
+    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260). Failures
+    /// wait here too, or a plugin that is down would be run for every lookup (I262).
     fn refresh(self: &Arc<Self>, image: &str, caller: &Caller, shared: &Arc<Shared>) {
         let key = FlightKey { about: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
+        if self.wait_after_failure(&key, shared.settings.profile).is_err() {
+            return;
+        }
         let (provider, shared, image, caller) =
             (Arc::clone(self), Arc::clone(shared), image.to_owned(), Arc::new(caller.clone()));
-        let waiter = self.flights.join(key, move || provider.run_and_store(&image, &caller, &shared));
+        let own_key = key.clone();
+        let waiter = self.flights.join(key, move || {
+            let result = provider.run_and_store(&image, &caller, &shared);
+            provider.note(&own_key, &result, &shared);
+            result
+        });
         drop(waiter);
     }
 
@@ -295,6 +310,8 @@ impl Provider {
     ) -> Result<Arc<Entry>, ProviderError> {
         let entry = self.run(image, caller, shared)?;
         self.learned.store(number(entry.key_type()), Ordering::Relaxed);
+        let (at, expires) = (shared.settings.clock.now(), entry.expires());
+        shared.settings.recorder.record(&Event::Answered { provider: self.name(), at, expires });
         self.cache.store(&entry, &caller.key).map_err(|source| self.key_error(source))?;
         Ok(entry)
     }

@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use navicert_plugin::{ExpiringCache, Hit};
-use navicert_types::Clock;
 use navicert_types::time::Duration as SignedDuration;
+use navicert_types::{Clock, Timestamp};
 
 use super::Settings;
 use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
+use crate::jitter;
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 use crate::response::Response;
@@ -18,8 +19,10 @@ use crate::response::Response;
 const SWEEP_EVERY: Duration = Duration::from_secs(15 * 60);
 /// The longest that an answer without credentials is remembered in profile `hardened` (I128).
 const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
-/// An answer used in this last share of its life is refreshed in the background (I260).
-const REFRESH_SHARE: u32 = 5;
+/// An answer used in this last share of its life is refreshed in the background, some a little later than others (I260).
+const REFRESH_SHARE: f64 = 0.2;
+/// How much of that share chance may take away.
+const REFRESH_JITTER: f64 = 0.25;
 
 /// An answer, compiled for looking images up in it.
 #[derive(Debug)]
@@ -29,6 +32,9 @@ pub struct Entry {
     image: String,
     lifetime: Option<Duration>,
     obtained: Duration,
+    expires: Option<Timestamp>,
+    /// How much of its life is left when it is due for a refresh.
+    refresh_with: Duration,
 }
 
 /// Something that is remembered, as far as it may be shown.
@@ -57,12 +63,17 @@ impl Entry {
             Profile::Hardened if negative => lifetime.min(LONGEST_NEGATIVE),
             Profile::Hardened | Profile::Kube => lifetime,
         };
+        let lifetime = (!lifetime.is_zero()).then_some(lifetime);
+        let share = REFRESH_SHARE * (1.0 - REFRESH_JITTER * jitter::share());
+        let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         Entry {
             keyring: Keyring::new(response.auth, settings.profile),
             key_type: response.cache_key_type,
             image: image.to_owned(),
-            lifetime: (!lifetime.is_zero()).then_some(lifetime),
+            lifetime,
             obtained: settings.clock.monotonic(),
+            expires: lifetime.map(until),
+            refresh_with: lifetime.unwrap_or_default().mul_f64(share),
         }
     }
 
@@ -81,6 +92,11 @@ impl Entry {
         self.lifetime
     }
 
+    /// When it expires; none if it is not remembered.
+    pub fn expires(&self) -> Option<Timestamp> {
+        self.expires
+    }
+
     /// Whether the answer was asked for on behalf of this image, or is good for it too.
     pub(super) fn serves(&self, image: &str) -> bool {
         self.key_type.base(image) == self.key_type.base(&self.image)
@@ -89,7 +105,7 @@ impl Entry {
     fn is_due_for_refresh(&self, now: Duration) -> bool {
         let Some(lifetime) = self.lifetime else { return false };
         let left = self.obtained.saturating_add(lifetime).saturating_sub(now);
-        left < lifetime / REFRESH_SHARE
+        left < self.refresh_with
     }
 }
 
@@ -157,6 +173,10 @@ impl ProviderCache {
         }
         let keys = bases.entry(base).or_default();
         if !keys.contains(&key) {
+            if keys.len() == keys.capacity() {
+                // About to grow: keys of tokens that have gone by make room.
+                keys.retain(|key| self.entries.lookup(key).is_some());
+            }
             keys.push(key.clone());
         }
         drop(bases);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use navicert_types::Secret;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::command::{Command, Stderr, StderrReceiver};
+use crate::command::{Command, Stderr, StderrReceiver, StdoutReceiver};
 use crate::platform::{self, Moved, Ready, Watched};
 use crate::runner::StderrTail;
 
@@ -24,6 +24,7 @@ pub(super) struct Streams<'a> {
     /// Cleared whatever becomes of the run: it may be a token.
     output: Zeroizing<Vec<u8>>,
     cap: usize,
+    shown: Option<StdoutReceiver>,
     discarding: bool,
     stderr: Option<ChildStderr>,
     said: Said,
@@ -39,6 +40,7 @@ impl<'a> Streams<'a> {
             stdout: child.stdout.take(),
             output: Zeroizing::default(),
             cap: command.stdout_cap,
+            shown: command.stdout_receiver.clone(),
             discarding: false,
             stderr: child.stderr.take(),
             said: match &command.stderr {
@@ -136,7 +138,14 @@ impl<'a> Streams<'a> {
     fn read_stdout(&mut self) -> io::Result<Moved> {
         let Some(stdout) = &self.stdout else { return Ok(Moved::Closed) };
         make_room(&mut self.output, self.cap.saturating_add(1));
+        let before = self.output.len();
         let moved = platform::read(stdout, &mut self.output)?;
+        if let (Some(receiver), Some(new)) = (&self.shown, self.output.get(before..))
+            && !self.discarding
+            && !new.is_empty()
+        {
+            receiver(new);
+        }
         if self.discarding {
             self.output.zeroize();
         }

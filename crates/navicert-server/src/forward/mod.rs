@@ -20,6 +20,7 @@ use http::{Request, Response, StatusCode, request};
 use hyper::body::Incoming;
 use navicert_client::transport::Transport;
 
+use crate::listener::CloseConnection;
 use crate::problem::Problem;
 
 pub use headers::host_of;
@@ -112,11 +113,17 @@ impl Forwarder {
 
     /// Answers a request, whatever becomes of it.
     pub async fn forward(&self, request: Request<Incoming>, who: &impl Identify) -> Response<ReplyBody> {
+        let asked_upgrade = request.headers().contains_key(http::header::UPGRADE);
         let outcome = Box::pin(self.pass(request, who)).await;
-        outcome.unwrap_or_else(|problem| {
+        let mut reply = outcome.unwrap_or_else(|problem| {
             tracing::debug!(%problem, "request refused");
             problem.response()
-        })
+        });
+        if asked_upgrade && reply.status() != StatusCode::SWITCHING_PROTOCOLS {
+            // Whatever the client sent behind a request for another protocol is no second request (S252).
+            reply.extensions_mut().insert(CloseConnection);
+        }
+        reply
     }
 
     /// The spine.
@@ -129,7 +136,6 @@ impl Forwarder {
         let upgrade = upgrade::Asked::by(&request)?;
         let (mut head, body) = request.into_parts();
         let identity = who.identify(&head).await?;
-        let asked_upgrade = head.headers.contains_key(http::header::UPGRADE);
         let client = upgrade.as_ref().map(|_| upgrade::client_side(&mut head));
         let target = headers::target(&head)?;
         headers::clean_request(&mut head.headers);
@@ -143,15 +149,10 @@ impl Forwarder {
             Problem::of_transport(&error, self.rules.with_details)
         })?;
         self.check_answer(&answer, upgrade.is_some())?;
-        let mut reply = match (upgrade, client) {
-            (Some(upgrade), Some(client)) => upgrade.join(client, answer)?,
-            _ => stream::reply(answer),
-        };
-        if asked_upgrade && reply.status() != StatusCode::SWITCHING_PROTOCOLS {
-            // Whatever the client sent behind a request for another protocol is no second request (S252).
-            reply.extensions_mut().insert(crate::listener::CloseConnection);
+        match (upgrade, client) {
+            (Some(upgrade), Some(client)) => upgrade.join(client, answer),
+            _ => Ok(stream::reply(answer)),
         }
-        Ok(reply)
     }
 
     /// Answers that must not be passed on (S246, S252).

@@ -1,6 +1,6 @@
 //! Whole handshakes in memory: every kind of key, both versions of TLS, and what happens when a key does not do its part.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod memory;
 

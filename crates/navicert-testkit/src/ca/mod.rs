@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use navicert_types::Timestamp;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose,
-    IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber, SubjectPublicKeyInfo, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, DnValue,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair, KeyUsagePurpose, PublicKeyData, SerialNumber,
+    SubjectPublicKeyInfo, date_time_ymd, string::PrintableString,
 };
 use rustls::RootCertStore;
 use rustls::pki_types::CertificateDer;
@@ -66,6 +67,24 @@ impl Ca {
     /// A root with a key of this kind.
     pub fn with_key(common_name: &str, kind: KeyKind) -> Self {
         let issuer = CertifiedIssuer::self_signed(ca_params(common_name), identity::generate(kind))
+            .expect("a self-signed root from parameters the test kit chose");
+        Ca { issuer: Arc::new(issuer), intermediates: Vec::new() }
+    }
+
+    /// Somebody else's root, to issue in its name: the same common name, the same key. Its own certificate is another one,
+    /// but what it issues is good wherever the other root is trusted.
+    ///
+    /// # Panics
+    /// If the text is no private key in PEM.
+    pub fn in_the_name_of(common_name: &str, key_pem: &str) -> Self {
+        let key =
+            KeyPair::from_pem(key_pem).unwrap_or_else(|error| panic!("that is no private key: {error}"));
+        let mut params = ca_params(common_name);
+        // Names are compared byte by byte, and Go writes plain ones as PrintableString.
+        let name = PrintableString::try_from(common_name).expect("a name of plain characters");
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, DnValue::PrintableString(name));
+        let issuer = CertifiedIssuer::self_signed(params, key)
             .expect("a self-signed root from parameters the test kit chose");
         Ca { issuer: Arc::new(issuer), intermediates: Vec::new() }
     }

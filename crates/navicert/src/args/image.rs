@@ -29,21 +29,25 @@ pub(crate) enum ImageVerb {
     Serve(ServeArgs),
     /// Make the daemon forget an image's credentials
     Invalidate(InvalidateArgs),
+    /// Print what the daemon has counted, in Prometheus' text format
+    Metrics(MetricsArgs),
 }
 
 /// Which providers, spelled as the kubelet spells it.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Providers")]
 pub(crate) struct ProviderArgs {
-    /// Credential provider configuration: a file, or a folder of files
+    /// Credential provider configuration: a file, or a folder of files [default: `NAVICERT_IMAGE_CONFIG`, or
+    /// `~/.config/navicert/image/config`, or `/etc/navicert/image/config`]
     #[arg(long = "image-credential-provider-config", visible_alias = "config", value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Folder with the providers' executables
+    /// Folder with the providers' executables [default: `NAVICERT_IMAGE_BIN_DIR`, or `bin` beside the default
+    /// configuration]
     #[arg(long = "image-credential-provider-bin-dir", visible_alias = "bin-dir", value_name = "FOLDER")]
     pub(crate) bin_dir: Option<PathBuf>,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 }
@@ -98,15 +102,20 @@ pub(crate) struct GetArgs {
     /// The image, as in a pod
     pub(crate) image: String,
 
+    /// Print passwords as they are
+    #[arg(long)]
+    pub(crate) show_secrets: bool,
+
+    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
+    /// first
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) kubelet_root_dir: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
 
     #[command(flatten)]
     pub(crate) account: AccountArgs,
-
-    /// Print passwords as they are
-    #[arg(long)]
-    pub(crate) show_secrets: bool,
 }
 
 #[derive(Debug, Args)]
@@ -114,25 +123,30 @@ pub(crate) struct ExplainArgs {
     /// The image, as in a pod
     pub(crate) image: String,
 
+    /// Run no plugin
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
+    /// first
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) kubelet_root_dir: Option<PathBuf>,
+
     #[command(flatten)]
     pub(crate) providers: ProviderArgs,
 
     #[command(flatten)]
     pub(crate) account: AccountArgs,
-
-    /// Run no plugin
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    pub(crate) providers: ProviderArgs,
-
     /// Read one JSON object per line from standard input and answer each with one line
     #[arg(long)]
     pub(crate) jsonl: bool,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
 }
 
 #[derive(Debug, Args)]
@@ -145,7 +159,7 @@ pub(crate) struct MatchArgs {
     #[arg(required_unless_present = "jsonl")]
     pub(crate) image: Option<String>,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
@@ -168,7 +182,7 @@ pub(crate) struct KeyringArgs {
     #[arg(long)]
     pub(crate) show_secrets: bool,
 
-    /// Whose rules: `kube` is the kubelet to the letter
+    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
@@ -232,9 +246,6 @@ pub(crate) struct PluginCheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) providers: ProviderArgs,
-
     /// The socket to listen on, instead of the one in the runtime folder
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
@@ -242,6 +253,13 @@ pub(crate) struct ServeArgs {
     /// Which part of a registry is meant by tools that can only name the registry; repeatable
     #[arg(long, value_name = "HOST=HOST/PATH")]
     pub(crate) scope: Vec<String>,
+
+    /// A mirror, and the registry whose credentials it is given; repeatable
+    #[arg(long, value_name = "MIRROR=REGISTRY")]
+    pub(crate) mirror: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) providers: ProviderArgs,
 }
 
 #[derive(Debug, Args)]
@@ -249,6 +267,13 @@ pub(crate) struct InvalidateArgs {
     /// The image, as in a pod
     pub(crate) image: String,
 
+    /// The daemon's socket, instead of the one in the runtime folder
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) socket: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MetricsArgs {
     /// The daemon's socket, instead of the one in the runtime folder
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,

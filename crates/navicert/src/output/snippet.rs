@@ -55,6 +55,7 @@ fn draw(problem: &Problem<'_>, (line, place): (String, Range<usize>)) -> String 
 const SHOWN: &[&str] = &[
     "apiVersion",
     "as",
+    "cacheType",
     "certificate-authority",
     "client-certificate",
     "client-key",
@@ -63,6 +64,7 @@ const SHOWN: &[&str] = &[
     "command",
     "contexts",
     "current-context",
+    "defaultCacheDuration",
     "disable-compression",
     "insecure-skip-tls-verify",
     "interactiveMode",
@@ -70,6 +72,7 @@ const SHOWN: &[&str] = &[
     "name",
     "namespace",
     "provideClusterInfo",
+    "requireServiceAccount",
     "server",
     "tls-server-name",
     "tokenFile",
@@ -77,11 +80,16 @@ const SHOWN: &[&str] = &[
     "users",
 ];
 
+/// Fields whose values are lists of harmless words, in brackets or one to a line.
+const SHOWN_LISTS: &[&str] = &["matchImages"];
+
 /// The line of `span` with its secrets masked, and the bytes of it to underline.
 fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usize>) {
     let line = line_of(text, span);
     let key = key_of(line);
     let shown = match &key {
+        _ if !harmless.is_empty() && is_harmless_list(text, line, span) => line.to_owned(),
+        _ if line.trim() == "---" => line.to_owned(),
         Some(key) if key.value.is_empty() || harmless.contains(&key.name) => line.to_owned(),
         Some(key) => format!("{}…", key.before_value),
         None if line.trim().is_empty() => line.to_owned(),
@@ -89,6 +97,25 @@ fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usiz
     };
     let place = place_in(line, &shown, span);
     (shown, place)
+}
+
+/// Whether the line is a harmless list, or an item of one. A pattern with user info in it (`ann:secret@host`) is not
+/// harmless, and neither is anything that may begin another field.
+fn is_harmless_list(text: &str, line: &str, span: Span) -> bool {
+    let named = |line: &str| {
+        let (name, value) = line.trim_start_matches([' ', '\t', '-']).split_once(':')?;
+        SHOWN_LISTS.contains(&name).then(|| value.trim().to_owned())
+    };
+    if line.contains(['@', '{', '}', '&', '!', '|']) {
+        return false;
+    }
+    if let Some(value) = named(line) {
+        return value.starts_with('[') && value.ends_with(']');
+    }
+    let is_item = |line: &str| line.trim_start().starts_with("- ");
+    let above = text.lines().take(span.line.saturating_sub(1)).collect::<Vec<_>>();
+    let head = above.into_iter().rev().find(|line| !is_item(line) && !line.trim().is_empty());
+    is_item(line) && head.is_some_and(|head| named(head).is_some_and(|value| value.is_empty()))
 }
 
 fn line_of(text: &str, span: Span) -> &str {
@@ -167,6 +194,26 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(masked(line), shown);
+        }
+    }
+
+    #[test]
+    fn patterns_are_shown_unless_they_carry_a_password() {
+        let masked =
+            |text: &str, line| masked_line(text, Span { start: 0, end: 1, line, column: 1 }, SHOWN).0;
+        for (text, line, shown) in [
+            ("  matchImages: ['a.io/*', b.io]", 1, "  matchImages: ['a.io/*', b.io]"),
+            ("- matchImages: [a.io]", 1, "- matchImages: [a.io]"),
+            ("  matchImages: ['u:canary@a.io']", 1, "  matchImages: …"),
+            ("  matchImages: [a.io], env: [{name: A, value: canary}]", 1, "  matchImages: …"),
+            ("  matchImages:\n  - a.io\n\n  - 'https://b.io'", 4, "  - 'https://b.io'"),
+            ("  matchImages:\n  - u:canary@a.io", 2, "…"),
+            ("  args:\n  - canary", 2, "…"),
+            ("  matchImages: [a.io]\n  args:\n  - canary", 3, "…"),
+            ("  matchImages:\n  - a.io\n  args: [canary]", 3, "  args: …"),
+            ("---", 1, "---"),
+        ] {
+            assert_eq!(masked(text, line), shown, "{text}");
         }
     }
 

@@ -11,6 +11,7 @@ use navicert_types::clock::ManualClock;
 use super::support::{Script, bearer, certificate, rig_with, settings};
 use crate::credential::CredentialSource;
 use crate::kubeconfig::Disk;
+use crate::metrics::AuthorityReload::{Empty, ParseError, ReadError, Unchanged, Updated};
 use crate::transport::{
     Around, BuildError, CertificateFiles, Settings, Timeouts, Transport, TransportError, Trust,
 };
@@ -49,6 +50,11 @@ async fn a_new_authority_counts_after_five_minutes_and_a_broken_file_never() {
     assert_eq!(rig.read("/version").await.0, 200, "a new connection, and it trusts the new authority");
     assert_eq!(api.requests().last().unwrap().connection, 1);
     api.wait_until("the old connection to close", |log| log.connections[0].closed).await;
+    rig.clock.advance(Duration::from_secs(301));
+    assert_eq!(rig.read("/version").await.0, 200);
+    for outcome in [ReadError, Empty, ParseError, Updated, Unchanged] {
+        assert_eq!(rig.metrics.authority_reloads(outcome), 1, "{outcome:?}");
+    }
 }
 
 // C180

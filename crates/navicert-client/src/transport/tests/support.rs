@@ -14,6 +14,7 @@ use crate::credential::{
     TokenFileError,
 };
 use crate::kubeconfig::Disk;
+use crate::metrics::{Metrics, Recorder};
 use crate::transport::{Around, Body, ManualTimer, ResponseBody, Settings, Transport, TransportError, Trust};
 
 /// Some moment of the year 2027, when the test kit's certificates are valid.
@@ -151,6 +152,7 @@ pub(super) struct Rig {
     pub(super) transport: Transport,
     pub(super) clock: Arc<ManualClock>,
     pub(super) timer: ManualTimer,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 /// A transport for a server of this CA.
@@ -164,12 +166,14 @@ pub(super) fn settings(server: &HttpServer, ca: &Ca) -> Settings {
 
 pub(super) fn rig_with(settings: Settings, source: Arc<dyn CredentialSource>) -> Rig {
     let (clock, timer) = (Arc::new(ManualClock::at(NOW)), ManualTimer::default());
+    let metrics = Arc::new(Metrics::new());
     let around = Around {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         timer: Arc::new(timer.clone()),
         files: Arc::new(Disk),
+        recorder: Arc::clone(&metrics) as Arc<dyn Recorder>,
     };
-    Rig { transport: Transport::new(settings, source, around).unwrap(), clock, timer }
+    Rig { transport: Transport::new(settings, source, around).unwrap(), clock, timer, metrics }
 }
 
 impl Rig {

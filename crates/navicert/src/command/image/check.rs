@@ -4,11 +4,11 @@ use navicert_image::config::{ConfigFile, Finding, Severity, lint, read_files};
 use navicert_plugin::{Command, Policy};
 use serde_json::{Value, json};
 
-use super::{places, with_sources};
+use super::places;
 use crate::args::image::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, snippet};
+use crate::output::{Failure, Output, snippet, with_sources};
 
 /// Prints every finding; errors make it a no.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
@@ -31,7 +31,12 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     } else {
         findings.iter().for_each(|finding| output.note(&for_people(finding, &files)));
         if !broken {
-            output.text(&format!("{}: usable, {} to look at\n", places.config.display(), findings.len()))?;
+            let count = match findings.len() {
+                0 => "nothing".to_owned(),
+                1 => "one thing".to_owned(),
+                several => format!("{several} things"),
+            };
+            output.text(&format!("{}: usable, {count} to look at\n", places.config.display()))?;
         }
     }
     Ok(if broken { Exit::No } else { Exit::Done })

@@ -1,7 +1,13 @@
 //! `image get` and `image auth-file`: ask the providers, and print or write what they answer.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use navicert_image::auth_file::{AuthFile, write_private};
+use navicert_image::node_keyring::{NodeFolders, NodeKeyring};
 use navicert_image::provider::{Attempt, Lookup};
+use navicert_image::{Keyring, Profile, lookup_all};
+use navicert_types::SystemClock;
 use navicert_types::redact::{self, REDACTED};
 use serde_json::{Value, json};
 
@@ -17,7 +23,8 @@ pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output
     let (asker, service_accounts) = asker(&args.account, environment)?;
     let providers = providers(&args.providers, service_accounts, environment, output)?;
     let lookup = providers.lookup(image.as_str(), &asker);
-    let attempts = lookup.attempts();
+    let node = Node::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
+    let attempts = node.attempts(&lookup);
     if output.is_json() {
         let attempts: Vec<Value> = attempts.iter().map(|attempt| shown(attempt, args.show_secrets)).collect();
         let errors: Vec<String> = lookup.errors().map(ToString::to_string).collect();
@@ -72,6 +79,44 @@ pub(super) fn auth_file(
         output.text(&keys.iter().map(|key| format!("{key}\n")).collect::<String>())?;
     }
     Ok(if missing { Exit::No } else { Exit::Done })
+}
+
+/// The node's docker configuration, where somebody wants to know about it.
+pub(super) struct Node(Option<(String, Arc<Keyring>)>);
+
+impl Node {
+    /// Looks for it from a kubelet's root folder (I144).
+    pub(super) fn read(root: Option<&Path>, profile: Profile, environment: &Environment) -> Self {
+        let found = root.and_then(|root| {
+            let folders = NodeFolders {
+                root: environment.current_dir.join(root),
+                working: environment.current_dir.clone(),
+                home: environment.home.clone(),
+            };
+            let found = NodeKeyring::new(folders, profile, Arc::new(SystemClock)).current();
+            Some((found.file?.to_string_lossy().into_owned(), found.keyring))
+        });
+        Node(found)
+    }
+
+    /// Its file.
+    pub(super) fn file(&self) -> Option<&str> {
+        self.0.as_ref().map(|(file, _)| file.as_str())
+    }
+
+    /// What a pull is tried with: the node's credentials, then the providers' (I142).
+    pub(super) fn attempts<'a>(&'a self, lookup: &'a Lookup) -> Vec<Attempt<'a>> {
+        let mut attempts = Vec::new();
+        if let Some((file, keyring)) = &self.0 {
+            for found in lookup_all(&[keyring], lookup.image()) {
+                let attempt =
+                    |credential| Attempt { provider: file, key: found.key, credential, source: None };
+                attempts.extend(found.credentials.iter().map(attempt));
+            }
+        }
+        attempts.extend(lookup.attempts());
+        attempts
+    }
 }
 
 /// What went wrong, with what the plugin said.

@@ -1,0 +1,217 @@
+use navicert_testkit::ca::Ca;
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::load;
+
+const FLAGS: [(&str, &str); 9] = [
+    ("oidc-issuer-url", "https://login.example.com/realms/a"),
+    ("oidc-client-id", "kubernetes"),
+    ("oidc-username-claim", "preferred_username"),
+    ("oidc-username-prefix", "oidc:"),
+    ("oidc-groups-claim", "groups"),
+    ("oidc-groups-prefix", "yes"),
+    ("oidc-required-claim", "hd = example.com"),
+    ("oidc-required-claim", "aal=a=b, c"),
+    ("oidc-signing-algs", "RS256,ES256"),
+];
+
+/// The same flags in every form that they come in (S206).
+fn forms() -> [(Form, String); 6] {
+    let quoted = |text: &str| format!("{text:?}");
+    let line: String = FLAGS.iter().map(|(name, value)| format!(" --{name}={}", quoted(value))).collect();
+    let spaced: String =
+        FLAGS.iter().map(|(name, value)| format!(" \\\n  --{name} {}", quoted(value))).collect();
+    let pod: String = FLAGS
+        .iter()
+        .map(|(name, value)| format!("    - {}\n", quoted(&format!("--{name}={value}"))))
+        .collect();
+    // A map has every key once.
+    let once = FLAGS.iter().filter(|(_, value)| !value.starts_with("aal"));
+    let map: String = once.map(|(name, value)| format!("    {name}: {}\n", quoted(value))).collect();
+    let list: String = FLAGS
+        .iter()
+        .map(|(name, value)| format!("  - name: {name}\n    value: {}\n", quoted(value)))
+        .collect();
+    let rancher: String =
+        FLAGS.iter().map(|(name, value)| format!("- {}\n", quoted(&format!("{name}={value}")))).collect();
+    [
+        (Form::CommandLine, format!("kube-apiserver --secure-port=6443{line} --anonymous-auth=false")),
+        (Form::CommandLine, format!("ExecStart=/usr/bin/kube-apiserver --anonymous-auth=false{spaced}\n")),
+        (
+            Form::StaticPod,
+            format!(
+                "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: kube-apiserver\n    command:\n    - kube-apiserver\n    - --anonymous-auth=false\n{pod}"
+            ),
+        ),
+        (
+            Form::KubeadmMap,
+            format!(
+                "apiVersion: kubeadm.k8s.io/v1beta3\nkind: InitConfiguration\n---\napiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\napiServer:\n  extraArgs:\n    anonymous-auth: \"false\"\n{map}"
+            ),
+        ),
+        (
+            Form::KubeadmList,
+            format!(
+                "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\napiServer:\n  extraArgs:\n  - name: anonymous-auth\n    value: \"false\"\n{list}"
+            ),
+        ),
+        (
+            Form::Rancher,
+            format!(
+                "write-kubeconfig-mode: \"0644\"\nkube-apiserver-arg:\n- anonymous-auth=false\n{rancher}"
+            ),
+        ),
+    ]
+}
+
+// S205: own output, read strictly and validated, is what the flags mean.
+fn round_trip(flags: &Flags, options: &Options<'_>) -> Migration {
+    let migration = migrate(flags, options).unwrap();
+    let loaded = load(migration.yaml.as_bytes(), &Profile::KUBE);
+    let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{}", migration.yaml));
+    assert_eq!(loaded.configuration, migration.configuration, "{}", migration.yaml);
+    migration
+}
+
+// S200–S206
+#[test]
+fn every_form_gives_the_same_configuration_and_comes_back() {
+    for (form, text) in forms() {
+        let (found, flags) = find(&text).unwrap();
+        assert_eq!(found, form);
+        assert_eq!(flags.anonymous, Some(false), "{form}");
+        for v1beta1 in [false, true] {
+            let migration = round_trip(&flags, &Options { v1beta1, anonymous: true, ..Options::default() });
+            let [authenticator] = migration.configuration.jwt.as_slice() else { panic!("{form}") };
+            assert_eq!(authenticator.issuer.url, "https://login.example.com/realms/a");
+            assert_eq!(authenticator.issuer.audiences, ["kubernetes"]);
+            assert_eq!(authenticator.claim_mappings.username.prefix.as_deref(), Some("oidc:"));
+            assert_eq!(authenticator.claim_mappings.groups.prefix.as_deref(), Some("yes"));
+            let rules: Vec<(&str, &str)> = authenticator
+                .claim_validation_rules
+                .iter()
+                .map(|rule| (rule.claim.as_str(), rule.required_value.as_str()))
+                .collect();
+            let both = [("aal", "a=b, c"), ("hd", "example.com")];
+            assert_eq!(rules, if form == Form::KubeadmMap { &both[1..] } else { &both[..] }, "{form}");
+            assert_eq!(migration.configuration.anonymous.as_ref().map(|one| one.enabled), Some(false));
+        }
+    }
+}
+
+fn flags(pairs: &[(&str, &str)]) -> Flags {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Flags { given, ..Flags::default() }
+}
+
+fn with(more: &[(&str, &str)]) -> Flags {
+    let base = [("oidc-issuer-url", "https://i"), ("oidc-client-id", "c")];
+    flags(&base.iter().chain(more).copied().collect::<Vec<_>>())
+}
+
+// S201, S202
+#[test]
+fn prefixes_are_what_kube_apiserver_makes_of_them() {
+    let prefix = |more: &[(&str, &str)]| {
+        let migration = round_trip(&with(more), &Options::default());
+        let mappings = migration.configuration.jwt[0].claim_mappings.clone();
+        (mappings.username.prefix.unwrap(), mappings.groups.prefix)
+    };
+    assert_eq!(prefix(&[]), ("https://i#".to_owned(), None));
+    assert_eq!(prefix(&[("oidc-username-prefix", "-")]).0, "");
+    assert_eq!(prefix(&[("oidc-username-claim", "email")]).0, "");
+    assert_eq!(prefix(&[("oidc-username-claim", "email"), ("oidc-username-prefix", "o:")]).0, "o:");
+    assert_eq!(prefix(&[("oidc-groups-claim", "g")]).1.as_deref(), Some(""));
+    assert_eq!(prefix(&[("oidc-groups-claim", "g"), ("oidc-groups-prefix", "-")]).1.as_deref(), Some("-"));
+    assert_eq!(prefix(&[("oidc-groups-prefix", "o:")]).1, None);
+}
+
+// S198–S200, S59, S204
+#[test]
+fn what_kube_apiserver_does_not_start_with_is_refused() {
+    let refused = |flags: &Flags| migrate(flags, &Options::default()).unwrap_err().to_string();
+    assert_eq!(refused(&Flags::default()), "no `--oidc-*` flag is given");
+    let together =
+        "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set";
+    assert_eq!(refused(&flags(&[("oidc-issuer-url", "https://i")])), together);
+    assert_eq!(refused(&flags(&[("oidc-client-id", "c"), ("oidc-issuer-url", "")])), together);
+    assert_eq!(refused(&flags(&[("oidc-groups-claim", "g")])), together);
+    let both = Flags { has_file: true, ..with(&[]) };
+    assert_eq!(refused(&both), "authentication-config file and oidc-* flags are mutually exclusive");
+    assert_eq!(
+        refused(&with(&[("oidc-signing-algs", "RS256,HS256")])),
+        "--oidc-signing-algs: oidc: unsupported signing alg: \"HS256\""
+    );
+    assert!(refused(&with(&[("oidc-required-claim", "x")])).contains("malformed pair"));
+    assert!(refused(&with(&[("oidc-ca-file", "/etc/ca.pem")])).contains("`/etc/ca.pem`"));
+    let http = refused(&flags(&[("oidc-issuer-url", "http://i"), ("oidc-client-id", "c")]));
+    assert!(
+        http.starts_with("invalid authentication configuration: jwt[0].issuer.url: Invalid value"),
+        "{http}"
+    );
+}
+
+// S203, S207
+#[test]
+fn whoever_migrates_is_told_what_changes() {
+    let told = |flags: &Flags| round_trip(flags, &Options::default());
+    let usual = told(&with(&[]));
+    assert!(usual.warnings[0].starts_with("the flags allow RS256 only"), "{:?}", usual.warnings);
+    assert!(usual.side_car.unwrap().contains("allowedAlgorithms: [RS256]"));
+    assert_eq!(usual.obsolete, ["--oidc-client-id", "--oidc-issuer-url"]);
+    let all = "RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512";
+    let wide = told(&with(&[("oidc-signing-algs", all)]));
+    assert!(wide.side_car.is_none());
+    assert!(wide.warnings[0].contains("reloaded"), "{:?}", wide.warnings);
+    let repeated = told(&with(&[("oidc-required-claim", "a=1"), ("oidc-required-claim", "a=2")]));
+    assert!(repeated.warnings.iter().any(|warning| warning.contains("last value counts")));
+    assert_eq!(repeated.configuration.jwt[0].claim_validation_rules[0].required_value, "2");
+}
+
+// S205: whatever the file looks like, its certificates arrive as they are.
+#[test]
+fn certificates_come_back_byte_by_byte() {
+    let pem = Ca::new("migrate").pem();
+    let bare = pem.trim_end();
+    for content in [
+        format!("{bare}\n"),
+        bare.to_owned(),
+        format!("{bare}\n\n\n"),
+        format!("# root\n\n{bare}\n{bare}\n"),
+        format!("{}\r\n", bare.replace('\n', "\r\n")),
+        format!(" \n{bare}\n"),
+    ] {
+        let options = Options { certificate_authority: Some(&content), ..Options::default() };
+        let migration = round_trip(&with(&[("oidc-ca-file", "/etc/ca.pem")]), &options);
+        assert_eq!(migration.configuration.jwt[0].issuer.certificate_authority, content);
+    }
+}
+
+proptest! {
+    // S205
+    #[test]
+    fn any_value_of_any_flag_comes_back(
+        client in "\\PC{1,12}",
+        claim in "[ -~\u{e9}\u{2028}]{0,12}",
+        prefix in "\\PC{0,12}",
+        required in "[a-z]{1,3}=[ -~\u{85}\u{a0}]{0,9}",
+    ) {
+        let given = [
+            ("oidc-client-id", client.as_str()),
+            ("oidc-issuer-url", "https://i"),
+            ("oidc-username-claim", claim.as_str()),
+            ("oidc-groups-claim", claim.as_str()),
+            ("oidc-groups-prefix", prefix.as_str()),
+            ("oidc-username-prefix", prefix.as_str()),
+            ("oidc-required-claim", required.as_str()),
+        ];
+        prop_assume!(!claim.is_empty());
+        round_trip(&flags(&given), &Options::default());
+    }
+
+    #[test]
+    fn no_text_makes_the_search_for_flags_panic(text in "(\\PC|[-= \n:'\"\\\\]|oidc-client-id|kind: Pod){0,60}") {
+        let _ = find(&text).and_then(|(_, flags)| migrate(&flags, &Options::default()));
+    }
+}

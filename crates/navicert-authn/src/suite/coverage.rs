@@ -1,0 +1,118 @@
+//! What no case would miss. Every rule and every mapping is taken away in turn; if all cases still pass, nobody tests
+//! it. That is a stricter question than whether it was ever evaluated, and the one that an author cares about.
+
+use navicert_types::FieldPath;
+use navicert_types::authentication_config::{
+    AuthenticationConfiguration, ClaimOrExpression, JwtAuthenticator, PrefixedClaimOrExpression,
+};
+
+/// How much of a configuration a suite tests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// Rules and mappings that some case would miss.
+    pub covered: usize,
+    /// Those that none would.
+    pub gaps: Vec<Gap>,
+}
+
+/// A rule or a mapping that no case would miss.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Which one.
+    pub path: FieldPath,
+    /// What a case for it would show.
+    pub missing: &'static str,
+}
+
+impl Coverage {
+    /// Takes everything away in turn. `notices` says whether some case fails under a changed configuration.
+    pub(super) fn measure(
+        configuration: &AuthenticationConfiguration,
+        notices: impl Fn(&AuthenticationConfiguration) -> bool,
+    ) -> Self {
+        let mut coverage = Coverage { covered: 0, gaps: Vec::new() };
+        for (gap, mutant) in mutants(configuration) {
+            if notices(&mutant) {
+                coverage.covered += 1;
+            } else {
+                coverage.gaps.push(gap);
+            }
+        }
+        coverage
+    }
+}
+
+/// Every rule and mapping, and the configuration without it.
+pub(super) fn mutants(
+    configuration: &AuthenticationConfiguration,
+) -> Vec<(Gap, AuthenticationConfiguration)> {
+    let mut found = Vec::new();
+    for (index, authenticator) in configuration.jwt.iter().enumerate() {
+        let path = FieldPath::root().field("jwt").index(index);
+        let mut add = |path: FieldPath, missing: &'static str, change: &dyn Fn(&mut JwtAuthenticator)| {
+            let mut mutant = configuration.clone();
+            if let Some(authenticator) = mutant.jwt.get_mut(index) {
+                change(authenticator);
+            }
+            found.push((Gap { path, missing }, mutant));
+        };
+        mappings(authenticator, &path, &mut add);
+        rules(authenticator, &path, &mut add);
+    }
+    found
+}
+
+type Add<'a> = dyn FnMut(FieldPath, &'static str, &dyn Fn(&mut JwtAuthenticator)) + 'a;
+
+fn mappings(authenticator: &JwtAuthenticator, path: &FieldPath, add: &mut Add<'_>) {
+    let mappings = &authenticator.claim_mappings;
+    let path = path.field("claimMappings");
+    add(path.field("username"), "no case expects a user", &|one| {
+        let username = &mut one.claim_mappings.username;
+        if username.expression.is_empty() {
+            username.prefix.get_or_insert_default().push_str("mutant:");
+        } else {
+            username.expression = format!("'mutant:' + string({})", username.expression);
+        }
+    });
+    if mappings.groups != PrefixedClaimOrExpression::default() {
+        add(path.field("groups"), "no case expects a user with groups", &|one| {
+            one.claim_mappings.groups = PrefixedClaimOrExpression::default();
+        });
+    }
+    if mappings.uid != ClaimOrExpression::default() {
+        add(path.field("uid"), "no case expects a user with a UID", &|one| {
+            one.claim_mappings.uid = ClaimOrExpression::default();
+        });
+    }
+    for index in 0..mappings.extra.len() {
+        add(path.field("extra").index(index), "no case expects a user with this attribute", &|one| {
+            one.claim_mappings.extra.remove(index);
+        });
+    }
+}
+
+fn rules(authenticator: &JwtAuthenticator, path: &FieldPath, add: &mut Add<'_>) {
+    let missing = "no case is refused because of it alone";
+    for (index, rule) in authenticator.claim_validation_rules.iter().enumerate() {
+        add(path.field("claimValidationRules").index(index), missing, &|one| {
+            if rule.expression.is_empty() {
+                one.claim_validation_rules.remove(index);
+            } else if let Some(rule) = one.claim_validation_rules.get_mut(index) {
+                rule.expression = always(&rule.expression);
+            }
+        });
+    }
+    for index in 0..authenticator.user_validation_rules.len() {
+        add(path.field("userValidationRules").index(index), missing, &|one| {
+            if let Some(rule) = one.user_validation_rules.get_mut(index) {
+                rule.expression = always(&rule.expression);
+            }
+        });
+    }
+}
+
+/// True whatever the expression comes to, errors included. It stays in the text: the e-mail rule may need it there.
+fn always(expression: &str) -> String {
+    format!("({expression}) || true")
+}

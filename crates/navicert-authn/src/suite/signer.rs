@@ -1,0 +1,45 @@
+//! A key that lives as long as a run, so that made-up claims go the whole way of a token.
+
+use std::fmt;
+
+use aws_lc_rs::rand::SystemRandom;
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::json;
+
+use crate::jwks::KeySet;
+use crate::profile::Profile;
+
+const KID: &str = "suite";
+
+pub(super) struct Signer(EcdsaKeyPair);
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signer")
+    }
+}
+
+impl Signer {
+    pub(super) fn new() -> Option<Self> {
+        EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok().map(Signer)
+    }
+
+    /// Its public half.
+    pub(super) fn key_set(&self, profile: &Profile) -> KeySet {
+        // An uncompressed point: one byte, then both coordinates.
+        let point = self.0.public_key().as_ref();
+        let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
+        let key = json!({"kty": "EC", "crv": "P-256", "kid": KID, "x": coordinate(1), "y": coordinate(33)});
+        KeySet::parse(json!({"keys": [key]}).to_string().as_bytes(), profile).unwrap_or_default()
+    }
+
+    /// A token of this payload.
+    pub(super) fn token(&self, payload: &str) -> Option<String> {
+        let header = URL_SAFE_NO_PAD.encode(json!({"alg": "ES256", "kid": KID}).to_string());
+        let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));
+        let signature = self.0.sign(&SystemRandom::new(), message.as_bytes()).ok()?;
+        Some(format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature)))
+    }
+}

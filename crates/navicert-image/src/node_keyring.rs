@@ -1,0 +1,180 @@
+//! The node's own docker configuration, where the kubelet looks for it, and the order of everything a pull is tried
+//! with (I142, I144).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use navicert_types::Clock;
+
+use crate::credential::Credential;
+use crate::docker_config::{DockerConfig, DockerConfigError, read_config_json, read_legacy};
+use crate::keyring::Keyring;
+use crate::profile::Profile;
+
+/// How long what was found, or that nothing was found, is taken for granted (I144).
+const GOOD_FOR: Duration = Duration::from_secs(5 * 60);
+/// No docker configuration is larger.
+const LARGEST: u64 = 4 << 20;
+
+/// Where a kubelet looks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeFolders {
+    /// The kubelet's root folder, `/var/lib/kubelet` most often.
+    pub root: PathBuf,
+    /// Its working folder.
+    pub working: PathBuf,
+    /// Its home folder.
+    pub home: Option<PathBuf>,
+}
+
+impl NodeFolders {
+    /// Every file that is tried, in order: the first that can be read as what it should be wins, even if it is empty.
+    pub fn candidates(&self) -> Vec<PathBuf> {
+        let home = |more: &str| self.home.as_ref().map(|home| home.join(more));
+        let system = PathBuf::from("/");
+        let new =
+            [Some(self.root.clone()), Some(self.working.clone()), home(".docker"), Some("/.docker".into())];
+        let old = [Some(self.root.clone()), Some(self.working.clone()), home(""), Some(system)];
+        let new = new.into_iter().flatten().map(|folder| folder.join("config.json"));
+        new.chain(old.into_iter().flatten().map(|folder| folder.join(".dockercfg"))).collect()
+    }
+}
+
+/// The node's credentials. `credsStore` and `credHelpers` are none of the kubelet's business (I144).
+#[derive(Debug)]
+pub struct NodeKeyring {
+    folders: NodeFolders,
+    profile: Profile,
+    clock: Arc<dyn Clock>,
+    found: Mutex<Option<(Duration, NodeConfig)>>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, Default)]
+pub struct NodeConfig {
+    /// The file; none if there is none.
+    pub file: Option<PathBuf>,
+    /// Its credentials.
+    pub keyring: Arc<Keyring>,
+}
+
+impl NodeKeyring {
+    /// Nothing is read yet.
+    pub fn new(folders: NodeFolders, profile: Profile, clock: Arc<dyn Clock>) -> Self {
+        NodeKeyring { folders, profile, clock, found: Mutex::default() }
+    }
+
+    /// The credentials, read anew after five minutes.
+    pub fn current(&self) -> NodeConfig {
+        let now = self.clock.monotonic();
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*found {
+            Some((since, config)) if now.saturating_sub(*since) < GOOD_FOR => config.clone(),
+            _ => {
+                let config = self.read();
+                *found = Some((now, config.clone()));
+                config
+            }
+        }
+    }
+
+    fn read(&self) -> NodeConfig {
+        let read = self.folders.candidates().into_iter().find_map(|path| Some((read(&path)?, path)));
+        read.map_or_else(NodeConfig::default, |(config, path)| NodeConfig {
+            keyring: Arc::new(Keyring::new(config, self.profile)),
+            file: Some(path),
+        })
+    }
+}
+
+/// A file that is not there, or is none, is passed over: the next one may do.
+fn read(path: &Path) -> Option<DockerConfig> {
+    let reader: fn(&[u8]) -> Result<DockerConfig, DockerConfigError> =
+        if path.ends_with(".dockercfg") { read_legacy } else { read_config_json };
+    let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
+    if is_small { reader(&fs::read(path).ok()?).ok() } else { None }
+}
+
+/// What a pull is tried with: the pod's secrets, the node's configuration, the providers. Each is asked, one after the
+/// other, and nothing is left out for being there twice (I142).
+pub fn union<'a>(
+    secrets: Option<&'a Keyring>,
+    node: &'a Keyring,
+    providers: impl IntoIterator<Item = &'a Credential>,
+    image: &str,
+) -> Vec<&'a Credential> {
+    let secrets = secrets.map(|secrets| secrets.lookup(image)).unwrap_or_default();
+    secrets.into_iter().chain(node.lookup(image)).chain(providers).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use navicert_types::clock::ManualClock;
+
+    use super::*;
+
+    fn config(user: &str) -> String {
+        format!(r#"{{"auths": {{"a.io": {{"username": "{user}", "password": "p"}}}}, "credsStore": "x"}}"#)
+    }
+
+    fn user(keyring: &NodeKeyring) -> Option<String> {
+        keyring.current().keyring.lookup("a.io/x").first().map(|found| found.username.clone())
+    }
+
+    #[test]
+    fn the_first_file_that_can_be_read_wins_and_new_ones_come_before_old_ones() {
+        // I144
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["root", "work", "home/.docker"] {
+            fs::create_dir_all(path(name)).unwrap();
+        }
+        let folders = NodeFolders { root: path("root"), working: path("work"), home: Some(path("home")) };
+        let clock = Arc::new(ManualClock::at(0));
+        let user = || user(&NodeKeyring::new(folders.clone(), Profile::Kube, Arc::clone(&clock) as _));
+        assert_eq!(user(), None);
+        fs::write(path("home/.dockercfg"), r#"{"a.io": {"username": "old", "password": "p"}}"#).unwrap();
+        assert_eq!(user().unwrap(), "old");
+        fs::write(path("home/.docker/config.json"), config("home")).unwrap();
+        assert_eq!(user().unwrap(), "home");
+        fs::write(path("work/config.json"), config("work")).unwrap();
+        fs::write(path("root/config.json"), "{").unwrap();
+        assert_eq!(user().unwrap(), "work", "what cannot be read is passed over");
+        fs::write(path("root/config.json"), "{}").unwrap();
+        assert_eq!(user(), None, "an empty one wins");
+    }
+
+    #[test]
+    fn what_was_found_is_good_for_five_minutes_also_if_it_was_nothing() {
+        // I144
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().to_owned();
+        let clock = Arc::new(ManualClock::at(0));
+        let folders = NodeFolders { working: root.join("w"), home: None, root };
+        let keyring = NodeKeyring::new(folders, Profile::Kube, Arc::clone(&clock) as _);
+        assert_eq!(user(&keyring), None);
+        fs::write(folder.path().join("config.json"), config("ann")).unwrap();
+        clock.advance(GOOD_FOR - Duration::from_secs(1));
+        assert_eq!(user(&keyring), None);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(user(&keyring).unwrap(), "ann");
+        assert_eq!(keyring.current().file, Some(folder.path().join("config.json")));
+    }
+
+    #[test]
+    fn secrets_come_first_then_the_node_then_the_providers_and_nothing_is_dropped() {
+        // I142
+        let keyring =
+            |user: &str| Keyring::new([("a.io", Credential::new(user, "p".to_owned()))], Profile::Kube);
+        let (secrets, node, provider) =
+            (keyring("pod"), keyring("both"), Credential::new("both", "p".to_owned()));
+        let users = |secrets| {
+            let found = union(secrets, &node, [&provider], "a.io/x");
+            found.into_iter().map(|found| found.username.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(users(Some(&secrets)), ["pod", "both", "both"]);
+        assert_eq!(users(None), ["both", "both"]);
+    }
+}

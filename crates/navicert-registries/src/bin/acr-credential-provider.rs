@@ -1,0 +1,10 @@
+//! `acr-credential-provider`: image credentials of Azure's registries, for kubelets, and as docker-credential-… for everybody else.
+
+use std::process::ExitCode;
+
+use navicert_registries::entry;
+use navicert_registries::program::Which;
+
+fn main() -> ExitCode {
+    entry::main(Which::Acr)
+}

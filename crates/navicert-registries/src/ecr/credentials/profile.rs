@@ -1,0 +1,212 @@
+//! AWS's shared files, `~/.aws/config` and `~/.aws/credentials`: keys, roles on top of other profiles, web identity,
+//! and programs that print credentials.
+
+mod ini;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use navicert_plugin::{Command, Policy, ProcessGroup, ProcessRunner, Runner, Stderr};
+use navicert_types::Secret;
+
+use super::{AwsCredentials, Document, Found, session_name};
+use crate::context::Context;
+use crate::ecr::endpoint::Endpoints;
+use crate::ecr::{path_or_home, sts};
+use crate::error::ProviderError;
+use ini::{Profiles, Section};
+
+/// Profiles that lean on each other, at most so deep.
+const DEEPEST: usize = 5;
+/// How long a `credential_process` may take.
+const PROCESS_LIMIT: Duration = Duration::from_secs(20);
+
+pub(super) fn find(context: &Context, endpoints: &Endpoints) -> Found {
+    let chosen = context.variable("AWS_PROFILE").or_else(|| context.variable("AWS_DEFAULT_PROFILE"));
+    let name = chosen.unwrap_or("default");
+    let profiles = load(context)?;
+    let Some(section) = profiles.section(name) else {
+        return match chosen {
+            Some(_) => {
+                Err(ProviderError::Environment(format!("AWS_PROFILE names `{name}`, which no file has")))
+            }
+            None => Ok(Err("there is no profile".to_owned())),
+        };
+    };
+    let files = Files { context, endpoints, profiles: &profiles };
+    match files.credentials(name, section, 0)? {
+        Some(credentials) => Ok(Ok(credentials)),
+        None => Ok(Err(format!("profile `{name}` has no credentials"))),
+    }
+}
+
+fn load(context: &Context) -> Result<Profiles, ProviderError> {
+    let mut profiles = Profiles::default();
+    let files = [
+        ("AWS_CONFIG_FILE", ".aws/config", true),
+        ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", false),
+    ];
+    for (variable, usual, is_config) in files {
+        let Some(path) = path_or_home(context, variable, usual) else { continue };
+        if path.exists() {
+            profiles.add(context.read_file(&path)?.expose(), is_config);
+        } else if context.variable(variable).is_some() {
+            context.journal.note("identity", format!("profile: `{}` is not there", path.display()));
+        }
+    }
+    Ok(profiles)
+}
+
+struct Files<'a> {
+    context: &'a Context,
+    endpoints: &'a Endpoints,
+    profiles: &'a Profiles,
+}
+
+impl Files<'_> {
+    /// A profile's credentials; none if it says nothing about any.
+    fn credentials(
+        &self,
+        name: &str,
+        section: &Section,
+        depth: usize,
+    ) -> Result<Option<AwsCredentials>, ProviderError> {
+        let wrong = |what: &str| ProviderError::Environment(format!("profile `{name}`: {what}"));
+        if depth > DEEPEST {
+            return Err(wrong("source_profile goes in circles or too deep"));
+        }
+        // A profile that is its own source has the keys for its role itself.
+        if let Some(role) = section.get("role_arn")
+            && !(depth > 0 && section.get("source_profile") == Some(name))
+        {
+            return self.role(name, section, role, depth).map(Some);
+        }
+        if let (Some(id), Some(secret)) =
+            (section.get("aws_access_key_id"), section.get("aws_secret_access_key"))
+        {
+            return Ok(Some(AwsCredentials {
+                access_key_id: id.to_owned(),
+                secret_access_key: Secret::new(secret.to_owned()),
+                session_token: section.get("aws_session_token").map(|token| Secret::new(token.to_owned())),
+                expires: None,
+            }));
+        }
+        if let Some(command) = section.get("credential_process") {
+            return self.process(name, command).map(Some);
+        }
+        if section.get("sso_session").or(section.get("sso_start_url")).is_some() {
+            return Err(wrong("single sign-on needs a person; give the node a role instead"));
+        }
+        Ok(None)
+    }
+
+    fn role(
+        &self,
+        name: &str,
+        section: &Section,
+        role: &str,
+        depth: usize,
+    ) -> Result<AwsCredentials, ProviderError> {
+        let wrong = |what: &str| ProviderError::Environment(format!("profile `{name}`: {what}"));
+        let session = section.get("role_session_name").unwrap_or_else(|| session_name(self.context));
+        self.context.journal.note("identity", format!("profile `{name}`: role `{role}`"));
+        if let Some(file) = section.get("web_identity_token_file") {
+            let token = self.context.read_file(Path::new(file))?;
+            return sts::assume_role_with_web_identity(self.context, self.endpoints, role, session, &token);
+        }
+        if section.get("mfa_serial").is_some() {
+            return Err(wrong("a role with mfa_serial needs a person"));
+        }
+        let source = match (section.get("source_profile"), section.get("credential_source")) {
+            (Some(source), None) => {
+                let found =
+                    self.profiles.section(source).ok_or_else(|| wrong("source_profile names no profile"))?;
+                self.credentials(source, found, depth + 1)?
+                    .ok_or_else(|| wrong("source_profile has no credentials"))?
+            }
+            (None, Some(source)) => {
+                let found = match source {
+                    "Environment" => super::environment::find(self.context)?,
+                    "EcsContainer" => super::container::find(self.context)?,
+                    "Ec2InstanceMetadata" => super::imds::find(self.context)?,
+                    _ => {
+                        return Err(wrong(
+                            "credential_source is none of Environment, EcsContainer, Ec2InstanceMetadata",
+                        ));
+                    }
+                };
+                found.map_err(|absent| wrong(&format!("credential_source {source}: {absent}")))?
+            }
+            (Some(_), Some(_)) => {
+                return Err(wrong("source_profile and credential_source exclude each other"));
+            }
+            (None, None) => {
+                return Err(wrong(
+                    "role_arn without source_profile, credential_source or web_identity_token_file",
+                ));
+            }
+        };
+        let external_id = section.get("external_id");
+        sts::assume_role(self.context, self.endpoints, &source, sts::Role { arn: role, session, external_id })
+    }
+
+    /// Runs a program that prints credentials, such as the signing helper of IAM Roles Anywhere.
+    fn process(&self, name: &str, command: &str) -> Result<AwsCredentials, ProviderError> {
+        const SERVICE: &str = "credential_process";
+        let failed =
+            |what: &str| ProviderError::Environment(format!("profile `{name}`: credential_process {what}"));
+        let mut words = words(command).ok_or_else(|| failed("has a quote that does not end"))?.into_iter();
+        let program = words.next().ok_or_else(|| failed("is empty"))?;
+        let command = Command::new(PathBuf::from(program), self.context.environment.clone())
+            .args(words)
+            .stderr(Stderr::Tail(1 << 10))
+            .limit(Some(PROCESS_LIMIT))
+            .process_group(ProcessGroup::NewKilledAtEnd);
+        let permitted =
+            Policy::AllowAll.permit(command).map_err(|error| failed(&format!("cannot be run: {error}")))?;
+        let runner = ProcessRunner::new(std::sync::Arc::clone(&self.context.clock));
+        let completed = runner.run(permitted).map_err(|error| failed(&format!("failed: {error}")))?;
+        if !completed.exit.is_success() {
+            return Err(failed(&format!("ended with {}", completed.exit)));
+        }
+        self.context.journal.note("identity", format!("profile `{name}`: credential_process"));
+        Document::read(SERVICE, completed.stdout.expose())
+    }
+}
+
+/// A command line in words: spaces between them, quotes around those with spaces, backslashes before quotes.
+fn words(command: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
+    let mut characters = command.chars();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), close) if open == close => quote = None,
+            (None | Some('"'), '\\') => word.get_or_insert_default().push(characters.next()?),
+            (Some(_), inside) => word.get_or_insert_default().push(inside),
+            (None, '"' | '\'') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, space) if space.is_whitespace() => words.extend(word.take()),
+            (None, other) => word.get_or_insert_default().push(other),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_is_split_as_a_shell_would_without_being_one() {
+        assert_eq!(
+            words(r#"/opt/x --a "b c" 'd "e' f\ g "" $(h)"#).unwrap(),
+            ["/opt/x", "--a", "b c", "d \"e", "f g", "", "$(h)"]
+        );
+        assert_eq!(words("  ").unwrap(), [""; 0]);
+        assert_eq!(words("a 'b"), None);
+        assert_eq!(words("a \\"), None);
+    }
+}

@@ -1,0 +1,22 @@
+//! A role by a token from a file: IAM roles for service accounts, and everybody who mounts a token the same way.
+
+use std::path::Path;
+
+use super::{Found, session_name};
+use crate::context::Context;
+use crate::ecr::endpoint::Endpoints;
+use crate::ecr::sts;
+use crate::error::ProviderError;
+
+pub(super) fn find(context: &Context, endpoints: &Endpoints) -> Found {
+    let Some(file) = context.variable("AWS_WEB_IDENTITY_TOKEN_FILE") else {
+        return Ok(Err("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned()));
+    };
+    let Some(role) = context.variable("AWS_ROLE_ARN") else {
+        let what = "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not";
+        return Err(ProviderError::Environment(what.to_owned()));
+    };
+    let token = context.read_file(Path::new(file))?;
+    context.journal.note("identity", format!("the token in `{file}`, for role `{role}`"));
+    sts::assume_role_with_web_identity(context, endpoints, role, session_name(context), &token).map(Ok)
+}

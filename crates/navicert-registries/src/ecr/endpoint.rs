@@ -1,0 +1,180 @@
+//! Which API belongs to a registry: region and partition from its host, FIPS and dual-stack from its host or the
+//! environment, anything else only if the environment names it (I172, I174, I175, I180).
+
+use crate::context::Context;
+use crate::error::ProviderError;
+use crate::host::{EcrHost, Partition};
+use crate::http::Url;
+
+/// The region of everything public.
+const PUBLIC_REGION: &str = "us-east-1";
+
+/// A service of AWS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Private registries.
+    Ecr,
+    /// The public registry.
+    EcrPublic,
+    /// Roles.
+    Sts,
+}
+
+impl Service {
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Service::Ecr => "ECR",
+            Service::EcrPublic => "ECR Public",
+            Service::Sts => "STS",
+        }
+    }
+
+    /// As signatures have it.
+    pub fn signing_name(self) -> &'static str {
+        match self {
+            Service::Ecr => "ecr",
+            Service::EcrPublic => "ecr-public",
+            Service::Sts => "sts",
+        }
+    }
+
+    fn variable(self) -> &'static str {
+        match self {
+            Service::Ecr => "AWS_ENDPOINT_URL_ECR",
+            Service::EcrPublic => "AWS_ENDPOINT_URL_ECR_PUBLIC",
+            Service::Sts => "AWS_ENDPOINT_URL_STS",
+        }
+    }
+}
+
+/// Where the services of one registry are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The registry's own service.
+    pub registry: Service,
+    /// The region that signs for the registry.
+    pub region: String,
+    /// The region in which roles are assumed.
+    pub sts_region: String,
+    registry_url: Url,
+    sts_url: Url,
+}
+
+impl Endpoints {
+    /// The endpoints of a registry.
+    ///
+    /// # Errors
+    /// If the environment names an endpoint that is none, or a region that is none.
+    pub fn new(context: &Context, host: &EcrHost) -> Result<Self, ProviderError> {
+        let (registry, region, host_fips, host_dual_stack) = match host {
+            EcrHost::Public => (Service::EcrPublic, PUBLIC_REGION, false, false),
+            EcrHost::Private { region, fips, dual_stack, .. } => {
+                (Service::Ecr, region.as_str(), *fips, *dual_stack)
+            }
+        };
+        let fips = context.is_set("AWS_USE_FIPS_ENDPOINT").unwrap_or(host_fips);
+        let dual_stack = context.is_set("AWS_USE_DUALSTACK_ENDPOINT").unwrap_or(host_dual_stack);
+        let sts_region = match registry {
+            Service::EcrPublic => {
+                let own = context.variable("AWS_REGION").or_else(|| context.variable("AWS_DEFAULT_REGION"));
+                own.unwrap_or(PUBLIC_REGION)
+            }
+            _ => region,
+        };
+        let url = |service: Service, region: &str| {
+            overridden(context, service)?.map_or_else(|| usual(service, region, fips, dual_stack), Ok)
+        };
+        let endpoints = Endpoints {
+            registry_url: url(registry, region)?,
+            sts_url: url(Service::Sts, sts_region)?,
+            registry,
+            region: region.to_owned(),
+            sts_region: sts_region.to_owned(),
+        };
+        context.journal.note("endpoint", format!("{} at {}", registry.name(), endpoints.registry_url));
+        Ok(endpoints)
+    }
+
+    /// Where a service is.
+    pub fn url(&self, service: Service) -> &Url {
+        if service == Service::Sts { &self.sts_url } else { &self.registry_url }
+    }
+
+    /// The region a service signs with.
+    pub fn region_of(&self, service: Service) -> &str {
+        if service == Service::Sts { &self.sts_region } else { &self.region }
+    }
+}
+
+fn overridden(context: &Context, service: Service) -> Result<Option<Url>, ProviderError> {
+    if context.is_set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == Some(true) {
+        return Ok(None);
+    }
+    let named = [service.variable(), "AWS_ENDPOINT_URL"].into_iter();
+    let Some((name, text)) = named.filter_map(|name| Some((name, context.variable(name)?))).next() else {
+        return Ok(None);
+    };
+    let url = Url::parse(text).map_err(|error| ProviderError::Environment(format!("{name}: {error}")))?;
+    context.journal.note("endpoint", format!("{name} names {url} for {}", service.name()));
+    Ok(Some(url))
+}
+
+fn usual(service: Service, region: &str, fips: bool, dual_stack: bool) -> Result<Url, ProviderError> {
+    let partition = Partition::of_region(region)
+        .ok_or_else(|| ProviderError::Environment(format!("`{region}` is not a region of AWS")))?;
+    let host = host_of(service, region, partition, fips, dual_stack);
+    Ok(Url::https(&host, "/"))
+}
+
+fn host_of(service: Service, region: &str, partition: &Partition, fips: bool, dual_stack: bool) -> String {
+    let suffix = if dual_stack { partition.dual_stack_suffix } else { partition.suffix };
+    let fips_name = |name: &str| if fips { format!("{name}-fips") } else { name.to_owned() };
+    let name = match service {
+        Service::Ecr if dual_stack => fips_name("ecr"),
+        // The two oldest partitions have validated endpoints without `api`.
+        Service::Ecr if fips && matches!(partition.id, "aws" | "aws-us-gov") => "ecr-fips".to_owned(),
+        Service::Ecr => format!("api.{}", fips_name("ecr")),
+        Service::EcrPublic if dual_stack => fips_name("ecr-public"),
+        Service::EcrPublic => format!("api.{}", fips_name("ecr-public")),
+        // In these regions the usual endpoint is the validated one.
+        Service::Sts if partition.id == "aws-us-gov" => "sts".to_owned(),
+        Service::Sts => fips_name("sts"),
+    };
+    format!("{name}.{region}.{suffix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_partition_has_its_endpoints() {
+        // I172, I174, I175
+        use Service::{Ecr, EcrPublic, Sts};
+        for (service, region, fips, dual_stack, host) in [
+            (Ecr, "us-west-2", false, false, "api.ecr.us-west-2.amazonaws.com"),
+            (Ecr, "us-west-2", true, false, "ecr-fips.us-west-2.amazonaws.com"),
+            (Ecr, "us-west-2", false, true, "ecr.us-west-2.api.aws"),
+            (Ecr, "us-west-2", true, true, "ecr-fips.us-west-2.api.aws"),
+            (Ecr, "us-gov-east-1", true, false, "ecr-fips.us-gov-east-1.amazonaws.com"),
+            (Ecr, "cn-north-1", false, false, "api.ecr.cn-north-1.amazonaws.com.cn"),
+            (Ecr, "cn-north-1", false, true, "ecr.cn-north-1.api.amazonwebservices.com.cn"),
+            (Ecr, "us-iso-east-1", true, false, "api.ecr-fips.us-iso-east-1.c2s.ic.gov"),
+            (Ecr, "us-isob-east-1", false, false, "api.ecr.us-isob-east-1.sc2s.sgov.gov"),
+            (Ecr, "eu-isoe-west-1", false, false, "api.ecr.eu-isoe-west-1.cloud.adc-e.uk"),
+            (Ecr, "us-isof-south-1", false, false, "api.ecr.us-isof-south-1.csp.hci.ic.gov"),
+            (Ecr, "eusc-de-east-1", false, false, "api.ecr.eusc-de-east-1.amazonaws.eu"),
+            (EcrPublic, "us-east-1", false, false, "api.ecr-public.us-east-1.amazonaws.com"),
+            (EcrPublic, "us-east-1", false, true, "ecr-public.us-east-1.api.aws"),
+            (Sts, "us-west-2", false, false, "sts.us-west-2.amazonaws.com"),
+            (Sts, "us-west-2", true, false, "sts-fips.us-west-2.amazonaws.com"),
+            (Sts, "us-gov-west-1", true, false, "sts.us-gov-west-1.amazonaws.com"),
+            (Sts, "us-west-2", false, true, "sts.us-west-2.api.aws"),
+            (Sts, "eusc-de-east-1", false, false, "sts.eusc-de-east-1.amazonaws.eu"),
+        ] {
+            assert_eq!(usual(service, region, fips, dual_stack).unwrap().authority(), host);
+        }
+        assert!(usual(Ecr, "evil.example/x", false, false).is_err());
+    }
+}

@@ -1,0 +1,36 @@
+//! The one room that touches the process: arguments, environment, standard streams, exit code.
+
+use std::env;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use navicert_plugin::Environment;
+use navicert_types::SystemClock;
+
+use crate::http::RealPause;
+use crate::program::{Invocation, Which, run};
+
+/// Runs one of the programs as this process.
+pub fn main(which: Which) -> ExitCode {
+    let mut arguments = env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let invocation = Invocation {
+        which,
+        name,
+        arguments: arguments.collect(),
+        environment: environment(),
+        clock: Arc::new(SystemClock),
+        pause: Box::new(RealPause),
+    };
+    let outcome = run(invocation, &mut io::stdin().lock());
+    // Secrets go to standard output only; if nobody reads it there is nobody to tell.
+    let written = io::stdout().write_all(outcome.stdout.expose()).and_then(|()| io::stdout().flush());
+    let _ = io::stderr().write_all(outcome.stderr.as_bytes());
+    if written.is_err() { ExitCode::FAILURE } else { ExitCode::from(outcome.code) }
+}
+
+#[expect(clippy::disallowed_methods, reason = "these programs' one look at their environment")]
+fn environment() -> Environment {
+    env::vars_os().collect()
+}

@@ -1,0 +1,204 @@
+//! Why a provider has no answer: one variant per thing somebody can do something about, each with its exit code.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use navicert_image::author::AuthorError;
+use navicert_types::{Secret, redact};
+use thiserror::Error;
+
+use crate::http::{HttpError, ProxyError, Reply, Request};
+
+/// No message of a service is shown in greater length.
+const LONGEST_MESSAGE: usize = 300;
+
+/// Why there is no answer. No secret is in any of them.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProviderError {
+    /// What came on standard input is no request.
+    #[error(transparent)]
+    Request(#[from] AuthorError),
+    /// The command line is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// A file is missing or wrong.
+    #[error("{}: {what}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What about it; never its content.
+        what: String,
+        /// The operating system's word, where it had one.
+        #[source]
+        source: Option<io::Error>,
+    },
+    /// Configuration in the environment is wrong or contradicts itself.
+    #[error("{0}")]
+    Environment(String),
+    /// The proxy setting is wrong.
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    /// A service could not be asked.
+    #[error("{service} cannot be asked")]
+    Unreachable {
+        /// Which.
+        service: &'static str,
+        /// Why.
+        source: HttpError,
+    },
+    /// A service said no.
+    #[error("{service} refused: {status}{}", code_and_message(code, message))]
+    Refused {
+        /// Which.
+        service: &'static str,
+        /// Its HTTP status.
+        status: u16,
+        /// Its own name for the error.
+        code: String,
+        /// What it says, shortened, without anything we sent.
+        message: String,
+    },
+    /// A service said yes and something nobody understands.
+    #[error("{service} answered with {what}")]
+    Answer {
+        /// Which.
+        service: &'static str,
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// No source has credentials.
+    #[error("no credentials for {service}: {tried}")]
+    NoCredentials {
+        /// For what.
+        service: &'static str,
+        /// What was looked at.
+        tried: String,
+    },
+    /// The service account does not say who it is to be.
+    #[error("{0}")]
+    ServiceAccount(String),
+    /// It would send a credential where none belongs.
+    #[error("{0}")]
+    Policy(String),
+}
+
+fn code_and_message(code: &str, message: &str) -> String {
+    match (code.is_empty(), message.is_empty()) {
+        (true, true) => String::new(),
+        (false, true) => format!(" {code}"),
+        (true, false) => format!(" ({message})"),
+        (false, false) => format!(" {code} ({message})"),
+    }
+}
+
+impl ProviderError {
+    /// The exit code, as everywhere in navicert: 1 no, 2 usage, 3 a bad file, 4 nobody there, 5 denied by policy.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ProviderError::Usage(_) => 2,
+            ProviderError::File { .. } | ProviderError::Environment(_) | ProviderError::Proxy(_) => 3,
+            ProviderError::Unreachable { source: HttpError::Redirected { .. }, .. }
+            | ProviderError::Policy(_) => 5,
+            ProviderError::Unreachable { .. } => 4,
+            _ => 1,
+        }
+    }
+
+    /// What usually helps.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            ProviderError::Refused { service: "ECR Public", status: 400 | 403, .. } => Some(
+                "it needs ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken; without them, leave \
+                 public.ecr.aws out of matchImages: images there can be pulled without a login",
+            ),
+            ProviderError::Refused { service: "ECR", status: 400 | 403, code, .. }
+                if code.contains("AccessDenied") =>
+            {
+                Some("the role needs ecr:GetAuthorizationToken")
+            }
+            ProviderError::Refused { code, .. }
+                if code.contains("Signature")
+                    || code.contains("RequestExpired")
+                    || code.contains("SlowDown") =>
+            {
+                Some("look at this machine's clock first, then at the secret key")
+            }
+            ProviderError::Refused { service: "STS", status: 403, .. } => {
+                Some("does the role's trust policy name this issuer, audience and service account?")
+            }
+            ProviderError::Unreachable {
+                service: "EC2's metadata server",
+                source: HttpError::TimedOut { .. },
+            } => Some("from inside a container it needs a hop limit of 2 in the instance's metadata options"),
+            ProviderError::Unreachable { source: HttpError::Resolve { .. }, .. } => Some(
+                "is the region right, and does this machine's DNS reach it? A proxy is set with HTTPS_PROXY",
+            ),
+            ProviderError::Unreachable { source: HttpError::Tls { .. }, .. } => {
+                Some("certificate authorities come from this machine's store; SSL_CERT_FILE names others")
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An error with everything behind it, in one line.
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let _ = write!(text, ": {error}");
+        source = error.source();
+    }
+    text
+}
+
+/// A service's refusal, with its words made harmless: short, one line, and without anything of the request that might
+/// be a secret. AWS, for one, repeats signed headers when a signature does not fit.
+pub(crate) fn refused(
+    service: &'static str,
+    request: &Request,
+    reply: &Reply,
+    code: &str,
+    message: &str,
+) -> ProviderError {
+    let message = message.lines().next().unwrap_or_default();
+    let mut shown = without_secrets(message, request);
+    if shown.chars().count() > LONGEST_MESSAGE {
+        shown = shown.chars().take(LONGEST_MESSAGE).chain(['…']).collect();
+    }
+    let code: String =
+        code.chars().filter(|c| c.is_ascii_alphanumeric() || "._-#:".contains(*c)).take(80).collect();
+    let code = without_secrets(&code, request);
+    ProviderError::Refused {
+        service,
+        status: reply.status,
+        code,
+        message: redact::terminal(&shown).into_owned(),
+    }
+}
+
+/// Shorter values are words, not secrets.
+const SHORTEST_SECRET: usize = 12;
+
+fn without_secrets(text: &str, request: &Request) -> String {
+    let headers = request.headers.iter().map(|(_, value)| value.clone());
+    let body = request.body.iter().flat_map(|body| {
+        let body = std::str::from_utf8(body.expose()).unwrap_or_default();
+        let pieces = body.split(['&', '=', '"', ',', ':', '{', '}']);
+        pieces.map(|piece| Secret::new(piece.to_owned())).collect::<Vec<_>>()
+    });
+    let mut shown = text.to_owned();
+    for secret in headers.chain(body) {
+        let known = KNOWN_WORDS.contains(&secret.expose().as_str());
+        if secret.expose().len() >= SHORTEST_SECRET && !known {
+            shown = shown.replace(secret.expose().as_str(), "…");
+        }
+    }
+    shown
+}
+
+/// What requests say that is no secret and may well be in an answer.
+const KNOWN_WORDS: [&str; 2] = ["application/json", "AssumeRoleWithWebIdentity"];

@@ -1,0 +1,66 @@
+//! Forms as they are posted: `application/x-www-form-urlencoded`.
+
+use std::fmt::Write as _;
+
+use navicert_types::Secret;
+use zeroize::Zeroizing;
+
+use crate::http::{Request, Url};
+
+/// A form in the making. Its fields may be secrets.
+#[derive(Debug, Default)]
+pub struct Form(Secret<String>);
+
+impl Form {
+    /// No fields yet.
+    pub fn new() -> Self {
+        Form::default()
+    }
+
+    /// Adds a field.
+    #[must_use]
+    pub fn field(self, name: &str, value: &str) -> Self {
+        let separator = if self.0.is_empty() { "" } else { "&" };
+        let value = Zeroizing::new(escaped(value));
+        Form(Secret::new(format!("{}{separator}{}={}", self.0.expose(), escaped(name), &*value)))
+    }
+
+    /// As text, for a query.
+    pub fn text(&self) -> &str {
+        self.0.expose()
+    }
+
+    /// As a request that posts it.
+    pub fn request(&self, url: Url) -> Request {
+        Request::new("POST", url).body("application/x-www-form-urlencoded", self.0.expose().as_bytes())
+    }
+}
+
+/// Letters, digits and four signs stay; a space is a plus.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                escaped.push(char::from(byte));
+            }
+            b' ' => escaped.push('+'),
+            _ => {
+                let _ = write!(escaped, "%{byte:02X}");
+            }
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_escaped_in_the_order_given() {
+        let form = Form::new().field("a", "1 2").field("b&", "ä=/~").field("c", "");
+        assert_eq!(form.text(), "a=1+2&b%26=%C3%A4%3D%2F~&c=");
+        assert_eq!(format!("{form:?}"), "Form(Secret(…))");
+    }
+}

@@ -1,0 +1,188 @@
+//! Google Artifact Registry and Container Registry: `auth-provider-gcp`, also called `gcp-credential-provider`.
+//!
+//! ```text
+//! host ──▶ metadata   the node's token, for Google's hosts alone
+//!      ├─▶ federation a service account's token, exchanged
+//!      └─▶ dockercfg  logins an operator put into the machine's metadata
+//! ```
+
+mod dockercfg;
+mod federation;
+mod metadata;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use navicert_image::cache_key::CacheKeyType;
+use navicert_types::Secret;
+use navicert_types::image_credential::CredentialProviderRequest;
+
+use crate::context::Context;
+use crate::error::ProviderError;
+use crate::host::{Host, authority, is_google};
+use crate::lifetime::cache_of_remaining;
+use crate::provider::{Grant, Login, Provider};
+
+/// The annotation by which a service account asks for its own identity (I192).
+pub const ENABLE_ANNOTATION: &str = "iam.gke.io/enable-wi-image-pull";
+const USERNAME: &str = "_token";
+/// What an answer for every image has to name (I188).
+const EVERY_HOST: [&str; 4] = ["container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"];
+
+/// Where logins come from (I184).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AuthFlow {
+    /// The node's access token.
+    #[default]
+    Gcr,
+    /// The attribute `google-dockercfg`.
+    Dockercfg,
+    /// What the attribute `google-dockercfg-url` points to.
+    DockercfgUrl,
+}
+
+impl AuthFlow {
+    /// Reads the flag's value.
+    ///
+    /// # Errors
+    /// With upstream's sentence.
+    pub fn parse(text: &str) -> Result<Self, ProviderError> {
+        match text {
+            "gcr" => Ok(AuthFlow::Gcr),
+            "dockercfg" => Ok(AuthFlow::Dockercfg),
+            "dockercfg-url" => Ok(AuthFlow::DockercfgUrl),
+            _ => Err(ProviderError::Usage(format!(
+                "invalid value \"{text}\" for authFlow (must be one of \"gcr\", \"dockercfg\", or \"dockercfg-url\")"
+            ))),
+        }
+    }
+}
+
+/// Whose tokens are exchanged, and into whose project (I192).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Federation {
+    /// The identity provider.
+    pub identity_provider: String,
+    /// The project.
+    pub project: String,
+}
+
+/// The provider for Google's registries.
+#[derive(Clone, Debug, Default)]
+pub struct Gcp {
+    /// Where logins come from.
+    pub flow: AuthFlow,
+    /// How service accounts' tokens are exchanged, if they are.
+    pub federation: Option<Federation>,
+    /// Hosts that their operator says may see the node's token, in lower case and with their port.
+    pub told: BTreeSet<String>,
+}
+
+/// An access token.
+#[derive(Clone, Debug)]
+struct AccessToken {
+    token: Secret<String>,
+    /// How long it is good from now on.
+    remaining: Option<Duration>,
+}
+
+impl Provider for Gcp {
+    /// The key: the host as the image has it.
+    type Registry = String;
+
+    fn recognise(&self, context: &Context, image: &str) -> Result<Result<String, String>, ProviderError> {
+        if self.flow != AuthFlow::Gcr {
+            // The logins name their hosts themselves; no token of the node is involved.
+            let host = image.split('/').next().unwrap_or_default();
+            context.journal.note("registry", format!("`{host}`, from the machine's docker configuration"));
+            return Ok(Ok(host.to_owned()));
+        }
+        let named = authority(image);
+        if self.told.contains(&named) {
+            context.journal.note("registry", format!("`{named}`, as its operator says"));
+            return Ok(Ok(named));
+        }
+        let host = match Host::of_image(image) {
+            Ok(host) => host,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        if is_google(&host) {
+            context.journal.note("registry", format!("`{}`, Google's", host.name()));
+            return Ok(Ok(host.key().to_owned()));
+        }
+        let way_out = "`--registry-host` names others that may see the node's token";
+        Ok(Err(format!("`{}` is no registry of Google's ({way_out})", host.name())))
+    }
+
+    fn grant(
+        &self,
+        context: &Context,
+        registry: &String,
+        request: &CredentialProviderRequest,
+    ) -> Result<Grant, ProviderError> {
+        let key_type = key_type(context)?;
+        let wanted = wanted_duration(context)?;
+        if self.flow != AuthFlow::Gcr {
+            let logins = dockercfg::logins(context, self.flow, registry, key_type)?;
+            // What an operator wrote does not expire; in-tree it was kept a minute.
+            return Ok(Grant { key_type, cache_for: wanted.unwrap_or(Duration::from_secs(60)), logins });
+        }
+        let token = self.access_token(context, request)?;
+        let safe = cache_of_remaining(token.remaining);
+        let cache_for = wanted.map_or(safe, |wanted| wanted.min(token.remaining.unwrap_or_default()));
+        let keys: Vec<&str> = match key_type {
+            CacheKeyType::Global => std::iter::once(registry.as_str()).chain(EVERY_HOST).collect(),
+            _ => vec![registry.as_str()],
+        };
+        let login = |key: &str| Login {
+            key: key.to_owned(),
+            username: USERNAME.to_owned(),
+            password: token.token.clone(),
+        };
+        Ok(Grant { key_type, cache_for, logins: keys.into_iter().map(login).collect() })
+    }
+}
+
+impl Gcp {
+    /// A service account that asks for its own identity gets that or nothing (I192).
+    fn access_token(
+        &self,
+        context: &Context,
+        request: &CredentialProviderRequest,
+    ) -> Result<AccessToken, ProviderError> {
+        let asks =
+            request.service_account_annotations.get(ENABLE_ANNOTATION).is_some_and(|value| value == "true");
+        match &self.federation {
+            Some(federation) if asks => {
+                context.journal.note("identity", "the service account's token, exchanged");
+                federation::exchange(context, federation, &request.service_account_token)
+            }
+            _ => {
+                context.journal.note("identity", "this machine's service account");
+                metadata::token(context)
+            }
+        }
+    }
+}
+
+/// I185.
+fn key_type(context: &Context) -> Result<CacheKeyType, ProviderError> {
+    match context.variable("KUBE_SIDECAR_CACHE_TYPE") {
+        None | Some("registry") => Ok(CacheKeyType::Registry),
+        Some("image") => Ok(CacheKeyType::Image),
+        Some("global") => Ok(CacheKeyType::Global),
+        Some(_) => {
+            let what = "KUBE_SIDECAR_CACHE_TYPE is none of `image`, `registry`, `global`";
+            Err(ProviderError::Environment(what.to_owned()))
+        }
+    }
+}
+
+/// I185.
+fn wanted_duration(context: &Context) -> Result<Option<Duration>, ProviderError> {
+    let Some(text) = context.variable("KUBE_SIDECAR_CACHE_DURATION") else { return Ok(None) };
+    let parsed = text.parse::<navicert_types::time::Duration>();
+    let wrong = |what: String| ProviderError::Environment(format!("KUBE_SIDECAR_CACHE_DURATION: {what}"));
+    let duration = parsed.map_err(|error| wrong(error.to_string()))?;
+    duration.to_std().map(Some).ok_or_else(|| wrong("it is less than nothing".to_owned()))
+}

@@ -1,0 +1,83 @@
+//! A service account's token for an access token of Google's, at Google's security token service (I192).
+
+use std::time::Duration;
+
+use navicert_types::Secret;
+use serde::{Deserialize, Serialize};
+
+use super::{AccessToken, Federation};
+use crate::context::Context;
+use crate::error::{ProviderError, refused};
+use crate::http::{Request, Url};
+
+const SERVICE: &str = "Google's security token service";
+const USUAL: &str = "https://sts.googleapis.com";
+
+#[derive(Serialize)]
+struct Exchange<'a> {
+    audience: String,
+    grant_type: &'a str,
+    requested_token_type: &'a str,
+    scope: &'a str,
+    subject_token: &'a str,
+    subject_token_type: &'a str,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    access_token: Secret<String>,
+    expires_in: Option<u64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Fault {
+    error: String,
+    error_description: String,
+}
+
+pub(super) fn exchange(
+    context: &Context,
+    federation: &Federation,
+    token: &Secret<String>,
+) -> Result<AccessToken, ProviderError> {
+    if token.is_empty() {
+        let what = format!(
+            "the service account asks for its own identity ({}), but the kubelet sent no token: is \
+             `tokenAttributes.serviceAccountTokenAudience` configured for this provider?",
+            super::ENABLE_ANNOTATION
+        );
+        return Err(ProviderError::ServiceAccount(what));
+    }
+    let base = context.variable("NAVICERT_GCP_STS_ENDPOINT").unwrap_or(USUAL);
+    let url = Url::parse(base)
+        .map_err(|error| ProviderError::Environment(format!("NAVICERT_GCP_STS_ENDPOINT: {error}")))?;
+    let body = Exchange {
+        audience: format!(
+            "identitynamespace:{}.svc.id.goog:{}",
+            federation.project, federation.identity_provider
+        ),
+        grant_type: "urn:ietf:params:oauth:grant-type:token-exchange",
+        requested_token_type: "urn:ietf:params:oauth:token-type:access_token",
+        scope: "https://www.googleapis.com/auth/cloud-platform",
+        subject_token: token.expose(),
+        subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+    };
+    let wrong = |what| ProviderError::Answer { service: SERVICE, what };
+    let body = serde_json::to_vec(&body).map_err(|_| wrong("nothing: the request cannot be written"))?;
+    let request = Request::new("POST", url.join("/v1/token")).body("application/json", body);
+    let reply = context.send(SERVICE, &request)?;
+    if reply.status != 200 {
+        let fault: Fault = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
+        return Err(refused(SERVICE, &request, &reply, &fault.error, &fault.error_description));
+    }
+    let token: Token =
+        serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no access token"))?;
+    if token.access_token.is_empty() {
+        return Err(wrong("an empty access token"));
+    }
+    context
+        .journal
+        .note("token", format!("from {SERVICE}, good for {} s", token.expires_in.unwrap_or_default()));
+    Ok(AccessToken { remaining: token.expires_in.map(Duration::from_secs), token: token.access_token })
+}

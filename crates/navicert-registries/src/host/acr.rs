@@ -1,0 +1,122 @@
+//! Hosts of Azure Container Registry: a registry's name, or a region's replica of it, under a suffix of Azure's clouds.
+
+use super::Host;
+
+/// Under which names there are registries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegistrySuffixes(Vec<String>);
+
+/// The clouds of Azure that everybody knows (I197).
+const KNOWN_SUFFIXES: [&str; 4] = ["azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"];
+
+impl Default for RegistrySuffixes {
+    fn default() -> Self {
+        RegistrySuffixes(KNOWN_SUFFIXES.map(str::to_owned).to_vec())
+    }
+}
+
+impl RegistrySuffixes {
+    /// Also those of a custom cloud. One that is no host name with a dot in it is left out: it would match too much.
+    #[must_use]
+    pub fn and(mut self, suffix: &str) -> Self {
+        let suffix = suffix.trim_start_matches('.').to_ascii_lowercase();
+        if super::is_name(&suffix) && !self.0.contains(&suffix) {
+            self.0.push(suffix);
+        }
+        self
+    }
+
+    /// The suffixes.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+}
+
+/// A registry of Azure's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcrHost {
+    /// The login server.
+    pub login_server: String,
+    /// The suffix it is under.
+    pub suffix: String,
+}
+
+impl AcrHost {
+    /// Whose this host is, if it is Azure's: `name.azurecr.io` or `name.region.geo.azurecr.io` (I197, I198).
+    pub fn of(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
+        let under = |suffix: &&str| {
+            let labels: Vec<&str> = host.under(suffix)?.split('.').collect();
+            matches!(labels.as_slice(), [_name] | [_name, _, "geo"]).then_some(())
+        };
+        let suffix = suffixes.iter().find(|suffix| under(suffix).is_some())?;
+        Some(AcrHost { login_server: host.name().to_owned(), suffix: suffix.to_owned() })
+    }
+
+    /// Whether a challenge of this registry may send us to that host: itself, or a host under the same suffix (I215).
+    pub fn may_send_to(&self, realm_host: &str) -> bool {
+        realm_host == self.login_server
+            || Host::of_image(realm_host).is_ok_and(|host| host.under(&self.suffix).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(image: &str) -> Option<String> {
+        let suffixes = RegistrySuffixes::default().and(".azurecr.stack.example").and("local");
+        Some(AcrHost::of(&Host::of_image(image).ok()?, &suffixes)?.login_server)
+    }
+
+    #[test]
+    fn a_registry_is_one_label_under_a_suffix_of_azures() {
+        // I197, I198
+        for image in [
+            "foo.azurecr.io/x",
+            "foo-bar.azurecr.io",
+            "foo.azurecr.cn/x",
+            "foo.azurecr.de",
+            "foo.azurecr.us",
+            "FOO.azurecr.io/x",
+            "foo.eastus.geo.azurecr.io/x",
+            "foo.azurecr.stack.example/x",
+            "foo.azurecr.io:443/x",
+        ] {
+            assert!(found(image).is_some(), "{image}");
+        }
+        for image in [
+            "azurecr.io/x",
+            "foo.azurecr.io.evil.example/x",
+            "host.example/azurecr.io/x",
+            "a.b.azurecr.io/x",
+            "fooazurecr.io/x",
+            "foo.azurecr.io./x",
+            "foo.azurecr.local/x",
+            "foo.local/x",
+            "foo.azurecr.com/x",
+            "foo@x.azurecr.io/x",
+            "a.b.c.geo.azurecr.io/x",
+        ] {
+            assert_eq!(found(image), None, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_realm_stays_with_its_registry() {
+        // I215
+        let host = Host::of_image("foo.azurecr.io/x").unwrap();
+        let registry = AcrHost::of(&host, &RegistrySuffixes::default()).unwrap();
+        for (realm, allowed) in [
+            ("foo.azurecr.io", true),
+            ("bar.azurecr.io", true),
+            ("foo.azurecr.cn", false),
+            ("azurecr.io", false),
+            ("foo.azurecr.io.evil.example", false),
+            ("evil.example", false),
+            ("127.0.0.1", false),
+            ("", false),
+        ] {
+            assert_eq!(registry.may_send_to(realm), allowed, "{realm}");
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Hosts of Google Artifact Registry and Container Registry.
+
+use super::Host;
+
+/// Whether a host is one of Google's registries: `gcr.io`, one label under it, one label under `pkg.dev`, or
+/// `container.cloud.google.com` (I188, without handing the token to whoever else was asked for).
+pub fn is_google(host: &Host) -> bool {
+    let one_label = |rest: &str| !rest.contains('.');
+    matches!(host.name(), "gcr.io" | "container.cloud.google.com")
+        || host.under("gcr.io").is_some_and(one_label)
+        || host.under("pkg.dev").is_some_and(one_label)
+}

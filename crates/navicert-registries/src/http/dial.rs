@@ -1,0 +1,120 @@
+//! Sockets with a deadline: finding the address, connecting, reading and writing all end when the time is up.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use navicert_types::Clock;
+
+use super::proxy::Tunnel;
+use super::{HttpError, Request, of_io};
+
+/// Less than this and the operating system would not wait at all.
+const LEAST_SHARE: Duration = Duration::from_millis(1);
+
+/// Until when something may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline<'a> {
+    clock: &'a dyn Clock,
+    at: Duration,
+    limit: Duration,
+}
+
+impl<'a> Deadline<'a> {
+    pub(super) fn new(clock: &'a dyn Clock, limit: Duration) -> Self {
+        Deadline { clock, at: clock.monotonic().saturating_add(limit), limit }
+    }
+
+    fn left(&self) -> io::Result<Duration> {
+        let left = self.at.saturating_sub(self.clock.monotonic());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
+/// A connection that ends at its deadline, however slowly the peer drips.
+#[derive(Debug)]
+pub(super) struct Timed<'a> {
+    stream: TcpStream,
+    deadline: Deadline<'a>,
+}
+
+impl Timed<'_> {
+    pub(super) fn limit(&self) -> Duration {
+        self.deadline.limit
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(Some(self.deadline.left()?))?;
+        self.stream.read(buffer)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(Some(self.deadline.left()?))?;
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Connects to where a request goes, through a proxy's tunnel if there is one.
+pub(super) fn connect<'a>(
+    request: &Request,
+    tunnel: Option<Tunnel<'_>>,
+    deadline: Deadline<'a>,
+) -> Result<Timed<'a>, HttpError> {
+    let url = tunnel.as_ref().map_or(&request.url, |tunnel| tunnel.proxy);
+    let host = url.authority();
+    let addresses = match request.connect_to {
+        Some(address) => vec![SocketAddr::new(address, url.port)],
+        None => resolve(&url.host, url.port, &host, deadline)?,
+    };
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let mut waiting = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    for address in addresses {
+        let left = deadline.left().map_err(|error| of_io(error, host.clone(), deadline.limit))?;
+        // Each gets its share: one that swallows everything must not keep the others from being tried.
+        let share = (left / waiting.max(1)).max(LEAST_SHARE);
+        waiting = waiting.saturating_sub(1);
+        match TcpStream::connect_timeout(&address, share) {
+            Ok(stream) => {
+                let _ = stream.set_nodelay(true);
+                let mut stream = Timed { stream, deadline };
+                if let Some(tunnel) = tunnel {
+                    tunnel.open(&mut stream)?;
+                }
+                return Ok(stream);
+            }
+            Err(error) => last = error,
+        }
+    }
+    if last.kind() == io::ErrorKind::TimedOut {
+        return Err(HttpError::TimedOut { host, limit: deadline.limit });
+    }
+    Err(HttpError::Connect { host, source: last })
+}
+
+/// The addresses of a name. The system's resolver knows no deadline, so it is asked in a thread that may be left behind.
+fn resolve(name: &str, port: u16, host: &str, deadline: Deadline<'_>) -> Result<Vec<SocketAddr>, HttpError> {
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    let timed_out = || HttpError::TimedOut { host: host.to_owned(), limit: deadline.limit };
+    let left = deadline.left().map_err(|_| timed_out())?;
+    let (sender, receiver) = mpsc::channel();
+    let asked = (name.to_owned(), port);
+    let started = thread::Builder::new().name("resolve".to_owned()).spawn(move || {
+        // Nobody waits any more if this fails.
+        let _ = sender.send(asked.to_socket_addrs().map(Iterator::collect));
+    });
+    let failed = |source| HttpError::Resolve { host: host.to_owned(), source };
+    started.map_err(failed)?;
+    receiver.recv_timeout(left).map_err(|_| timed_out())?.map_err(failed)
+}

@@ -1,0 +1,194 @@
+//! The proxy that an operator has set for encrypted connections (`HTTPS_PROXY`, `NO_PROXY`), as a `CONNECT` tunnel.
+//!
+//! Metadata servers, addresses and plain HTTP never go through it.
+
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use navicert_plugin::Environment;
+use navicert_types::Secret;
+use thiserror::Error;
+
+use super::dial::Timed;
+use super::url::{Scheme, Url, UrlError};
+use super::{HttpError, of_io};
+
+/// No honest answer to `CONNECT` has a longer head.
+const LARGEST_HEAD: usize = 16 << 10;
+
+/// Where encrypted connections go through, and which do not.
+#[derive(Debug, Default)]
+pub struct Proxy {
+    url: Option<Url>,
+    authorization: Option<Secret<String>>,
+    exceptions: Vec<String>,
+}
+
+/// The environment names a proxy that cannot be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ProxyError {
+    /// It is no URL.
+    #[error("the proxy in HTTPS_PROXY is not usable: {0}")]
+    Url(UrlError),
+    /// Only plain connections to a proxy are made.
+    #[error("the proxy in HTTPS_PROXY must be an `http://` URL")]
+    Scheme,
+}
+
+/// One tunnel to be opened.
+#[derive(Debug)]
+pub(super) struct Tunnel<'a> {
+    pub(super) proxy: &'a Url,
+    authorization: Option<&'a Secret<String>>,
+    target: &'a Url,
+}
+
+impl Proxy {
+    /// Reads `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case.
+    ///
+    /// # Errors
+    /// [`ProxyError`].
+    pub fn from_environment(environment: &Environment) -> Result<Self, ProxyError> {
+        let variable = |names: [&str; 2]| {
+            let found = names.into_iter().find_map(|name| environment.variable(name));
+            found.map(|value| value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
+        };
+        let Some(text) = variable(["HTTPS_PROXY", "https_proxy"]) else { return Ok(Proxy::default()) };
+        let text = if text.contains("://") { text } else { format!("http://{text}") };
+        let (scheme, rest) = text.split_once("://").ok_or(ProxyError::Scheme)?;
+        if scheme != "http" {
+            return Err(ProxyError::Scheme);
+        }
+        let (user, rest) = rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
+        let url = Url::parse(&format!("http://{rest}")).map_err(ProxyError::Url)?;
+        let authorization =
+            user.map(|user| Secret::new(format!("Basic {}", STANDARD.encode(unescaped(user)))));
+        let exceptions = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+        let exceptions = exceptions.split(',').map(|entry| entry.trim().to_ascii_lowercase());
+        Ok(Proxy {
+            url: Some(url),
+            authorization,
+            exceptions: exceptions.filter(|e| !e.is_empty()).collect(),
+        })
+    }
+
+    /// The tunnel for this URL, if it needs one.
+    pub(super) fn for_url<'a>(&'a self, target: &'a Url) -> Option<Tunnel<'a>> {
+        let proxy = self.url.as_ref()?;
+        let direct = target.scheme == Scheme::Http
+            || target.host == "localhost"
+            || target.host.parse::<IpAddr>().is_ok()
+            || self.exceptions.iter().any(|exception| excepts(exception, target));
+        (!direct).then_some(Tunnel { proxy, authorization: self.authorization.as_ref(), target })
+    }
+}
+
+impl Tunnel<'_> {
+    /// Asks the proxy for the tunnel.
+    pub(super) fn open(&self, stream: &mut Timed<'_>) -> Result<(), HttpError> {
+        let limit = stream.limit();
+        let failed = |error: io::Error| of_io(error, self.proxy.authority(), limit);
+        let target = format!("{}:{}", self.target.host, self.target.port);
+        let authorization =
+            self.authorization.map(|value| format!("proxy-authorization: {}\r\n", value.expose()));
+        let head = Secret::new(format!(
+            "CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n{}\r\n",
+            authorization.unwrap_or_default()
+        ));
+        stream.write_all(head.expose().as_bytes()).map_err(failed)?;
+        let status = read_status(stream).map_err(failed)?;
+        if status == 200 {
+            return Ok(());
+        }
+        Err(HttpError::ProxyRefused { proxy: self.proxy.authority(), status, host: target })
+    }
+}
+
+/// Reads byte by byte: what follows the head belongs to TLS.
+fn read_status(stream: &mut impl Read) -> io::Result<u16> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        if head.len() >= LARGEST_HEAD || stream.read(&mut byte)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        head.extend_from_slice(&byte);
+    }
+    let mut headers = [httparse::EMPTY_HEADER; 64];
+    let mut response = httparse::Response::new(&mut headers);
+    response.parse(&head).map_err(|_| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    Ok(response.code.unwrap_or_default())
+}
+
+/// `*`, a name with everything under it, a name's children alone (with a dot in front), or either with a port.
+fn excepts(exception: &str, target: &Url) -> bool {
+    let (name, port) = exception.rsplit_once(':').map_or((exception, None), |(n, p)| (n, Some(p)));
+    if port.is_some_and(|port| port != target.port.to_string()) {
+        return false;
+    }
+    let name = name.strip_prefix('*').unwrap_or(name);
+    let host = target.host.trim_end_matches('.');
+    match name.strip_prefix('.') {
+        Some(parent) => host.strip_suffix(parent).is_some_and(|rest| rest.ends_with('.')),
+        None if name.is_empty() => true,
+        None => host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')),
+    }
+}
+
+fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = (*first == b'%').then(|| behind.get(..2)).flatten();
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(variables: &[(&str, &str)]) -> Result<Proxy, ProxyError> {
+        Proxy::from_environment(&variables.iter().copied().collect())
+    }
+
+    #[test]
+    fn exceptions_are_names_with_everything_under_them() {
+        let none =
+            [("HTTPS_PROXY", "proxy.example:3128"), ("NO_PROXY", " a.example, .b.example,c.example:8443")];
+        let found = proxy(&none).unwrap();
+        for (url, through) in [
+            ("https://x.example", true),
+            ("https://a.example", false),
+            ("https://sub.a.example", false),
+            ("https://nota.example", true),
+            ("https://b.example", true),
+            ("https://sub.b.example", false),
+            ("https://c.example", true),
+            ("https://c.example:8443", false),
+            ("http://x.example", false),
+            ("https://127.0.0.1", false),
+            ("https://localhost", false),
+        ] {
+            assert_eq!(found.for_url(&Url::parse(url).unwrap()).is_some(), through, "{url}");
+        }
+        let all = [("https_proxy", "http://p:1"), ("no_proxy", "*")];
+        let found = proxy(&all).unwrap();
+        assert!(found.for_url(&Url::parse("https://x.example").unwrap()).is_none());
+    }
+
+    #[test]
+    fn a_proxy_that_cannot_be_one_is_refused_without_its_password() {
+        assert_eq!(proxy(&[("HTTPS_PROXY", "https://p")]).unwrap_err(), ProxyError::Scheme);
+        let error = proxy(&[("HTTPS_PROXY", "http://u:canary@p:x")]).unwrap_err();
+        assert!(!error.to_string().contains("canary"));
+        let proxy = proxy(&[("HTTPS_PROXY", "http://u:c%61nary@p:1")]).unwrap();
+        assert_eq!(proxy.authorization.as_ref().unwrap().expose(), "Basic dTpjYW5hcnk=");
+        assert!(!format!("{proxy:?}").contains("dTpjYW5hcnk"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The client against servers that misbehave.
+
+use std::sync::Mutex;
+
+use navicert_testkit::{Answer, Ca, Cut, Gate, HttpServer, RawServer, Step};
+use navicert_types::SystemClock;
+use navicert_types::clock::ManualClock;
+
+use super::*;
+
+/// Does not wait, but lets the clock go on and remembers.
+#[derive(Clone, Debug)]
+struct Remembered(Arc<ManualClock>, Arc<Mutex<Vec<Duration>>>);
+
+impl Pause for Remembered {
+    fn pause(&self, duration: Duration) {
+        self.0.advance(duration);
+        self.1.lock().unwrap().push(duration);
+    }
+}
+
+struct Run {
+    client: Client,
+    pauses: Arc<Mutex<Vec<Duration>>>,
+    journal: Journal,
+}
+
+impl Run {
+    fn new(variables: &[(&str, &str)]) -> Self {
+        let clock = Arc::new(ManualClock::at(1_700_000_000));
+        let pauses = Arc::default();
+        let pause = Remembered(Arc::clone(&clock), Arc::clone(&pauses));
+        let environment = variables.iter().copied().collect();
+        let client = Client::new(&environment, clock, Box::new(pause), TOTAL).unwrap();
+        Run { client, pauses, journal: Journal::new() }
+    }
+
+    fn get(&self, url: &str) -> Result<Reply, HttpError> {
+        self.send(Request::new("GET", Url::parse(url).unwrap()))
+    }
+
+    fn send(&self, request: Request) -> Result<Reply, HttpError> {
+        let request = Request { limit: Duration::from_millis(400), largest: 100_000, ..request };
+        self.client.send(&request, &self.journal)
+    }
+
+    fn pauses(&self) -> Vec<Duration> {
+        self.pauses.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn what_may_pass_is_tried_again_with_growing_jittered_pauses() {
+    // I214
+    let server = HttpServer::start_plain();
+    for status in [500, 503] {
+        server.answer_once("/x", Answer::status(status));
+    }
+    server.answer("/x", Answer::text("at last"));
+    let run = Run::new(&[]);
+    assert_eq!(run.get(&server.url_of("/x")).unwrap().text(), "at last");
+    let pauses = run.pauses();
+    assert_eq!(pauses.len(), 2);
+    assert!((200..=400).contains(&pauses[0].as_millis()), "{pauses:?}");
+    assert!((400..=800).contains(&pauses[1].as_millis()), "{pauses:?}");
+}
+
+#[test]
+fn what_does_not_pass_is_not_tried_again() {
+    // I214
+    let server = HttpServer::start_plain();
+    for status in [400, 401, 403, 404] {
+        server.answer("/x", Answer::status(status));
+        assert_eq!(Run::new(&[]).get(&server.url_of("/x")).unwrap().status, status);
+    }
+    assert_eq!(server.count("/x"), 4);
+}
+
+#[test]
+fn attempts_are_counted_and_the_last_answer_is_given() {
+    let server = HttpServer::start_plain();
+    server.answer("/x", Answer::status(429));
+    let run = Run::new(&[]);
+    assert_eq!(run.get(&server.url_of("/x")).unwrap().status, 429);
+    assert_eq!(server.count("/x"), 3);
+    server.answer("/x", Answer::cut(Cut::Reset));
+    assert!(matches!(
+        run.get(&server.url_of("/x")),
+        Err(HttpError::Broken { .. } | HttpError::Malformed { .. })
+    ));
+}
+
+#[test]
+fn no_attempt_begins_after_the_time_for_the_whole_run() {
+    // I209
+    let server = HttpServer::start_plain();
+    server.answer("/x", Answer::status(500));
+    let run = Run::new(&[]);
+    let request =
+        Request { attempts: 1_000, ..Request::new("GET", Url::parse(&server.url_of("/x")).unwrap()) };
+    assert_eq!(run.send(request).unwrap().status, 500);
+    let waited: Duration = run.pauses().iter().sum();
+    assert!(waited <= TOTAL && waited > TOTAL / 2, "{waited:?}");
+    run.client.pause.pause(TOTAL);
+    assert!(matches!(run.get(&server.url_of("/x")), Err(HttpError::OutOfTime { .. })));
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_its_target_is_named() {
+    // I217
+    let other = HttpServer::start_plain();
+    let server = HttpServer::start_plain();
+    for status in [301, 302, 303, 307, 308] {
+        server.answer("/x", Answer::redirect(status, &other.url_of("/stolen")));
+        let error = Run::new(&[]).get(&server.url_of("/x")).unwrap_err();
+        assert!(
+            matches!(&error, HttpError::Redirected { to, .. } if *to == other.address().to_string()),
+            "{error}"
+        );
+    }
+    server.answer("/x", Answer::redirect(302, "/relative?secret"));
+    let error = Run::new(&[]).get(&server.url_of("/x")).unwrap_err();
+    assert!(!error.to_string().contains("secret"), "{error}");
+    assert!(other.requests().is_empty());
+}
+
+#[test]
+fn huge_and_endless_answers_are_cut_off() {
+    let server = HttpServer::start_plain();
+    for answer in [Answer::filler("text/plain", 1 << 40), Answer::endless("text/plain")] {
+        server.answer("/x", answer);
+        let error = Run::new(&[]).get(&server.url_of("/x")).unwrap_err();
+        assert!(matches!(error, HttpError::TooLarge { limit: 100_000, .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_silent_and_a_slow_server_cost_a_limited_time() {
+    let server = HttpServer::start_plain();
+    let gate = Gate::new();
+    for answer in [Answer::text("x").after(&gate), Answer::text("hello").stalled_at(2, &gate)] {
+        server.answer("/x", answer);
+        let clock = Arc::new(SystemClock);
+        let environment = Environment::empty();
+        let pause = Remembered(Arc::new(ManualClock::at(0)), Arc::default());
+        let client = Client::new(&environment, clock, Box::new(pause), TOTAL).unwrap();
+        let request = Request::new("GET", Url::parse(&server.url_of("/x")).unwrap());
+        let request = Request { limit: Duration::from_millis(100), attempts: 1, ..request };
+        let error = client.send(&request, &Journal::new()).unwrap_err();
+        assert!(matches!(error, HttpError::TimedOut { .. }), "{error}");
+    }
+}
+
+#[test]
+fn nobody_there_is_said_plainly() {
+    let server = HttpServer::start_plain();
+    let url = server.url_of("/x");
+    drop(server);
+    let error = Run::new(&[]).get(&url).unwrap_err();
+    assert!(matches!(error, HttpError::Connect { .. }), "{error}");
+    assert!(error.is_transient());
+}
+
+#[test]
+fn a_header_with_a_line_break_is_never_sent() {
+    let server = HttpServer::start_plain();
+    for value in ["a\r\nx-evil: 1", "a\nb", "a\0b"] {
+        let request = Request::new("GET", Url::parse(&server.url()).unwrap()).header("authorization", value);
+        assert!(matches!(Run::new(&[]).send(request), Err(HttpError::BadHeader { .. })));
+    }
+    assert!(server.connections().is_empty());
+}
+
+#[test]
+fn tls_trusts_whom_it_is_told_to_and_nobody_else() {
+    let (ca, other) = (Ca::new("trusted"), Ca::new("other"));
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("ca.pem");
+    std::fs::write(&bundle, ca.pem()).unwrap();
+    let variables = [("AWS_CA_BUNDLE", bundle.to_str().unwrap())];
+    let server = HttpServer::start(&ca);
+    server.answer("/x", Answer::text("over TLS"));
+    let run = Run::new(&variables);
+    assert_eq!(run.get(&server.url_of("/x")).unwrap().text(), "over TLS");
+    assert_eq!(run.get(&server.url_of("/x")).unwrap().text(), "over TLS");
+    let stranger = HttpServer::start(&other);
+    let error = run.get(&stranger.url_of("/x")).unwrap_err();
+    assert!(matches!(error, HttpError::Tls { .. }) && !error.is_transient(), "{error}");
+    assert!(stranger.requests().is_empty());
+}
+
+#[test]
+fn clocks_that_differ_are_warned_of() {
+    // I212
+    let server = HttpServer::start_plain();
+    server.answer("/x", Answer::text("x").header("date", "Tue, 14 Nov 2023 22:40:00 GMT"));
+    let run = Run::new(&[]);
+    run.get(&server.url_of("/x")).unwrap();
+    assert!(run.journal.warnings()[0].ends_with("differ by 1600 s"), "{:?}", run.journal.warnings());
+}
+
+#[test]
+fn an_encrypted_call_goes_through_the_proxy_and_a_near_one_does_not() {
+    // I213
+    let ca = Ca::new("root");
+    let folder = tempfile::tempdir().unwrap();
+    let bundle = folder.path().join("ca.pem");
+    std::fs::write(&bundle, ca.pem()).unwrap();
+    let proxy = RawServer::start(vec![Step::read_head(), Step::write("HTTP/1.1 403 Nope\r\n\r\n")]);
+    let address = format!("user:canary-password@{}", proxy.address());
+    let run = Run::new(&[("HTTPS_PROXY", &address), ("AWS_CA_BUNDLE", bundle.to_str().unwrap())]);
+    let error = run.get("https://registry.example/x").unwrap_err();
+    assert!(matches!(error, HttpError::ProxyRefused { status: 403, .. }), "{error}");
+    let head = String::from_utf8(proxy.received(0)).unwrap();
+    assert!(head.starts_with("CONNECT registry.example:443 HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains("proxy-authorization: Basic "), "{head}");
+    assert!(!error.to_string().contains("canary"));
+    let server = HttpServer::start_plain();
+    let near = Request::near("GET", Url::parse(&server.url()).unwrap());
+    assert_eq!(run.send(near).unwrap().status, 404);
+    assert_eq!(proxy.connections(), 1);
+}

@@ -1,0 +1,76 @@
+//! TLS: which certificate authorities are trusted, read when the first connection needs them.
+
+use std::cell::OnceCell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use super::dial::Timed;
+use super::{HttpError, Request};
+
+/// The machine's certificate authorities, or those of one file.
+#[derive(Debug, Default)]
+pub struct Trust {
+    bundle: Option<PathBuf>,
+    config: OnceCell<Arc<ClientConfig>>,
+}
+
+impl Trust {
+    /// Trusts this file's authorities, or the machine's (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others).
+    pub fn new(bundle: Option<PathBuf>) -> Self {
+        Trust { bundle, config: OnceCell::new() }
+    }
+
+    /// Makes a connection one over TLS. The handshake happens with the first byte.
+    pub(super) fn connect<'a>(
+        &self,
+        request: &Request,
+        stream: Timed<'a>,
+    ) -> Result<StreamOwned<ClientConnection, Timed<'a>>, HttpError> {
+        let failed = |source| HttpError::Tls { host: request.url.authority(), source };
+        let config = match &request.authorities {
+            Some(path) => configure(Some(path)).map_err(failed)?,
+            None => self.config().map_err(failed)?,
+        };
+        let host = request.url.host.trim_end_matches('.');
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        let connection =
+            ClientConnection::new(config, name).map_err(|error| failed(io::Error::other(error)))?;
+        Ok(StreamOwned::new(connection, stream))
+    }
+
+    fn config(&self) -> io::Result<Arc<ClientConfig>> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        let config = configure(self.bundle.as_deref())?;
+        Ok(Arc::clone(self.config.get_or_init(|| config)))
+    }
+}
+
+fn configure(bundle: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
+    let certificates = match bundle {
+        Some(path) => {
+            let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?
+        }
+        None => rustls_native_certs::load_native_certs().certs,
+    };
+    let mut roots = RootCertStore::empty();
+    // One authority that cannot be read does not make the others less trustworthy.
+    let (added, _) = roots.add_parsable_certificates(certificates);
+    if added == 0 {
+        let hint = "no certificate authorities on this machine; install ca-certificates or set SSL_CERT_FILE";
+        return Err(io::Error::other(hint));
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let mut config = builder.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(Arc::new(config))
+}

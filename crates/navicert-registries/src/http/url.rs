@@ -1,0 +1,192 @@
+//! The few kinds of URL that endpoints have, read strictly: what could be read in two ways is refused.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use thiserror::Error;
+
+/// An address of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Url {
+    /// Whether it is encrypted.
+    pub scheme: Scheme,
+    /// The host: a name in lower case, or an address without brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Path and query, never empty.
+    pub target: String,
+}
+
+/// How an endpoint is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheme {
+    /// In the clear: metadata servers, and what an operator named by hand.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+impl Scheme {
+    /// The port when none is written.
+    pub fn default_port(self) -> u16 {
+        match self {
+            Scheme::Http => 80,
+            Scheme::Https => 443,
+        }
+    }
+}
+
+/// Why a text is no address of an endpoint. The text itself is not repeated: it may hold a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UrlError {
+    /// Neither `http://` nor `https://`.
+    #[error("it begins neither with `https://` nor with `http://`")]
+    Scheme,
+    /// A user name or password in it.
+    #[error("it has user info in it")]
+    UserInfo,
+    /// A character that no URL has, or a host that is none.
+    #[error("it is not the URL of a host")]
+    Host,
+    /// A port that is none.
+    #[error("its port is no port")]
+    Port,
+}
+
+impl Url {
+    /// An encrypted endpoint on the usual port; `target` begins with a slash.
+    pub fn https(host: &str, target: &str) -> Self {
+        Url { scheme: Scheme::Https, host: host.to_ascii_lowercase(), port: 443, target: target.to_owned() }
+    }
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// [`UrlError`].
+    pub fn parse(text: &str) -> Result<Self, UrlError> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(UrlError::Host);
+        }
+        let (scheme, rest) = if let Some(rest) = text.strip_prefix("https://") {
+            (Scheme::Https, rest)
+        } else if let Some(rest) = text.strip_prefix("http://") {
+            (Scheme::Http, rest)
+        } else {
+            return Err(UrlError::Scheme);
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at_checked(end).ok_or(UrlError::Host)?;
+        if authority.contains('@') {
+            return Err(UrlError::UserInfo);
+        }
+        let (host, port) = split_port(authority)?;
+        let port = port.map_or(Ok(scheme.default_port()), parse_port)?;
+        let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+        Ok(Url { scheme, host: host.to_ascii_lowercase(), port, target })
+    }
+
+    /// The same endpoint with `path` behind its own; `path` begins with a slash.
+    #[must_use]
+    pub fn join(&self, path: &str) -> Self {
+        let base = self.target.split('?').next().unwrap_or_default().trim_end_matches('/');
+        Url { target: format!("{base}{path}"), ..self.clone() }
+    }
+
+    /// Host and port as a `Host` header and an error message have them.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
+    }
+
+    /// Whether it names this machine by address.
+    pub fn is_loopback(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// Without the target: a query may hold something that nobody should read.
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        let path = self.target.split('?').next().unwrap_or_default();
+        write!(f, "{scheme}://{}{path}", self.authority())
+    }
+}
+
+fn split_port(authority: &str) -> Result<(&str, Option<&str>), UrlError> {
+    let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
+        let (host, behind) = rest.split_once(']').ok_or(UrlError::Host)?;
+        host.parse::<std::net::Ipv6Addr>().map_err(|_| UrlError::Host)?;
+        match behind.strip_prefix(':') {
+            Some(port) => (host, Some(port)),
+            None if behind.is_empty() => (host, None),
+            None => return Err(UrlError::Host),
+        }
+    } else {
+        let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+        if host.is_empty() || !host.bytes().all(plain) {
+            return Err(UrlError::Host);
+        }
+        (host, port)
+    };
+    Ok((host, port))
+}
+
+fn parse_port(text: &str) -> Result<u16, UrlError> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|port| digits && *port != 0).ok_or(UrlError::Port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_strictly() {
+        for (text, authority, target) in [
+            ("https://a.example", "a.example", "/"),
+            ("https://A.Example/x?y=1#z", "a.example", "/x?y=1"),
+            ("http://127.0.0.1:8080/", "127.0.0.1:8080", "/"),
+            ("http://[fd00:ec2::23]:80/v1/credentials", "[fd00:ec2::23]", "/v1/credentials"),
+            ("http://metadata.google.internal.:443?x", "metadata.google.internal.:443", "/?x"),
+        ] {
+            let url = Url::parse(text).unwrap();
+            assert_eq!((url.authority().as_str(), url.target.as_str()), (authority, target), "{text}");
+        }
+        for text in [
+            "",
+            "a.example",
+            "ftp://a",
+            "https://",
+            "https:///x",
+            "https://u:p@a",
+            "https://a:0",
+            "https://a:x",
+            "https://a:65536",
+            "https://a:+1",
+            "https://[::1",
+            "https://[::1]x",
+            "https://[a]",
+            "https://a b",
+            "https://a\n",
+            "https://ä",
+            "https://a\\b",
+            "https://a:1:2",
+        ] {
+            assert!(Url::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_has_no_query() {
+        let url = Url::parse("https://a.example:8443/x?token=canary").unwrap();
+        assert_eq!(url.to_string(), "https://a.example:8443/x");
+        assert_eq!(Url::parse("https://a.example/base/?q").unwrap().join("/y").target, "/base/y");
+    }
+}

@@ -1,0 +1,344 @@
+//! HTTP/1.1 on any stream: one request out, one answer in, with nothing trusted about its length.
+
+use std::io::{self, Read, Write};
+
+use navicert_types::Secret;
+use zeroize::Zeroizing;
+
+use super::{Reply, Request};
+
+/// No honest head is longer.
+const LARGEST_HEAD: usize = 64 << 10;
+/// No honest head has more lines.
+const MOST_HEADERS: usize = 96;
+/// Interim answers (1xx) that are passed over.
+const MOST_INTERIM: usize = 8;
+
+/// What went wrong on the stream.
+#[derive(Debug)]
+pub(super) enum WireError {
+    /// The operating system or TLS.
+    Io(io::Error),
+    /// The answer is longer than it may be.
+    TooLarge,
+    /// The connection ended too early.
+    Ended(&'static str),
+    /// The answer is no HTTP.
+    Malformed(&'static str),
+}
+
+impl From<io::Error> for WireError {
+    fn from(error: io::Error) -> Self {
+        WireError::Io(error)
+    }
+}
+
+/// The head and body of a request as bytes; `None` if a header could not be one.
+pub(super) fn encode(request: &Request) -> Option<Secret<Vec<u8>>> {
+    let mut bytes = Zeroizing::new(Vec::with_capacity(1024));
+    bytes.extend_from_slice(request.method.as_bytes());
+    bytes.push(b' ');
+    bytes.extend_from_slice(request.url.target.as_bytes());
+    bytes.extend_from_slice(b" HTTP/1.1\r\nhost: ");
+    bytes.extend_from_slice(request.url.authority().as_bytes());
+    bytes.extend_from_slice(b"\r\nconnection: close\r\n");
+    for (name, value) in &request.headers {
+        // A token from a file may hold anything; a line break would begin a header of its own.
+        if value.expose().bytes().any(|byte| byte < b' ' || byte == 0x7f) {
+            return None;
+        }
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(b": ");
+        bytes.extend_from_slice(value.expose().as_bytes());
+        bytes.extend_from_slice(b"\r\n");
+    }
+    if let Some(body) = &request.body {
+        bytes.extend_from_slice(format!("content-length: {}\r\n\r\n", body.expose().len()).as_bytes());
+        bytes.extend_from_slice(body.expose());
+    } else if request.method == "GET" {
+        bytes.extend_from_slice(b"\r\n");
+    } else {
+        bytes.extend_from_slice(b"content-length: 0\r\n\r\n");
+    }
+    Some(Secret::new(std::mem::take(&mut *bytes)))
+}
+
+/// Sends a request and reads its answer, the body at most `largest` bytes long.
+pub(super) fn exchange(
+    stream: &mut (impl Read + Write),
+    request: &[u8],
+    largest: usize,
+) -> Result<Reply, WireError> {
+    stream.write_all(request)?;
+    stream.flush()?;
+    let mut input =
+        Input { stream, buffer: Zeroizing::new(Vec::with_capacity(4096)), start: 0, clipped: false };
+    for _ in 0..MOST_INTERIM {
+        let head = input.head()?;
+        if (100..200).contains(&head.status) {
+            continue;
+        }
+        let body = input.body(&head, largest)?;
+        return Ok(Reply { status: head.status, headers: head.headers, body });
+    }
+    Err(WireError::Malformed("interim answers without end"))
+}
+
+/// An answer's head.
+struct Head {
+    status: u16,
+    headers: Vec<(String, String)>,
+}
+
+impl Head {
+    fn values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The announced length; two that differ are an attack or a fault.
+    fn length(&self) -> Result<Option<usize>, WireError> {
+        let mut length = None;
+        for value in self.values("content-length") {
+            let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+            let read: usize =
+                if digits { value.parse().unwrap_or(usize::MAX) } else { return Err(BAD_LENGTH) };
+            if length.is_some_and(|known| known != read) {
+                return Err(BAD_LENGTH);
+            }
+            length = Some(read);
+        }
+        Ok(length)
+    }
+}
+
+const BAD_LENGTH: WireError = WireError::Malformed("a content-length that is none");
+
+/// What came in and is not used yet.
+struct Input<'a, S> {
+    stream: &'a mut S,
+    buffer: Zeroizing<Vec<u8>>,
+    start: usize,
+    /// The peer closed without TLS's goodbye: somebody else may have cut the answer short.
+    clipped: bool,
+}
+
+impl<S: Read> Input<'_, S> {
+    /// Reads more; false at the end.
+    fn fill(&mut self) -> Result<bool, WireError> {
+        let mut piece = Zeroizing::new([0; 8192]);
+        loop {
+            match self.stream.read(&mut piece[..]) {
+                Ok(0) => return Ok(false),
+                Ok(read) => {
+                    self.buffer.extend_from_slice(piece.get(..read).unwrap_or_default());
+                    return Ok(true);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    self.clipped = true;
+                    return Ok(false);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn unused(&self) -> &[u8] {
+        self.buffer.get(self.start..).unwrap_or_default()
+    }
+
+    fn head(&mut self) -> Result<Head, WireError> {
+        loop {
+            let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+            let mut response = httparse::Response::new(&mut headers);
+            let parsed = response.parse(self.unused());
+            match parsed {
+                Ok(httparse::Status::Complete(length)) => {
+                    let head = Head {
+                        status: response.code.unwrap_or_default(),
+                        headers: response.headers.iter().map(text_of).collect(),
+                    };
+                    self.start += length;
+                    return Ok(head);
+                }
+                Ok(httparse::Status::Partial) if self.unused().len() <= LARGEST_HEAD => {
+                    if !self.fill()? {
+                        return Err(WireError::Ended("it ended in the middle of the head"));
+                    }
+                }
+                Ok(httparse::Status::Partial) => return Err(WireError::TooLarge),
+                Err(_) => return Err(WireError::Malformed("the head of the answer")),
+            }
+        }
+    }
+
+    fn body(&mut self, head: &Head, largest: usize) -> Result<Secret<Vec<u8>>, WireError> {
+        if matches!(head.status, 204 | 304) {
+            return Ok(Secret::new(Vec::new()));
+        }
+        let length = head.length()?;
+        let encodings: Vec<&str> = head.values("transfer-encoding").collect();
+        match (encodings.as_slice(), length) {
+            ([], Some(length)) if length > largest => Err(WireError::TooLarge),
+            ([], Some(length)) => self.exactly(length).map(Secret::new),
+            ([], None) => self.until_end(largest).map(Secret::new),
+            ([one], None) if one.eq_ignore_ascii_case("chunked") => self.chunks(largest).map(Secret::new),
+            _ => Err(WireError::Malformed("a transfer-encoding that is not `chunked` alone")),
+        }
+    }
+
+    fn exactly(&mut self, length: usize) -> Result<Vec<u8>, WireError> {
+        while self.unused().len() < length {
+            if !self.fill()? {
+                return Err(WireError::Ended("it ended in the middle of the body"));
+            }
+        }
+        let body = self.unused().get(..length).unwrap_or_default().to_vec();
+        self.start += length;
+        Ok(body)
+    }
+
+    fn until_end(&mut self, largest: usize) -> Result<Vec<u8>, WireError> {
+        while self.unused().len() <= largest {
+            if !self.fill()? {
+                let cut = WireError::Ended("it was cut off in the middle of the body");
+                return if self.clipped { Err(cut) } else { Ok(self.unused().to_vec()) };
+            }
+        }
+        Err(WireError::TooLarge)
+    }
+
+    fn chunks(&mut self, largest: usize) -> Result<Vec<u8>, WireError> {
+        let mut body = Zeroizing::new(Vec::new());
+        loop {
+            let size = self.chunk_size()?;
+            if size == 0 {
+                // Trailers carry nothing that anybody here wants.
+                return Ok(std::mem::take(&mut *body));
+            }
+            if size > largest.saturating_sub(body.len()) {
+                return Err(WireError::TooLarge);
+            }
+            body.extend_from_slice(&Zeroizing::new(self.exactly(size)?));
+            if self.exactly(2)? != b"\r\n" {
+                return Err(WireError::Malformed("a chunk without its end"));
+            }
+        }
+    }
+
+    fn chunk_size(&mut self) -> Result<usize, WireError> {
+        loop {
+            match httparse::parse_chunk_size(self.unused()) {
+                Ok(httparse::Status::Complete((length, size))) => {
+                    self.start += length;
+                    return Ok(usize::try_from(size).unwrap_or(usize::MAX));
+                }
+                Ok(httparse::Status::Partial) if self.unused().len() < 1024 => {
+                    if !self.fill()? {
+                        return Err(WireError::Ended("it ended in the middle of the body"));
+                    }
+                }
+                _ => return Err(WireError::Malformed("the size of a chunk")),
+            }
+        }
+    }
+}
+
+fn text_of(header: &httparse::Header<'_>) -> (String, String) {
+    (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A peer that has already said everything, a few bytes at a time.
+    struct Said<'a>(&'a [u8]);
+
+    impl Read for Said<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let size = self.0.len().min(buffer.len()).min(7);
+            let (now, later) = self.0.split_at(size);
+            buffer[..size].copy_from_slice(now);
+            self.0 = later;
+            Ok(size)
+        }
+    }
+
+    impl Write for Said<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn read(answer: &str) -> Result<(u16, String), WireError> {
+        let reply = exchange(&mut Said(answer.as_bytes()), b"", 20)?;
+        Ok((reply.status, String::from_utf8(reply.body.expose().clone()).unwrap()))
+    }
+
+    #[test]
+    fn every_framing_is_read() {
+        for (answer, status, body) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloX", 200, "hello"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello", 200, "hello"),
+            ("HTTP/1.0 404 Nope\r\n\r\nto the end", 404, "to the end"),
+            ("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 None\r\n\r\n", 204, ""),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n3;x=y\r\nhel\r\n2\r\nlo\r\n0\r\na: b\r\n\r\n",
+                200,
+                "hello",
+            ),
+        ] {
+            let (got, text) = read(answer).unwrap();
+            assert_eq!((got, text.as_str()), (status, body), "{answer:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_never_longer_than_it_may_be() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999999\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n\r\n123456789012345678901234567890",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n14\r\n12345678901234567890\r\n1\r\n",
+        ] {
+            assert!(matches!(read(answer), Err(WireError::TooLarge)), "{answer:?}");
+        }
+        let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * LARGEST_HEAD));
+        assert!(matches!(read(&endless), Err(WireError::TooLarge)));
+    }
+
+    #[test]
+    fn what_is_no_http_is_refused_and_never_a_panic() {
+        for answer in [
+            "",
+            "SSH-2.0-x\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhell",
+            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello",
+            "HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: \r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nxyz\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nabc",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        ] {
+            assert!(matches!(read(answer), Err(WireError::Malformed(_) | WireError::Ended(_))), "{answer:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+            let _ = exchange(&mut Said(&bytes), b"", 64);
+            let framed = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", bytes.as_slice()].concat();
+            let _ = exchange(&mut Said(&framed), b"", 64);
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! On which cloud this machine is, from what its firmware says: the three clouds share one metadata address, and
+//! asking it elsewhere costs many seconds (I213).
+
+use std::fs;
+use std::path::Path;
+
+/// Whose machine this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cloud {
+    /// Amazon EC2.
+    Amazon,
+    /// Google Compute Engine.
+    Google,
+    /// Azure, or another machine of Microsoft's make.
+    Microsoft,
+    /// Somebody else's, or one's own.
+    Other,
+    /// The firmware says nothing, as in some containers: only asking tells.
+    Unknown,
+}
+
+impl Cloud {
+    /// Reads the firmware's word below `/sys`.
+    pub fn of_machine(system: &Path) -> Self {
+        let read = |name: &str| {
+            let text = fs::read_to_string(system.join(name)).ok()?;
+            Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+        };
+        let vendor = read("class/dmi/id/sys_vendor");
+        let product = read("class/dmi/id/product_name");
+        // Xen's older machines say it only in their identifier.
+        let uuid = read("hypervisor/uuid").or_else(|| read("class/dmi/id/product_uuid"));
+        let asset = read("class/dmi/id/board_asset_tag");
+        let is_ec2 = |text: &String| text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ec2"));
+        let is_instance = |text: &String| text.len() == 19 && text.starts_with("i-");
+        if vendor.as_deref() == Some("Amazon EC2")
+            || uuid.as_ref().is_some_and(is_ec2)
+            || asset.as_ref().is_some_and(is_instance)
+        {
+            return Cloud::Amazon;
+        }
+        match (vendor.as_deref(), product.as_deref()) {
+            (_, Some("Google" | "Google Compute Engine")) => Cloud::Google,
+            (Some("Microsoft Corporation"), _) => Cloud::Microsoft,
+            (None, None) if uuid.is_none() => Cloud::Unknown,
+            _ => Cloud::Other,
+        }
+    }
+
+    /// Whether asking for `this` cloud's metadata makes sense.
+    pub fn may_be(self, this: Cloud) -> bool {
+        self == this || self == Cloud::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_firmware_says_whose_machine_it_is() {
+        // I165, I166, I213
+        for (files, cloud) in [
+            (&[("class/dmi/id/sys_vendor", "Amazon EC2\n")][..], Cloud::Amazon),
+            (&[("class/dmi/id/sys_vendor", "Xen"), ("hypervisor/uuid", "ec2e1916-9099")], Cloud::Amazon),
+            (&[("class/dmi/id/sys_vendor", "Xen"), ("class/dmi/id/product_uuid", "EC2E1916")], Cloud::Amazon),
+            (&[("class/dmi/id/board_asset_tag", "i-0123456789abcdef0")], Cloud::Amazon),
+            (&[("class/dmi/id/product_name", "Google Compute Engine\n")], Cloud::Google),
+            (&[("class/dmi/id/product_name", "Google")], Cloud::Google),
+            (&[("class/dmi/id/product_name", "Googlish")], Cloud::Other),
+            (&[("class/dmi/id/sys_vendor", "Microsoft Corporation")], Cloud::Microsoft),
+            (&[("class/dmi/id/sys_vendor", "QEMU"), ("hypervisor/uuid", "0000")], Cloud::Other),
+            (&[], Cloud::Unknown),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            for (name, text) in files {
+                let path = folder.path().join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+            assert_eq!(Cloud::of_machine(folder.path()), cloud, "{files:?}");
+        }
+        assert!(Cloud::Unknown.may_be(Cloud::Google) && !Cloud::Other.may_be(Cloud::Google));
+    }
+}

@@ -1,0 +1,233 @@
+//! The command line, spelled as upstream's programs spell it: `--flag value`, `--flag=value`, `-f value`. Their
+//! logging flags are accepted and mean nothing.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use super::Which;
+use crate::context::Context;
+use crate::error::ProviderError;
+use crate::http::TOTAL;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Flags {
+    pub(super) help: bool,
+    pub(super) version: bool,
+    pub(super) explain: Option<String>,
+    pub(super) timeout: Duration,
+    pub(super) positional: Vec<String>,
+    /// Whoever cannot have flags is configured by variables.
+    pub(super) from_environment: bool,
+    values: Vec<(&'static str, String)>,
+}
+
+/// A flag's long name, its letter, and whose it is.
+type Known = (&'static str, &'static str, Option<Which>);
+
+/// Flags with a value.
+const VALUES: [Known; 12] = [
+    ("explain", "", None),
+    ("timeout", "", None),
+    ("registry-host", "", None),
+    ("authFlow", "a", Some(Which::Gcp)),
+    ("identity-provider", "", Some(Which::Gcp)),
+    ("project-id", "", Some(Which::Gcp)),
+    ("registry-mirror", "r", Some(Which::Acr)),
+    ("ib-sni-name", "", Some(Which::Acr)),
+    ("ib-default-client-id", "", Some(Which::Acr)),
+    ("ib-default-tenant-id", "", Some(Which::Acr)),
+    ("ib-apiserver-ip", "", Some(Which::Acr)),
+    ("ib-ca-file", "", Some(Which::Acr)),
+];
+
+/// Upstream's logging: nothing is logged here but warnings and failures.
+const LOGGING_VALUES: [&str; 8] = [
+    "v",
+    "vmodule",
+    "log_dir",
+    "log_file",
+    "log_file_max_size",
+    "stderrthreshold",
+    "log-flush-frequency",
+    "logging-format",
+];
+const LOGGING_SWITCHES: [&str; 5] =
+    ["logtostderr", "alsologtostderr", "skip_headers", "skip_log_headers", "one_output"];
+
+impl Flags {
+    /// Of a program that was given none.
+    pub(super) fn none() -> Self {
+        Flags {
+            help: false,
+            version: false,
+            explain: None,
+            timeout: TOTAL,
+            positional: Vec::new(),
+            from_environment: true,
+            values: Vec::new(),
+        }
+    }
+
+    /// Reads the command line.
+    pub(super) fn parse(which: Which, arguments: &[OsString]) -> Result<Self, ProviderError> {
+        let wrong = |what: String| ProviderError::Usage(format!("{what}; `--help` shows what there is"));
+        let mut flags = Flags { from_environment: false, ..Flags::none() };
+        let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
+        while let Some(argument) = arguments.next() {
+            let Some(flag) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else {
+                flags.positional.push(argument);
+                continue;
+            };
+            let (name, mut inline) = match flag.split_once('=') {
+                Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+                None => (flag.to_owned(), None),
+            };
+            match name.as_str() {
+                "help" | "h" => flags.help = true,
+                "version" => flags.version = true,
+                "from-environment" if which == Which::Acr => flags.from_environment = true,
+                name if LOGGING_SWITCHES.contains(&name) => {}
+                name => {
+                    let mut value = || inline.take().or_else(|| arguments.next());
+                    let missing = || wrong(format!("`{argument}` needs a value"));
+                    if LOGGING_VALUES.contains(&name) {
+                        value().ok_or_else(missing)?;
+                        continue;
+                    }
+                    let mine = |(_, _, whose): &&Known| whose.is_none_or(|whose| whose == which);
+                    let fits =
+                        |(long, short, _): &&Known| *long == name || (*short == name && !short.is_empty());
+                    let known = VALUES.iter().filter(mine).find(fits);
+                    let (long, ..) = known.ok_or_else(|| wrong(format!("`{argument}` is not a flag")))?;
+                    flags.set(long, value().ok_or_else(missing)?)?;
+                }
+            }
+        }
+        if which == Which::Gcp {
+            // Upstream's one command, which may as well be left out.
+            flags.positional.retain(|word| word != "get-credentials");
+        }
+        if which != Which::Acr
+            && let Some(word) = flags.positional.first()
+        {
+            return Err(wrong(format!("`{word}` is not a command")));
+        }
+        Ok(flags)
+    }
+
+    fn set(&mut self, name: &'static str, value: String) -> Result<(), ProviderError> {
+        match name {
+            "explain" => self.explain = Some(value),
+            "timeout" => {
+                let parsed = value
+                    .parse::<navicert_types::time::Duration>()
+                    .ok()
+                    .and_then(navicert_types::time::Duration::to_std);
+                let wrong = || ProviderError::Usage(format!("`{value}` is not a time such as `30s`"));
+                self.timeout = parsed.filter(|time| !time.is_zero()).ok_or_else(wrong)?;
+            }
+            _ => self.values.push((name, value)),
+        }
+        Ok(())
+    }
+
+    /// A flag's value, the last one given.
+    pub(super) fn value(&self, name: &str) -> Option<&str> {
+        let given = self.values.iter().rev().find(|(known, _)| *known == name);
+        given.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// Every `--registry-host`, and those of the environment.
+    pub(super) fn registry_hosts<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = &'a str> {
+        let given = self.values.iter().filter(|(known, _)| *known == "registry-host");
+        let given = given.map(|(_, value)| value.as_str());
+        let variable = context.variable("NAVICERT_REGISTRY_HOSTS").unwrap_or_default();
+        let all = given.chain(std::iter::once(variable)).flat_map(|text| text.split(','));
+        all.map(str::trim).filter(|entry| !entry.is_empty())
+    }
+}
+
+/// What `--help` says.
+pub(super) fn usage(which: Which) -> String {
+    let (head, own) = match which {
+        Which::Ecr => (
+            "ecr-credential-provider: image credentials of Amazon ECR, for the kubelet\n\n\
+             usage: ecr-credential-provider [flags] < CredentialProviderRequest\n",
+            "  --registry-host HOST=REGION  a host of your own that is ECR (may be repeated)\n",
+        ),
+        Which::Gcp => (
+            "auth-provider-gcp: image credentials of Google's registries, for the kubelet\n\n\
+             usage: auth-provider-gcp get-credentials [flags] < CredentialProviderRequest\n",
+            "  -a, --authFlow FLOW          gcr (default), dockercfg or dockercfg-url\n  \
+               --identity-provider NAME     exchange service accounts' tokens (with --project-id)\n  \
+               --project-id PROJECT         the project whose identity namespace is used\n  \
+               --registry-host HOST         a host of your own that may see the node's token (may be repeated)\n",
+        ),
+        Which::Acr => (
+            "acr-credential-provider: image credentials of Azure Container Registry, for the kubelet\n\n\
+             usage: acr-credential-provider CONFIG [flags] < CredentialProviderRequest\n",
+            "  -r, --registry-mirror S:M,…  registry M stands in for host S\n  \
+               --from-environment           take the AZURE_ variables instead of CONFIG\n  \
+               --ib-sni-name NAME           identity bindings: the endpoint's name\n  \
+               --ib-apiserver-ip ADDRESS    identity bindings: where it is\n  \
+               --ib-default-client-id ID    identity bindings: whom, if the service account does not say\n  \
+               --ib-default-tenant-id ID    identity bindings: its tenant, likewise\n  \
+               --ib-ca-file FILE            identity bindings: the cluster's CA (/etc/kubernetes/certs/ca.crt)\n",
+        ),
+    };
+    format!(
+        "{head}\nflags:\n{own}  --explain IMAGE              every step in words, no password; `-` explains the request on stdin\n  \
+           --timeout TIME               for the whole run (50s; the kubelet waits a minute)\n  \
+           --version, --help\n\n\
+         Called docker-credential-ANYTHING, it is docker's credential helper. See docs/registries.md.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(which: Which, arguments: &[&str]) -> Result<Flags, String> {
+        let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
+        Flags::parse(which, &arguments).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn upstreams_command_lines_are_understood() {
+        // I184, I195
+        let flags =
+            parse(Which::Gcp, &["get-credentials", "--v=3", "-a", "dockercfg", "--authFlow=gcr"]).unwrap();
+        assert_eq!(flags.value("authFlow"), Some("gcr"));
+        let flags =
+            parse(Which::Acr, &["/etc/kubernetes/azure.json", "-r=a:b", "-v", "2", "--logtostderr"]).unwrap();
+        assert_eq!(
+            (flags.positional.as_slice(), flags.value("registry-mirror")),
+            (&["/etc/kubernetes/azure.json".to_owned()][..], Some("a:b"))
+        );
+        assert_eq!(parse(Which::Ecr, &["--timeout", "5s"]).unwrap().timeout, Duration::from_secs(5));
+        for (which, arguments, said) in [
+            (Which::Ecr, &["--authFlow=gcr"][..], "is not a flag"),
+            (Which::Ecr, &["get-credentials"], "is not a command"),
+            (Which::Gcp, &["--authFlow"], "needs a value"),
+            (Which::Ecr, &["--timeout=0s"], "is not a time"),
+            (Which::Ecr, &["-"], "is not a flag"),
+        ] {
+            let error = parse(which, arguments).unwrap_err();
+            assert!(error.contains(said), "{error}");
+        }
+    }
+
+    #[test]
+    fn help_names_every_flag() {
+        for which in [Which::Ecr, Which::Gcp, Which::Acr] {
+            let text = usage(which);
+            for (long, _, whose) in VALUES {
+                let listed = text.contains(&format!("--{long}"));
+                let expected = whose.is_none_or(|whose| whose == which)
+                    && (long != "registry-host" || which != Which::Acr);
+                assert_eq!(listed, expected, "{which:?} --{long}");
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! `auth-provider-gcp` against a Google of the test kit that checks every header and field.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+)]
+
+mod support;
+
+use navicert_testkit::cloud::Google;
+use navicert_testkit::{Answer, Canaries, Cut, HttpServer};
+use serde_json::json;
+use support::{GCP, Run, linked};
+
+const IMAGE: &str = "us-central1-docker.pkg.dev/project/repository/app";
+const HOST: &str = "us-central1-docker.pkg.dev";
+const TOKEN_PATH: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
+
+fn run(google: &Google, image: &str) -> Run {
+    Run::new(GCP, image).arguments(&["get-credentials", "--v=3"]).variable("GCE_METADATA_HOST", google.host())
+}
+
+#[test]
+fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
+    // I186–I188, I193, I218
+    let google = Google::start("canary-access-token", Some(3600));
+    for host in ["gcr.io", "eu.gcr.io", HOST, "container.cloud.google.com"] {
+        let ran = run(&google, &format!("{host}/p/app")).run();
+        assert_eq!(ran.login(host), ("_token".to_owned(), "canary-access-token".to_owned()));
+        let response = ran.response();
+        assert_eq!(response["auth"].as_object().unwrap().len(), 1, "no wildcards");
+        assert_eq!(
+            (&response["cacheDuration"], &response["cacheKeyType"]),
+            (&json!("30m0s"), &json!("Registry"))
+        );
+    }
+    google.complaints().assert_none();
+    let calls = google.server().requests().len();
+    for image in [
+        "registry.example/x",
+        "gcr.io.evil.example/x",
+        "a.b.gcr.io/x",
+        "evil-pkg.dev/x",
+        "docker.io/library/busybox",
+    ] {
+        let ran = run(&google, image).run();
+        assert!(ran.is_nothing() && ran.stderr.contains("--registry-host"), "{image}: {}", ran.stderr);
+    }
+    assert_eq!(google.server().requests().len(), calls, "nobody was asked");
+    let told = run(&google, "registry.example/x").arguments(&["--registry-host", "Registry.Example"]).run();
+    assert_eq!(told.login("registry.example").1, "canary-access-token");
+}
+
+#[test]
+fn the_environment_may_say_how_long_and_for_what_but_never_past_the_end() {
+    // I185, I212
+    let google = Google::start("token", Some(600));
+    for (variables, duration, key_type, keys) in [
+        (&[("KUBE_SIDECAR_CACHE_DURATION", "2m")][..], "2m0s", "Registry", 1),
+        (&[("KUBE_SIDECAR_CACHE_DURATION", "24h")], "10m0s", "Registry", 1),
+        (&[("KUBE_SIDECAR_CACHE_DURATION", "0s"), ("KUBE_SIDECAR_CACHE_TYPE", "image")], "0s", "Image", 1),
+        (&[("KUBE_SIDECAR_CACHE_TYPE", "global")], "5m0s", "Global", 5),
+    ] {
+        let run = variables.iter().fold(run(&google, IMAGE), |run, (name, value)| run.variable(name, value));
+        let response = run.run().response();
+        assert_eq!(
+            (&response["cacheDuration"], &response["cacheKeyType"]),
+            (&json!(duration), &json!(key_type))
+        );
+        assert_eq!(response["auth"].as_object().unwrap().len(), keys);
+    }
+    let never = Google::start("token", None);
+    assert_eq!(run(&never, IMAGE).run().response()["cacheDuration"], "0s", "no expiry is known");
+    for (name, value) in [
+        ("KUBE_SIDECAR_CACHE_TYPE", "Image"),
+        ("KUBE_SIDECAR_CACHE_DURATION", "5"),
+        ("KUBE_SIDECAR_CACHE_DURATION", "-5s"),
+    ] {
+        run(&google, IMAGE).variable(name, value).run().refused(3, name);
+    }
+}
+
+#[test]
+fn a_service_account_that_asks_for_itself_gets_itself_or_nothing() {
+    // I192
+    let google = Google::start("canary-node-token", Some(3600));
+    google.exchange(
+        "identitynamespace:my-project.svc.id.goog:my-provider",
+        "canary-subject",
+        "canary-federated",
+    );
+    let enabled = [("iam.gke.io/enable-wi-image-pull", "true")];
+    let run = |token: &str, annotations: &[(&str, &str)]| {
+        run(&google, IMAGE)
+            .arguments(&["--identity-provider=my-provider", "--project-id", "my-project"])
+            .variable("NAVICERT_GCP_STS_ENDPOINT", google.server().url())
+            .service_account(token, annotations)
+    };
+    let ran = run("canary-subject", &enabled).run();
+    assert_eq!(ran.login(HOST).1, "canary-federated");
+    assert_eq!(ran.response()["cacheDuration"], "30m0s");
+    google.complaints().assert_none();
+    for annotations in [&[][..], &[("iam.gke.io/enable-wi-image-pull", "True")]] {
+        assert_eq!(run("canary-subject", annotations).run().login(HOST).1, "canary-node-token");
+    }
+    let refused = run("canary-other-token", &enabled).run();
+    refused.refused(1, "invalid_grant");
+    assert!(!refused.stderr.contains("canary"), "{}", refused.stderr);
+    run("", &enabled).run().refused(1, "the kubelet sent no token");
+    let half = Run::new(GCP, IMAGE)
+        .arguments(&["--identity-provider=x"])
+        .variable("GCE_METADATA_HOST", google.host());
+    half.run().refused(2, "--identity-provider needs --project-id");
+}
+
+#[test]
+fn logins_that_an_operator_put_into_the_metadata_are_handed_on() {
+    // I184, I190, I191
+    let google = Google::start("canary-node-token", Some(3600));
+    let elsewhere = HttpServer::start_plain();
+    // YW5uOnB3 is ann:pw
+    let config = r#"{"https://registry.example":{"auth":"YW5uOnB3"},"*.other.example":{"username":"bob","password":"pw2"}}"#;
+    google.attribute("google-dockercfg", config);
+    google.attribute("google-dockercfg-url", &format!("{}\n", elsewhere.url_of("/config")));
+    elsewhere.answer("/config", Answer::text(config));
+    for flow in ["dockercfg", "dockercfg-url"] {
+        let ask = |image: &str| run(&google, image).arguments(&["-a", flow]).run();
+        assert_eq!(ask("registry.example/x").login("https://registry.example"), ("ann".into(), "pw".into()));
+        assert_eq!(ask("eu.other.example/x").login("*.other.example"), ("bob".into(), "pw2".into()));
+        let nobody = ask("third.example/x");
+        assert_eq!(nobody.response()["auth"], json!({}));
+        assert!(!nobody.stdout.contains("canary"));
+    }
+    assert!(elsewhere.requests().iter().all(|request| request.header("metadata-flavor").is_none()), "I190");
+    for (answer, said) in
+        [(Answer::status(404), "refused: 404"), (Answer::text("{"), "no docker configuration")]
+    {
+        elsewhere.answer("/config", answer);
+        run(&google, "registry.example/x").arguments(&["-a=dockercfg-url"]).run().refused(1, said);
+    }
+    run(&google, IMAGE).arguments(&["--authFlow=x"]).run().refused(2, "invalid value \"x\" for authFlow");
+}
+
+#[test]
+fn a_metadata_server_that_misbehaves_is_an_error_and_never_an_empty_answer() {
+    // I189
+    let google = Google::start("token", Some(3600));
+    let mut canaries = Canaries::new();
+    let token = canaries.plant("token");
+    let flavored = |answer: Answer| answer.header("metadata-flavor", "Google");
+    let elsewhere = HttpServer::start_plain();
+    for (answer, code, said) in [
+        (flavored(Answer::status(500)), 1, "refused: 500"),
+        (flavored(Answer::status(404)), 1, "refused: 404"),
+        (Answer::json(&json!({"access_token": token})), 1, "no `Metadata-Flavor: Google`"),
+        (flavored(Answer::text(&token)), 1, "what is no access token"),
+        (flavored(Answer::json(&json!({"access_token": ""}))), 1, "an empty access token"),
+        (flavored(Answer::json(&json!({"access_token": [token]}))), 1, "what is no access token"),
+        (Answer::redirect(302, &elsewhere.url_of("/")), 5, "redirects are not followed"),
+        (flavored(Answer::filler("application/json", 11 << 20)), 4, "is longer than 10485760 bytes"),
+        (Answer::cut(Cut::Reset), 4, "cannot be asked"),
+    ] {
+        google.server().answer(TOKEN_PATH, answer);
+        let ran = run(&google, IMAGE).run();
+        ran.refused(code, said);
+        canaries.assert_absent("standard error", ran.stderr.as_bytes());
+    }
+    assert!(elsewhere.requests().is_empty());
+    google.server().forget_answers();
+    google.server().answer_once(TOKEN_PATH, Answer::status(503).header("metadata-flavor", "Google"));
+    assert_eq!(run(&google, IMAGE).run().login(HOST).1, "token", "I214");
+}
+
+#[test]
+fn it_answers_to_its_other_name_and_to_dockers() {
+    let google = Google::start("canary-token", Some(3600));
+    let (_folder, link) = linked(GCP, "gcp-credential-provider");
+    let ran = Run::new(&link, IMAGE).variable("GCE_METADATA_HOST", google.host()).run();
+    assert_eq!(ran.login(HOST).1, "canary-token");
+    let (_folder, link) = linked(GCP, "docker-credential-gcr");
+    let helper = Run::new(&link, "").arguments(&["get"]).variable("GCE_METADATA_HOST", google.host());
+    let answer: serde_json::Value = serde_json::from_str(&helper.run_with("https://gcr.io").stdout).unwrap();
+    assert_eq!(
+        answer,
+        json!({"ServerURL": "https://gcr.io", "Username": "_token", "Secret": "canary-token"})
+    );
+    let foreign = helper.run_with("https://index.docker.io/v1/");
+    assert_eq!((foreign.code, foreign.stdout.as_str()), (1, "credentials not found in native keychain\n"));
+}

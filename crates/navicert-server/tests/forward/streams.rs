@@ -1,0 +1,155 @@
+//! Bodies that come piece by piece, and ends that have to be passed on.
+
+use bytes::Bytes;
+use http::Request;
+use navicert_testkit::http_server::BodyState;
+use navicert_testkit::{Answer, Cut, Gate, HttpClient, RawClient, Watch};
+use serde_json::json;
+
+use super::{GOOD, Proxy, status};
+
+// PV14, S253: an event is at the client before the next one exists, over either protocol.
+#[tokio::test]
+async fn every_event_of_a_watch_comes_through_at_once() {
+    let proxy = Proxy::start();
+    let pods = Watch::new();
+    proxy.api.answer("/api/v1/pods", pods.answer());
+    let mut client = proxy.raw().await;
+    client.write(proxy.head("GET /api/v1/pods?watch=true", &[]).as_bytes()).await;
+    assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 200);
+    for number in 0..5 {
+        pods.event(&json!({"type": "ADDED", "number": number}));
+        let event = client.read_until(format!("\"number\":{number}").as_bytes()).await;
+        assert!(event.ends_with(number.to_string().as_bytes()));
+    }
+    pods.finish();
+    client.read_until(b"0\r\n\r\n").await;
+}
+
+// PV15, S253
+#[tokio::test]
+async fn a_client_that_goes_away_during_a_watch_closes_the_stream_behind_us() {
+    for http1 in [false, true] {
+        let proxy = Proxy::start_with(
+            navicert_server::forward::Rules::default(),
+            navicert_server::Limits::default(),
+            |settings| navicert_client::transport::Settings { http2: !http1, ..settings },
+        );
+        let pods = Watch::new();
+        proxy.api.answer("/api/v1/pods", pods.answer());
+        let mut client = proxy.raw().await;
+        client.write(proxy.head("GET /api/v1/pods?watch=true", &[]).as_bytes()).await;
+        client.read_until(b"\r\n\r\n").await;
+        pods.wait_for_opened(1).await;
+        drop(client);
+        pods.wait_for_closed(1).await;
+    }
+}
+
+// S253
+#[tokio::test]
+async fn a_client_that_goes_away_before_the_answer_ends_the_question_behind_us() {
+    let proxy = Proxy::start();
+    let gate = Gate::new();
+    proxy.api.answer("/slow", Answer::text("late").after(&gate));
+    let mut client = proxy.raw().await;
+    client.write(proxy.head("POST /slow", &["Content-Length: 4000000"]).as_bytes()).await;
+    client.write(b"the first bytes").await;
+    proxy.api.wait_until("the request's head", |log| log.requests.len() == 1).await;
+    drop(client);
+    let broken = |state: &BodyState| *state == BodyState::Broken;
+    proxy.api.wait_until("the request's end", |log| broken(&log.requests[0].body_state)).await;
+}
+
+// S254
+#[tokio::test]
+async fn a_large_body_streams_and_100_continue_is_honoured() {
+    let proxy = Proxy::start();
+    let mut client = proxy.raw().await;
+    let lines = ["Content-Length: 200000", "Expect: 100-continue"];
+    client.write(proxy.head("POST /upload", &lines).as_bytes()).await;
+    assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 100);
+    client.write(&[b'a'; 100_000]).await;
+    proxy
+        .api
+        .wait_until("the first half", |log| {
+            log.requests.first().is_some_and(|request| request.body.len() == 100_000)
+        })
+        .await;
+    client.write(&[b'b'; 100_000]).await;
+    assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 200);
+    let requests = proxy.api.wait_for_requests(1).await;
+    assert_eq!(requests[0].body.len(), 200_000);
+    assert_eq!(requests[0].header("expect"), None);
+}
+
+// S254
+#[tokio::test]
+async fn chunked_and_small_bodies_arrive_whole() {
+    let proxy = Proxy::start();
+    let mut client = proxy.raw().await;
+    let head = proxy.head("POST /chunked", &["Transfer-Encoding: chunked"]);
+    client.write((head + "5\r\nhello\r\n6\r\n world\r\n0\r\n\r\n").as_bytes()).await;
+    assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 200);
+    client.read_until(b"}").await;
+    client.write((proxy.head("POST /small", &["Content-Length: 3"]) + "abc").as_bytes()).await;
+    let bodies: Vec<Vec<u8>> =
+        proxy.api.wait_for_requests(2).await.into_iter().map(|request| request.body).collect();
+    assert_eq!(bodies, [b"hello world".to_vec(), b"abc".to_vec()]);
+}
+
+// S253: trailers pass where the protocols have room for them.
+#[tokio::test]
+async fn trailers_come_through() {
+    let proxy = Proxy::start();
+    proxy.api.answer("/sum", Answer::text("data").trailer("x-sum", "42"));
+    let client = HttpClient::trusting(&proxy.ca).http2();
+    let request = Request::get(proxy.url("/sum")).header("authorization", format!("Bearer {GOOD}"));
+    let reply = client.send(request.body(Bytes::new()).unwrap()).await.unwrap();
+    assert_eq!((reply.text(), reply.trailers["x-sum"].to_str().unwrap()), ("data", "42"));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_seen_to_break_off() {
+    let proxy = Proxy::start();
+    let pods = Watch::new();
+    proxy.api.answer("/cut", pods.answer());
+    let mut client = proxy.raw().await;
+    client.write(proxy.head("GET /cut", &[]).as_bytes()).await;
+    pods.wait_for_opened(1).await;
+    pods.bytes("half");
+    client.read_until(b"half").await;
+    pods.abort();
+    let rest = client.read_to_end(10_000).await;
+    assert!(!rest.ends_with(b"0\r\n\r\n"), "a proper end: {}", rest.escape_ascii());
+}
+
+// Keep-alive on both sides: many requests, two connections in all.
+#[tokio::test]
+async fn connections_are_kept_on_both_sides() {
+    let proxy = Proxy::start();
+    let mut client = proxy.raw().await;
+    for number in 1..=20 {
+        client.write(proxy.head("GET /version", &[]).as_bytes()).await;
+        assert_eq!(status(&client.read_until(b"\r\n\r\n").await), 200);
+        client.read_until(b"}").await;
+        assert_eq!(proxy.api.requests().len(), number);
+    }
+    assert_eq!(proxy.api.connections().len(), 1);
+}
+
+// A connection that the server closed while it was idle is no reason for the client to see an error.
+#[tokio::test]
+async fn a_restart_of_the_api_server_is_not_seen_by_the_next_read() {
+    let proxy = Proxy::start();
+    let send = |client: RawClient| async {
+        let mut client = client;
+        client.write(proxy.head("GET /version", &["Connection: close"]).as_bytes()).await;
+        status(&client.read_to_end(10_000).await)
+    };
+    assert_eq!(send(proxy.raw().await).await, 200);
+    proxy.api.refuse_connections();
+    proxy.api.cut_connections(Cut::Clip);
+    proxy.api.accept_connections();
+    assert_eq!(send(proxy.raw().await).await, 200);
+}

@@ -1,0 +1,150 @@
+//! The real signer with keys that `pkcs11-tool` made in SoftHSM (T44).
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use navicert_signer::remote::wire::sample_message;
+use navicert_signer::remote::{ExecSigner, Protocol, Settings};
+use navicert_signer::{Identity, Input, SignError};
+use navicert_testkit::{Ca, KeyKind, SoftHsm};
+use rustls::version::{TLS12, TLS13};
+use tempfile::TempDir;
+
+use crate::memory::{Ended, shake_hands};
+use crate::support::{REAL, V1ALPHA1, allowing, settings};
+
+pub(crate) const PIN: &str = "canary-4711";
+
+pub(crate) struct Token {
+    hsm: SoftHsm,
+    ca: Ca,
+    pub(crate) folder: TempDir,
+}
+
+impl Token {
+    pub(crate) fn new(kind: KeyKind) -> Self {
+        let hsm = SoftHsm::new("my token", PIN);
+        let ca = Ca::new("root");
+        let key = hsm.generate(kind, "01", "mine");
+        hsm.import_certificate(&ca.client("ann").issue_for(&key.public_key)[0], "01", "mine");
+        let folder = tempfile::tempdir().unwrap();
+        Token { hsm, ca, folder }
+    }
+
+    fn pin_file(&self, pin: &str) -> PathBuf {
+        let path = self.folder.path().join("pin");
+        std::fs::write(&path, pin).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        path
+    }
+
+    fn settings(&self, protocol: Protocol, pin: &str, more: &[(&str, &str)]) -> Settings {
+        let module = self.hsm.module().to_str().unwrap();
+        let uri = format!(
+            "pkcs11:token=my%20token;id=%01;type=private?pin-source=file:{}&module-path={module}",
+            self.pin_file(pin).display()
+        );
+        let text = |value: std::ffi::OsString| value.into_string().unwrap();
+        let variables = self.hsm.variables().into_iter().map(|(name, value)| (text(name), text(value)));
+        let variables =
+            variables.chain(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        Settings {
+            policy: allowing(REAL, &[self.hsm.module()]),
+            ..settings(REAL, &[("uri", &uri), ("pathExec", REAL)], variables.collect(), protocol)
+        }
+    }
+
+    pub(crate) fn connect(&self, protocol: Protocol, pin: &str) -> Result<Identity, SignError> {
+        ExecSigner::connect(self.settings(protocol, pin, &[]))
+    }
+}
+
+#[test]
+fn the_real_signer_signs_every_scheme_in_both_versions() {
+    for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
+        let token = Token::new(kind);
+        for protocol in [V1ALPHA1, Protocol::V1] {
+            let identity = token.connect(protocol, PIN).unwrap();
+            for scheme in identity.schemes().to_vec() {
+                identity.sign(scheme, Input::Message(&sample_message(3))).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_in_softhsm_shake_hands_in_both_versions_of_tls() {
+    // T41, T44
+    for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
+        let token = Token::new(kind);
+        let identity = Arc::new(token.connect(Protocol::V1, PIN).unwrap());
+        for version in [&TLS12, &TLS13] {
+            let ended = shake_hands(&token.ca, Arc::clone(&identity), version);
+            assert!(
+                matches!(ended, Ended::Both { client_certificate: Some(_) }),
+                "{kind:?} {version:?}: {ended:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_pin_in_a_file_costs_one_attempt_and_not_one_per_process() {
+    let token = Token::new(KeyKind::EcP256);
+    let identity = token.connect(Protocol::V1, "canary-wrong").unwrap();
+    let scheme = identity.schemes()[0];
+    let error = identity.sign(scheme, Input::Message(&sample_message(1))).unwrap_err();
+    assert!(error.to_string().contains("says PinIncorrect: the PIN for the token"), "{error}");
+    assert!(!error.with_sources().contains("canary"));
+    // Another client with the same file: the signer looks at the token's own memory first.
+    let again = token.connect(Protocol::V1, "canary-wrong").unwrap();
+    let error = again.sign(scheme, Input::Message(&sample_message(1))).unwrap_err();
+    assert!(error.to_string().contains("a stored PIN is not tried then"), "{error}");
+}
+
+#[test]
+fn the_keps_own_settings_work() {
+    // C811
+    let token = Token::new(KeyKind::EcP256);
+    let module = token.hsm.module().to_str().unwrap().to_owned();
+    let slot = slot_of(&token.hsm);
+    let pairs =
+        [("pathExec", REAL), ("pathLib", &module), ("slotId", &slot), ("objectId", "1"), ("pin", PIN)];
+    let base = token.settings(V1ALPHA1, PIN, &[]);
+    let configuration = crate::support::configuration(&pairs);
+    let identity = ExecSigner::connect(Settings { configuration, allow_pin: true, ..base }).unwrap();
+    identity.sign(identity.schemes()[0], Input::Message(&sample_message(1))).unwrap();
+}
+
+/// SoftHSM gives slots large numbers of its own; `pkcs11-tool` shows them in hexadecimal.
+fn slot_of(hsm: &SoftHsm) -> String {
+    let mut program = navicert_testkit::Program::new("pkcs11-tool").arguments([
+        "--module",
+        hsm.module().to_str().unwrap(),
+        "--list-slots",
+    ]);
+    for (name, value) in hsm.variables() {
+        program = program.variable(name, value);
+    }
+    let text = String::from_utf8(program.run().unwrap().stdout).unwrap();
+    let number = text.lines().find_map(|line| line.strip_prefix("Slot 0 (0x")?.split_once(')')).unwrap().0;
+    u64::from_str_radix(number, 16).unwrap().to_string()
+}
+
+#[test]
+fn without_a_question_it_says_what_it_is_for() {
+    let run = |arguments: &[&str]| {
+        navicert_testkit::Program::new(REAL).own_environment().arguments(arguments).run().unwrap()
+    };
+    assert_eq!(run(&[]).code(), Some(2));
+    assert_eq!(run(&["--pin", "1234"]).code(), Some(2), "a PIN is no argument");
+    assert!(String::from_utf8(run(&["--help"]).stdout).unwrap().contains("navicert signer list"));
+    let garbage = navicert_testkit::Program::new(REAL)
+        .own_environment()
+        .variable("EXTERNAL_SIGNER_PLUGIN_CONFIG", "{\"pin\":\"canary\"}")
+        .run()
+        .unwrap();
+    assert_eq!(garbage.code(), Some(1));
+    assert!(garbage.stdout.is_empty() && !String::from_utf8_lossy(&garbage.stderr).contains("canary"));
+}

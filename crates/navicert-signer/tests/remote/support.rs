@@ -1,0 +1,102 @@
+//! A folder with a key, and a signer that uses it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use navicert_plugin::{AllowlistEntry, Environment, Policy, ProcessRunner};
+use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings};
+use navicert_signer::{Identity, SignError};
+use navicert_testkit::{Ca, KeyKind};
+use navicert_types::SystemClock;
+use navicert_types::external_signer::{Configuration, v1alpha1};
+use tempfile::TempDir;
+
+pub(crate) const FAKE: &str = env!("CARGO_BIN_EXE_navicert-fake-signer");
+pub(crate) const REAL: &str = env!("CARGO_BIN_EXE_navicert-signer-pkcs11");
+pub(crate) const V1ALPHA1: Protocol = Protocol::V1Alpha1(v1alpha1::Kinds::Kep);
+
+/// The fake signer's folder.
+pub(crate) struct Fake {
+    pub(crate) folder: TempDir,
+    pub(crate) shown: Arc<Mutex<Vec<String>>>,
+    variables: Vec<(String, String)>,
+}
+
+impl Fake {
+    pub(crate) fn new(kind: KeyKind) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (ca, other) = (Ca::new("root"), folder.path().join("other"));
+        std::fs::create_dir(&other).unwrap();
+        for (place, name) in [(folder.path(), "ann"), (other.as_path(), "bob")] {
+            let issued = ca.client(name).key(kind).issue();
+            std::fs::write(place.join("key.der"), issued.key_der()).unwrap();
+            std::fs::write(place.join("chain.pem"), issued.chain_pem()).unwrap();
+        }
+        Fake { folder, shown: Arc::default(), variables: Vec::new() }
+    }
+
+    pub(crate) fn mode(mut self, mode: &str) -> Self {
+        self.variables.push(("FAKE_SIGNER_MODE".to_owned(), mode.to_owned()));
+        self
+    }
+
+    pub(crate) fn settings(&self, protocol: Protocol) -> Settings {
+        let folder = self.folder.path().to_str().unwrap().to_owned();
+        let variables = self.variables.iter().cloned().chain([("FAKE_SIGNER_FOLDER".to_owned(), folder)]);
+        let shown = Arc::clone(&self.shown);
+        Settings {
+            show: Arc::new(move |text| shown.lock().unwrap().push(text.to_owned())),
+            ..settings(FAKE, &[], variables.collect(), protocol)
+        }
+    }
+
+    pub(crate) fn connect(&self, protocol: Protocol) -> Result<Identity, SignError> {
+        ExecSigner::connect(self.settings(protocol))
+    }
+
+    /// Every question so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let text = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    pub(crate) fn environment(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("environment")).unwrap_or_default()
+    }
+}
+
+pub(crate) fn configuration(pairs: &[(&str, &str)]) -> Configuration {
+    Configuration(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+}
+
+pub(crate) fn allowing(program: &str, modules: &[&Path]) -> Arc<Policy> {
+    let entry = modules.iter().fold(AllowlistEntry::new(program), |entry, module| {
+        entry.setting("pathLib", module.to_str().unwrap())
+    });
+    Arc::new(Policy::from_parts("Allowlist", Some(vec![entry])).unwrap())
+}
+
+pub(crate) fn settings(
+    program: &str,
+    pairs: &[(&str, &str)],
+    environment: Vec<(String, String)>,
+    protocol: Protocol,
+) -> Settings {
+    let clock = Arc::new(SystemClock);
+    let environment: Environment = environment.into_iter().collect();
+    Settings {
+        program: PathBuf::from(program).into_os_string(),
+        configuration: configuration(pairs),
+        protocol,
+        policy: allowing(program, &[]),
+        environment,
+        runner: Arc::new(ProcessRunner::new(Arc::clone(&clock) as _)),
+        clock,
+        interactive: false,
+        cluster: None,
+        limits: Limits { sign: Duration::from_secs(30), ..Limits::default() },
+        show: Arc::new(|_| {}),
+        allow_pin: false,
+    }
+}

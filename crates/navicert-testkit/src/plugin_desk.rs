@@ -1,0 +1,111 @@
+//! An exec credential plugin whose every answer is made by the test, at the moment it is asked for: the plugin is a small
+//! script that fetches its answer from a desk in the test's own process, where every run is recorded.
+
+use std::fs;
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use navicert_types::{Clock, SystemClock, Timestamp};
+use serde_json::{Value, json};
+
+use crate::platform;
+
+/// A desk that hands out credentials, and knows when it did. It is gone when dropped; its plugins then fail.
+///
+/// ```
+/// use navicert_testkit::{PluginDesk, Program};
+/// use serde_json::json;
+///
+/// let folder = tempfile::tempdir().unwrap();
+/// let desk = PluginDesk::start(|run| json!({"token": format!("token-{run}")}));
+/// let plugin = desk.write_plugin(folder.path());
+/// let outcome = Program::new(&plugin).run().unwrap();
+/// assert!(String::from_utf8_lossy(&outcome.stdout).contains("token-1"));
+/// assert_eq!(desk.runs().len(), 1);
+/// ```
+#[derive(Debug)]
+pub struct PluginDesk {
+    address: SocketAddr,
+    runs: Arc<Mutex<Vec<Timestamp>>>,
+    closing: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PluginDesk {
+    /// Opens a desk. `status` makes the `status` of the answer to the run of this number, counted from 1; null is no
+    /// answer at all, so that the plugin prints nothing.
+    ///
+    /// # Panics
+    /// If there is no free port on loopback.
+    pub fn start(status: impl FnMut(usize) -> Value + Send + 'static) -> Self {
+        PluginDesk::start_in("client.authentication.k8s.io/v1", status)
+    }
+
+    /// The same in another version of `ExecCredential`.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub fn start_in(
+        api_version: &'static str,
+        mut status: impl FnMut(usize) -> Value + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free loopback port");
+        let address = listener.local_addr().expect("the address of our own socket");
+        let (runs, closing) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let (record, is_closing) = (Arc::clone(&runs), Arc::clone(&closing));
+        let serve = move || {
+            for caller in listener.incoming() {
+                if is_closing.load(Ordering::Relaxed) {
+                    return;
+                }
+                let Ok(mut caller) = caller else { continue };
+                let run = {
+                    let mut runs = record.lock().unwrap_or_else(PoisonError::into_inner);
+                    runs.push(SystemClock.now());
+                    runs.len()
+                };
+                let status = status(run);
+                if !status.is_null() {
+                    let answer =
+                        json!({"kind": "ExecCredential", "apiVersion": api_version, "status": status});
+                    // A plugin that was killed meanwhile does not read it.
+                    let _ = caller.write_all(answer.to_string().as_bytes());
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("plugin desk".into()).spawn(serve).expect("a thread");
+        PluginDesk { address, runs, closing, thread: Some(thread) }
+    }
+
+    /// Writes a plugin that asks here into a folder, and gives its path.
+    ///
+    /// # Panics
+    /// If it cannot be written.
+    pub fn write_plugin(&self, folder: &Path) -> PathBuf {
+        let path = folder.join("plugin");
+        let (host, port) = (self.address.ip(), self.address.port());
+        fs::write(&path, format!("#!/bin/bash\nexec cat < /dev/tcp/{host}/{port}\n"))
+            .expect("to write a plugin");
+        platform::set_mode(&path, 0o755).expect("to make it executable");
+        path
+    }
+
+    /// When each run came so far.
+    pub fn runs(&self) -> Vec<Timestamp> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for PluginDesk {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

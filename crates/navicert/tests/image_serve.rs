@@ -1,0 +1,168 @@
+//! `navicert image serve` as a process: what it leaves behind, what it lets nobody see, and what it counts.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests; a daemon runs beside the test"
+)]
+
+#[expect(dead_code, reason = "these tests ask the daemon, not the provider")]
+mod image_support;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Child, Command, Stdio};
+
+use image_support::Place;
+use navicert_image::socket::{Verb, ask};
+use navicert_testkit::Program;
+
+const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
+const NO_ACCOUNT: &str = "{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}";
+
+struct Daemon(Child);
+
+impl Daemon {
+    /// Returns once it listens.
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut child = Command::new(NAVICERT)
+            .args(["image", "serve", "--config", "config.yaml", "--bin-dir", "bin"])
+            .args(arguments)
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("XDG_RUNTIME_DIR", place.path("run"))
+            .current_dir(place.path("."))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("listening on "), "{line}");
+        Daemon(child)
+    }
+
+    /// Sends a signal and waits for the end: the exit code and what was said.
+    fn stop(mut self, signal: &str) -> (Option<i32>, String) {
+        let id = self.0.id().to_string();
+        let outcome = Program::new("kill").arguments([signal, &id]).run().unwrap();
+        assert!(outcome.status.success());
+        let code = self.0.wait().unwrap().code();
+        let mut said = String::new();
+        self.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (code, said)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn navicert(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let program = Program::new(NAVICERT).arguments(arguments).own_environment();
+    let outcome = program.variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (outcome.code(), text(outcome.stdout), text(outcome.stderr))
+}
+
+#[test]
+fn a_daemon_told_to_end_takes_its_socket_along() {
+    for signal in ["-TERM", "-INT"] {
+        let place = Place::new(NO_ACCOUNT);
+        let daemon = Daemon::start(&place, &[]);
+        let socket = place.path("run/navicert/image.sock");
+        assert!(socket.exists());
+        assert_eq!(daemon.stop(signal), (Some(0), String::new()));
+        assert!(!socket.exists(), "{signal}");
+        let (code, _, said) = navicert(&place, &["image", "metrics"]);
+        assert_eq!(code, Some(4));
+        assert!(said.contains("no daemon is listening on"), "{said}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_daemon_leaves_no_core_dump() {
+    // I266
+    let place = Place::new(NO_ACCOUNT);
+    let daemon = Daemon::start(&place, &[]);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.0.id())).unwrap();
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().skip(4).collect::<Vec<_>>(), ["0", "0", "bytes"]);
+}
+
+#[test]
+fn what_a_daemon_counts_and_forgets_can_be_asked_for() {
+    // I156, I163, I253, I261, I264
+    let place = Place::new(NO_ACCOUNT);
+    let daemon = Daemon::start(&place, &["--mirror", "mirror.example:5000=registry.example"]);
+    let socket = place.path("run/navicert/image.sock");
+    for server in ["registry.example", "mirror.example:5000"] {
+        let reply = ask(&socket, Verb::Get, server).unwrap().unwrap();
+        let answer = String::from_utf8(reply.stdout.to_vec()).unwrap();
+        assert_eq!(
+            answer,
+            format!("{{\"ServerURL\":\"{server}\",\"Username\":\"ann\",\"Secret\":\"canary\"}}\n")
+        );
+    }
+    let (code, metrics, _) = navicert(&place, &["image", "metrics"]);
+    assert_eq!(code, Some(0));
+    for line in [
+        "kubelet_credential_provider_plugin_duration_count{plugin_name=\"workload\"} 1\n",
+        "navicert_image_cache_lookups_total{plugin_name=\"workload\",result=\"hit_image\"} 1\n",
+        "navicert_image_cache_lookups_total{plugin_name=\"workload\",result=\"miss\"} 1\n",
+        "navicert_image_plugin_last_success_timestamp_seconds{plugin_name=\"workload\"} ",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    assert!(!metrics.contains("canary"), "{metrics}");
+    let program = Program::new(NAVICERT).arguments(["image", "explain", "--dry-run", "registry.example/app"]);
+    let program =
+        program.arguments(["--config", "config.yaml", "--bin-dir", "bin"]).directory(&place.path("."));
+    let outcome = program.own_environment().variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
+    let explained = String::from_utf8(outcome.stdout).unwrap();
+    assert!(
+        explained.contains("  daemon     remembers an answer for registry.example (Registry) until 2"),
+        "{explained}"
+    );
+    for (forgotten, count) in [("1 answer forgotten", 1), ("0 answers forgotten", 0)] {
+        let (code, said, _) = navicert(&place, &["image", "invalidate", "registry.example/app"]);
+        assert_eq!((code, said), (Some(0), format!("registry.example/app: {forgotten}\n")), "{count}");
+    }
+    let (code, _, said) =
+        navicert(&place, &["image", "serve", "--config", place.path("config.yaml").to_str().unwrap()]);
+    assert_eq!(code, Some(3));
+    assert!(said.contains("a daemon is already listening on"), "{said}");
+    drop(daemon);
+}
+
+#[test]
+fn a_provider_that_is_not_installed_does_not_keep_the_daemon_from_serving_the_others() {
+    // I251
+    let place = Place::new(NO_ACCOUNT);
+    let config = fs::read_to_string(place.path("config.yaml")).unwrap();
+    let absent = "- {name: absent, matchImages: [other.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n";
+    fs::write(place.path("config.yaml"), format!("{config}{absent}")).unwrap();
+    let daemon = Daemon::start(&place, &[]);
+    let socket = place.path("run/navicert/image.sock");
+    assert_eq!(ask(&socket, Verb::Get, "registry.example").unwrap().unwrap().code, 0);
+    let failed = ask(&socket, Verb::Get, "other.example").unwrap().unwrap();
+    assert!(failed.code == 1 && String::from_utf8_lossy(&failed.stdout).contains("absent"));
+    let (code, said) = daemon.stop("-TERM");
+    assert!(code == Some(0) && said.contains("absent"), "{said}");
+}
+
+#[test]
+fn where_no_configuration_is_named_and_none_is_found_the_way_out_is_told() {
+    let place = Place::new(NO_ACCOUNT);
+    fs::create_dir_all(place.path("xdg/navicert/image")).unwrap();
+    let program =
+        Program::new(NAVICERT).arguments(["image", "get", "registry.example/app"]).own_environment();
+    let outcome = program.variable("XDG_CONFIG_HOME", place.path("xdg")).run().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.code(), Some(3));
+    assert!(said.contains("xdg/navicert/image/config` does not exist; name one with `--image-"), "{said}");
+}

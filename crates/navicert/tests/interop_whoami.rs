@@ -1,0 +1,111 @@
+//! `navicert whoami` and `doctor` against a real API server, through an exec plugin whose token and certificate live for a
+//! few seconds (`make interop`).
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use navicert_testkit::cluster::Cluster;
+use navicert_testkit::{PluginDesk, TestContext};
+use navicert_types::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+const LIFE: Duration = Duration::from_secs(3);
+
+fn context(cluster: &Cluster, desk: &PluginDesk) -> TestContext {
+    let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
+    let plugin = desk.write_plugin(&context.directory());
+    let config = json!({
+        "current-context": "real",
+        "contexts": [{"name": "real", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
+        "users": [{"name": "u", "user": {"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": plugin,
+        }}}],
+    });
+    context.file("config", &config.to_string()).variable("KUBECONFIG", "config")
+}
+
+fn review(context: &TestContext) -> Value {
+    let outcome = context.run("navicert whoami -o json");
+    let complaint = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.code(), Some(0), "{complaint}");
+    serde_json::from_slice(&outcome.stdout).unwrap()
+}
+
+fn text<'a>(review: &'a Value, pointer: &str) -> &'a str {
+    review.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+#[test]
+fn whoami_is_whoever_the_plugin_says_with_every_new_certificate_and_token() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let authority = cluster.client_authority();
+    let desk = PluginDesk::start(move |run| {
+        let now = SystemClock.now();
+        let mut status = json!({"expirationTimestamp": (now + LIFE).to_string()});
+        let given = status.as_object_mut().unwrap();
+        if run % 2 == 0 {
+            given.insert("token".into(), json!(cluster.short_token("ann", &["developers"], LIFE)));
+        } else {
+            let ann =
+                authority.client("peers:ann").organization("peers:developers").valid(now, now + LIFE).issue();
+            given.insert("clientCertificateData".into(), json!(ann.chain_pem()));
+            given.insert("clientKeyData".into(), json!(ann.key_pem()));
+        }
+        status
+    });
+    let context = context(cluster, &desk);
+    let mut credentials = BTreeSet::new();
+    for run in 1..=6 {
+        let review = review(&context);
+        assert_eq!(text(&review, "/status/userInfo/username"), "peers:ann", "run {run}");
+        assert!(review.to_string().contains("peers:developers"), "{review}");
+        let id = text(&review, "/status/userInfo/extra/authentication.kubernetes.io~1credential-id/0");
+        credentials.insert(id.to_owned());
+    }
+    assert_eq!(desk.runs().len(), 6, "one run each");
+    assert!(credentials.iter().filter(|id| id.starts_with("X509SHA256=")).count() >= 3, "{credentials:?}");
+    let outcome = context.run("navicert doctor");
+    let told = String::from_utf8_lossy(&outcome.stdout);
+    assert_eq!(outcome.code(), Some(0), "{told}");
+    assert!(told.ends_with("nothing to do: it works\n"), "{told}");
+}
+
+#[test]
+fn a_refusal_of_the_real_server_is_explained() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let desk = PluginDesk::start(|_| json!({"token": "nobody-knows-this"}));
+    let context = context(cluster, &desk);
+    let outcome = context.run("navicert whoami");
+    assert_eq!(outcome.code(), Some(1));
+    let said = String::from_utf8_lossy(&outcome.stderr);
+    assert!(said.starts_with("error: the server answered 401 Unauthorized: Unauthorized;"), "{said}");
+    let told = context.run("navicert doctor").stdout;
+    let told = String::from_utf8_lossy(&told);
+    assert!(
+        told.contains("FAIL  request    the server answered 401, also to what the plugin gave anew"),
+        "{told}"
+    );
+}
+
+#[test]
+fn whoami_agrees_with_kubectl() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for kubeconfig in [cluster.admin_kubeconfig(), cluster.jwt_kubeconfig()] {
+        let ours = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
+        let ours = ours.variable("KUBECONFIG", &path(kubeconfig));
+        let theirs = cluster.kubectl(kubeconfig).arguments(["auth", "whoami", "-o", "json"]).run().unwrap();
+        let theirs: Value = serde_json::from_slice(&theirs.stdout).unwrap();
+        let ours = review(&ours);
+        for field in ["/apiVersion", "/kind", "/status/userInfo/username", "/status/userInfo/groups"] {
+            assert_eq!(ours.pointer(field), theirs.pointer(field), "{field}");
+        }
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().unwrap().to_owned()
+}
