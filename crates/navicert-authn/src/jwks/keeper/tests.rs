@@ -339,3 +339,18 @@ async fn keys_that_came_between_a_try_and_a_question_are_newer() {
         assert_eq!(rig.fetches(), fetches);
     }
 }
+
+// XV8, S157
+#[tokio::test]
+async fn only_200_and_a_document_are_discovery() {
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        for (status, body) in
+            [(201, r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#), (200, "<html>"), (404, "")]
+        {
+            let rig = rig(profile);
+            rig.fetch.answer(DISCOVERY, status, body);
+            rig.keeper.tend().await;
+            assert!(!rig.keeper.health().is_discovered, "{status} {body}");
+        }
+    }
+}
