@@ -72,7 +72,7 @@ impl Google {
     /// Exchanges this token, shown for this audience, for that one.
     pub fn exchange(&self, audience: &str, subject: &str, access: &str) {
         self.change(|state| {
-            state.exchange = Some((audience.to_owned(), subject.to_owned(), access.to_owned()))
+            state.exchange = Some((audience.to_owned(), subject.to_owned(), access.to_owned()));
         });
     }
 
