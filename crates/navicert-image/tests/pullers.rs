@@ -1,12 +1,7 @@
 //! Real pullers: skopeo and podman pull from a real registry with a password, using nothing but the helper and a
 //! provider plugin.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "helpers of tests fail by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod support;
 
@@ -23,15 +18,14 @@ use navicert_image::socket::{Verb, ask};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::Program;
 use navicert_types::SystemClock;
-use support::{PASSWORD, Place, Registry};
+use support::{PASSWORD, Place, registry};
 
 const HELPER: &str = env!("CARGO_BIN_EXE_docker-credential-navicert");
 
 #[test]
 fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     for pull in [place.skopeo(&registry), place.podman(&registry)] {
         let outcome = pull.run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
@@ -45,9 +39,8 @@ fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
 #[test]
 fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
     // I131a, I238, I261
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
@@ -92,9 +85,8 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
 #[test]
 fn podman_pulls_with_a_written_auth_file() {
     // I226–I228, I235
-    let Some(registry) = Registry::start() else { return };
+    let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
-    registry.push_image(&place);
     let config =
         navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened)
             .unwrap();

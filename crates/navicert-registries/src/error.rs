@@ -129,6 +129,10 @@ impl ProviderError {
             ProviderError::Refused { service: "STS", status: 403, .. } => {
                 Some("does the role's trust policy name this issuer, audience and service account?")
             }
+            ProviderError::Unreachable {
+                service: "EC2's metadata server",
+                source: HttpError::TimedOut { .. },
+            } => Some("from inside a container it needs a hop limit of 2 in the instance's metadata options"),
             ProviderError::Unreachable { source: HttpError::Resolve { .. }, .. } => Some(
                 "is the region right, and does this machine's DNS reach it? A proxy is set with HTTPS_PROXY",
             ),

@@ -1,6 +1,7 @@
 //! `acr-credential-provider` against an Azure of the test kit that checks every header and field.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

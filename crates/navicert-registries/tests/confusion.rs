@@ -1,6 +1,7 @@
 //! Names made to be mistaken for a registry's: none gets a credential that is not its own.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

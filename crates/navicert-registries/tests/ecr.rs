@@ -1,6 +1,7 @@
 //! `ecr-credential-provider` against an Amazon of the test kit that computes every signature again.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

@@ -1,6 +1,7 @@
 //! `auth-provider-gcp` against a Google of the test kit that checks every header and field.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

@@ -1,6 +1,7 @@
 //! ECR and STS of moto, end to end: what somebody else made of AWS's published formats.
 
 #![expect(
+    clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,

@@ -1,0 +1,81 @@
+//! Real pullers and a real registry, whose password is the one that ECR hands out: skopeo and podman pull with
+//! nothing but the provider under docker's name.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    dead_code,
+    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+)]
+
+mod support;
+
+use std::fs;
+
+use navicert_testkit::cloud::Amazon;
+use navicert_testkit::image_registry::User;
+use navicert_testkit::{ImageRegistry, Program};
+use support::{ECR, linked};
+
+/// Whom ECR's password lets in.
+const USER: User = User {
+    name: "AWS",
+    password: "password-of-the-registry",
+    hash: "$2y$05$iFg2q17smxPIlYphAl2I8On2xd/nHiYErFWN/HBDvlUtDLa7i9O4S",
+};
+
+#[test]
+fn skopeo_and_podman_pull_with_what_ecr_handed_out() {
+    let Some(registry) = ImageRegistry::start(USER) else { return };
+    let amazon = Amazon::start();
+    amazon.hand_out(USER.password, None);
+    let (folder, _) = linked(ECR, "docker-credential-ecr-login");
+    let path = |name: &str| folder.path().join(name);
+    let auth = format!("{{\"credHelpers\":{{\"{}\":\"ecr-login\"}}}}", registry.host());
+    fs::write(path("auth.json"), auth).unwrap();
+    let puller = |name: &str, arguments: &[&str]| {
+        Program::new(name)
+            .arguments(arguments)
+            .variable("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display()))
+            .variable("HOME", folder.path())
+            .variable("XDG_RUNTIME_DIR", folder.path())
+            .variable("REGISTRY_AUTH_FILE", path("auth.json"))
+            .variable("AWS_ENDPOINT_URL", amazon.server().url())
+            .variable("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+            .variable("AWS_SECRET_ACCESS_KEY", Amazon::SECRET)
+    };
+    let (source, target) =
+        (format!("docker://{}", registry.image()), format!("dir:{}", path("pulled").display()));
+    let skopeo = puller("skopeo", &["copy", "--src-tls-verify=false", &source, &target]);
+    let image = registry.image();
+    let (root, run) = (path("podman"), path("podman-run"));
+    let podman = puller(
+        "podman",
+        &[
+            "--storage-driver",
+            "vfs",
+            "--root",
+            root.to_str().unwrap(),
+            "--runroot",
+            run.to_str().unwrap(),
+            "pull",
+            "--tls-verify=false",
+            &image,
+        ],
+    );
+    // The registry is ECR because its operator says so; without that it is nobody's, and the pull fails.
+    let told = format!("{}=us-west-2", registry.host());
+    for pull in [skopeo.clone(), podman] {
+        let outcome = pull.variable("NAVICERT_REGISTRY_HOSTS", &told).run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    }
+    assert!(amazon.server().requests().len() >= 2, "each asked for the password");
+    amazon.complaints().assert_none();
+    let calls = amazon.server().requests().len();
+    assert_ne!(skopeo.clone().run().unwrap().code(), Some(0));
+    assert_eq!(amazon.server().requests().len(), calls);
+    amazon.hand_out("another-password", None);
+    let outcome = skopeo.variable("NAVICERT_REGISTRY_HOSTS", &told).run().unwrap();
+    assert_ne!(outcome.code(), Some(0), "the registry wants exactly this password");
+}
