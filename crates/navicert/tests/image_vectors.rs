@@ -1,6 +1,6 @@
 //! Decisions recorded from the kubelet, through the same commands a user would run.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
 
 use std::collections::BTreeSet;
 
