@@ -13,25 +13,8 @@ use serde_json::Value;
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
 fn answers(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
-    let questions: String = vectors
-        .iter()
-        .map(|vector| {
-            let mut question = vector.input.clone();
-            question["id"] = Value::from(vector.id.clone());
-            format!("{question}\n")
-        })
-        .collect();
-    let outcome =
-        Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]).stdin(questions).run().unwrap();
-    assert_eq!(outcome.code(), Some(0));
-    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
-        .collect();
-    assert_eq!(answers.len(), vectors.len());
-    answers
+    let command = Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]);
+    shared::answers(command, vectors.iter().map(Vector::question))
 }
 
 /// Lines on which navicert is stricter on purpose: they have to be refused, and are counted apart.
