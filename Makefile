@@ -1,6 +1,6 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools fmt lint unit docs deny release bench soak fuzz
+.PHONY: help demo test tools fmt lint unit docs deny release bench soak clients fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,12 +37,17 @@ release: ## the binaries as they are shipped, in target/release
 
 bench: ## ratios against peers and against the physical limit, one table
 	@scripts/build-image-helper
+	cargo build --release --locked --package navicert --bins
 	@scripts/build-registries
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
+
+clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials expire, are revoked or rotate
+	@scripts/install-clients
+	@cargo run --quiet --locked --package navicert-kube --example clients
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

@@ -17,6 +17,9 @@ pub(crate) type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
 /// One contestant of a race that is not about time: does the thing once and says how many bytes it took.
 type Scale = Box<dyn FnMut() -> Result<u64, Fault>>;
 
+/// One contestant that is not judged by how long it takes: does the thing once and says what it cost.
+pub(crate) type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
+
 /// At least five (the rule of the house); a few more cost little and make noise rarer.
 const ROUNDS: usize = 7;
 /// How long one contestant's share of a round takes, about.
@@ -41,8 +44,19 @@ pub(crate) struct Race {
 
 /// What is compared.
 enum Contest {
-    Time { ours: Contestant, reference: Contestant },
-    Size { ours: Scale, reference: Scale },
+    Time {
+        ours: Contestant,
+        reference: Contestant,
+    },
+    Size {
+        ours: Scale,
+        reference: Scale,
+    },
+    /// A latency within, or the processor's time.
+    Cost {
+        ours: Meter,
+        reference: Meter,
+    },
 }
 
 impl Race {
@@ -73,6 +87,11 @@ impl Race {
         Race { what, limit, allocations: None, group: None, contest }
     }
 
+    /// A race that is judged by what each contestant says it cost.
+    pub(crate) fn measured(what: &'static str, limit: f64, ours: Meter, reference: Meter) -> Self {
+        Race { what, limit, allocations: None, group: None, contest: Contest::Cost { ours, reference } }
+    }
+
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
     pub(crate) fn allocations_at_most(mut self, most: u64) -> Self {
         self.allocations = Some(most);
@@ -100,10 +119,16 @@ impl Race {
         Ok(best)
     }
 
+    /// The ratio alone, measured once.
+    pub(crate) fn ratio(mut self) -> Result<f64, Fault> {
+        Ok(self.attempt()?.ratio())
+    }
+
     fn attempt(&mut self) -> Result<Row, Fault> {
         let (ours, reference) = match &mut self.contest {
             Contest::Time { ours, reference } => time_both(ours, reference)?,
-            Contest::Size { ours, reference } => weigh_both(ours, reference)?,
+            Contest::Size { ours, reference } => least_of_both(ours, reference, Figure::Size)?,
+            Contest::Cost { ours, reference } => least_of_both(ours, reference, Figure::Cost)?,
         };
         Ok(Row {
             what: self.what,
@@ -143,13 +168,17 @@ fn time_both(ours: &mut Contestant, reference: &mut Contestant) -> Result<(Figur
 }
 
 /// The least of several rounds: what else was loaded at the time is nobody's fault.
-fn weigh_both(ours: &mut Scale, reference: &mut Scale) -> Result<(Figure, Figure), Fault> {
-    let (mut first, mut second) = (u64::MAX, u64::MAX);
-    for _ in 0..ROUNDS {
+fn least_of_both<T: Ord>(
+    ours: &mut dyn FnMut() -> Result<T, Fault>,
+    reference: &mut dyn FnMut() -> Result<T, Fault>,
+    figure: fn(T) -> Figure,
+) -> Result<(Figure, Figure), Fault> {
+    let (mut first, mut second) = (ours()?, reference()?);
+    for _ in 1..ROUNDS {
         first = first.min(ours()?);
         second = second.min(reference()?);
     }
-    Ok((Figure::Size(first), Figure::Size(second)))
+    Ok((figure(first), figure(second)))
 }
 
 /// One call's time, averaged over a turn.
@@ -199,12 +228,13 @@ fn count_allocations(contestant: &mut Contestant) -> Result<u64, Fault> {
 pub(crate) enum Figure {
     Time { time: Duration, allocations: u64 },
     Size(u64),
+    Cost(Duration),
 }
 
 impl Figure {
     fn value(self) -> f64 {
         match self {
-            Figure::Time { time, .. } => time.as_secs_f64(),
+            Figure::Time { time, .. } | Figure::Cost(time) => time.as_secs_f64(),
             Figure::Size(bytes) => Duration::from_micros(bytes).as_secs_f64(),
         }
     }
@@ -212,7 +242,7 @@ impl Figure {
     fn allocations(self) -> u64 {
         match self {
             Figure::Time { allocations, .. } => allocations,
-            Figure::Size(_) => 0,
+            Figure::Size(_) | Figure::Cost(_) => 0,
         }
     }
 }
@@ -225,6 +255,7 @@ impl fmt::Display for Figure {
                 write!(f, "{time:.1?}, {allocations} allocation{plural}")
             }
             Figure::Size(bytes) => write!(f, "{} KiB", bytes / 1024),
+            Figure::Cost(time) => write!(f, "{time:.1?}"),
         }
     }
 }

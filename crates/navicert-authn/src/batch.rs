@@ -99,7 +99,7 @@ pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
 }
 
 /// The keys of an issuer as a question gives them.
-pub(crate) fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
+pub fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
     let body = key_set(jwks, issuer).unwrap_or_else(|| "{}".to_owned());
     match KeySet::parse(body.as_bytes(), profile) {
         Ok(keys) => FixedKeys::new(keys),

@@ -5,6 +5,7 @@ mod certificates;
 mod compile;
 mod email_rule;
 mod extra_key;
+pub mod lint;
 mod load;
 pub mod migrate;
 mod reload;

@@ -1,9 +1,14 @@
-//! What happened, for whoever counts it.
+//! What happened, for whoever counts it: [`Event`] → [`Recorder`]; [`Metrics`] counts it as kube-apiserver does.
+
+mod counting;
+mod text;
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::outcome::{Class, Outcome};
+
+pub use counting::{CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, Metrics};
 
 /// Something worth counting.
 #[derive(Clone, Copy, Debug)]

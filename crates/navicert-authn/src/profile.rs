@@ -137,6 +137,8 @@ pub struct TokenLimits {
     pub token: usize,
     /// Bytes of its header part.
     pub header: usize,
+    /// Nesting of its header (A39).
+    pub header_depth: usize,
     /// Nesting of its payload.
     pub depth: usize,
     /// Groups of the user.
@@ -145,6 +147,8 @@ pub struct TokenLimits {
     pub identity: usize,
     /// Keys that are tried for a token that names none.
     pub keys: usize,
+    /// Bytes of a pattern that an expression takes from a claim (A53).
+    pub pattern: usize,
 }
 
 impl Profile {
@@ -154,10 +158,12 @@ impl Profile {
         limits: TokenLimits {
             token: usize::MAX,
             header: usize::MAX,
+            header_depth: usize::MAX,
             depth: usize::MAX,
             groups: usize::MAX,
             identity: usize::MAX,
             keys: usize::MAX,
+            pattern: usize::MAX,
         },
         wide_expressions: false,
     };
@@ -168,10 +174,12 @@ impl Profile {
         limits: TokenLimits {
             token: 64 << 10,
             header: 16 << 10,
+            header_depth: 8,
             depth: 128,
             groups: 1_000,
             identity: 64 << 10,
             keys: 32,
+            pattern: 1 << 10,
         },
         wide_expressions: true,
     };

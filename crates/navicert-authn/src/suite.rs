@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use crate::authenticator::{Authenticators, Question};
 use crate::batch;
-use crate::config::{CompiledIssuer, validate};
+use crate::config::{CompiledIssuer, NavicertConfiguration, validate};
 use crate::jwks::{FixedKeys, Keys};
 use crate::outcome::Outcome;
 use crate::profile::Profile;
@@ -46,6 +46,8 @@ pub struct Suite {
     pub jwks: Value,
     /// The tokens of files, by the names of the files.
     pub tokens: HashMap<String, String>,
+    /// What issuers may do beyond the configuration; empty if there is nothing to say.
+    pub side_car: NavicertConfiguration,
     /// Whose rules decide.
     pub profile: Profile,
 }
@@ -121,14 +123,22 @@ impl Suite {
         signer: &Signer,
         tokens: &[String],
     ) -> Result<Vec<CaseReport>, String> {
-        let authenticators = |keys: &dyn Fn(&CompiledIssuer) -> Arc<dyn Keys>| {
-            let compiled = validate(configuration, &self.profile).map_err(|wrong| wrong.to_string())?;
+        let authenticators = |side_car: &NavicertConfiguration,
+                              keys: &dyn Fn(&CompiledIssuer) -> Arc<dyn Keys>| {
+            let mut compiled = validate(configuration, &self.profile).map_err(|wrong| wrong.to_string())?;
+            side_car
+                .apply(&mut compiled)
+                .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
             Ok::<_, String>(Authenticators::new(compiled, keys))
         };
         let own: Arc<dyn Keys> = Arc::new(FixedKeys::new(signer.key_set(&self.profile)));
-        let of_claims = authenticators(&|_| Arc::clone(&own))?;
-        let of_tokens =
-            authenticators(&|issuer| Arc::new(batch::fixed(&self.jwks, &issuer.url, &self.profile)))?;
+        // With which algorithm claims are signed here says nothing about the issuer.
+        let mut any_algorithm = self.side_car.clone();
+        any_algorithm.issuers.iter_mut().for_each(|issuer| issuer.allowed_algorithms = None);
+        let of_claims = authenticators(&any_algorithm, &|_| Arc::clone(&own))?;
+        let of_tokens = authenticators(&self.side_car, &|issuer| {
+            Arc::new(batch::fixed(&self.jwks, &issuer.url, &self.profile))
+        })?;
         let judge = |(case, token): (&TestCase, &String)| {
             let authenticators = if matches!(case.given, Given::Claims(_)) { &of_claims } else { &of_tokens };
             let outcome: Outcome = authenticators.authenticate(&Question::new(token, self.now(case)));

@@ -92,11 +92,12 @@ fn algorithms_and_key_ids() {
     table(rows);
 }
 
-// A13–A19, A22, TV25–TV31, H8, H25
+// A13–A19, A22, A23, A39, TV25–TV31, H8, H25
 #[test]
 fn header_members() {
     let raw = |text: &str| key().token_of_bytes(text.as_bytes(), claims().to_string().as_bytes());
     let certificate_free = json!([]);
+    let nested = |depth: usize| (0..depth).fold(json!(1), |inside, _| json!([inside]));
     table(vec![
         ("jwk", headed("jwk", key().jwk()), YES, NO),
         ("jwk garbage", headed("jwk", json!({"kty": "RSA"})), NO, NO),
@@ -122,6 +123,11 @@ fn header_members() {
         ("array", raw("[]"), NO, NO),
         ("byte order mark", raw("\u{feff}{\"alg\":\"ES256\"}"), NO, NO),
         ("trailing byte", raw(r#"{"alg":"ES256"}x"#), NO, NO),
+        // A23: an access token is told from an ID token by its audience, or by a rule; not by its `typ`.
+        ("typ at+jwt", headed("typ", json!("at+jwt")), YES, YES),
+        // A39
+        ("nested 7", headed("x", nested(7)), YES, YES),
+        ("nested 8", headed("x", nested(8)), YES, NO),
     ]);
 }
 
@@ -373,5 +379,31 @@ fn a_claim_reached_in_an_odd_way_is_there() {
         let token = with("sub", json!("s"));
         let question = json!({"config": config, "jwks": keys(), "token": token, "now": NOW});
         assert_eq!(batch::eval(&question, &Profile::KUBE)["user"]["username"], "u", "{name}");
+    }
+}
+
+// A65: a bearer token can be used again until it expires, or until it is on the list.
+#[test]
+fn a_replayed_token_is_good_until_it_is_revoked() {
+    use std::sync::Arc;
+
+    use navicert_authn::revocation::{RevocationList, Revocations};
+    use navicert_authn::{Outcome, Question};
+    use navicert_types::Timestamp;
+
+    let token = with("jti", json!("j1"));
+    let now = Timestamp::from_second(NOW).unwrap();
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        let revocations = Arc::new(Revocations::default());
+        let question = json!({"config": CONFIG, "jwks": keys()});
+        let authenticators =
+            batch::authenticators(&question, &profile).unwrap().with_revocations(Arc::clone(&revocations));
+        let judge = || authenticators.authenticate(&Question::new(&token, now));
+        for _ in 0..2 {
+            assert!(matches!(judge(), Outcome::Authenticated(_)));
+        }
+        let list = "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{issuer: https://i, jti: j1}]\n";
+        revocations.replace(RevocationList::parse(list.as_bytes()).unwrap());
+        assert_eq!(batch::answer(&judge())["class"], "revoked");
     }
 }

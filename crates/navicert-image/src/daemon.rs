@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::docker_helper::{self, HelperError, Scopes};
 use crate::metrics::TextMetrics;
+use crate::provider::{CachedEntry, Providers};
 use crate::reference::Repository;
 use crate::reload::{Reload, Reloader};
 use crate::socket::{Reply, Verb, read_question};
@@ -92,6 +93,7 @@ impl Service {
                 Err(error) => Reply::failed(&error.to_string()),
             },
             Verb::Metrics => Reply::done(self.metrics.render().as_bytes()),
+            Verb::Remembered => Reply::done(remembered(&providers, text).as_bytes()),
         };
         reply.stderr.push_str(&note);
         reply
@@ -112,6 +114,16 @@ impl Service {
             Reload::Unchanged | Reload::Applied => String::new(),
         }
     }
+}
+
+/// Provider, key type, what it is remembered for, and until when; in the order a lookup would find it.
+fn remembered(providers: &Providers, image: &str) -> String {
+    let about = |cached: &CachedEntry| cached.key_type.base(image) == cached.base;
+    let lines = providers.cached_entries().into_iter().filter(about).map(|cached| {
+        let until = cached.entry.expires().map(|expires| expires.to_string()).unwrap_or_default();
+        format!("{}\t{}\t{}\t{until}\n", cached.provider, cached.key_type.as_str(), cached.base)
+    });
+    lines.collect()
 }
 
 fn refused(error: &HelperError) -> Reply {
@@ -274,6 +286,12 @@ mod tests {
             );
         }
         assert_eq!(&**ask(Verb::List, "").stdout, b"{\"a.io\":\"ann\"}\n");
+        assert_eq!(
+            &**ask(Verb::Remembered, "a.io/x").stdout,
+            b"sh\tRegistry\ta.io\t1970-01-01T01:00:00Z\n",
+            "no secret, and until when"
+        );
+        assert_eq!(&**ask(Verb::Remembered, "b.io/x").stdout, b"");
         assert_eq!(&**ask(Verb::Invalidate, "a.io/x").stdout, b"1\n");
         assert_eq!(&**ask(Verb::List, "").stdout, b"{}\n");
         let missing = ask(Verb::Get, "b.io");

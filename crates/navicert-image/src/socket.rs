@@ -33,10 +33,13 @@ pub enum Verb {
     Invalidate,
     /// The counters, as text.
     Metrics,
+    /// What is remembered for an image, one answer to a line, without secrets.
+    Remembered,
 }
 
 impl Verb {
-    const ALL: [Verb; 5] = [Verb::Get, Verb::List, Verb::Erase, Verb::Invalidate, Verb::Metrics];
+    const ALL: [Verb; 6] =
+        [Verb::Get, Verb::List, Verb::Erase, Verb::Invalidate, Verb::Metrics, Verb::Remembered];
 
     fn byte(self) -> u8 {
         match self {
@@ -45,6 +48,7 @@ impl Verb {
             Verb::Erase => b'e',
             Verb::Invalidate => b'i',
             Verb::Metrics => b'm',
+            Verb::Remembered => b'r',
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_image::config::{Config, ConfigFile};
-use navicert_image::conformance::{Rule, Subject, check};
+use navicert_image::conformance::{Rule, Subject, Verdict, check};
 use navicert_image::provider::{Lookup, Providers, Settings};
 use navicert_image::service_account::Asker;
 use navicert_image::{Profile, ProviderError};
@@ -201,6 +201,11 @@ fn no_secret_of_a_run_is_ever_printed() {
 
 /// The rules that a plugin of this body breaks.
 fn broken(body: &str) -> Vec<Rule> {
+    let verdicts = verdicts(body);
+    verdicts.into_iter().filter(|verdict| verdict.result.is_err()).map(|verdict| verdict.rule).collect()
+}
+
+fn verdicts(body: &str) -> Vec<Verdict> {
     let folder = tempfile::tempdir().unwrap();
     let subject = Subject {
         program: script(folder.path(), "plugin", body),
@@ -210,8 +215,16 @@ fn broken(body: &str) -> Vec<Rule> {
         version: WireVersion::V1,
         limit: Duration::from_millis(1_500),
     };
-    let verdicts = check(&subject, &ProcessRunner::new(Arc::new(SystemClock)));
-    verdicts.into_iter().filter(|verdict| verdict.result.is_err()).map(|verdict| verdict.rule).collect()
+    check(&subject, &ProcessRunner::new(Arc::new(SystemClock)))
+}
+
+#[test]
+fn a_plugin_that_fails_for_everything_is_not_praised_for_refusing() {
+    assert_eq!(verdicts("exit 1").len(), 1);
+    assert_eq!(
+        verdicts(&format!("{READ}echo '{GOOD}'")).iter().filter(|verdict| verdict.result.is_err()).count(),
+        0
+    );
 }
 
 #[test]

@@ -20,6 +20,7 @@ pub mod command;
 pub mod completion;
 pub mod error;
 pub mod expiring_cache;
+pub mod foreground;
 pub mod policy;
 pub mod process;
 pub mod resolve;

@@ -70,9 +70,14 @@ impl Runner for ProcessRunner {
 }
 
 fn spawn(command: &Command, program: &Program) -> Result<Child, RunError> {
+    start(command, program, Stdio::piped())
+}
+
+/// Starts a program whose standard output goes there.
+pub(crate) fn start(command: &Command, program: &Program, stdout: Stdio) -> Result<Child, RunError> {
     #[expect(clippy::disallowed_methods, reason = "this is the one room that starts programs")]
     let mut child = std::process::Command::new(program.path_to_run());
-    child.args(command.arguments()).env_clear().envs(command.environment()).stdout(Stdio::piped());
+    child.args(command.arguments()).env_clear().envs(command.environment()).stdout(stdout);
     child.stdin(match &command.stdin {
         Stdin::Null => Stdio::null(),
         Stdin::Inherit => Stdio::inherit(),

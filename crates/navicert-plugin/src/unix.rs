@@ -260,3 +260,41 @@ pub(crate) fn write(stream: &impl AsFd, bytes: &[u8]) -> io::Result<Moved> {
         Err(error) => Err(error.into()),
     }
 }
+
+/// Somebody to send signals to, who may be gone: then nobody else gets them.
+pub(crate) struct Recipient {
+    pidfd: Option<OwnedFd>,
+}
+
+impl Recipient {
+    pub(crate) fn of(child: &Child) -> Self {
+        Recipient { pidfd: open_pidfd(child) }
+    }
+
+    /// Where there is no pidfd, nothing is sent: the number may be somebody else's by now.
+    pub(crate) fn send(&self, signal: i32) {
+        #[cfg(target_os = "linux")]
+        if let (Some(pidfd), Some(signal)) = (&self.pidfd, Signal::from_named_raw(signal)) {
+            let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (&self.pidfd, signal);
+    }
+}
+
+/// The signals that this process was started to ignore (`nohup`, a background job of a script).
+pub(crate) fn ignored_signals() -> Vec<i32> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    (1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect()
+}
+
+/// Whether the terminal's keyboard sends its signals to our process group.
+pub(crate) fn is_foreground() -> bool {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let terminal = rustix::fs::open("/dev/tty", flags, rustix::fs::Mode::empty());
+    terminal.is_ok_and(|terminal| {
+        rustix::termios::tcgetpgrp(terminal).is_ok_and(|group| group == rustix::process::getpgrp())
+    })
+}

@@ -7,6 +7,7 @@
 //!                         gateway (one user's own commands)
 //!
 //! navicert_authn::jwks::Keeper ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
+//! navicert_authn::Live ◀──tend── keeping ◀── watch (files), timer
 //! ```
 //!
 //! [`problem`] is the one map from what went wrong to what a client may read.
@@ -14,9 +15,11 @@
 pub mod fetch;
 pub mod forward;
 pub mod gateway;
+pub mod keeping;
 pub mod limits;
 pub mod listener;
 pub mod problem;
+pub mod watch;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
 pub use limits::Limits;

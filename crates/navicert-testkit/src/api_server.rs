@@ -1,6 +1,8 @@
 //! A Kubernetes API server as far as credentials see one: it knows who may come in, says who that was, and
 //! otherwise does what the test tells it to.
 
+mod pod;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
@@ -11,6 +13,8 @@ use serde_json::{Value, json};
 use crate::answer::Answer;
 use crate::ca::Ca;
 use crate::http_server::{ClientAuth, HttpServer, HttpServerBuilder, Request};
+
+pub use pod::Pod;
 
 /// An API server over TLS, HTTP/1.1 and HTTP/2. It is an [`HttpServer`], so every request, connection and client
 /// certificate is recorded, and any answer can be given on cue.

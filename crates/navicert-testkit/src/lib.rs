@@ -42,13 +42,14 @@ pub mod raw;
 pub mod shared;
 pub mod soak;
 pub mod softhsm;
+mod spdy;
 pub mod transcript;
 pub mod tunnel;
 pub mod wait;
 pub mod watch;
 
 pub use answer::{Answer, Cut};
-pub use api_server::ApiServer;
+pub use api_server::{ApiServer, Pod};
 pub use ca::{Ca, Identity, KeyKind};
 pub use canary::Canaries;
 pub use gate::Gate;

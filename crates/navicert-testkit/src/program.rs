@@ -1,5 +1,7 @@
 //! Runs a program for a test: tools such as `softhsm2-util`, and the binary a transcript shows. With a time limit.
 
+mod running;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
@@ -11,6 +13,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use crate::{platform, wait};
+
+pub use running::Running;
 
 /// A program about to run. Its standard input is empty unless [`stdin`](Self::stdin) says otherwise.
 ///

@@ -7,6 +7,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::answer::Answer;
+use crate::spdy::{self, Play};
 use crate::wait;
 
 /// The far end of an upgraded connection. Clones are the same tunnel.
@@ -18,6 +19,7 @@ pub struct Tunnel(Arc<State>);
 #[derive(Debug)]
 struct State {
     greeting: Bytes,
+    spdy: Option<Play>,
     log: watch::Sender<Log>,
 }
 
@@ -36,7 +38,22 @@ impl Tunnel {
 
     /// Sends these bytes right behind the 101, then echoes.
     pub fn echo_after(greeting: impl Into<Bytes>) -> Self {
-        Tunnel(Arc::new(State { greeting: greeting.into(), log: watch::Sender::new(Log::default()) }))
+        Tunnel::new(greeting.into(), None)
+    }
+
+    /// A command as `kubectl exec` runs one over SPDY/3.1: it prints this (and its standard input, where it has one), and
+    /// succeeds.
+    pub fn spdy_exec(stdin: bool, stdout: impl Into<Bytes>) -> Self {
+        Tunnel::new(Bytes::new(), Some(Play::Exec { stdin, stdout: stdout.into() }))
+    }
+
+    /// A port as `kubectl port-forward` reaches one over SPDY/3.1: it answers in capitals, once per connection.
+    pub fn spdy_port_forward() -> Self {
+        Tunnel::new(Bytes::new(), Some(Play::PortForward))
+    }
+
+    fn new(greeting: Bytes, spdy: Option<Play>) -> Self {
+        Tunnel(Arc::new(State { greeting, spdy, log: watch::Sender::new(Log::default()) }))
     }
 
     /// The answer that upgrades to this tunnel: 101 and whatever protocol the request named.
@@ -83,6 +100,11 @@ impl Tunnel {
     pub(crate) async fn run(&self, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         self.0.log.send_modify(|log| log.opened += 1);
         let _closing = Closing(self);
+        if let Some(play) = self.0.spdy.clone() {
+            let seen = |bytes: &[u8]| self.0.log.send_modify(|log| log.received.extend_from_slice(bytes));
+            let _ = spdy::play(stream, play, seen).await; // its end shows in the log
+            return;
+        }
         if stream.write_all(&self.0.greeting).await.is_err() || stream.flush().await.is_err() {
             return;
         }

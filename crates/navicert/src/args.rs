@@ -5,6 +5,8 @@ pub(crate) mod cel;
 pub(crate) mod client;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
+pub(crate) mod run;
+pub(crate) mod signer;
 
 use std::path::PathBuf;
 
@@ -82,6 +84,18 @@ pub(crate) enum Profile {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Run a command that uses a credential without ever seeing it
+    #[command(after_help = run::RUN_HELP)]
+    Run(Box<run::RunArgs>),
+    /// Keep a gateway open for commands that share it
+    #[command(after_help = run::GATEWAY_HELP)]
+    Gateway(Box<run::GatewayArgs>),
+    /// Remove what a killed gateway leaves behind
+    #[command(hide = true)]
+    GatewayGuard {
+        /// The gateway's folder
+        folder: PathBuf,
+    },
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
@@ -105,6 +119,9 @@ The last line is the one thing to do. A credential plugin is run if the server c
     /// Image credentials: what a kubelet would pull with, and why
     #[command(subcommand)]
     Image(Box<image::ImageVerb>),
+    /// Keys that stay in their device: show, try and serve them
+    #[command(subcommand)]
+    Signer(signer::SignerVerb),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

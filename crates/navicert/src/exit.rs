@@ -6,24 +6,46 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// Yes, or done.
-    Done = 0,
+    Done,
     /// No: rejected, lint errors, mismatch.
-    No = 1,
+    No,
     /// The command line was not understood (clap uses the same number).
-    Usage = 2,
+    Usage,
     /// A file given to us is not what it should be.
-    BadInput = 3,
+    BadInput,
     /// A peer could not be reached.
-    Unreachable = 4,
-    /// A policy forbids it.
-    Denied = 5,
+    Unreachable,
+    /// A policy says no.
+    Denied,
     /// A bug of ours.
-    Bug = 70,
+    Bug,
+    /// As the command that `run` ran.
+    Child(u8),
+}
+
+impl Exit {
+    /// What shells say of a command that is not there, and of one that is and cannot be executed.
+    pub(crate) const NOT_FOUND: Exit = Exit::Child(127);
+    pub(crate) const NOT_EXECUTABLE: Exit = Exit::Child(126);
+
+    /// The number a shell sees. A larger one is worse.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::No => 1,
+            Exit::Usage => 2,
+            Exit::BadInput => 3,
+            Exit::Unreachable => 4,
+            Exit::Denied => 5,
+            Exit::Bug => 70,
+            Exit::Child(code) => code,
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(exit as u8)
+        ExitCode::from(exit.number())
     }
 }
 

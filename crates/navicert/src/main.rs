@@ -36,13 +36,17 @@ fn run(cli: Cli) -> Exit {
     let mut output = Output::new(cli.output);
     let environment = Environment::read();
     let result = match cli.verb {
+        Verb::Run(args) => command::run::run(&args, &environment, &mut output),
+        Verb::Gateway(args) => command::gateway::run(&args, &environment, &mut output),
+        Verb::GatewayGuard { folder } => command::gateway::guard(&folder),
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
         Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
         Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),
         Verb::ExecPlugin(verb) => command::exec_plugin::run(&verb, &environment, &mut output),
-        Verb::Authn(verb) => command::authn::run(&verb, &mut output),
+        Verb::Authn(verb) => command::authn::run(&verb, &environment, &mut output),
         Verb::Cel(verb) => command::cel::run(&verb, &mut output),
         Verb::Image(verb) => command::image::run(*verb, &environment, &mut output),
+        Verb::Signer(verb) => command::signer::run(&verb, &environment, &mut output),
         Verb::Completions { shell } => command::completions::run(shell, &mut output),
         Verb::Man { dir } => command::man::run(dir.as_deref(), &mut output),
     };

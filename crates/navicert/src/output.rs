@@ -90,6 +90,21 @@ impl Output {
     }
 }
 
+/// An error with everything behind it, in one sentence.
+pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Some errors already say what they were caused by.
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 /// Colours; `anstream` removes them where nobody would see them.
 pub(crate) mod style {
     pub(crate) const ERROR: &str = "\u{1b}[1;31m";

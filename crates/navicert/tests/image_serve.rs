@@ -96,7 +96,7 @@ fn a_daemon_leaves_no_core_dump() {
 
 #[test]
 fn what_a_daemon_counts_and_forgets_can_be_asked_for() {
-    // I156, I163, I253, I261
+    // I156, I163, I253, I261, I264
     let place = Place::new(NO_ACCOUNT);
     let daemon = Daemon::start(&place, &["--mirror", "mirror.example:5000=registry.example"]);
     let socket = place.path("run/navicert/image.sock");
@@ -119,6 +119,15 @@ fn what_a_daemon_counts_and_forgets_can_be_asked_for() {
         assert!(metrics.contains(line), "{metrics}");
     }
     assert!(!metrics.contains("canary"), "{metrics}");
+    let program = Program::new(NAVICERT).arguments(["image", "explain", "--dry-run", "registry.example/app"]);
+    let program =
+        program.arguments(["--config", "config.yaml", "--bin-dir", "bin"]).directory(&place.path("."));
+    let outcome = program.own_environment().variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
+    let explained = String::from_utf8(outcome.stdout).unwrap();
+    assert!(
+        explained.contains("  daemon     remembers an answer for registry.example (Registry) until 2"),
+        "{explained}"
+    );
     for (forgotten, count) in [("1 answer forgotten", 1), ("0 answers forgotten", 0)] {
         let (code, said, _) = navicert(&place, &["image", "invalidate", "registry.example/app"]);
         assert_eq!((code, said), (Some(0), format!("registry.example/app: {forgotten}\n")), "{count}");
@@ -144,4 +153,16 @@ fn a_provider_that_is_not_installed_does_not_keep_the_daemon_from_serving_the_ot
     assert!(failed.code == 1 && String::from_utf8_lossy(&failed.stdout).contains("absent"));
     let (code, said) = daemon.stop("-TERM");
     assert!(code == Some(0) && said.contains("absent"), "{said}");
+}
+
+#[test]
+fn where_no_configuration_is_named_and_none_is_found_the_way_out_is_told() {
+    let place = Place::new(NO_ACCOUNT);
+    fs::create_dir_all(place.path("xdg/navicert/image")).unwrap();
+    let program =
+        Program::new(NAVICERT).arguments(["image", "get", "registry.example/app"]).own_environment();
+    let outcome = program.variable("XDG_CONFIG_HOME", place.path("xdg")).run().unwrap();
+    let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    assert_eq!(outcome.code(), Some(3));
+    assert!(said.contains("xdg/navicert/image/config` does not exist; name one with `--image-"), "{said}");
 }

@@ -75,6 +75,30 @@ fn a_service_account_s_token_and_the_annotations_asked_for_reach_the_provider() 
 }
 
 #[test]
+fn several_providers_ask_the_api_server_at_the_same_time() {
+    // I148
+    let place = Place::new(ATTRIBUTES);
+    let api = api_server(&place);
+    let config = fs::read_to_string(place.path("config.yaml")).unwrap();
+    let (head, provider) = config.split_once("- name: workload\n").unwrap();
+    let named = |number: usize| {
+        format!(
+            "- name: workload-{number}\n{}",
+            provider.replace("ce: registry", &format!("ce: registry-{number}"))
+        )
+    };
+    fs::write(place.path("config.yaml"), format!("{head}{}", (0..4).map(named).collect::<String>())).unwrap();
+    for number in 0..4 {
+        fs::copy(place.path("bin/workload"), place.path(&format!("bin/workload-{number}"))).unwrap();
+    }
+    let outcome = place.ask("get", &["--pod", "team/app-0"]);
+    let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
+    assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
+    assert_eq!(said.lines().count(), 4, "{said}");
+    assert_eq!(api.count(TOKEN), 4, "one token for each audience");
+}
+
+#[test]
 fn a_pod_s_token_is_bound_to_the_pod() {
     // I114
     let place = Place::new(ATTRIBUTES);
@@ -86,6 +110,20 @@ fn a_pod_s_token_is_bound_to_the_pod() {
     assert!(said.contains("only for pods of team/builder"), "{said}");
     let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": "app-0", "uid": "uid-2"});
     assert_eq!(token_request(&api).pointer("/spec/boundObjectRef"), Some(&bound));
+}
+
+#[test]
+fn explain_says_how_long_a_slow_plugin_took() {
+    // I264
+    let place =
+        Place::new("{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}");
+    let plugin = fs::read_to_string(place.path("bin/workload")).unwrap();
+    fs::write(place.path("bin/workload"), plugin.replace("cat >", "sleep 1; cat >")).unwrap();
+    let text = String::from_utf8(place.ask("explain", &[]).stdout).unwrap();
+    assert!(text.contains("  took       1."), "{text}");
+    fs::write(place.path("bin/workload"), plugin).unwrap();
+    let json: Value = serde_json::from_slice(&place.ask("explain", &["-o", "json"]).stdout).unwrap();
+    assert!(json.pointer("/providers/0/outcome/tookMilliseconds").unwrap().is_u64(), "{json}");
 }
 
 #[test]

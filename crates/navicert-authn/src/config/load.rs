@@ -41,6 +41,42 @@ pub enum ConfigError {
     },
 }
 
+/// Says where a field belongs that is known, but not here (S15).
+fn with_place(mut wrong: Diagnostic) -> Diagnostic {
+    const PLACES: [(&str, &[&str]); 5] = [
+        (
+            "issuer",
+            &[
+                "url",
+                "discoveryURL",
+                "certificateAuthority",
+                "audiences",
+                "audienceMatchPolicy",
+                "egressSelectorType",
+            ],
+        ),
+        ("claimMappings", &["username", "groups", "uid", "extra"]),
+        ("a claim mapping or a claim validation rule", &["claim", "prefix", "requiredValue"]),
+        ("a rule", &["expression", "message"]),
+        (
+            "an authenticator (an item of `jwt`)",
+            &["issuer", "claimMappings", "claimValidationRules", "userValidationRules"],
+        ),
+    ];
+    if wrong.kind != DiagnosticKind::UnknownField {
+        return wrong;
+    }
+    let path = wrong.path.to_string();
+    let name = path.rsplit('.').next().unwrap_or_default();
+    if let Some((place, _)) = PLACES.iter().find(|(_, fields)| fields.contains(&name)) {
+        let place = if place.contains(' ') { (*place).to_owned() } else { format!("`{place}`") };
+        wrong.hint = Some(format!("`{name}` belongs into {place}"));
+    } else if name == "metadata" {
+        wrong.hint = Some("this kind has no metadata: leave it out".to_owned());
+    }
+    wrong
+}
+
 /// Reads, validates and compiles a file.
 ///
 /// # Errors
@@ -52,7 +88,8 @@ pub fn load(text: &[u8], profile: &Profile) -> Result<Loaded, ConfigError> {
     let limits = Limits { bytes: MOST_BYTES, ..Limits::default() };
     let tree = tree::parse_with(text, Syntax::JsonOrYaml, limits)
         .map_err(|wrong| ConfigError::Decode(wrong.into()))?;
-    let configuration = AuthenticationConfiguration::from_tree(&tree).map_err(ConfigError::Decode)?;
+    let configuration = AuthenticationConfiguration::from_tree(&tree)
+        .map_err(|wrong| ConfigError::Decode(wrong.into_iter().map(with_place).collect()))?;
     if profile.has(Rule::H1)
         && let Some(span) = tree::second_document(text)
     {

@@ -121,6 +121,9 @@ impl Check<'_> {
             if !issuer.url.is_empty() && bare(&issuer.url) == bare(&issuer.discovery_url) {
                 let detail = "discoveryURL must be different from URL";
                 self.found.invalid(discovery_url.clone(), &issuer.discovery_url, detail);
+                self.found.hint(
+                    "leave `discoveryURL` out: the document is looked for below the issuer's URL anyway",
+                );
             }
             self.url(&issuer.discovery_url, &discovery_url);
         }
@@ -199,6 +202,7 @@ impl Check<'_> {
         let at = path.field("audienceMatchPolicy");
         if issuer.audiences.len() > 1 && policy != "MatchAny" {
             self.found.invalid(at, policy, "audienceMatchPolicy must be MatchAny for multiple audiences");
+            self.found.hint("add `audienceMatchPolicy: MatchAny` inside `issuer`");
         } else if !matches!(policy, "" | "MatchAny") {
             let detail = "audienceMatchPolicy must be empty or MatchAny for single audience";
             self.found.invalid(at, policy, detail);
@@ -283,6 +287,7 @@ impl Check<'_> {
                     let detail = "prefix is required when claim is set. It can be set to an empty string to \
                         disable prefixing";
                     self.found.required(path.field("prefix"), detail);
+                    self.found.hint("write `prefix: \"\"` for none, or one that no other user has, such as `prefix: \"oidc:\"`");
                 }
                 let (claim, prefix) = (mapping.claim.clone(), mapping.prefix.clone().unwrap_or_default());
                 Some(Mapping::Claim { claim, prefix })

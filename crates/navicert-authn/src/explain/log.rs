@@ -58,9 +58,8 @@ fn unverified(
         return Some(malformed(words));
     }
     let allowed = authenticator.algorithms();
-    let header = match Header::read(&header_part.bytes, allowed, &Profile::KUBE) {
-        Ok(header) => header,
-        Err(_) => return Some(algorithm(&header_part.bytes, allowed)),
+    let Ok(header) = Header::read(&header_part.bytes, allowed, &Profile::KUBE) else {
+        return Some(algorithm(&header_part.bytes, allowed));
     };
     let failed = "failed to verify signature: ";
     match authenticator.keys().current() {
@@ -198,6 +197,7 @@ fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
                 return Some(words);
             }
         } else if value.is_null() {
+            // Null leaves a field as it is.
         } else if let Some(known) = ["iss", "sub", "nonce", "at_hash"].into_iter().find(|known| is(known)) {
             if value.kind() != Kind::String {
                 first.get_or_insert_with(|| field(value.kind(), &format!("idToken.{known}"), "string"));
@@ -213,10 +213,10 @@ fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
             if let Some((found, wanted)) = wrong {
                 first.get_or_insert_with(|| field(found, "idToken._claim_names", wanted));
             }
-        } else if is("_claim_sources") {
-            if let Some((found, place, wanted)) = source_misfit(*value) {
-                first.get_or_insert_with(|| field(found, &place, wanted));
-            }
+        } else if is("_claim_sources")
+            && let Some((found, place, wanted)) = source_misfit(*value)
+        {
+            first.get_or_insert_with(|| field(found, &place, wanted));
         }
     }
     first

@@ -28,6 +28,8 @@ pub(crate) struct UnverifiedClaims<'p> {
     raw: Raw<'p>,
     members: Vec<(Cow<'p, str>, Raw<'p>)>,
     issuer: Cow<'p, str>,
+    /// How deep it is nested.
+    depth: usize,
 }
 
 /// Claims whose signature, issuer, audience and lifetime have been checked.
@@ -53,22 +55,21 @@ pub(crate) struct Registered<'p> {
 impl<'p> UnverifiedClaims<'p> {
     /// Reads a payload and who it says it is from (S103).
     pub(crate) fn read(payload: &'p [u8]) -> Result<Self, NoOpinion> {
-        let raw = Raw::parse(payload).map_err(|_| NoOpinion::PayloadJson)?;
+        let mut members = Vec::with_capacity(24);
+        let (raw, depth) = Raw::parse_object(payload, &mut members).map_err(|_| NoOpinion::PayloadJson)?;
         if raw.kind() != Kind::Object {
             return Err(NoOpinion::PayloadJson);
         }
-        let mut members = Vec::with_capacity(16);
-        members.extend(raw.members());
         let mut issuer = Cow::Borrowed("");
         for (name, value) in &members {
-            if is_named(name, "iss") && !value.is_null() {
+            if registered(name) == Some("iss") && !value.is_null() {
                 issuer = value.string().ok_or(NoOpinion::NoIssuer)?;
             }
         }
         if issuer.is_empty() {
             return Err(NoOpinion::NoIssuer);
         }
-        Ok(UnverifiedClaims { raw, members, issuer })
+        Ok(UnverifiedClaims { raw, members, issuer, depth })
     }
 
     /// Who the token says it is from.
@@ -88,7 +89,7 @@ impl<'p> UnverifiedClaims<'p> {
         if profile.has(Rule::H7) {
             self.refuse_ambiguity()?;
         }
-        if self.raw.depth() > profile.limits.depth {
+        if self.depth > profile.limits.depth {
             return Err(Refusal::TooLarge("the payload is nested too deeply"));
         }
         let registered = self.registered(profile)?;
@@ -127,14 +128,11 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// H7: a verifier and a rule must not see two different claims of one name.
     fn refuse_ambiguity(&self) -> Result<(), Refusal> {
-        let mut names = HashSet::with_capacity(self.members.len());
-        for (name, _) in &self.members {
-            if !names.insert(name.as_ref()) {
-                return Err(Refusal::Malformed("a claim occurs twice"));
-            }
-            if REGISTERED.iter().any(|known| is_named(name, known) && name != known) {
-                return Err(Refusal::Malformed("a registered claim is spelled in another case"));
-            }
+        if has_repetitions(&self.members) {
+            return Err(Refusal::Malformed("a claim occurs twice"));
+        }
+        if self.members.iter().any(|(name, _)| registered(name).is_some_and(|known| name != known)) {
+            return Err(Refusal::Malformed("a registered claim is spelled in another case"));
         }
         Ok(())
     }
@@ -142,9 +140,9 @@ impl<'p> UnverifiedClaims<'p> {
     fn registered(&self, profile: &Profile) -> Result<Registered<'p>, Refusal> {
         let mut found = Registered::default();
         for (name, value) in &self.members {
-            let Some(known) = REGISTERED.iter().find(|known| is_named(name, known)) else { continue };
+            let Some(known) = registered(name) else { continue };
             let wrong = || Refusal::ClaimType(known);
-            match *known {
+            match known {
                 "iss" if !value.is_null() => found.issuer = value.string().ok_or_else(wrong)?,
                 "sub" | "nonce" | "at_hash" if !value.is_null() => {
                     value.string().ok_or_else(wrong)?;
@@ -272,6 +270,27 @@ impl OwnedSubject<'_> {
 const REGISTERED: [&str; 10] =
     ["iss", "sub", "aud", "exp", "iat", "nbf", "nonce", "at_hash", "_claim_names", "_claim_sources"];
 
+/// The registered claim that Go takes this name for.
+fn registered(name: &str) -> Option<&'static str> {
+    // Most names are none, which their first letter tells: `ſ` begins with 0xc5.
+    let first = name.as_bytes().first().map(u8::to_ascii_lowercase)?;
+    if !matches!(first, b'i' | b's' | b'a' | b'e' | b'n' | b'_' | 0xc5) {
+        return None;
+    }
+    REGISTERED.iter().find(|known| is_named(name, known)).copied()
+}
+
+/// Whether some name is there twice. Few names are compared with each other, many go into a table.
+pub(super) fn has_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> bool {
+    const FEW: usize = 32;
+    if members.len() > FEW {
+        let mut names = HashSet::with_capacity(members.len());
+        return members.iter().any(|(name, _)| !names.insert(name.as_ref()));
+    }
+    let later = |at: usize| members.iter().skip(at + 1);
+    members.iter().enumerate().any(|(at, (name, _))| later(at).any(|(other, _)| other == name))
+}
+
 /// Whether Go takes this name for the known one: in any case, with two letters that fold to ASCII (S130).
 pub(crate) fn is_named(name: &str, known: &str) -> bool {
     let fold = |symbol: char| match symbol {
@@ -279,7 +298,9 @@ pub(crate) fn is_named(name: &str, known: &str) -> bool {
         '\u{212a}' => 'k',
         other => other.to_ascii_lowercase(),
     };
-    name == known || (name.len() >= known.len() && name.chars().map(fold).eq(known.chars().map(fold)))
+    // What folds to ASCII and is not ASCII is longer.
+    (name.len() == known.len() && name.eq_ignore_ascii_case(known))
+        || (name.len() > known.len() && !name.is_ascii() && name.chars().map(fold).eq(known.chars().map(fold)))
 }
 
 fn is_issuer(claimed: &str, configured: &str) -> bool {

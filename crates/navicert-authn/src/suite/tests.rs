@@ -48,7 +48,14 @@ fn suite(configuration: &str, cases: &str) -> Suite {
     let test = AuthenticationTest::parse(text.as_bytes()).unwrap();
     let profile = Profile::HARDENED;
     let configuration = config::load(configuration.as_bytes(), &profile).unwrap().configuration;
-    Suite { test, configuration, jwks: Value::Null, tokens: HashMap::new(), profile }
+    Suite {
+        test,
+        configuration,
+        jwks: Value::Null,
+        tokens: HashMap::new(),
+        side_car: NavicertConfiguration::default(),
+        profile,
+    }
 }
 
 fn gaps(report: &Report) -> Vec<String> {
@@ -62,6 +69,20 @@ fn a_good_suite_passes_and_covers_everything() {
     assert!(report.passes(), "{failed:?}");
     assert_eq!(gaps(&report), [""; 0]);
     assert_eq!(report.coverage.unwrap().covered, 7);
+}
+
+#[test]
+fn what_our_own_file_allows_an_issuer_holds_in_a_suite() {
+    let cases = r#"
+- name: ann is an administrator
+  claims: {sub: u1, email: ann@example.com, email_verified: true, hd: example.com, groups: ['masters']}
+  expect: {user: {username: ann@example.com, uid: u1, groups: ['system:masters']}}
+"#;
+    let configuration = CONFIGURATION.replace("prefix: 'oidc:'", "prefix: 'system:'");
+    assert!(!suite(&configuration, cases).run().unwrap().passes());
+    let text = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n- {url: https://i, allowSystemPrefix: true, allowedAlgorithms: [RS256]}\n";
+    let side_car = NavicertConfiguration::parse(text.as_bytes()).unwrap();
+    assert!(Suite { side_car, ..suite(&configuration, cases) }.run().unwrap().passes());
 }
 
 // What coverage promises: in a suite without gaps no rule and no mapping can be changed unnoticed.

@@ -207,6 +207,11 @@ impl Tree {
         &self.source
     }
 
+    /// Every node, children before their parents; some may have no parent, where a macro took another one.
+    pub fn iter(&self) -> impl Iterator<Item = (NodeId, Node)> {
+        (0..).map(NodeId).zip(self.nodes.iter().copied())
+    }
+
     /// A node; `null` for a number that is not of this tree.
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes.get(id.index()).copied().unwrap_or(Node::Null)

@@ -63,7 +63,7 @@ pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
 
-use crate::credential::{BoxFuture, Credential, CredentialSource};
+use crate::credential::{Asking, BoxFuture, Credential, CredentialSource};
 use draft::{Draft, Traits};
 use pool::{Failure, Forwarding, PoolSettings};
 use rotation::Pools;
@@ -123,6 +123,18 @@ impl Transport {
         );
         let (pools, timer, hinted) = (Arc::new(pools), around.timer, AtomicBool::new(false));
         Ok(Transport(Arc::new(Stack { settings, server, source, pools, timer, hinted })))
+    }
+
+    /// Gets the credential now rather than with the first request: a plugin that talks to the user does so before anything
+    /// else has the terminal. Needs no runtime.
+    ///
+    /// # Errors
+    /// There is none to be had.
+    pub async fn prepare(&self, asking: Asking) -> Result<(), TransportError> {
+        if self.0.server.is_https() && self.0.source.ready().is_none() {
+            self.0.source.current(asking).await.map_err(TransportError::Credentials)?;
+        }
+        Ok(())
     }
 
     /// Sends a request. The answer's body streams, so a watch works; an answer of 101 can be given to

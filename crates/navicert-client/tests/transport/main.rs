@@ -30,14 +30,14 @@ struct Setup {
 
 impl Setup {
     fn new(api: &ApiServer, ca: &Ca, with_plugin: bool, user: impl FnOnce(&Path) -> Value) -> Self {
-        Setup::with(api, ca, exec::Settings::default(), with_plugin.then_some("0"), user)
+        Setup::with(api, ca, &exec::Settings::default(), with_plugin.then_some("0"), user)
     }
 
     /// With these settings, and a plugin that ends so.
     fn with(
         api: &ApiServer,
         ca: &Ca,
-        settings: exec::Settings,
+        settings: &exec::Settings,
         plugin_exit: Option<&str>,
         user: impl FnOnce(&Path) -> Value,
     ) -> Self {
@@ -74,7 +74,7 @@ impl Setup {
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
         let effective = selected(&path, folder.path());
-        let transport = transport::connect(&effective, &settings, &around, &Environment::default());
+        let transport = transport::connect(&effective, settings, &around, &Environment::default());
         Setup { transport: transport.unwrap(), folder, clock }
     }
 
@@ -222,7 +222,7 @@ async fn a_thousand_requests_a_second_run_a_failing_or_refused_plugin_at_most_fo
     for exit in ["1", "0"] {
         let api = ApiServer::start(&ca);
         let settings = exec::Settings::default();
-        let setup = Setup::with(&api, &ca, settings, Some(exit), |_| json!({}));
+        let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
         let runs = flood(&setup, 5_000).await;
         assert!((2..=4).contains(&runs), "{runs} runs of a plugin that exits with {exit}");
     }
@@ -235,7 +235,7 @@ async fn without_the_wait_every_request_runs_the_plugin() {
     for exit in ["1", "0"] {
         let api = ApiServer::start(&ca);
         let settings = exec::Settings { backoff: None, ..exec::Settings::default() };
-        let setup = Setup::with(&api, &ca, settings, Some(exit), |_| json!({}));
+        let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
         let runs = flood(&setup, 50).await;
         assert!(runs >= 50, "{runs} runs of a plugin that exits with {exit}");
     }

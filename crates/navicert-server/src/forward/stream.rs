@@ -54,6 +54,10 @@ pub(super) fn reply(answer: Response<ResponseBody>) -> Response<ReplyBody> {
 /// What a client is sent: the API server's answer as it comes, or one of our own.
 pub struct ReplyBody(Kind);
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every body is the large one; a box would cost an allocation each"
+)]
 enum Kind {
     Upstream(ResponseBody),
     Whole(Option<Bytes>),

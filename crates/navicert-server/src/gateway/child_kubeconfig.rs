@@ -22,6 +22,8 @@ const PREFIX: &str = "navicert-run-";
 const NEW: &str = ".navicert-new-";
 const LOCK: &str = "lock";
 const KUBECONFIG: &str = "kubeconfig";
+/// Says for what credential a gateway stands, where others may join it.
+const KEY: &str = "key";
 
 /// What the child's kubeconfig says, besides where the gateway is.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +69,14 @@ impl ChildKubeconfig {
         let child = ChildKubeconfig { folder: locked, _lock: lock };
         private_file(&child.path())?.write_all(text(whereabouts).as_bytes())?;
         Ok(child)
+    }
+
+    /// Lets other commands of this user join the gateway, if they would have made the same one.
+    ///
+    /// # Errors
+    /// The key cannot be written.
+    pub fn announce(&self, key: &str) -> io::Result<()> {
+        private_file(&self.folder.join(KEY))?.write_all(key.as_bytes())
     }
 
     /// The file.
@@ -119,18 +129,31 @@ pub fn base(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
 
 /// Removes what gateways that were killed left behind.
 pub fn sweep(base: &Path) {
-    let me = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        let is_ours = || entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me);
-        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_ours() {
-            let lock = File::open(entry.path().join(LOCK));
-            if lock
-                .is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
-            {
-                remove(&entry.path());
-            }
-        }
+    for folder in folders(base).filter(|folder| is_abandoned(folder)) {
+        remove(&folder);
     }
+}
+
+/// The kubeconfig of a living gateway of this user that announced this key.
+pub fn find(base: &Path, key: &str) -> Option<PathBuf> {
+    let is_it = |folder: &PathBuf| fs::read(folder.join(KEY)).is_ok_and(|found| found == key.as_bytes());
+    folders(base).filter(is_it).find(|folder| !is_abandoned(folder)).map(|folder| folder.join(KUBECONFIG))
+}
+
+/// The folders of this user's gateways, dead or alive.
+fn folders(base: &Path) -> impl Iterator<Item = PathBuf> {
+    let me = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(base).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX))
+        .filter(move |entry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == me))
+        .map(|entry| entry.path())
+}
+
+/// Whether nobody holds the lock. Looking shares it for a moment, which disturbs nobody.
+fn is_abandoned(folder: &Path) -> bool {
+    let lock = File::open(folder.join(LOCK));
+    lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok())
 }
 
 /// Waits until the gateway of this folder is gone, however that came, and removes what is left of it.
@@ -157,7 +180,7 @@ pub fn remove_when_abandoned(folder: &Path) -> io::Result<()> {
 
 /// The files a gateway makes, and the folder if nothing else is in it.
 fn remove(folder: &Path) {
-    for name in [KUBECONFIG, LOCK] {
+    for name in [KUBECONFIG, KEY, LOCK] {
         let _ = fs::remove_file(folder.join(name));
     }
     let _ = fs::remove_dir(folder);

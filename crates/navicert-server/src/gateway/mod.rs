@@ -11,6 +11,7 @@ pub mod child_kubeconfig;
 pub mod local_auth;
 mod peer;
 pub mod read_only;
+mod running;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -19,17 +20,20 @@ use std::sync::Arc;
 
 use http::{Request, Response, request};
 use hyper::body::Incoming;
+use navicert_client::kubeconfig::Effective;
 use navicert_client::transport::Transport;
+use navicert_types::kubeconfig::{Config, NamedAuthInfo, NamedCluster};
 use rustls::ServerConfig;
 use thiserror::Error;
-use tokio::sync::watch;
 
 use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
 use crate::limits::Limits;
-use crate::listener::{self, Handler};
+use crate::listener::Handler;
 use crate::problem::Problem;
 use child_kubeconfig::{ChildKubeconfig, Names, Whereabouts};
 use local_auth::LocalAuth;
+
+pub use running::Running;
 
 /// How a gateway behaves.
 #[derive(Clone, Debug)]
@@ -82,16 +86,22 @@ pub enum GatewayError {
     },
 }
 
-/// A gateway that listens, and whose kubeconfig is written: a command may be started with it. It answers once
-/// [`Gateway::serve`] runs; until then connections wait. Dropped, it leaves nothing behind.
+/// A gateway that listens, and whose kubeconfig is written: a command may be started with it. It answers once it is
+/// [started](Gateway::start); until then connections wait. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub struct Gateway {
+    service: Service,
+    kubeconfig: ChildKubeconfig,
+}
+
+/// What answers.
+#[derive(Debug)]
+struct Service {
     listener: TcpListener,
     address: SocketAddr,
     tls: Arc<ServerConfig>,
     door: Arc<Door>,
     limits: Limits,
-    kubeconfig: ChildKubeconfig,
 }
 
 impl Gateway {
@@ -123,27 +133,57 @@ impl Gateway {
         };
         let who = Who { auth: LocalAuth::new(&token, address), read_only: settings.read_only };
         let door = Arc::new(Door { who, forwarder: Forwarder::new(upstream, rules) });
-        Ok(Gateway { listener, address, tls, door, limits: settings.limits, kubeconfig })
+        let service = Service { listener, address, tls, door, limits: settings.limits };
+        Ok(Gateway { service, kubeconfig })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.service.address
     }
 
     /// The file a command finds it by.
     pub fn kubeconfig(&self) -> &ChildKubeconfig {
         &self.kubeconfig
     }
+}
 
-    /// Answers until told to stop (`true`).
-    ///
-    /// # Errors
-    /// The socket cannot be used.
-    pub async fn serve(&self, stop: watch::Receiver<bool>) -> io::Result<()> {
-        let listener = self.listener.try_clone()?;
-        listener::serve(listener, Arc::clone(&self.tls), self.limits, Arc::clone(&self.door), stop).await
-    }
+/// Tells gateways apart by what they give access to: a command joins another one's gateway only if it would have made
+/// the same itself. A digest; nothing can be read from it.
+pub fn key(effective: &Effective, read_only: bool) -> String {
+    let config = Config {
+        clusters: vec![NamedCluster {
+            name: effective.cluster_name.clone(),
+            cluster: effective.cluster.clone(),
+            ..NamedCluster::default()
+        }],
+        users: vec![NamedAuthInfo {
+            name: effective.user_name.clone(),
+            user: effective.user.clone(),
+            ..NamedAuthInfo::default()
+        }],
+        ..Config::default()
+    };
+    let told = zeroize::Zeroizing::new(format!(
+        "{} {read_only} {:?} {:?} {}",
+        env!("CARGO_PKG_VERSION"),
+        effective.context,
+        effective.namespace,
+        zeroize::Zeroizing::new(config.expose_tree().to_json()).as_str()
+    ));
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, told.as_bytes());
+    base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
+}
+
+/// Keeps other processes of this user (the commands that run behind the gateway among them) from reading this one's memory,
+/// and the system from writing it to a disk when it crashes.
+///
+/// # Errors
+/// The system does not know how.
+#[cfg(target_os = "linux")]
+pub fn hide_memory() -> io::Result<()> {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
+use rustls_pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -36,6 +37,15 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// HTTP/2 (S274).
 #[derive(Clone, Copy, Debug)]
 pub struct CloseConnection;
+
+/// Who is at the other end of a connection; an `Arc` of it is among every request's extensions.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The address it comes from.
+    pub address: SocketAddr,
+    /// The certificates it showed, its own first; none if it was not asked or has none.
+    pub certificates: Vec<CertificateDer<'static>>,
+}
 
 /// What answers requests.
 pub trait Handler: Send + Sync + 'static {
@@ -118,20 +128,29 @@ impl Serving {
             Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake"),
             Err(_) => return tracing::debug!("TLS handshake: too slow"),
         };
-        let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let session = stream.get_ref().1;
+        let is_http2 = session.alpn_protocol() == Some(b"h2");
+        let certificates = session.peer_certificates().unwrap_or_default();
+        let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        let peer = Arc::new(Peer { address: peer, certificates });
+        let answering = Answering { handler, in_flight: self.in_flight.clone(), peer };
         let outcome =
-            if is_http2 { self.http2(stream, handler).await } else { self.http1(stream, handler).await };
+            if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await };
         if let Err(error) = outcome {
             tracing::debug!(%error, "connection ended");
         }
     }
 
-    async fn http1<H: Handler>(mut self, stream: TlsStream<TcpStream>, handler: Arc<H>) -> hyper::Result<()> {
-        let (in_flight, limits) = (self.in_flight.clone(), self.limits);
+    async fn http1<H: Handler>(
+        mut self,
+        stream: TlsStream<TcpStream>,
+        answering: Answering<H>,
+    ) -> hyper::Result<()> {
+        let limits = self.limits;
         let service = service_fn(move |request: Request<Incoming>| {
-            let (in_flight, handler) = (in_flight.clone(), Arc::clone(&handler));
+            let answering = answering.clone();
             async move {
-                let mut response = answer(&*handler, &in_flight, request).await;
+                let mut response = answering.answer(request).await;
                 if response.extensions_mut().remove::<CloseConnection>().is_some() {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
@@ -154,13 +173,17 @@ impl Serving {
         connection.await
     }
 
-    async fn http2<H: Handler>(mut self, stream: TlsStream<TcpStream>, handler: Arc<H>) -> hyper::Result<()> {
-        let (in_flight, limits) = (self.in_flight.clone(), self.limits);
+    async fn http2<H: Handler>(
+        mut self,
+        stream: TlsStream<TcpStream>,
+        answering: Answering<H>,
+    ) -> hyper::Result<()> {
+        let limits = self.limits;
         let (enough, mut had_enough) = watch::channel(false);
         let service = service_fn(move |request: Request<Incoming>| {
-            let (in_flight, handler, enough) = (in_flight.clone(), Arc::clone(&handler), enough.clone());
+            let (answering, enough) = (answering.clone(), enough.clone());
             async move {
-                let mut response = answer(&*handler, &in_flight, request).await;
+                let mut response = answering.answer(request).await;
                 if response.extensions_mut().remove::<CloseConnection>().is_some() {
                     enough.send_replace(true);
                 }
@@ -186,17 +209,30 @@ impl Serving {
     }
 }
 
-/// One request, if there is a place for it.
-async fn answer<H: Handler>(
-    handler: &H,
-    in_flight: &InFlight,
-    request: Request<Incoming>,
-) -> Response<ReplyBody> {
-    let Some(_place) = in_flight.enter() else { return Problem::TooMany.response() };
-    let version = request.version();
-    let mut response = handler.handle(request).await;
-    if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        response = Problem::Malformed("HTTP/1.0 has no other protocols").response();
+/// What a connection needs to answer its requests.
+struct Answering<H> {
+    handler: Arc<H>,
+    in_flight: InFlight,
+    peer: Arc<Peer>,
+}
+
+impl<H> Clone for Answering<H> {
+    fn clone(&self) -> Self {
+        let (handler, peer) = (Arc::clone(&self.handler), Arc::clone(&self.peer));
+        Answering { handler, in_flight: self.in_flight.clone(), peer }
     }
-    response
+}
+
+impl<H: Handler> Answering<H> {
+    /// One request, if there is a place for it.
+    async fn answer(self, mut request: Request<Incoming>) -> Response<ReplyBody> {
+        let Some(_place) = self.in_flight.enter() else { return Problem::TooMany.response() };
+        let version = request.version();
+        request.extensions_mut().insert(self.peer);
+        let response = self.handler.handle(request).await;
+        if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Problem::Malformed("HTTP/1.0 has no other protocols").response();
+        }
+        response
+    }
 }

@@ -3,14 +3,22 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/client.rs"]
+mod client;
+#[path = "demo/gateway.rs"]
+mod gateway;
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/token.rs"]
+mod token;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use navicert_testkit::Program;
+
+const KUBECONFIG: &str = "work.yaml:lab.yaml";
 
 const WORK: &str = "\
 apiVersion: v1
@@ -66,9 +74,7 @@ fn main() -> ExitCode {
 
 fn tell() -> Result<(), String> {
     let stage = Stage::set()?;
-    println!(
-        "navicert: every Kubernetes credential, on every side\n\n$ export KUBECONFIG=work.yaml:lab.yaml\n"
-    );
+    println!("navicert: every Kubernetes credential, on every side\n\n$ export KUBECONFIG={KUBECONFIG}\n");
 
     stage.scene(
         "Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.",
@@ -86,10 +92,19 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    token::tell(&stage)?;
+    client::tell(&stage)?;
+    gateway::tell(&stage)?;
     image::tell(&stage)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
     Ok(())
+}
+
+/// Debian's kubectl, where `make tools` puts it.
+fn kubectl() -> Option<PathBuf> {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin");
+    tools.join("kubectl").is_file().then_some(tools)
 }
 
 /// A temporary folder with the story's files, and the binary.
@@ -117,11 +132,18 @@ impl Stage {
 
     /// Runs navicert, shows what it prints, and checks that it exits as the story says.
     fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
-        let quoted = arguments
-            .iter()
-            .map(|word| if word.contains(' ') { format!("\"{word}\"") } else { (*word).to_owned() });
-        let line = format!("navicert {}", quoted.collect::<Vec<_>>().join(" "));
-        self.show(&line, &Program::new(&self.navicert).arguments(arguments), expected)
+        self.run_with(KUBECONFIG, arguments, expected)
+    }
+
+    /// The same with another kubeconfig.
+    fn run_with(&self, kubeconfig: &str, arguments: &[&str], expected: i32) -> Result<(), String> {
+        let quoted = arguments.iter().map(|word| match (word.contains(' '), word.contains('$')) {
+            (_, true) => format!("'{word}'"),
+            (true, false) => format!("\"{word}\""),
+            (false, false) => (*word).to_owned(),
+        });
+        println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
+        self.show_with(kubeconfig, &Program::new(&self.navicert).arguments(arguments), expected)
     }
 
     /// Shows a command line, and what this program prints.
@@ -132,13 +154,19 @@ impl Stage {
 
     /// Runs a program in the story's folder with the story's environment.
     fn show_output(&self, program: &Program, expected: i32) -> Result<(), String> {
-        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.folder.path().join("bin").display());
+        self.show_with(KUBECONFIG, program, expected)
+    }
+
+    fn show_with(&self, kubeconfig: &str, program: &Program, expected: i32) -> Result<(), String> {
+        let own = self.folder.path().join("bin");
+        let tools = kubectl().unwrap_or_default();
+        let path = format!("{}:{}:/usr/local/bin:/usr/bin:/bin", own.display(), tools.display());
         let outcome = program
             .clone()
             .own_environment()
             .variable("PATH", path)
             .variable("HOME", self.folder.path())
-            .variable("KUBECONFIG", "work.yaml:lab.yaml")
+            .variable("KUBECONFIG", kubeconfig)
             .variable("NAVICERT_IMAGE_CONFIG", "providers.yaml")
             .variable("NAVICERT_IMAGE_BIN_DIR", "bin")
             .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")

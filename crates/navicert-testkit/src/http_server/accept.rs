@@ -103,6 +103,7 @@ async fn next(listener: Option<&TcpListener>) -> io::Result<(TcpStream, SocketAd
 
 /// Serves one connection until it ends or is cut.
 async fn connection(stream: TcpStream, id: usize, cut: watch::Sender<Option<Cut>>, shared: Arc<Shared>) {
+    let _ = stream.set_nodelay(true);
     let mut cuts = cut.subscribe();
     let reset = Arc::new(AtomicBool::new(false));
     let closing = Arc::clone(&shared);

@@ -10,7 +10,7 @@ use super::Profile;
 pub(crate) enum AuthnVerb {
     /// Say everything that is wrong with an authentication configuration
     Check(CheckArgs),
-    /// Say whom a token stands for, offline, with the keys of a file
+    /// Say whom a token stands for
     Eval(EvalArgs),
     /// Say why a token is taken or refused, step by step
     Explain(ExplainArgs),
@@ -20,15 +20,26 @@ pub(crate) enum AuthnVerb {
     Migrate(MigrateArgs),
 }
 
+/// What every verb takes: whose rules, and our own file beside the configuration.
+#[derive(Debug, Args)]
+pub(crate) struct SettingsArgs {
+    /// Whose rules: `kube` decides exactly as kube-apiserver
+    #[arg(long, value_enum, value_name = "PROFILE")]
+    pub(crate) profile: Option<Profile>,
+
+    /// NavicertConfiguration file: rules one by one, algorithms, key files and revoked tokens
+    #[arg(long, value_name = "FILE")]
+    pub(crate) navicert_config: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
     /// AuthenticationTest files
     #[arg(required = true, value_name = "SUITE")]
     pub(crate) suites: Vec<PathBuf>,
 
-    /// Whose rules, whatever the suites say
-    #[arg(long, value_enum, value_name = "PROFILE")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 
     /// Also fail if a rule or a mapping could be taken away without any case noticing
     #[arg(long)]
@@ -79,9 +90,16 @@ pub(crate) struct CheckArgs {
     #[arg(required_unless_present = "jsonl")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Whose rules: `kube` refuses exactly what kube-apiserver refuses
-    #[arg(long, value_enum, value_name = "PROFILE")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
+
+    /// Also look at every issuer now: name, connection, certificate, discovery, keys and algorithms
+    #[arg(long, conflicts_with = "jsonl")]
+    pub(crate) online: bool,
+
+    /// Fail if there is anything to look at
+    #[arg(long)]
+    pub(crate) deny_lints: bool,
 
     /// Read one JSON object per line from standard input and answer each with one line
     #[arg(long, conflicts_with = "file")]
@@ -95,8 +113,12 @@ pub(crate) struct EvalArgs {
     pub(crate) config: Option<PathBuf>,
 
     /// JSON file with the issuer's keys (a JWKS document), or with one such document per issuer URL
-    #[arg(long, value_name = "FILE", required_unless_present = "jsonl")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) jwks: Option<PathBuf>,
+
+    /// Ask the issuer itself for its keys, now
+    #[arg(long, conflicts_with_all = ["jwks", "jsonl"])]
+    pub(crate) online: bool,
 
     /// File with the token; without it the token is read from standard input
     #[arg(long, value_name = "FILE")]
@@ -106,9 +128,8 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) now: Option<i64>,
 
-    /// Whose rules: `kube` decides exactly as kube-apiserver
-    #[arg(long, value_enum, value_name = "PROFILE")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 
     /// Read one JSON object per line from standard input and answer each with one line
     #[arg(long, conflicts_with_all = ["config", "jwks", "token_file", "now"])]
@@ -123,7 +144,11 @@ pub(crate) struct ExplainArgs {
 
     /// JSON file with the issuer's keys (a JWKS document), or with one such document per issuer URL
     #[arg(long, value_name = "FILE")]
-    pub(crate) jwks: PathBuf,
+    pub(crate) jwks: Option<PathBuf>,
+
+    /// Ask the issuer itself for its keys, now
+    #[arg(long, conflicts_with = "jwks")]
+    pub(crate) online: bool,
 
     /// File with the token; without it the token is read from standard input
     #[arg(long, value_name = "FILE")]
@@ -133,9 +158,8 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) now: Option<i64>,
 
-    /// Whose rules: `kube` decides exactly as kube-apiserver
-    #[arg(long, value_enum, value_name = "PROFILE")]
-    pub(crate) profile: Option<Profile>,
+    #[command(flatten)]
+    pub(crate) settings: SettingsArgs,
 
     /// Also show what the parts of expressions came out as: these are values of the token's claims
     #[arg(long)]

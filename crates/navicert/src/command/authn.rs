@@ -4,41 +4,37 @@ mod check;
 mod eval;
 mod explain;
 mod migrate;
+mod online;
+mod settings;
 mod test;
 
 use std::io::{self, BufRead};
 
-use navicert_authn::Profile;
 use serde_json::{Value, json};
+use settings::Settings;
 
 use crate::args;
 use crate::args::authn::AuthnVerb;
+use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
 /// Dispatches to the verb.
-pub(crate) fn run(verb: &AuthnVerb, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         AuthnVerb::Check(args) if args.jsonl => {
-            let profile = profile(args.profile.or(Some(args::Profile::Kube)));
+            let profile = Settings::read_or(&args.settings, args::Profile::Kube, output)?.profile;
             answer_lines(|question| navicert_authn::batch::check(question, &profile), output)
         }
-        AuthnVerb::Check(args) => check::run(args, output),
+        AuthnVerb::Check(args) => check::run(args, environment, output),
         AuthnVerb::Eval(args) if args.jsonl => {
-            let profile = profile(args.profile.or(Some(args::Profile::Kube)));
+            let profile = Settings::read_or(&args.settings, args::Profile::Kube, output)?.profile;
             answer_lines(|question| navicert_authn::batch::eval(question, &profile), output)
         }
-        AuthnVerb::Eval(args) => eval::run(args, output),
-        AuthnVerb::Explain(args) => explain::run(args, output),
+        AuthnVerb::Eval(args) => eval::run(args, environment, output),
+        AuthnVerb::Explain(args) => explain::run(args, environment, output),
         AuthnVerb::Test(args) => test::run(args, output),
         AuthnVerb::Migrate(args) => migrate::run(args, output),
-    }
-}
-
-fn profile(named: Option<args::Profile>) -> Profile {
-    match named {
-        Some(args::Profile::Kube) => Profile::KUBE,
-        Some(args::Profile::Hardened) | None => Profile::HARDENED,
     }
 }
 

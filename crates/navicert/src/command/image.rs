@@ -11,7 +11,8 @@ mod serve;
 use std::path::Path;
 use std::sync::Arc;
 
-use navicert_image::places::Places;
+use navicert_image::metrics::{NoMetrics, Recorder};
+use navicert_image::places::{CONFIG_VARIABLE, Places};
 use navicert_image::provider::{Providers, Settings};
 use navicert_image::reload::{LoadError, load};
 use navicert_image::service_account::{Asker, Pod, ServiceAccounts};
@@ -22,7 +23,7 @@ use navicert_types::{Secret, SystemClock};
 use crate::args::image::{AccountArgs, ImageVerb, ProviderArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, with_sources};
 use api_server::ApiServer;
 
 /// One verb, one call.
@@ -58,6 +59,13 @@ fn profile(named: Option<crate::args::Profile>, default: Profile) -> Profile {
 fn places(args: &ProviderArgs, environment: &Environment) -> Result<Places, Failure> {
     let places = Places::new(&|name| environment.variable(name));
     let places = places.map_err(|error| Failure::bad_input(error.to_string()))?;
+    if args.config.is_none() && !places.config.exists() {
+        return Err(Failure::bad_input(format!(
+            "there is no credential provider configuration: `{}` does not exist; name one with \
+             `--image-credential-provider-config` or `{CONFIG_VARIABLE}`",
+            places.config.display()
+        )));
+    }
     Ok(Places {
         config: args.config.clone().unwrap_or(places.config),
         bin_dir: args.bin_dir.clone().unwrap_or(places.bin_dir),
@@ -79,8 +87,19 @@ fn providers(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Providers, Failure> {
+    let recorder = Arc::new(NoMetrics);
+    recorded_providers(args, (service_accounts, recorder), environment, output)
+}
+
+/// The same, with somebody who takes note of what happens.
+fn recorded_providers(
+    args: &ProviderArgs,
+    (service_accounts, recorder): (Option<Arc<dyn ServiceAccounts>>, Arc<dyn Recorder>),
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Providers, Failure> {
     let places = places(args, environment)?;
-    let settings = Settings { service_accounts, ..settings(args, &places.bin_dir, environment) };
+    let settings = Settings { service_accounts, recorder, ..settings(args, &places.bin_dir, environment) };
     let config = load(&places.config, settings.profile).map_err(|error| told(&error, output))?;
     Ok(Providers::new(&config, settings))
 }
@@ -96,23 +115,13 @@ fn told(error: &LoadError, output: &mut Output) -> Failure {
     }
 }
 
-/// An error with what it was caused by.
-fn with_sources(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 fn repository(image: &str) -> Result<Repository, Failure> {
-    Repository::of_image(image)
-        .map_err(|error| Failure::Sentence { exit: Exit::Usage, text: error.to_string() })
+    Repository::of_image(image).map_err(|error| {
+        let text = error.to_string();
+        let named = text.contains(&format!("`{image}`"));
+        let text = if named { text } else { format!("`{image}` is not an image name: {text}") };
+        Failure::Sentence { exit: Exit::Usage, text }
+    })
 }
 
 /// On whose behalf is asked, and the API server that knows about it.

@@ -7,7 +7,7 @@ mod view;
 
 use std::path::Path;
 
-use navicert_client::kubeconfig::{Disk, Merged, Overrides, Sources, load};
+use navicert_client::kubeconfig::{Disk, Effective, Merged, Overrides, Sources, load};
 
 use crate::args::{ConnectionArgs, KubeconfigVerb};
 use crate::env::Environment;
@@ -28,7 +28,7 @@ pub(crate) fn run(
 }
 
 /// Locates, loads and merges what the command line and the environment name; what cannot be loaded is told, all of it.
-pub(super) fn merged(
+pub(crate) fn merged(
     connection: &ConnectionArgs,
     environment: &Environment,
     output: &mut Output,
@@ -48,6 +48,22 @@ pub(super) fn merged(
         output.warning(&format!("Config not found: {}", names.join(", ")));
     }
     Ok(Merged::new(loaded))
+}
+
+/// The cluster and user that the command line and the environment select; what stands in the way is told, all of it.
+pub(crate) fn selected(
+    connection: &ConnectionArgs,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Effective, Failure> {
+    let merged = merged(connection, environment, output)?;
+    merged.select(&connection.overrides(&environment.current_dir), &Disk).map_err(|problems| {
+        for problem in &problems {
+            let (hint, place) = (problem.way_out(), merged.place_of_problem(problem));
+            report::Finding { fatal: true, message: problem.to_string(), hint, place }.print(output);
+        }
+        Failure::Told(Exit::BadInput)
+    })
 }
 
 impl ConnectionArgs {

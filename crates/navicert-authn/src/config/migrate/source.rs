@@ -206,7 +206,7 @@ impl Flags {
         match name.as_str() {
             "anonymous-auth" => {
                 self.anonymous =
-                    Some(!matches!(value.as_str(), "false" | "0" | "f" | "F" | "FALSE" | "False"))
+                    Some(!matches!(value.as_str(), "false" | "0" | "f" | "F" | "FALSE" | "False"));
             }
             "authentication-config" => self.has_file |= !value.is_empty(),
             _ if name.starts_with("oidc-") => self.given.push((name, value)),

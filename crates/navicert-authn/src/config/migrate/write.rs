@@ -21,13 +21,7 @@ pub(super) fn configuration(
         line(&mut out, "- issuer:");
         line(&mut out, &format!("    url: {}", scalar(&issuer.url)));
         if !issuer.certificate_authority.is_empty() {
-            line(
-                &mut out,
-                &format!(
-                    "    # The content of {}, as it is today.",
-                    flags.value("oidc-ca-file")
-                ),
-            );
+            line(&mut out, &format!("    # The content of {}, as it is today.", flags.value("oidc-ca-file")));
             block(&mut out, "    certificateAuthority:", &issuer.certificate_authority);
         }
         line(&mut out, "    audiences:");
@@ -72,7 +66,7 @@ fn username(out: &mut String, username: &PrefixedClaimOrExpression, flags: &Flag
     match flags.value("oidc-username-prefix") {
         "-" => line(out, "      # --oidc-username-prefix=- means none."),
         "" if username.claim == "email" => {
-            line(out, "      # No --oidc-username-prefix: e-mail addresses have none by default.")
+            line(out, "      # No --oidc-username-prefix: e-mail addresses have none by default.");
         }
         "" => line(
             out,

@@ -87,3 +87,17 @@ fn only_a_private_runtime_folder_is_used() {
     std::os::unix::fs::symlink("/", &found).unwrap();
     assert_ne!(base(Some(runtime.path()), temporary.path()).unwrap(), found, "a link is nobody's folder");
 }
+
+#[test]
+fn only_a_living_gateway_that_announced_the_same_key_is_joined() {
+    let base = tempfile::tempdir().unwrap();
+    let (private, shared) = (write(base.path()), write(base.path()));
+    assert_eq!(find(base.path(), "key"), None);
+    shared.announce("key").unwrap();
+    assert_eq!(find(base.path(), "key"), Some(shared.path()));
+    assert_eq!(find(base.path(), "ke"), None);
+    rustix::fs::flock(&shared._lock, FlockOperation::Unlock).unwrap();
+    assert_eq!(find(base.path(), "key"), None, "abandoned");
+    drop((private, shared));
+    assert_eq!(entries(base.path()), 0);
+}

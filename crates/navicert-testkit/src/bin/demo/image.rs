@@ -32,11 +32,14 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
 
     stage.scene("The same provider for everybody else: skopeo, podman and docker ask it through a helper.");
     stage.show("cat auth.json", &Program::new("cat").arguments(["auth.json"]), 0)?;
-    let pull = Program::new("skopeo")
-        .arguments(["--insecure-policy", "copy", "--quiet", "--src-tls-verify=false"])
-        .arguments(["--authfile", "auth.json", &format!("docker://{image}"), "dir:pulled"]);
+    let source = format!("docker://{image}");
+    let words =
+        ["copy", "--quiet", "--src-tls-verify=false", "--authfile", "auth.json", &source, "dir:pulled"];
+    let pull = Program::new("skopeo").arguments(["--insecure-policy"]).arguments(words);
     match Program::new("skopeo").arguments(["--version"]).run() {
-        Ok(_) => stage.show(&format!("skopeo copy docker://{image} dir:pulled && ls pulled"), &pull, 0)?,
+        Ok(_) => {
+            stage.show(&format!("skopeo --insecure-policy {} && ls pulled", words.join(" ")), &pull, 0)?;
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             println!("skopeo is not installed here, so that nobody pulls now.\n");
             return Ok(());

@@ -1,52 +1,84 @@
-//! `navicert authn check FILE`: everything that is wrong with an authentication configuration, each under its line.
-
-use std::fs;
+//! `navicert authn check FILE`: everything that is wrong with an authentication configuration, each under its line;
+//! what is legal and still goes wrong; where kube-apiserver says otherwise; and, if asked, a look at every issuer.
 
 use navicert_authn::Profile;
+use navicert_authn::config::lint::{Lint, lint};
 use navicert_authn::config::{ConfigError, load};
-use navicert_types::tree::Span;
+use navicert_types::tree::{self, Node, Span, Syntax};
 use serde_json::{Value, json};
 
-use super::profile;
-use crate::args;
+use super::online::{self, Sight};
+use super::settings::{Settings, bytes};
 use crate::args::authn::CheckArgs;
+use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::snippet::{self, Problem};
 use crate::output::{Failure, Output};
 
 /// Checks one file.
-pub(super) fn run(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+    let settings = Settings::read(&args.settings, output)?;
     let path = args.file.as_deref().unwrap_or("".as_ref());
     let name = path.display().to_string();
-    let bytes =
-        fs::read(path).map_err(|error| Failure::bad_input(format!("cannot read `{name}`: {error}")))?;
-    let findings = findings(&bytes, &profile(args.profile));
-    let elsewhere = differs(&bytes, args.profile, findings.is_empty());
+    let text = bytes(path)?;
+    let findings = findings(&text, &settings);
+    let lints = lints(&text, &settings.profile);
+    let is_valid = !findings.iter().any(|finding| finding.fatal);
+    let sights = if args.online && is_valid {
+        let compiled = settings.compile(&text, &settings.profile).map_err(Failure::bad_input)?;
+        online::sights(&settings, &compiled, environment)?
+    } else {
+        Vec::new()
+    };
+    let all: Vec<&Finding> = findings.iter().chain(&lints).collect();
     if output.is_json() {
+        let (problems, to_look_at): (Vec<&Finding>, Vec<&Finding>) =
+            all.iter().partition(|finding| finding.fatal);
         output.json(&json!({
-            "valid": findings.is_empty(),
-            "findings": findings.iter().map(Finding::json).collect::<Vec<_>>(),
-            "note": elsewhere,
+            "valid": is_valid,
+            "findings": problems.into_iter().map(Finding::json).collect::<Vec<_>>(),
+            "lints": to_look_at.into_iter().map(Finding::json).collect::<Vec<_>>(),
+            "online": sights.iter().map(Sight::json).collect::<Vec<_>>(),
         }))?;
     } else {
-        let text = String::from_utf8_lossy(&bytes);
-        for finding in &findings {
-            finding.print(&name, &text, output);
+        let source = String::from_utf8_lossy(&text);
+        for finding in &all {
+            finding.print(&name, &source, output);
         }
-        if let Some(note) = elsewhere {
-            output.warning(note);
+        output.text(&format!("{name}: {}\n", verdict(&all)))?;
+        for sight in &sights {
+            output.text(&sight.text())?;
         }
-        let verdict = match findings.len() {
-            0 => "valid".to_owned(),
-            1 => "not valid, 1 problem".to_owned(),
-            count => format!("not valid, {count} problems"),
-        };
-        output.text(&format!("{name}: {verdict}\n"))?;
     }
-    Ok(if findings.is_empty() { Exit::Done } else { Exit::No })
+    let exits: Vec<Exit> = sights.iter().map(Sight::exit).collect();
+    let worst =
+        [Exit::No, Exit::Unreachable].into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
+    Ok(match (is_valid, all.is_empty()) {
+        (false, _) => Exit::No,
+        (true, false) if args.deny_lints => Exit::No,
+        _ => worst,
+    })
 }
 
+fn verdict(findings: &[&Finding]) -> String {
+    let fatal = findings.iter().filter(|finding| finding.fatal).count();
+    let others = findings.len() - fatal;
+    let mut verdict = match fatal {
+        0 => "valid".to_owned(),
+        1 => "not valid, 1 problem".to_owned(),
+        count => format!("not valid, {count} problems"),
+    };
+    if others > 0 {
+        verdict += &format!(", {others} to look at");
+    }
+    verdict
+}
+
+/// A problem, or something to look at.
+#[derive(Clone, PartialEq)]
 struct Finding {
+    fatal: bool,
+    code: &'static str,
     message: String,
     hint: Option<String>,
     place: Option<Span>,
@@ -54,14 +86,22 @@ struct Finding {
 
 impl Finding {
     fn print(&self, file: &str, text: &str, output: &mut Output) {
-        let Some(span) = self.place else { return output.error(&self.message) };
-        let (message, hint) = (self.message.clone(), self.hint.clone());
-        let problem = Problem { file, text, hidden: false, span, message, hint, fatal: true };
+        let message = if self.code.is_empty() {
+            self.message.clone()
+        } else {
+            format!("{} [{}]", self.message, self.code)
+        };
+        let Some(span) = self.place else {
+            return if self.fatal { output.error(&message) } else { output.warning(&message) };
+        };
+        let hint = self.hint.clone();
+        let problem = Problem { file, text, hidden: false, span, message, hint, fatal: self.fatal };
         output.note(&snippet::render_open(&problem));
     }
 
     fn json(&self) -> Value {
         json!({
+            "code": self.code,
             "message": self.message,
             "hint": self.hint,
             "line": self.place.map(|span| span.line),
@@ -70,8 +110,43 @@ impl Finding {
     }
 }
 
-fn findings(bytes: &[u8], profile: &Profile) -> Vec<Finding> {
-    match load(bytes, profile) {
+/// What the chosen profile refuses, and where the other one says otherwise.
+fn findings(text: &[u8], settings: &Settings) -> Vec<Finding> {
+    let ours = problems(text, &settings.profile);
+    let is_kube = settings.profile == Profile::KUBE;
+    let (other, takes, refuses) = if is_kube {
+        (Profile::HARDENED, "profile `hardened` takes this", "profile `hardened` refuses this")
+    } else {
+        (Profile::KUBE, "kube-apiserver takes this", "kube-apiserver refuses this")
+    };
+    let theirs = problems(text, &other);
+    let same = |one: &Finding, list: &[Finding]| list.iter().any(|known| known.message == one.message);
+    let mut found: Vec<Finding> = ours
+        .iter()
+        .cloned()
+        .map(|mut finding| {
+            if !same(&finding, &theirs) {
+                finding.message += &format!(" ({takes})");
+            }
+            finding
+        })
+        .collect();
+    found.extend(theirs.iter().filter(|finding| !same(finding, &ours)).cloned().map(|mut finding| {
+        finding.fatal = false;
+        finding.message = format!("{refuses}: {}", finding.message);
+        finding
+    }));
+    if found.is_empty()
+        && let Err(wrong) = settings.compile(text, &settings.profile)
+    {
+        found.push(Finding { fatal: true, code: "", message: wrong, hint: None, place: None });
+    }
+    found
+}
+
+fn problems(text: &[u8], profile: &Profile) -> Vec<Finding> {
+    let fatal = |message, hint, place| Finding { fatal: true, code: "", message, hint, place };
+    match load(text, profile) {
         Ok(_) => Vec::new(),
         Err(ConfigError::Decode(diagnostics)) => diagnostics
             .into_iter()
@@ -81,38 +156,43 @@ fn findings(bytes: &[u8], profile: &Profile) -> Vec<Finding> {
                 } else {
                     format!("{}: {}", wrong.path, wrong.message)
                 };
-                Finding { message, hint: wrong.hint, place: Some(wrong.span) }
+                fatal(message, wrong.hint, Some(wrong.span))
             })
             .collect(),
         Err(ConfigError::Invalid { violations, tree }) => violations
             .iter()
-            .map(|violation| Finding {
-                message: violation.to_string(),
-                hint: violation.hint.clone(),
-                place: Some(violation.path.nearest(&tree).span),
+            .map(|violation| {
+                let place = violation.path.nearest(&tree).span;
+                fatal(violation.to_string(), violation.hint.clone(), Some(place))
             })
             .collect(),
-        Err(error @ ConfigError::Empty) => {
-            vec![Finding { message: error.to_string(), hint: None, place: None }]
-        }
+        Err(error @ ConfigError::Empty) => vec![fatal(error.to_string(), None, None)],
     }
 }
 
-/// Whether the other profile says otherwise.
-fn differs(bytes: &[u8], chosen: Option<args::Profile>, valid: bool) -> Option<&'static str> {
-    let other = match chosen {
-        Some(args::Profile::Kube) => Profile::HARDENED,
-        _ => Profile::KUBE,
+fn lints(text: &[u8], profile: &Profile) -> Vec<Finding> {
+    let (Ok(loaded), Ok(tree)) = (load(text, profile), tree::parse(text, Syntax::JsonOrYaml)) else {
+        return Vec::new();
     };
-    match (chosen, valid, load(bytes, &other).is_ok()) {
-        (Some(args::Profile::Kube), true, false) => {
-            Some("kube-apiserver takes this file, profile `hardened` does not (try `--profile hardened`)")
-        }
-        (Some(args::Profile::Kube), false, true) => {
-            Some("kube-apiserver refuses this file, profile `hardened` takes it")
-        }
-        (_, false, true) => Some("profile `hardened` refuses this file, kube-apiserver takes it"),
-        (_, true, false) => Some("profile `hardened` takes this file, kube-apiserver refuses it"),
-        _ => None,
-    }
+    lint(&loaded).into_iter().map(|lint| noticed(lint, text, &tree)).collect()
+}
+
+fn noticed(lint: Lint, text: &[u8], tree: &Node) -> Finding {
+    let whole = lint.path.nearest(tree).span;
+    let place = narrowed(text, whole, &lint.part).unwrap_or(whole);
+    let message = format!("{}: {}", lint.path, lint.message);
+    Finding { fatal: false, code: lint.code, message, hint: Some(lint.hint), place: Some(place) }
+}
+
+/// The place of a part of an expression in the file, if it is written there as it is in the expression.
+fn narrowed(text: &[u8], whole: Span, part: &str) -> Option<Span> {
+    let written = std::str::from_utf8(text.get(whole.start..whole.end)?).ok()?;
+    let part = part.lines().next().filter(|part| !part.is_empty())?;
+    let offset = written.find(part)?;
+    let before = written.get(..offset)?;
+    let (line, column) = match before.rsplit_once('\n') {
+        None => (whole.line, whole.column + before.chars().count()),
+        Some((lines, last)) => (whole.line + lines.matches('\n').count() + 1, last.chars().count() + 1),
+    };
+    Some(Span { start: whole.start + offset, end: whole.start + offset + part.len(), line, column })
 }

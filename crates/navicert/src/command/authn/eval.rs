@@ -1,54 +1,40 @@
-//! `navicert authn eval`: one token, the keys of a file, and whom the token stands for.
+//! `navicert authn eval`: one token, and whom it stands for, with keys from a file or from the issuer itself.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use navicert_authn::Profile;
-use navicert_types::{Clock as _, Secret, SystemClock};
-use serde_json::{Value, json};
+use navicert_authn::{Outcome, Question, batch};
+use navicert_types::{Clock as _, Secret, SystemClock, Timestamp};
+use serde_json::Value;
 
-use super::profile;
+use super::settings::{Settings, bytes, text};
 use crate::args::authn::EvalArgs;
+use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
 /// Evaluates one token. 0: it stands for somebody; 1: it does not; 3: a file is not what it should be.
-pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let profile: Profile = profile(args.profile);
+pub(super) fn run(args: &EvalArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
+    let settings = Settings::read(&args.settings, output)?;
+    let config = bytes(args.config.as_deref().unwrap_or("".as_ref()))?;
+    let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = token(args.token_file.as_deref())?;
-    let (config, jwks) = (args.config.as_deref(), args.jwks.as_deref());
-    let mut question = question(config.unwrap_or("".as_ref()), jwks.unwrap_or("".as_ref()))?;
-    if let Some(members) = question.as_object_mut() {
-        members.insert("token".to_owned(), json!(token.expose().trim()));
-        members.insert("now".to_owned(), json!(args.now.unwrap_or_else(|| SystemClock.now().as_second())));
-    }
-    let answer = navicert_authn::batch::eval(&question, &profile);
-    if let Some(fault) = answer.get("fault").and_then(Value::as_str) {
-        return Err(Failure::bad_input(fault));
-    }
-    let authenticated = answer.get("user").is_some();
+    let authenticators =
+        settings.authenticators(&config, &settings.profile, &keys).map_err(Failure::bad_input)?;
+    let outcome = authenticators.authenticate(&Question::new(token.expose().trim(), now(args.now)?));
+    let answer = batch::answer(&outcome);
     if output.is_json() {
         output.json(&answer)?;
     } else {
         output.text(&described(&answer))?;
     }
-    Ok(if authenticated { Exit::Done } else { Exit::No })
+    Ok(if matches!(outcome, Outcome::Authenticated(_)) { Exit::Done } else { Exit::No })
 }
 
-/// The configuration and the keys of a question, from their files.
-pub(super) fn question(config: &Path, jwks: &Path) -> Result<Value, Failure> {
-    Ok(json!({"config": text(config)?, "jwks": key_sets(jwks)?}))
-}
-
-/// A file of keys: one document for every issuer, or one per issuer.
-pub(super) fn key_sets(path: &Path) -> Result<Value, Failure> {
-    let jwks = text(path)?;
-    // A map of issuers is an object; a document of keys goes as it is, odd spellings included.
-    let by_issuer = serde_json::from_str::<Value>(&jwks)
-        .ok()
-        .filter(|jwks| jwks.is_object() && jwks.get("keys").is_none());
-    Ok(by_issuer.unwrap_or(Value::String(jwks)))
+/// What time it is, or is said to be.
+pub(super) fn now(seconds: Option<i64>) -> Result<Timestamp, Failure> {
+    let now = seconds.map_or_else(|| Ok(SystemClock.now()), Timestamp::from_second);
+    now.map_err(|_| Failure::bad_input("`--now` is no time in seconds since 1970"))
 }
 
 fn described(answer: &Value) -> String {
@@ -84,9 +70,4 @@ pub(super) fn token(path: Option<&Path>) -> Result<Secret<String>, Failure> {
         .read_to_string(&mut token)
         .map_err(|error| Failure::bad_input(format!("cannot read the token from standard input: {error}")))?;
     Ok(Secret::new(token))
-}
-
-fn text(path: &Path) -> Result<String, Failure> {
-    let name = path.display();
-    fs::read_to_string(path).map_err(|error| Failure::bad_input(format!("cannot read `{name}`: {error}")))
 }

@@ -4,11 +4,12 @@
 use navicert_authn::explain::{Diagnosis, Evaluated, Explanation, Finding, KubeSays, Verdict, diagnose};
 use navicert_authn::{Outcome, Question, batch};
 use navicert_types::redact::terminal;
-use navicert_types::{Clock as _, SystemClock, Timestamp};
 use serde_json::{Value, json};
 
-use super::{eval, profile};
+use super::eval;
+use super::settings::{Settings, bytes};
 use crate::args::authn::ExplainArgs;
+use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
@@ -16,18 +17,20 @@ use crate::output::{Failure, Output};
 const LONGEST_LINE: usize = 600;
 
 /// Explains one token. 0: it stands for somebody; 1: it does not.
-pub(super) fn run(args: &ExplainArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let profile = profile(args.profile);
+pub(super) fn run(
+    args: &ExplainArgs,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let settings = Settings::read(&args.settings, output)?;
+    let config = bytes(&args.config)?;
+    let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = eval::token(args.token_file.as_deref())?;
-    let now = args.now.map_or_else(|| Ok(SystemClock.now()), Timestamp::from_second);
-    let now = now.map_err(|_| Failure::bad_input("`--now` is no time in seconds since 1970"))?;
-    let question = eval::question(&args.config, &args.jwks)?;
-    let jwks = question.get("jwks").cloned().unwrap_or_default();
     let diagnosis = diagnose(
-        |profile| batch::authenticators(&question, profile),
-        &profile,
-        &Question::new(token.expose().trim(), now),
-        |issuer| batch::key_set(&jwks, &issuer.url),
+        |profile| settings.authenticators(&config, profile, &keys),
+        &settings.profile,
+        &Question::new(token.expose().trim(), eval::now(args.now)?),
+        |issuer| settings.key_set(issuer, &keys),
     )
     .map_err(Failure::bad_input)?;
     if output.is_json() {

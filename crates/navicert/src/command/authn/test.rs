@@ -1,21 +1,19 @@
 //! `navicert authn test SUITE…`: unit tests for an authentication configuration, and what they leave untested.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_authn::Profile;
 use navicert_authn::config::load;
 use navicert_authn::suite::{CaseReport, Report, Suite};
-use navicert_types::Diagnostics;
 use navicert_types::authentication_test::{AuthenticationTest, Given, TestProfile};
 use navicert_types::redact::terminal;
 use serde_json::{Value, json};
 
-use super::{eval, profile};
+use super::eval;
+use super::settings::{Settings, bytes, key_sets, refused};
+use crate::args;
 use crate::args::authn::TestArgs;
 use crate::exit::Exit;
-use crate::output::snippet::{self, Problem};
 use crate::output::{Failure, Output};
 
 /// Runs suites. 0: every case passes; 1: some do not; 3: a file is not what it should be.
@@ -113,24 +111,24 @@ fn as_json(name: &str, report: &Report) -> Value {
 /// Reads a suite and everything it refers to.
 fn read(path: &Path, args: &TestArgs, output: &mut Output) -> Result<Suite, Failure> {
     let name = path.display().to_string();
-    let bytes = bytes(path)?;
-    let test = AuthenticationTest::parse(&bytes).map_err(|wrong| refused(&wrong, &name, &bytes, output))?;
+    let text = bytes(path)?;
+    let test = AuthenticationTest::parse(&text).map_err(|wrong| refused(&wrong, &name, &text, output))?;
     let beside = |file: &str| path.parent().unwrap_or(Path::new("")).join(file);
-    let profile = match (args.profile, test.profile.unwrap_or_default()) {
-        (Some(named), _) => profile(Some(named)),
-        (None, TestProfile::Kube) => Profile::KUBE,
-        (None, TestProfile::Hardened) => Profile::HARDENED,
+    let otherwise = match test.profile.unwrap_or_default() {
+        TestProfile::Kube => args::Profile::Kube,
+        TestProfile::Hardened => args::Profile::Hardened,
     };
+    let Settings { profile, side_car, .. } = Settings::read_or(&args.settings, otherwise, output)?;
     let configuration = beside(&test.configuration);
-    let loaded = load(&self::bytes(&configuration)?, &profile).map_err(|error| {
+    let loaded = load(&bytes(&configuration)?, &profile).map_err(|error| {
         let file = configuration.display();
         Failure::bad_input(format!(
             "`{file}` is not valid (`navicert authn check {file}` shows where): {error}"
         ))
     })?;
-    let jwks = if test.jwks.is_empty() { Value::Null } else { eval::key_sets(&beside(&test.jwks))? };
+    let jwks = if test.jwks.is_empty() { Value::Null } else { key_sets(&beside(&test.jwks))? };
     let tokens = tokens(&test, beside)?;
-    Ok(Suite { test, configuration: loaded.configuration, jwks, tokens, profile })
+    Ok(Suite { test, configuration: loaded.configuration, jwks, tokens, side_car, profile })
 }
 
 fn tokens(
@@ -144,27 +142,4 @@ fn tokens(
         }
     }
     Ok(tokens)
-}
-
-fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(path).map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", path.display())))
-}
-
-fn refused(wrong: &Diagnostics, name: &str, bytes: &[u8], output: &mut Output) -> Failure {
-    let text = String::from_utf8_lossy(bytes);
-    for one in wrong {
-        let message =
-            if one.path.is_root() { one.message.clone() } else { format!("{}: {}", one.path, one.message) };
-        let problem = Problem {
-            file: name,
-            text: &text,
-            hidden: one.is_secret,
-            span: one.span,
-            message,
-            hint: one.hint.clone(),
-            fatal: true,
-        };
-        output.note(&if one.is_secret { snippet::render(&problem) } else { snippet::render_open(&problem) });
-    }
-    Failure::Told(Exit::BadInput)
 }

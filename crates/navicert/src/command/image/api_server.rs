@@ -15,11 +15,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use transport::{Body, Transport};
 
-use super::with_sources;
 use crate::args::image::{AccountArgs, Named};
 use crate::command::connect::policy;
 use crate::env::Environment;
-use crate::output::Failure;
+use crate::output::{Failure, with_sources};
 
 /// How long an answer may take.
 const LONGEST_ANSWER: Duration = Duration::from_secs(30);
@@ -44,7 +43,12 @@ impl ApiServer {
         let overrides =
             Overrides { context: args.context.clone().unwrap_or_default(), ..Overrides::default() };
         let selected = select(&sources, &overrides, &environment.current_dir, &Disk);
-        let (_, effective) = selected.map_err(|error| failed(&error))?;
+        let (_, effective) = selected.map_err(|error| {
+            Failure::bad_input(format!(
+                "no API server can be asked about service accounts: {}; `navicert kubeconfig check` says more",
+                with_sources(&error)
+            ))
+        })?;
         let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
         surroundings.policy = policy(None, environment);
         let variables = transport::Environment::read(|name| environment.variable(name)?.into_string().ok());

@@ -4,11 +4,11 @@ use navicert_image::config::{ConfigFile, Finding, Severity, lint, read_files};
 use navicert_plugin::{Command, Policy};
 use serde_json::{Value, json};
 
-use super::{places, with_sources};
+use super::places;
 use crate::args::image::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::{Failure, Output, snippet};
+use crate::output::{Failure, Output, snippet, with_sources};
 
 /// Prints every finding; errors make it a no.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {

@@ -1,15 +1,20 @@
 //! `image explain`: every step of a lookup, and every reason not to take it (I264).
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use navicert_image::metrics::{Event, Recorder};
+use navicert_image::places::Places;
 use navicert_image::provider::{Outcome, Provider, Providers};
+use navicert_image::socket::{Verb, ask as ask_daemon};
 use navicert_image::{Location, Repository};
 use navicert_types::redact;
 use serde_json::{Value, json};
 
 use super::lookup::{Node, shown};
-use super::{asker, places, providers, repository};
+use super::{asker, places, recorded_providers, repository};
 use crate::args::image::ExplainArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -24,12 +29,20 @@ pub(super) fn run(
     let image = repository(&args.image)?;
     let places = places(&args.providers, environment)?;
     let (asker, service_accounts) = asker(&args.account, environment)?;
-    let providers = providers(&args.providers, service_accounts, environment, output)?;
+    let stopwatch = Arc::new(Stopwatch::default());
+    let with = (service_accounts, Arc::clone(&stopwatch) as _);
+    let providers = recorded_providers(&args.providers, with, environment, output)?;
     let mut steps: Vec<Value> = providers
         .providers()
         .iter()
         .map(|provider| describe(provider, &image, &places.bin_dir.to_string_lossy()))
         .collect();
+    let remembered = remembered(image.as_str(), environment);
+    for step in &mut steps {
+        let of_this = |line: &&Value| line.get("provider") == step.get("name");
+        let found: Vec<Value> = remembered.iter().filter(of_this).cloned().collect();
+        set(step, "rememberedByDaemon", Value::Array(found));
+    }
     let matched = !providers.matching_providers(image.as_str()).is_empty();
     let mut report = json!({"written": args.image, "image": image.as_str(), "hash": providers.hash()});
     if !args.dry_run {
@@ -38,8 +51,9 @@ pub(super) fn run(
         set(&mut report, "nodeDockerConfig", json!(node.file()));
         for step in &mut steps {
             let name = step.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-            if let (Some(outcome), Some(members)) = (outcomes.get(&name), step.as_object_mut()) {
-                members.insert("outcome".to_owned(), outcome.clone());
+            if let Some(mut outcome) = outcomes.get(&name).cloned() {
+                set(&mut outcome, "tookMilliseconds", json!(stopwatch.milliseconds(&name)));
+                set(step, "outcome", outcome);
             }
         }
         set(&mut report, "attempts", Value::Array(attempts));
@@ -51,6 +65,40 @@ pub(super) fn run(
         output.text(&render(&report))?;
     }
     Ok(if matched { Exit::Done } else { Exit::No })
+}
+
+/// What the per-user daemon would answer with instead of running a plugin; nothing if there is no daemon.
+fn remembered(image: &str, environment: &Environment) -> Vec<Value> {
+    let socket = Places::socket(&|name| environment.variable(name));
+    let reply = socket.and_then(|socket| ask_daemon(&socket, Verb::Remembered, image).ok()?);
+    let text = reply.map(|reply| String::from_utf8_lossy(&reply.stdout).into_owned()).unwrap_or_default();
+    let line = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
+        [provider, key_type, base, until] => {
+            Some(json!({"provider": provider, "cacheKeyType": key_type, "for": base, "expires": until}))
+        }
+        _ => None,
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// How long each plugin ran.
+#[derive(Debug, Default)]
+struct Stopwatch(Mutex<BTreeMap<String, Duration>>);
+
+impl Stopwatch {
+    fn milliseconds(&self, provider: &str) -> Option<u64> {
+        let runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.get(provider).and_then(|took| u64::try_from(took.as_millis()).ok())
+    }
+}
+
+impl Recorder for Stopwatch {
+    fn record(&self, event: &Event<'_>) {
+        if let Event::RunEnded { provider, took, .. } = *event {
+            let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.insert(provider.to_owned(), took);
+        }
+    }
 }
 
 fn set(report: &mut Value, name: &str, value: Value) {
@@ -157,6 +205,15 @@ fn render(report: &Value) -> String {
                 let _ = writeln!(out, "  token      of a service account, for audience {audience}");
             }
         }
+        for line in list(&of(&provider, "rememberedByDaemon")) {
+            let _ = writeln!(
+                out,
+                "  daemon     remembers an answer for {} ({}) until {}",
+                text(&of(&line, "for")),
+                text(&of(&line, "cacheKeyType")),
+                text(&of(&line, "expires"))
+            );
+        }
         render_outcome(&of(&provider, "outcome"), &mut out);
     }
     render_attempts(report, &mut out);
@@ -186,6 +243,10 @@ fn render_outcome(outcome: &Value, out: &mut String) {
         result => {
             let _ = writeln!(out, "  {result:<10} {}", text("reason"));
         }
+    }
+    // A plugin that is quick is not worth a line; one that is slow delays every pull.
+    if let Some(slow @ 1_000..) = outcome.get("tookMilliseconds").and_then(Value::as_u64) {
+        let _ = writeln!(out, "  took       {}.{} s", slow / 1_000, slow % 1_000 / 100);
     }
     for key in outcome.get("refusedKeys").and_then(Value::as_array).into_iter().flatten() {
         let _ = writeln!(out, "  key refused {}", redact::terminal(key.as_str().unwrap_or_default()));

@@ -47,8 +47,8 @@ pub(super) fn matches(args: &MatchArgs, output: &mut Output) -> Result<Exit, Fai
 pub(super) fn keyring(args: &KeyringArgs, output: &mut Output) -> Result<Exit, Failure> {
     let path = args.docker_config.clone().unwrap_or_default();
     let cannot = |error: &dyn std::fmt::Display| Failure::bad_input(format!("`{}`: {error}", path.display()));
-    let config = read_config_json(&fs::read(&path).map_err(|error| cannot(&error))?)
-        .map_err(|error| cannot(&error))?;
+    let unreadable = |error| Failure::bad_input(format!("cannot read `{}`: {error}", path.display()));
+    let config = read_config_json(&fs::read(&path).map_err(unreadable)?).map_err(|error| cannot(&error))?;
     let image = repository(args.image.as_deref().unwrap_or_default())?;
     let keyring = Keyring::new(config, profile(args.profile, Profile::Hardened));
     for refused in keyring.refused_keys() {
@@ -77,7 +77,8 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
         Some(path) => fs::read(path).map(|bytes| text = bytes),
         None => io::stdin().take(16 << 20).read_to_end(&mut text).map(drop),
     };
-    read.map_err(|error| Failure::bad_input(format!("cannot read the response: {error}")))?;
+    let name = args.file.as_ref().map_or("standard input".to_owned(), |path| format!("`{}`", path.display()));
+    read.map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
     let decoded = Response::decode_as(&text, &args.api_version);
     if output.is_json() {
         let stage = decoded.as_ref().err().map(|error| error.stage().as_str());
@@ -112,7 +113,11 @@ pub(super) fn plugin_check(
 ) -> Result<Exit, Failure> {
     let version = WireVersion::from_api_version(&args.api_version).ok_or_else(|| Failure::Sentence {
         exit: Exit::Usage,
-        text: format!("`{}` is not a version of the protocol", args.api_version),
+        text: format!(
+            "`{}` is not a version of the protocol; there are {}",
+            args.api_version,
+            WireVersion::ALL.map(|version| format!("`{}`", version.api_version())).join(", ")
+        ),
     })?;
     let image = repository(&args.image)?;
     let mut command = args.command.into_iter();

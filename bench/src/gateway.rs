@@ -1,0 +1,177 @@
+//! `navicert run` and the gateway against Debian's kubectl: what the detour costs a command, and how the gateway compares
+//! with `kubectl proxy`, which takes plain HTTP where the gateway takes TLS.
+
+mod load;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_testkit::program::Running;
+use navicert_testkit::{Ca, Program, wait};
+use navicert_types::kubeconfig;
+use serde_json::json;
+
+use crate::frame::{Fault, Race};
+use load::{Load, Upstream};
+
+/// Connections at a time, and requests on each of them per round.
+const CONNECTIONS: usize = 8;
+const REQUESTS: usize = 60;
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let stage = Rc::new(Stage::new()?);
+    let throughput = "gateway: GETs over 8 connections, TLS in / kubectl proxy, plain in";
+    let cpu = "gateway: CPU time of a GET / kubectl proxy's";
+    let latency = "gateway: what a GET's median latency gains / kubectl proxy's";
+    let run = "run: navicert run -- kubectl version / kubectl version";
+    Ok(vec![
+        Race::new(run, 1.4, version(&stage, true), version(&stage, false)),
+        Race::new(throughput, 1.0 / 1.8, many(&stage, true), many(&stage, false)),
+        Race::measured(cpu, 1.0 / 3.0, cpu_time(&stage, true), cpu_time(&stage, false)),
+        Race::measured(latency, 0.5, added_latency(&stage, true), added_latency(&stage, false)),
+    ])
+}
+
+/// An API server that demands a certificate, a kubeconfig that has one, a gateway and a `kubectl proxy` in front of it.
+struct Stage {
+    folder: tempfile::TempDir,
+    kubectl: PathBuf,
+    navicert: PathBuf,
+    gateway: (Running, Load),
+    proxy: (Running, Load),
+    direct: Load,
+}
+
+impl Stage {
+    fn new() -> Result<Self, Fault> {
+        let ca = Ca::new("gateway bench");
+        let upstream = Upstream::start(&ca)?;
+        let folder = tempfile::tempdir()?;
+        let identity = ca.client("ann").issue();
+        let files = identity.write_to(folder.path(), "ann");
+        fs::write(folder.path().join("ca.crt"), ca.pem())?;
+        let config = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": upstream.url(), "certificate-authority": "ca.crt"}}],
+            "users": [{"name": "u", "user": {"client-certificate": files.certificate, "client-key": files.key}}],
+        });
+        let path = folder.path().join("config");
+        fs::write(&path, config.to_string())?;
+        let (kubectl, navicert) = (kubectl()?, navicert()?);
+
+        let gateway = program(&navicert, &path, folder.path()).arguments(["gateway"]).start_running()?;
+        let told = wait::blocking(gateway.wait_for_output("\n"));
+        let through_gateway =
+            Load::of_kubeconfig(&kubeconfig::decode(&fs::read(told.trim())?)?, CONNECTIONS)?;
+
+        let proxy =
+            program(&kubectl, &path, folder.path()).arguments(["proxy", "--port=0"]).start_running()?;
+        let told = wait::blocking(proxy.wait_for_output("\n"));
+        let address = told.trim().rsplit(' ').next().ok_or("kubectl proxy says nothing")?;
+        let through_proxy = Load::plain(address, CONNECTIONS)?;
+        let direct = Load::direct(&upstream, &ca, &identity)?;
+        Ok(Stage {
+            folder,
+            kubectl,
+            navicert,
+            gateway: (gateway, through_gateway),
+            proxy: (proxy, through_proxy),
+            direct,
+        })
+    }
+
+    fn side(&self, ours: bool) -> &(Running, Load) {
+        if ours { &self.gateway } else { &self.proxy }
+    }
+}
+
+type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
+type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
+
+fn version(stage: &Rc<Stage>, ours: bool) -> Contestant {
+    let stage = Rc::clone(stage);
+    Box::new(move || {
+        let config = stage.folder.path().join("config");
+        let kubectl = stage.kubectl.to_string_lossy().into_owned();
+        let program = if ours {
+            program(&stage.navicert, &config, stage.folder.path())
+                .arguments(["run", "--", &kubectl, "version"])
+        } else {
+            program(&stage.kubectl, &config, stage.folder.path()).arguments(["version"])
+        };
+        let outcome = program.run()?;
+        match outcome.code() {
+            Some(0) => Ok(()),
+            code => Err(format!("exit code {code:?}: {}", String::from_utf8_lossy(&outcome.stderr)).into()),
+        }
+    })
+}
+
+fn many(stage: &Rc<Stage>, ours: bool) -> Contestant {
+    let stage = Rc::clone(stage);
+    Box::new(move || stage.side(ours).1.ask(REQUESTS))
+}
+
+/// The time its threads spent on a processor, per request.
+fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
+    let stage = Rc::clone(stage);
+    Box::new(move || {
+        let (process, load) = stage.side(ours);
+        let before = on_processor(process.pid())?;
+        load.ask(REQUESTS)?;
+        let spent = on_processor(process.pid())?.saturating_sub(before);
+        Ok(spent / u32::try_from(CONNECTIONS * REQUESTS)?)
+    })
+}
+
+fn added_latency(stage: &Rc<Stage>, ours: bool) -> Meter {
+    let stage = Rc::clone(stage);
+    Box::new(move || {
+        let through = stage.side(ours).1.median_latency(300)?;
+        Ok(through.saturating_sub(stage.direct.median_latency(300)?).max(Duration::from_nanos(1)))
+    })
+}
+
+/// From the scheduler's own books, in nanoseconds: the first figure of every thread's `schedstat`.
+fn on_processor(pid: u32) -> Result<Duration, Fault> {
+    let mut total = Duration::ZERO;
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(thread?.path().join("schedstat"))?;
+        let nanos = text.split(' ').next().ok_or("an empty schedstat")?.parse()?;
+        total = total.saturating_add(Duration::from_nanos(nanos));
+    }
+    Ok(total)
+}
+
+fn program(path: &Path, kubeconfig: &Path, home: &Path) -> Program {
+    Program::new(path)
+        .own_environment()
+        .variable("PATH", "/usr/bin:/bin")
+        .variable("HOME", home)
+        .variable("KUBECONFIG", kubeconfig)
+        .directory(home)
+}
+
+fn kubectl() -> Result<PathBuf, Fault> {
+    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/usr/bin/kubectl");
+    if kubectl.is_file() {
+        Ok(kubectl)
+    } else {
+        Err("kubectl is not in target/tools: run scripts/install-tools".into())
+    }
+}
+
+/// Beside this program: `make bench` builds both.
+fn navicert() -> Result<PathBuf, Fault> {
+    let navicert = std::env::current_exe()?.with_file_name("navicert");
+    if navicert.is_file() { Ok(navicert) } else { Err("navicert is not built: run `make bench`".into()) }
+}
+
+/// Shared by everything that speaks TLS here.
+fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}

@@ -1,0 +1,189 @@
+//! The least that can stand at both ends: an HTTPS server that demands a certificate and always says the same, and clients
+//! that ask for it on connections they keep.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use navicert_testkit::{Ca, Identity};
+use navicert_types::kubeconfig::Config;
+use navicert_types::{Clock, SystemClock};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
+
+use super::provider;
+use crate::frame::Fault;
+
+const BODY: &str = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.0\",\"gitCommit\":\"0\",\"gitTreeState\":\"clean\",\
+    \"buildDate\":\"2026-01-01T00:00:00Z\",\"goVersion\":\"go1\",\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}";
+
+/// An API server of one answer, over HTTP/1.1.
+pub(super) struct Upstream {
+    address: SocketAddr,
+}
+
+impl Upstream {
+    pub(super) fn start(ca: &Ca) -> Result<Self, Fault> {
+        let identity = ca.server().issue();
+        let verifier = WebPkiClientVerifier::builder_with_provider(ca.root_store(), provider()).build()?;
+        let config = ServerConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(identity.chain().to_vec(), identity.rustls_key())?;
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let config = Arc::clone(&config);
+                thread::spawn(move || drop(serve(stream, config)));
+            }
+        });
+        Ok(Upstream { address })
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+}
+
+fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Result<(), Fault> {
+    stream.set_nodelay(true)?;
+    let mut stream = StreamOwned::new(ServerConnection::new(config)?, stream);
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
+        BODY.len()
+    );
+    let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+    loop {
+        let read = stream.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
+        request.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        if request.ends_with(b"\r\n\r\n") {
+            request.clear();
+            stream.write_all(answer.as_bytes())?;
+            stream.flush()?;
+        }
+    }
+}
+
+trait Line: Read + Write + Send {}
+impl<S: Read + Write + Send> Line for S {}
+
+/// Connections that stay open.
+pub(super) struct Load {
+    request: String,
+    lines: Vec<Mutex<Box<dyn Line>>>,
+}
+
+impl Load {
+    /// As the kubeconfig of a gateway says.
+    pub(super) fn of_kubeconfig(config: &Config, connections: usize) -> Result<Self, Fault> {
+        let (cluster, user) = (config.clusters.first(), config.users.first());
+        let (cluster, user) = (&cluster.ok_or("no cluster")?.cluster, &user.ok_or("no user")?.user);
+        let address: SocketAddr = cluster.server.trim_start_matches("https://").parse()?;
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&cluster.certificate_authority_data)?)?;
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let authorization = format!("authorization: Bearer {}\r\n", user.token.expose());
+        Load::open(address, &authorization, connections, Some(Arc::new(config)))
+    }
+
+    /// Without TLS.
+    pub(super) fn plain(address: &str, connections: usize) -> Result<Self, Fault> {
+        Load::open(address.parse()?, "", connections, None)
+    }
+
+    /// To the API server itself, on one connection.
+    pub(super) fn direct(upstream: &Upstream, ca: &Ca, identity: &Identity) -> Result<Self, Fault> {
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(ca.root_store())
+            .with_client_auth_cert(identity.chain().to_vec(), identity.rustls_key())?;
+        Load::open(upstream.address, "", 1, Some(Arc::new(config)))
+    }
+
+    fn open(
+        address: SocketAddr,
+        more: &str,
+        connections: usize,
+        tls: Option<Arc<ClientConfig>>,
+    ) -> Result<Self, Fault> {
+        let lines: Result<Vec<_>, Fault> = (0..connections)
+            .map(|_| -> Result<Mutex<Box<dyn Line>>, Fault> {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                let name = ServerName::IpAddress(address.ip().into());
+                Ok(Mutex::new(match &tls {
+                    Some(config) => {
+                        Box::new(StreamOwned::new(ClientConnection::new(Arc::clone(config), name)?, stream))
+                    }
+                    None => Box::new(stream),
+                }))
+            })
+            .collect();
+        let request =
+            format!("GET /version HTTP/1.1\r\nhost: {address}\r\naccept: application/json\r\n{more}\r\n");
+        Ok(Load { request, lines: lines? })
+    }
+
+    /// Asks so often on every connection, on all of them at once.
+    pub(super) fn ask(&self, requests: usize) -> Result<(), Fault> {
+        let failed = thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .lines
+                .iter()
+                .map(|line| {
+                    scope.spawn(move || {
+                        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+                        (0..requests)
+                            .try_for_each(|_| self.once(&mut **line))
+                            .map_err(|fault| fault.to_string())
+                    })
+                })
+                .collect();
+            threads.into_iter().find_map(|thread| match thread.join() {
+                Ok(outcome) => outcome.err(),
+                Err(_) => Some("a client panicked".to_owned()),
+            })
+        });
+        failed.map_or(Ok(()), |fault| Err(fault.into()))
+    }
+
+    /// The median time of an answer on one connection.
+    pub(super) fn median_latency(&self, requests: usize) -> Result<Duration, Fault> {
+        let line = self.lines.first().ok_or("no connection")?;
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times = Vec::with_capacity(requests);
+        for _ in 0..requests {
+            let started = SystemClock.monotonic();
+            self.once(&mut **line)?;
+            times.push(SystemClock.monotonic().saturating_sub(started));
+        }
+        times.sort_unstable();
+        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+    }
+
+    fn once(&self, line: &mut dyn Line) -> Result<(), Fault> {
+        line.write_all(self.request.as_bytes())?;
+        line.flush()?;
+        let (mut answer, mut buffer) = (Vec::with_capacity(1024), [0; 2048]);
+        while !answer.ends_with(BODY.as_bytes()) {
+            let read = line.read(&mut buffer)?;
+            if read == 0 {
+                return Err(format!("the answer ends early: {}", String::from_utf8_lossy(&answer)).into());
+            }
+            answer.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        }
+        if answer.starts_with(b"HTTP/1.1 200 ") { Ok(()) } else { Err("not 200".into()) }
+    }
+}

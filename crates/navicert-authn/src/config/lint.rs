@@ -1,0 +1,458 @@
+//! What is legal in a configuration and still goes wrong at night (S307): looked for in expressions as trees, so that
+//! no spelling escapes it by accident, and in the configuration as a whole.
+
+use navicert_cel::syntax::ast::{Node, NodeId, Run, Tree};
+use navicert_cel::{Arena, Bindings, Val};
+use navicert_types::FieldPath;
+
+use super::compile::{CompiledAuthenticator, Expression, Mapping, Rule};
+use super::load::Loaded;
+
+/// Something to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lint {
+    /// Which sort, as one word with dashes.
+    pub code: &'static str,
+    /// Where.
+    pub path: FieldPath,
+    /// The part of the expression that it is about; empty: all of it.
+    pub part: String,
+    /// One clause.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+}
+
+/// Everything there is to look at.
+pub fn lint(loaded: &Loaded) -> Vec<Lint> {
+    let mut found = Vec::new();
+    for authenticator in &loaded.compiled.authenticators {
+        mappings(authenticator, &mut found);
+        for rule in &authenticator.claim_rules {
+            over_claims(&rule.expression, &mut found);
+            constant(rule, &mut found);
+        }
+        for rule in &authenticator.user_rules {
+            constant(rule, &mut found);
+        }
+        system_names(authenticator, &mut found);
+    }
+    twins(&loaded.compiled.authenticators, &mut found);
+    found
+}
+
+fn mappings(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
+    if let Mapping::Expression(expression) = &authenticator.username {
+        // A login without a name has to fail, so an absent claim is all right here.
+        over_claims(expression, found);
+    }
+    let lists = authenticator.groups.as_ref().and_then(Mapping::expression).into_iter();
+    for expression in lists.chain(authenticator.extra.iter().map(|extra| &extra.value)) {
+        over_claims(expression, found);
+        unguarded(expression, found);
+        native_list(expression, found);
+    }
+    if let Some(expression) = authenticator.uid.as_ref().and_then(Mapping::expression) {
+        over_claims(expression, found);
+        unguarded(expression, found);
+    }
+}
+
+/// Claims that every ID token has.
+const ALWAYS: [&str; 5] = ["iss", "aud", "exp", "iat", "sub"];
+
+/// Claims that are texts wherever they occur.
+const TEXTS: [&str; 10] =
+    ["iss", "sub", "email", "name", "preferred_username", "given_name", "family_name", "jti", "azp", "nonce"];
+
+/// An expression of any sort over `claims`.
+fn over_claims(expression: &Expression, found: &mut Vec<Lint>) {
+    let tree = expression.program.tree();
+    let asks_type = tree.iter().any(|(_, node)| {
+        call(tree, node, "type").is_some_and(|args| matches!(*args, [one] if claim(tree, one) == Some("aud")))
+    });
+    for (id, node) in tree.iter() {
+        if let Some(&[argument]) = call(tree, node, "string")
+            && let Some(name) = claim(tree, argument).filter(|name| !TEXTS.contains(name))
+        {
+            found.push(about(expression, id, "string-of-number", format!(
+                "if `{name}` is a number, this gives `1.2345678e+07` for 12345678: every number in a token is a double"
+            ), format!("write `string(int(claims.{name}))` for a number; a text needs no conversion")));
+        }
+        let compared = ["_==_", "_!=_"].iter().find_map(|name| call(tree, node, name));
+        if let Some(&[left, right]) = compared
+            && !asks_type
+            && [(left, right), (right, left)].iter().any(|(one, other)| {
+                claim(tree, *one) == Some("aud") && matches!(tree.node(*other), Node::Str(_))
+            })
+        {
+            found.push(about(expression, id, "audience-as-text", "`aud` may be a list, which equals no text".to_owned(),
+                "audiences are checked already; for one of several, `type(claims.aud) == string ? claims.aud == \"x\" : \"x\" in claims.aud`".to_owned()));
+        }
+        if let Some(&[_, list]) = call(tree, node, "@in")
+            && claim(tree, list) == Some("aud")
+            && !asks_type
+        {
+            found.push(about(
+                expression,
+                id,
+                "audience-as-list",
+                "`aud` may be a text, in which nothing can be looked for".to_owned(),
+                "write `type(claims.aud) == string ? claims.aud == \"x\" : \"x\" in claims.aud`".to_owned(),
+            ));
+        }
+        optional_elements(expression, node, found);
+    }
+}
+
+/// `[?claims.sub]`: takes an optional, gets a value, and kube-apiserver panics.
+fn optional_elements(expression: &Expression, node: Node, found: &mut Vec<Lint>) {
+    let tree = expression.program.tree();
+    let (elements, flags, step) = match node {
+        Node::List { elements, optional } => (elements, optional, 1),
+        Node::Map { entries, optional } => (entries, optional, 2),
+        _ => return,
+    };
+    let values = tree.children(elements).iter().skip(step - 1).step_by(step);
+    for (value, is_optional) in values.zip(tree.flags(flags)) {
+        if *is_optional && is_plain_value(tree, *value) {
+            let text = tree.source().slice(tree.span(*value)).to_owned();
+            found.push(about(expression, *value, "optional-element", format!(
+                "after `?` an optional value is expected, and `{text}` is none: kube-apiserver v1.37.1 panics on it"
+            ), format!("write `?{}`", text.replacen("claims.", "claims.?", 1))));
+        }
+    }
+}
+
+/// Whether it is a claim, or part of one, that is not selected as an optional.
+fn is_plain_value(tree: &Tree, mut id: NodeId) -> bool {
+    loop {
+        match tree.node(id) {
+            Node::Ident(name) => return tree.text(name) == "claims",
+            Node::Select { operand, .. } => id = operand,
+            node => match call(tree, node, "_[_]").or_else(|| call(tree, node, "dyn")) {
+                Some(&[operand, ..]) => id = operand,
+                _ => return false,
+            },
+        }
+    }
+}
+
+/// A claim that may be absent: then the whole login fails, and no rule can say why (S131).
+fn unguarded(expression: &Expression, found: &mut Vec<Lint>) {
+    let tree = expression.program.tree();
+    let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == "claims");
+    let tested: Vec<&str> = tree
+        .iter()
+        .filter_map(|(_, node)| match node {
+            Node::Select { operand, field, test: true } if is_claims(operand) => Some(tree.text(field)),
+            _ => None,
+        })
+        .collect();
+    let mut told: Vec<&str> = Vec::new();
+    for (id, _) in tree.iter() {
+        let Some(name) = claim(tree, id) else { continue };
+        if ALWAYS.contains(&name) || tested.contains(&name) || told.contains(&name) {
+            continue;
+        }
+        told.push(name);
+        found.push(about(expression, id, "unguarded-claim", format!(
+            "a token without `{name}` cannot log in at all: mappings run before rules, and fail on what is absent"
+        ), format!("write `claims.?{name}.orValue(…)` if it may be absent")));
+    }
+}
+
+/// S94: a list of strings that kube-apiserver does not take for one.
+fn native_list(expression: &Expression, found: &mut Vec<Lint>) {
+    let tree = expression.program.tree();
+    if is_native(tree, tree.root()) {
+        found.push(about(expression, tree.root(), "native-list", "kube-apiserver refuses this list of strings (or sometimes, depending on the token); navicert takes it".to_owned(),
+            "append `.map(x, x)`".to_owned()));
+    }
+}
+
+fn is_native(tree: &Tree, root: NodeId) -> bool {
+    let mut todo = vec![root];
+    while let Some(id) = todo.pop() {
+        let node = tree.node(id);
+        if let Node::Call { function, target: Some(_), .. } = node
+            && matches!(tree.text(function), "split" | "findAll")
+        {
+            return true;
+        }
+        if let Some(&[map, _]) = call(tree, node, "_[_]")
+            && let Node::Call { function, .. } = tree.node(map)
+            && tree.text(function) == "getQuery"
+        {
+            return true;
+        }
+        if let Some(&[_, yes, no]) = call(tree, node, "_?_:_") {
+            todo.extend([yes, no]);
+        }
+        if let Some(&[left, right]) = call(tree, node, "_+_") {
+            // Joined with an empty list it stays what it is.
+            for (one, other) in [(left, right), (right, left)] {
+                if may_be_empty(tree, other) {
+                    todo.push(one);
+                }
+            }
+        }
+    }
+    false
+}
+
+fn may_be_empty(tree: &Tree, root: NodeId) -> bool {
+    let mut todo = vec![root];
+    while let Some(id) = todo.pop() {
+        match tree.node(id) {
+            Node::List { elements, .. } if tree.children(elements).is_empty() => return true,
+            node => {
+                if let Some(&[_, yes, no]) = call(tree, node, "_?_:_") {
+                    todo.extend([yes, no]);
+                }
+            }
+        }
+    }
+    false
+}
+
+/// Rules that cannot be false, or never hold.
+fn constant(rule: &Rule, found: &mut Vec<Lint>) {
+    let tree = rule.expression.program.tree();
+    let Some(always) = settled(rule, tree, tree.root(), 0) else { return };
+    let (code, message) = if always {
+        ("never-false", "this rule can never be false: it refuses nobody")
+    } else {
+        ("never-true", "this rule can never be true: it refuses everybody")
+    };
+    let hint = "take it away, or say what it is meant to look at".to_owned();
+    found.push(about(&rule.expression, tree.root(), code, message.to_owned(), hint));
+}
+
+/// How deep conditions are looked into.
+const MOST_DEPTH: usize = 200;
+
+/// What a condition comes to whatever the token is, if that can be said.
+fn settled(rule: &Rule, tree: &Tree, id: NodeId, depth: usize) -> Option<bool> {
+    if depth > MOST_DEPTH {
+        return None;
+    }
+    let settled = |id: NodeId| settled(rule, tree, id, depth + 1);
+    let node = tree.node(id);
+    match node {
+        Node::Bool(value) => return Some(value),
+        // All fields of `user` always exist (S86).
+        Node::Select { operand, test: true, .. } => {
+            let is_user = matches!(tree.node(operand), Node::Ident(name) if tree.text(name) == "user");
+            return is_user.then_some(true);
+        }
+        _ => {}
+    }
+    if let Some(&[left, right]) = call(tree, node, "_||_") {
+        let sides = [settled(left), settled(right)];
+        return match sides {
+            [Some(true), _] | [_, Some(true)] => Some(true),
+            [Some(false), Some(false)] => Some(false),
+            _ => None,
+        };
+    }
+    if let Some(&[left, right]) = call(tree, node, "_&&_") {
+        let sides = [settled(left), settled(right)];
+        return match sides {
+            [Some(false), _] | [_, Some(false)] => Some(false),
+            [Some(true), Some(true)] => Some(true),
+            _ => None,
+        };
+    }
+    if let Some(&[inner]) = call(tree, node, "!_") {
+        return settled(inner).map(|value| !value);
+    }
+    let is_variable = |(_, node): (NodeId, Node)| matches!(node, Node::Ident(name) if matches!(tree.text(name), "claims" | "user"));
+    if id == tree.root() && !tree.iter().any(is_variable) {
+        let arena = Arena::new();
+        return match rule
+            .expression
+            .program
+            .evaluate(&arena, &Bindings::new())
+            .map(|evaluation| evaluation.value)
+        {
+            Ok(Val::Bool(value)) => Some(value),
+            _ => None,
+        };
+    }
+    None
+}
+
+/// Names as the issuer gives them, and nothing that keeps it from giving `system:masters`.
+fn system_names(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
+    if authenticator.user_rules.iter().any(|rule| rule.expression.text.contains("system:")) {
+        return;
+    }
+    let path = authenticator.path.field("claimMappings");
+    for (name, mapping) in
+        [("username", Some(&authenticator.username)), ("groups", authenticator.groups.as_ref())]
+    {
+        if let Some(Mapping::Claim { claim, prefix }) = mapping
+            && prefix.is_empty()
+            && claim != "email"
+        {
+            found.push(Lint {
+                code: "system-names",
+                path: path.field(name).field("prefix"),
+                part: String::new(),
+                message: format!("nothing keeps the issuer from putting `system:…` into `{claim}`, and kube-apiserver would believe it"),
+                hint: "add a prefix, or a rule for users such as `user.groups.all(g, !g.startsWith('system:'))`".to_owned(),
+            });
+        }
+    }
+}
+
+/// A68: issuers that differ by what eyes pass over.
+fn twins(authenticators: &[CompiledAuthenticator], found: &mut Vec<Lint>) {
+    let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
+    for (index, one) in authenticators.iter().enumerate() {
+        let twin =
+            authenticators.iter().take(index).find(|other| bare(&other.issuer.url) == bare(&one.issuer.url));
+        if let Some(twin) = twin {
+            found.push(Lint {
+                code: "twin-issuer",
+                path: one.path.field("issuer").field("url"),
+                part: String::new(),
+                message: format!("differs from {}.issuer.url by a slash or by letter case only", twin.path),
+                hint:
+                    "tokens are told apart by the exact text of `iss`; if both are meant, say so in a comment"
+                        .to_owned(),
+            });
+        }
+    }
+}
+
+fn about(expression: &Expression, id: NodeId, code: &'static str, message: String, hint: String) -> Lint {
+    let tree = expression.program.tree();
+    let part = tree.source().slice(tree.span(id)).to_owned();
+    Lint { code, path: expression.path.clone(), part, message, hint }
+}
+
+/// The arguments of a call of this function, without a receiver.
+fn call<'t>(tree: &'t Tree, node: Node, name: &str) -> Option<&'t [NodeId]> {
+    match node {
+        Node::Call { function, target: None, args } if tree.text(function) == name => {
+            Some(children(tree, args))
+        }
+        _ => None,
+    }
+}
+
+fn children(tree: &Tree, args: Run) -> &[NodeId] {
+    tree.children(args)
+}
+
+/// `claims.x`, `claims["x"]`: which claim is read.
+fn claim(tree: &Tree, id: NodeId) -> Option<&str> {
+    let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == "claims");
+    match tree.node(id) {
+        Node::Select { operand, field, test: false } if is_claims(operand) => Some(tree.text(field)),
+        node => match call(tree, node, "_[_]") {
+            Some(&[operand, key]) if is_claims(operand) => match tree.node(key) {
+                Node::Str(field) => Some(tree.text(field)),
+                _ => None,
+            },
+            _ => None,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+    use crate::profile::Profile;
+
+    /// The sorts of lint for one authenticator with these fields.
+    fn lints(fields: &str) -> Vec<&'static str> {
+        let text = format!(
+            "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n- issuer: {{url: https://i, audiences: [a]}}\n{fields}"
+        );
+        let loaded =
+            load(text.as_bytes(), &Profile::HARDENED).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        lint(&loaded).into_iter().map(|lint| lint.code).collect()
+    }
+
+    fn mapped(groups: &str) -> Vec<&'static str> {
+        lints(&format!(
+            "  claimMappings: {{username: {{expression: claims.sub}}, groups: {{expression: {groups:?}}}}}\n"
+        ))
+    }
+
+    fn ruled(rule: &str) -> Vec<&'static str> {
+        lints(&format!(
+            "  claimMappings: {{username: {{expression: claims.sub}}}}\n  claimValidationRules: [{{expression: {rule:?}}}]\n"
+        ))
+    }
+
+    // S307, S94
+    #[test]
+    fn mappings_that_fail_on_some_tokens_are_seen() {
+        for (expression, expected) in [
+            ("claims.groups", &["unguarded-claim"][..]),
+            ("claims['groups']", &["unguarded-claim"]),
+            ("claims.realm_access.roles", &["unguarded-claim"]),
+            ("claims.?groups.orValue([])", &[]),
+            ("has(claims.groups) ? claims.groups : []", &[]),
+            ("[claims.sub] + ['x']", &[]),
+            ("claims.?csv.orValue('').split(',')", &["native-list"]),
+            ("claims.?csv.orValue('').split(',').map(x, x)", &[]),
+            (
+                "claims.?csv.orValue('').split(',') + (claims.?a.orValue(false) == true ? ['a'] : [])",
+                &["native-list"],
+            ),
+            ("claims.?csv.orValue('').split(',') + ['all']", &[]),
+            ("url('https://x?a=b').getQuery()['a']", &["native-list"]),
+            ("[?claims.sub]", &["optional-element"]),
+            ("[?claims.?sub]", &[]),
+            ("[string(claims.sub)]", &[]),
+            ("[string(claims.?id.orValue(0))]", &[]),
+        ] {
+            assert_eq!(mapped(expression), expected, "{expression}");
+        }
+        assert_eq!(mapped("[string(claims.id)]"), ["string-of-number", "unguarded-claim"]);
+        assert_eq!(mapped("[string(int(claims.id))]"), ["unguarded-claim"]);
+    }
+
+    // S307, S86, S129
+    #[test]
+    fn rules_that_do_not_do_what_they_seem_to_are_seen() {
+        for (expression, expected) in [
+            ("claims.aud == 'kube'", &["audience-as-text"][..]),
+            ("'kube' != claims.aud", &["audience-as-text"]),
+            ("'kube' in claims.aud", &["audience-as-list"]),
+            ("type(claims.aud) == string ? claims.aud == 'kube' : 'kube' in claims.aud", &[]),
+            ("true", &["never-false"]),
+            ("claims.a == 1 || true", &["never-false"]),
+            ("1 + 1 == 2", &["never-false"]),
+            ("claims.a == 1 && false", &["never-true"]),
+            ("!true", &["never-true"]),
+            ("claims.hd == 'example.com'", &[]),
+            ("size({?'a': claims.sub}) == 1", &["optional-element"]),
+        ] {
+            assert_eq!(ruled(expression), expected, "{expression}");
+        }
+        let user = "  claimMappings: {username: {expression: claims.sub}}\n  userValidationRules: [{expression: has(user.uid)}]\n";
+        assert_eq!(lints(user), ["never-false"]);
+    }
+
+    // S140, A68
+    #[test]
+    fn what_an_issuer_could_do_is_seen() {
+        let plain =
+            "  claimMappings: {username: {claim: sub, prefix: ''}, groups: {claim: groups, prefix: ''}}\n";
+        assert_eq!(lints(plain), ["system-names", "system-names"]);
+        let guarded = format!(
+            "{plain}  userValidationRules: [{{expression: \"user.groups.all(g, !g.startsWith('system:'))\"}}]\n"
+        );
+        assert_eq!(lints(&guarded), [""; 0]);
+        assert_eq!(lints("  claimMappings: {username: {claim: sub, prefix: 'o:'}}\n"), [""; 0]);
+        let twin = "  claimMappings: {username: {claim: sub, prefix: 'o:'}}\n- issuer: {url: https://i/, audiences: [a]}\n  claimMappings: {username: {claim: sub, prefix: 'o:'}}\n";
+        assert_eq!(lints(twin), ["twin-issuer"]);
+    }
+}

@@ -1,0 +1,249 @@
+//! Counts everything in memory: upstream's series under upstream's names, and ours beside them (§7).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA256, digest};
+use navicert_types::{Clock, Timestamp};
+
+use super::{Event, Recorder, Trigger};
+use crate::outcome::{Class, Outcome};
+
+/// Upper bounds of `apiserver_authentication_jwt_authenticator_latency_seconds`.
+pub const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Upper bounds of `authentication_token_cache_request_duration_seconds`: what Prometheus takes by default.
+pub const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Upper bounds of `authentication_duration_seconds`: from a millisecond, each twice the one before.
+pub const DURATION_BUCKETS: [f64; 15] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
+];
+
+/// The users that `authenticated_user_requests` tells apart.
+pub(super) const KNOWN_USERS: [&str; 7] = [
+    "admin",
+    "client",
+    "kube_proxy",
+    "kubelet",
+    "system:serviceaccount:kube-system:default",
+    "email_id",
+    "other",
+];
+
+/// The results of `authentication_attempts`.
+pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
+
+/// Counts everything, in memory; [`Metrics::render`] gives Prometheus' text.
+pub struct Metrics {
+    clock: Arc<dyn Clock>,
+    /// `apiserver_id_hash`
+    pub(super) instance: String,
+    // What every request counts, without a lock.
+    pub(super) lookups: [Histogram<11>; 2],
+    pub(super) fetches: [AtomicU64; 2],
+    pub(super) in_flight: AtomicI64,
+    pub(super) entries: AtomicU64,
+    pub(super) attempts: [Histogram<15>; 3],
+    pub(super) users: [AtomicU64; 7],
+    // What a verification counts, and what is rarer.
+    rest: Mutex<Rest>,
+}
+
+#[derive(Default)]
+pub(super) struct Rest {
+    pub(super) issuers: BTreeMap<String, IssuerCounts>,
+    pub(super) reloads: [(u64, Option<Timestamp>); 2],
+    /// The hash of the configuration.
+    pub(super) configuration: Option<String>,
+    pub(super) refreshes: BTreeMap<Trigger, u64>,
+}
+
+/// What is counted for one issuer.
+#[derive(Default)]
+pub(super) struct IssuerCounts {
+    /// `jwt_issuer_hash`
+    pub(super) hash: String,
+    /// Failure, success.
+    pub(super) latency: [Histogram<12>; 2],
+    pub(super) rejections: BTreeMap<&'static str, u64>,
+    pub(super) fetched: [Option<Timestamp>; 2],
+    pub(super) key_set: Option<String>,
+    /// Usable, skipped.
+    pub(super) keys: Option<(usize, usize)>,
+    pub(super) is_ready: Option<bool>,
+}
+
+impl Metrics {
+    /// Nothing counted yet. `instance` is what this process is called (S196).
+    pub fn new(instance: &str, clock: Arc<dyn Clock>) -> Self {
+        Metrics {
+            clock,
+            instance: hashed(instance.as_bytes()),
+            lookups: Default::default(),
+            fetches: Default::default(),
+            in_flight: AtomicI64::new(0),
+            entries: AtomicU64::new(0),
+            attempts: Default::default(),
+            users: Default::default(),
+            rest: Mutex::default(),
+        }
+    }
+
+    /// Everything as Prometheus' text.
+    pub fn render(&self) -> String {
+        super::text::render(self)
+    }
+
+    pub(super) fn rest(&self) -> MutexGuard<'_, Rest> {
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, issuer: &str, change: impl FnOnce(&mut IssuerCounts)) {
+        let mut rest = self.rest();
+        if let Some(counts) = rest.issuers.get_mut(issuer) {
+            return change(counts);
+        }
+        let mut counts = IssuerCounts { hash: hashed(issuer.as_bytes()), ..IssuerCounts::default() };
+        change(&mut counts);
+        rest.issuers.insert(issuer.to_owned(), counts);
+    }
+
+    fn attempt(&self, outcome: &Outcome, took: Duration) {
+        let [success, failure, error] = &self.attempts;
+        let result = match outcome {
+            Outcome::Authenticated(user) => {
+                self.user(user.username());
+                success
+            }
+            Outcome::NoOpinion(_) => failure,
+            Outcome::Rejected(_) => error,
+        };
+        result.observe(took, &DURATION_BUCKETS);
+    }
+
+    /// A name is not a label: there are too many of them.
+    fn user(&self, name: &str) {
+        let [known @ .., email, other] = &self.users;
+        let found = KNOWN_USERS.iter().zip(known).find(|(user, _)| **user == name);
+        let counter = match found {
+            Some((_, counter)) => counter,
+            None if name.contains('@') => email,
+            None => other,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn judged(&self, issuer: &str, refusal: Option<Class>, took: Duration) {
+        self.of(issuer, |counts| {
+            let [failure, success] = &counts.latency;
+            let result = if refusal.is_some() { failure } else { success };
+            result.observe(took, &LATENCY_BUCKETS);
+            if let Some(class) = refusal {
+                *counts.rejections.entry(class.name()).or_default() += 1;
+            }
+        });
+    }
+}
+
+impl Recorder for Metrics {
+    fn record(&self, event: &Event<'_>) {
+        match *event {
+            Event::Attempt { outcome, took } => self.attempt(outcome, took),
+            Event::CacheLookup { is_hit, took } => {
+                let [miss, hit] = &self.lookups;
+                // Upstream counts whole milliseconds.
+                let took = Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+                (if is_hit { hit } else { miss }).observe(took, &CACHE_BUCKETS);
+            }
+            Event::FetchStarted => {
+                self.in_flight.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::FetchEnded { is_error } => {
+                self.in_flight.fetch_sub(1, Ordering::Relaxed);
+                let [ok, error] = &self.fetches;
+                (if is_error { error } else { ok }).fetch_add(1, Ordering::Relaxed);
+            }
+            Event::CacheEntries(entries) => self.entries.store(entries as u64, Ordering::Relaxed),
+            Event::Judged { issuer, refusal, took } => self.judged(issuer, refusal, took),
+            Event::Reloaded { is_success } => {
+                let now = self.clock.now();
+                let [failure, success] = &mut self.rest().reloads;
+                let (count, last) = if is_success { success } else { failure };
+                *count += 1;
+                *last = Some(now);
+            }
+            Event::Configuration { text } => self.rest().configuration = Some(hashed(text)),
+            // Latencies and rejections stay: they have happened.
+            Event::IssuerGone { issuer } => self.of(issuer, |counts| {
+                (counts.fetched, counts.key_set, counts.keys, counts.is_ready) = Default::default();
+            }),
+            Event::IssuerReady { issuer, is_ready } => {
+                self.of(issuer, |counts| counts.is_ready = Some(is_ready));
+            }
+            Event::KeysRefreshed { trigger } => *self.rest().refreshes.entry(trigger).or_default() += 1,
+            Event::KeysFetched { issuer, body } => {
+                let (now, hash) = (self.clock.now(), body.map(hashed));
+                self.of(issuer, |counts| {
+                    let [failure, success] = &mut counts.fetched;
+                    *(if hash.is_some() { success } else { failure }) = Some(now);
+                    counts.key_set = hash.or(counts.key_set.take());
+                });
+            }
+            Event::Keys { issuer, usable, skipped } => {
+                self.of(issuer, |counts| counts.keys = Some((usable, skipped)));
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").field("instance", &self.instance).finish_non_exhaustive()
+    }
+}
+
+/// How long things took.
+pub(super) struct Histogram<const N: usize> {
+    /// How many were at most the bound of the same index, and no smaller one.
+    pub(super) buckets: [AtomicU64; N],
+    pub(super) count: AtomicU64,
+    pub(super) nanoseconds: AtomicU64,
+}
+
+impl<const N: usize> Default for Histogram<N> {
+    fn default() -> Self {
+        let zero = |_| AtomicU64::new(0);
+        let (count, nanoseconds) = (AtomicU64::new(0), AtomicU64::new(0));
+        Histogram { buckets: std::array::from_fn(zero), count, nanoseconds }
+    }
+}
+
+impl<const N: usize> Histogram<N> {
+    fn observe(&self, took: Duration, bounds: &[f64; N]) {
+        let seconds = took.as_secs_f64();
+        if let Some((bucket, _)) = self.buckets.iter().zip(bounds).find(|(_, bound)| seconds <= **bound) {
+            bucket.fetch_add(1, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+    }
+}
+
+/// `sha256:` and the digest; nothing of nothing.
+pub(super) fn hashed(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    if bytes.is_empty() {
+        return String::new();
+    }
+    let mut text = "sha256:".to_owned();
+    for byte in digest(&SHA256, bytes).as_ref() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}

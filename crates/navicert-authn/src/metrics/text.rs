@@ -1,0 +1,358 @@
+//! The counts as Prometheus text, names and labels as upstream has them; labels in the order of their names.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use navicert_types::Timestamp;
+
+use super::Trigger;
+use super::counting::{
+    CACHE_BUCKETS, DURATION_BUCKETS, Histogram, KNOWN_USERS, LATENCY_BUCKETS, Metrics, RESULTS, Rest,
+};
+
+const RELOAD: &str = "apiserver_authentication_config_controller";
+const JWT: &str = "apiserver_authentication_jwt_authenticator";
+const CACHE: &str = "authentication_token_cache";
+
+pub(super) fn render(metrics: &Metrics) -> String {
+    let mut page = Page(String::new());
+    page.requests(metrics);
+    page.cache(metrics);
+    let rest = metrics.rest();
+    page.reloads(&rest, &metrics.instance);
+    page.upstream_issuers(&rest, &metrics.instance);
+    page.our_own(&rest);
+    page.head("navicert_token_cache_entries", "gauge", "Decisions that are remembered");
+    page.line("navicert_token_cache_entries", &[], &metrics.entries.load(Ordering::Relaxed).to_string());
+    page.0
+}
+
+struct Page(String);
+
+impl Page {
+    fn requests(&mut self, metrics: &Metrics) {
+        self.head("authentication_attempts", "counter", "Tokens by what came of them");
+        for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
+            self.line("authentication_attempts", &[("result", result)], &load(&histogram.count));
+        }
+        let name = "authentication_duration_seconds";
+        self.head(name, "histogram", "How long tokens took by what came of them");
+        for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
+            self.histogram(name, &[("result", result)], histogram, &DURATION_BUCKETS);
+        }
+        let name = "authenticated_user_requests";
+        self.head(name, "counter", "Accepted tokens by kind of user");
+        for (user, count) in KNOWN_USERS.iter().zip(&metrics.users) {
+            if count.load(Ordering::Relaxed) > 0 {
+                self.line(name, &[("username", user)], &load(count));
+            }
+        }
+    }
+
+    fn cache(&mut self, metrics: &Metrics) {
+        let statuses = ["miss", "hit"];
+        let name = format!("{CACHE}_request_total");
+        self.head(&name, "counter", "Questions to the memory of recent decisions");
+        for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
+            self.line(&name, &[("status", status)], &load(&histogram.count));
+        }
+        let name = format!("{CACHE}_request_duration_seconds");
+        self.head(&name, "histogram", "How long they took");
+        for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
+            self.histogram(&name, &[("status", status)], histogram, &CACHE_BUCKETS);
+        }
+        let name = format!("{CACHE}_fetch_total");
+        self.head(&name, "counter", "Decisions that had to be made");
+        for (status, count) in ["ok", "error"].iter().zip(&metrics.fetches) {
+            self.line(&name, &[("status", status)], &load(count));
+        }
+        let name = format!("{CACHE}_active_fetch_count");
+        self.head(&name, "gauge", "Decisions that are being made");
+        let in_flight = metrics.in_flight.load(Ordering::Relaxed).to_string();
+        for (status, count) in [("blocked", "0"), ("in_flight", in_flight.as_str())] {
+            self.line(&name, &[("status", status)], count);
+        }
+    }
+
+    fn reloads(&mut self, rest: &Rest, instance: &str) {
+        let statuses = ["failure", "success"];
+        let name = format!("{RELOAD}_automatic_reloads_total");
+        self.head(&name, "counter", "Changed configurations by whether they took over");
+        for (status, (count, _)) in statuses.iter().zip(&rest.reloads) {
+            if *count > 0 {
+                let labels = [("apiserver_id_hash", instance), ("status", status)];
+                self.line(&name, &labels, &count.to_string());
+            }
+        }
+        let name = format!("{RELOAD}_automatic_reload_last_timestamp_seconds");
+        self.head(&name, "gauge", "When that was last");
+        for (status, (_, last)) in statuses.iter().zip(&rest.reloads) {
+            if let Some(last) = last {
+                let labels = [("apiserver_id_hash", instance), ("status", status)];
+                self.line(&name, &labels, &seconds(*last));
+            }
+        }
+        let name = format!("{RELOAD}_last_config_info");
+        self.head(&name, "gauge", "The configuration in use");
+        if let Some(hash) = &rest.configuration {
+            self.line(&name, &[("apiserver_id_hash", instance), ("hash", hash)], "1");
+        }
+    }
+
+    fn upstream_issuers(&mut self, rest: &Rest, instance: &str) {
+        let issuers = || rest.issuers.values();
+        let name = format!("{JWT}_latency_seconds");
+        self.head(&name, "histogram", "How long authenticators took over their own tokens");
+        for counts in issuers() {
+            for (result, histogram) in ["failure", "success"].iter().zip(&counts.latency) {
+                if histogram.count.load(Ordering::Relaxed) > 0 {
+                    let labels = [("jwt_issuer_hash", counts.hash.as_str()), ("result", result)];
+                    self.histogram(&name, &labels, histogram, &LATENCY_BUCKETS);
+                }
+            }
+        }
+        let name = format!("{JWT}_jwks_fetch_last_timestamp_seconds");
+        self.head(&name, "gauge", "When an issuer last answered a request for its keys");
+        for counts in issuers() {
+            for (result, last) in ["failure", "success"].iter().zip(&counts.fetched) {
+                let Some(last) = last else { continue };
+                let hash = counts.hash.as_str();
+                let labels = [("apiserver_id_hash", instance), ("jwt_issuer_hash", hash), ("result", result)];
+                self.line(&name, &labels, &seconds(*last));
+            }
+        }
+        let name = format!("{JWT}_jwks_fetch_last_key_set_info");
+        self.head(&name, "gauge", "The key set in use");
+        for counts in issuers() {
+            let Some(key_set) = &counts.key_set else { continue };
+            let hash = counts.hash.as_str();
+            let labels = [("apiserver_id_hash", instance), ("hash", key_set), ("jwt_issuer_hash", hash)];
+            self.line(&name, &labels, "1");
+        }
+    }
+
+    /// S197
+    fn our_own(&mut self, rest: &Rest) {
+        let issuers = || rest.issuers.values();
+        let name = "navicert_jwt_rejections_total";
+        self.head(name, "counter", "Refused tokens by reason");
+        for counts in issuers() {
+            for (reason, count) in &counts.rejections {
+                self.line(name, &[("jwt_issuer_hash", &counts.hash), ("reason", reason)], &count.to_string());
+            }
+        }
+        let name = "navicert_jwks_keys";
+        self.head(name, "gauge", "Keys of an issuer by whether they can verify anything");
+        for counts in issuers() {
+            let Some((usable, skipped)) = counts.keys else { continue };
+            for (state, count) in [("skipped", skipped), ("usable", usable)] {
+                self.line(name, &[("jwt_issuer_hash", &counts.hash), ("state", state)], &count.to_string());
+            }
+        }
+        let name = "navicert_issuer_ready";
+        self.head(name, "gauge", "Whether an issuer's tokens can be judged");
+        for counts in issuers() {
+            if let Some(is_ready) = counts.is_ready {
+                self.line(name, &[("jwt_issuer_hash", &counts.hash)], if is_ready { "1" } else { "0" });
+            }
+        }
+        let name = "navicert_jwks_refresh_total";
+        self.head(name, "counter", "Requests for keys by what led to them");
+        for (trigger, count) in &rest.refreshes {
+            let trigger = match trigger {
+                Trigger::Background => "background",
+                Trigger::Token => "token",
+            };
+            self.line(name, &[("trigger", trigger)], &count.to_string());
+        }
+    }
+
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: &str) {
+        self.0.push_str(name);
+        if !labels.is_empty() {
+            // Every value is one of ours: a word, or a hash. Nothing needs escaping.
+            let labels: Vec<String> =
+                labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
+            let _ = write!(self.0, "{{{}}}", labels.join(","));
+        }
+        let _ = writeln!(self.0, " {value}");
+    }
+
+    fn histogram<const N: usize>(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        histogram: &Histogram<N>,
+        bounds: &[f64; N],
+    ) {
+        let bucket = format!("{name}_bucket");
+        let mut seen = 0;
+        for (bound, count) in bounds.iter().zip(&histogram.buckets) {
+            seen += count.load(Ordering::Relaxed);
+            let bound = bound.to_string();
+            let labels = [labels, &[("le", &bound)]].concat();
+            self.line(&bucket, &labels, &seen.to_string());
+        }
+        let count = load(&histogram.count);
+        self.line(&bucket, &[labels, &[("le", "+Inf")]].concat(), &count);
+        let nanoseconds = histogram.nanoseconds.load(Ordering::Relaxed);
+        let sum = std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
+        self.line(&format!("{name}_sum"), labels, &sum.to_string());
+        self.line(&format!("{name}_count"), labels, &count);
+    }
+}
+
+fn load(count: &AtomicU64) -> String {
+    count.load(Ordering::Relaxed).to_string()
+}
+
+fn seconds(time: Timestamp) -> String {
+    time.as_duration().as_secs_f64().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use navicert_types::Clock;
+    use navicert_types::clock::ManualClock;
+
+    use super::*;
+    use crate::metrics::counting::hashed;
+    use crate::metrics::{Event, Recorder as _};
+    use crate::outcome::{Class, NoOpinion, Outcome};
+
+    fn metrics() -> (Metrics, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::at(1_700_000_000));
+        (Metrics::new("node-1", Arc::clone(&clock) as Arc<dyn Clock>), clock)
+    }
+
+    fn lines<'t>(page: &'t str, name: &str) -> Vec<&'t str> {
+        page.lines().filter(|line| line.starts_with(name)).collect()
+    }
+
+    // §7: names, labels, types and buckets.
+    #[test]
+    fn series_have_upstreams_names_labels_and_buckets() {
+        let (metrics, clock) = metrics();
+        let (id, i) = (hashed(b"node-1"), hashed(b"https://i"));
+        metrics.record(&Event::Configuration { text: b"config" });
+        metrics.record(&Event::Reloaded { is_success: false });
+        clock.advance(Duration::from_millis(1_500));
+        metrics.record(&Event::Reloaded { is_success: true });
+        metrics.record(&Event::KeysFetched { issuer: "https://i", body: Some(b"keys") });
+        metrics.record(&Event::KeysFetched { issuer: "https://i", body: None });
+        let took = Duration::from_millis(7);
+        metrics.record(&Event::Judged { issuer: "https://i", refusal: None, took });
+        metrics.record(&Event::Judged { issuer: "https://i", refusal: Some(Class::UnknownKey), took });
+        metrics.record(&Event::Attempt { outcome: &Outcome::NoOpinion(NoOpinion::NoIssuer), took });
+        metrics.record(&Event::CacheLookup { is_hit: true, took: Duration::from_micros(999) });
+        metrics.record(&Event::FetchStarted);
+        metrics.record(&Event::FetchStarted);
+        metrics.record(&Event::FetchEnded { is_error: true });
+        metrics.record(&Event::IssuerReady { issuer: "https://i", is_ready: true });
+        metrics.record(&Event::Keys { issuer: "https://i", usable: 2, skipped: 1 });
+        metrics.record(&Event::KeysRefreshed { trigger: Trigger::Token });
+        metrics.record(&Event::CacheEntries(5));
+        let page = metrics.render();
+        let (config, keys) = (hashed(b"config"), hashed(b"keys"));
+        for expected in [
+            format!("{RELOAD}_automatic_reloads_total{{apiserver_id_hash=\"{id}\",status=\"failure\"}} 1"),
+            format!("{RELOAD}_automatic_reloads_total{{apiserver_id_hash=\"{id}\",status=\"success\"}} 1"),
+            format!(
+                "{RELOAD}_automatic_reload_last_timestamp_seconds{{apiserver_id_hash=\"{id}\",status=\"success\"}} \
+                 1700000001.5"
+            ),
+            format!("{RELOAD}_last_config_info{{apiserver_id_hash=\"{id}\",hash=\"{config}\"}} 1"),
+            format!(
+                "{JWT}_latency_seconds_bucket{{jwt_issuer_hash=\"{i}\",result=\"success\",le=\"0.005\"}} 0"
+            ),
+            format!(
+                "{JWT}_latency_seconds_bucket{{jwt_issuer_hash=\"{i}\",result=\"success\",le=\"0.01\"}} 1"
+            ),
+            format!(
+                "{JWT}_latency_seconds_bucket{{jwt_issuer_hash=\"{i}\",result=\"failure\",le=\"+Inf\"}} 1"
+            ),
+            format!("{JWT}_latency_seconds_sum{{jwt_issuer_hash=\"{i}\",result=\"success\"}} 0.007"),
+            format!(
+                "{JWT}_jwks_fetch_last_timestamp_seconds{{apiserver_id_hash=\"{id}\",jwt_issuer_hash=\"{i}\",\
+                 result=\"failure\"}} 1700000001.5"
+            ),
+            format!(
+                "{JWT}_jwks_fetch_last_key_set_info{{apiserver_id_hash=\"{id}\",hash=\"{keys}\",\
+                 jwt_issuer_hash=\"{i}\"}} 1"
+            ),
+            "authentication_attempts{result=\"failure\"} 1".to_owned(),
+            "authentication_duration_seconds_bucket{result=\"failure\",le=\"0.008\"} 1".to_owned(),
+            "authentication_token_cache_request_total{status=\"hit\"} 1".to_owned(),
+            "authentication_token_cache_request_duration_seconds_sum{status=\"hit\"} 0".to_owned(),
+            "authentication_token_cache_fetch_total{status=\"error\"} 1".to_owned(),
+            "authentication_token_cache_active_fetch_count{status=\"in_flight\"} 1".to_owned(),
+            format!("navicert_jwt_rejections_total{{jwt_issuer_hash=\"{i}\",reason=\"kid_unknown\"}} 1"),
+            format!("navicert_jwks_keys{{jwt_issuer_hash=\"{i}\",state=\"skipped\"}} 1"),
+            format!("navicert_issuer_ready{{jwt_issuer_hash=\"{i}\"}} 1"),
+            "navicert_jwks_refresh_total{trigger=\"token\"} 1".to_owned(),
+            "navicert_token_cache_entries 5".to_owned(),
+        ] {
+            assert!(page.lines().any(|line| line == expected), "{expected}\n{page}");
+        }
+        let bounds = |name: &str| {
+            let lines = lines(&page, name);
+            let bound = |line: &&str| {
+                line.split("le=\"").nth(1).and_then(|rest| rest.split('"').next().map(str::to_owned))
+            };
+            lines.iter().filter_map(bound).take_while(|bound| bound != "+Inf").collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(
+            bounds(&format!("{JWT}_latency_seconds_bucket")),
+            "0.001 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10"
+        );
+        assert_eq!(
+            bounds("authentication_duration_seconds_bucket"),
+            "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 16.384"
+        );
+        for line in page.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let family =
+                ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+            let described = |name: &str| page.contains(&format!("# TYPE {name} "));
+            assert!(described(family) || described(name), "{line}");
+        }
+    }
+
+    // S188, LV8
+    #[test]
+    fn an_issuer_that_is_gone_takes_its_key_series_along_and_a_config_has_one_series() {
+        let (metrics, _) = metrics();
+        for issuer in ["https://i", "https://j"] {
+            metrics.record(&Event::KeysFetched { issuer, body: Some(b"keys") });
+            metrics.record(&Event::IssuerReady { issuer, is_ready: true });
+        }
+        metrics.record(&Event::IssuerGone { issuer: "https://i" });
+        metrics.record(&Event::Configuration { text: b"one" });
+        metrics.record(&Event::Configuration { text: b"two" });
+        let page = metrics.render();
+        for (name, count) in [
+            (format!("{JWT}_jwks_fetch_last_timestamp_seconds"), 1),
+            (format!("{JWT}_jwks_fetch_last_key_set_info"), 1),
+            ("navicert_issuer_ready".to_owned(), 1),
+            (format!("{RELOAD}_last_config_info"), 1),
+        ] {
+            assert_eq!(lines(&page, &name).len(), count, "{name}");
+        }
+    }
+
+    // S196: no name, no hash.
+    #[test]
+    fn nothing_has_no_hash() {
+        assert_eq!(hashed(b""), "");
+        let hash = hashed(b"abc");
+        assert_eq!(hash, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}

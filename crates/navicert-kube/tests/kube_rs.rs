@@ -1,0 +1,147 @@
+//! What README.md and docs/clients.md say about kube-rs as it comes, held to the release this workspace is built with: when one of
+//! these fails, kube-rs has become better, and the documents have to say so (client-credentials.md §11).
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+use navicert_client::{exec, transport};
+use navicert_testkit::{ApiServer, Ca, PluginDesk};
+use navicert_types::clock::ManualClock;
+use navicert_types::{Clock, SystemClock};
+use serde_json::{Value, json};
+
+/// A kubeconfig for this server with this exec section.
+fn kubeconfig(folder: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
+    fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
+    let mut config = json!({
+        "current-context": "x",
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
+        "users": [{"name": "u", "user": {"exec": {
+            "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        }}}],
+    });
+    let section = config.pointer_mut("/users/0/user/exec").unwrap().as_object_mut().unwrap();
+    section.extend(exec.as_object().unwrap().clone());
+    let path = folder.join("config");
+    fs::write(&path, config.to_string()).unwrap();
+    path
+}
+
+async fn stock(path: &Path) -> Result<kube::Client, kube::Error> {
+    let read = Kubeconfig::read_from(path).unwrap();
+    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await.unwrap();
+    kube::Client::try_from(config)
+}
+
+fn ours(path: &Path) -> kube::Client {
+    ours_at(path, Arc::new(SystemClock))
+}
+
+fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
+    let sources = Sources::locate(Some(path), None, None);
+    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk).unwrap();
+    let around = exec::Surroundings {
+        clock,
+        registry: exec::Registry::new(),
+        ..exec::Surroundings::new([("PATH", "/usr/bin:/bin")].into_iter().collect())
+    };
+    let environment = transport::Environment::default();
+    let transport =
+        transport::connect(&effective, &exec::Settings::default(), &around, &environment).unwrap();
+    navicert_kube::client(transport, "default")
+}
+
+// C1115
+#[tokio::test]
+async fn kube_rs_runs_the_plugin_three_times_to_build_a_client_and_navicert_not_at_all() {
+    let ca = Ca::new("root");
+    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let desk = PluginDesk::start(|_| json!({"token": "t"}));
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let _client = stock(&path).await.unwrap();
+    assert_eq!(desk.runs().len(), 3);
+    let _client = ours(&path);
+    assert_eq!(desk.runs().len(), 3);
+}
+
+// C1118, C1119
+#[tokio::test]
+async fn kube_rs_stays_with_a_revoked_token_and_navicert_gets_another() {
+    let ca = Ca::new("root");
+    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    for run in 1..=9 {
+        api.accept_token(&format!("token-{run}"), "ann", &[]);
+    }
+    let desk = PluginDesk::start(|run| json!({"token": format!("token-{run}")}));
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let (theirs, ours) = (stock(&path).await.unwrap(), ours(&path));
+    for client in [&theirs, &ours] {
+        client.apiserver_version().await.unwrap();
+    }
+    let given = desk.runs().len();
+    (1..=given).for_each(|run| api.revoke_token(&format!("token-{run}")));
+    for _ in 0..3 {
+        assert!(theirs.apiserver_version().await.is_err());
+        ours.apiserver_version().await.unwrap();
+    }
+    assert_eq!(desk.runs().len(), given + 1, "one more run, and it was navicert's");
+}
+
+// C1120
+#[tokio::test]
+async fn kube_rs_presents_its_first_certificate_for_ever_and_navicert_the_current_one() {
+    let ca = Ca::new("root");
+    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let issuer = ca.clone();
+    let desk = PluginDesk::start(move |run| {
+        let identity = issuer.client(&format!("client-{run}")).issue();
+        // Expired when it comes: the next request should bring another.
+        json!({
+            "clientCertificateData": identity.chain_pem(), "clientKeyData": identity.key_pem(),
+            "expirationTimestamp": "2020-01-01T00:00:00Z",
+        })
+    });
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let theirs = stock(&path).await.unwrap();
+    let seen = || api.requests().last().unwrap().client.clone().unwrap().common_name;
+    theirs.apiserver_version().await.unwrap();
+    let first = seen();
+    for _ in 0..3 {
+        theirs.apiserver_version().await.unwrap();
+        assert_eq!(seen(), first);
+    }
+    let clock = Arc::new(ManualClock::at(1_900_000_000));
+    let ours = ours_at(&path, Arc::clone(&clock) as Arc<dyn Clock>);
+    for _ in 0..3 {
+        ours.apiserver_version().await.unwrap();
+        assert_eq!(seen(), format!("client-{}", desk.runs().len()), "the plugin's newest");
+        // What had expired when it came is used for ten seconds (C412).
+        clock.advance(Duration::from_secs(11));
+    }
+    assert_eq!(desk.runs().len(), 6, "three to build theirs, three for ours");
+}
+
+// C1129, C195
+#[tokio::test]
+async fn kube_rs_prints_the_plugins_environment_and_output_in_an_error_and_navicert_neither() {
+    let ca = Ca::new("root");
+    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let exec = json!({
+        "command": "/bin/sh", "args": ["-c", "echo canary-in-output; exit 1"],
+        "env": [{"name": "PASSWORD", "value": "canary-in-environment"}],
+    });
+    let path = kubeconfig(folder.path(), &api, &ca, &exec);
+    let theirs = stock(&path).await.err().unwrap();
+    let theirs = format!("{theirs} {theirs:?}");
+    assert!(theirs.contains("canary-in-environment") && theirs.contains("canary-in-output"), "{theirs}");
+    let ours = ours(&path).apiserver_version().await.unwrap_err();
+    let ours = format!("{ours} {ours:?}");
+    assert!(ours.contains("failed with exit code 1") && !ours.contains("canary"), "{ours}");
+}

@@ -1,0 +1,397 @@
+//! Issuers, files and tokens over time, with real sockets, real files and a real file system's notifications.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use navicert_authn::config::{BaseProfile, Reloader, Sources};
+use navicert_authn::jwks::Around;
+use navicert_authn::{Live, Outcome};
+use navicert_client::transport::{ProxyEnvironment, TokioTimer};
+use navicert_server::fetch::HttpFetch;
+use navicert_server::keeping::Keeping;
+use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
+use navicert_types::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+fn around() -> Around {
+    Around {
+        fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(|| 0.5),
+        recorder: Arc::new(()),
+    }
+}
+
+fn config(issuers: &[(&str, &Ca)], username: &Value, groups: Option<Value>) -> String {
+    let jwt: Vec<Value> = issuers
+        .iter()
+        .map(|(url, ca)| {
+            let mut mappings = json!({"username": username});
+            if let Some(groups) = &groups {
+                mappings["groups"] = groups.clone();
+            }
+            json!({
+                "issuer": {"url": url, "audiences": ["aud1"], "certificateAuthority": ca.pem()},
+                "claimMappings": mappings,
+            })
+        })
+        .collect();
+    json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt})
+        .to_string()
+}
+
+fn named(prefix: &str) -> Value {
+    json!({"claim": "sub", "prefix": prefix})
+}
+
+fn sources(config: PathBuf, profile: BaseProfile) -> Sources {
+    Sources { config, side_car: None, profile: Some(profile) }
+}
+
+fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<Reloader>, Keeping) {
+    let path = folder.join("config.yaml");
+    fs::write(&path, text).unwrap();
+    let reloader = Arc::new(Reloader::open(sources(path, profile), around()).unwrap());
+    let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    (reloader, keeping)
+}
+
+fn described(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Authenticated(user) => format!("{} {:?}", user.username(), user.groups()),
+        Outcome::NoOpinion(_) => "no opinion".to_owned(),
+        Outcome::Rejected(why) => format!("rejected: {}", why.refusal),
+    }
+}
+
+/// Asks until the answer is this one, and gives up in the end.
+async fn until(live: &Live, token: &str, expected: &str) {
+    let mut last = String::new();
+    let asking = async {
+        loop {
+            last = described(&live.authenticate(token).await);
+            if last == expected {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within(&format!("`{expected}`"), asking).await;
+}
+
+// S108, S161, TV37: a token is refused until its issuer is there, and then it is not.
+#[tokio::test]
+async fn an_issuer_may_come_after_its_first_token() {
+    let (ca, folder) = (Ca::new("late"), tempfile::tempdir().unwrap());
+    let issuer = Issuer::start(&ca);
+    let gate = Gate::new();
+    issuer.answer_once(issuer.discovery_path(), Answer::json(&issuer.discovery_document()).after(&gate));
+    let url = issuer.issuer_url();
+    let (reloader, _keeping) =
+        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+    let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
+    let refused = described(&reloader.live().authenticate(&token).await);
+    assert_eq!(refused, "rejected: oidc: authenticator for this issuer is not initialized");
+    assert!(!reloader.live().health()[0].1.is_ready);
+    gate.open();
+    until(reloader.live(), &token, "ann []").await;
+    assert!(reloader.live().health()[0].1.is_ready);
+    // Somebody else's token is nobody's here.
+    let other = Issuer::start(&ca);
+    let foreign = other.token(&other.claims("ann", "aud1", SystemClock.now()));
+    assert_eq!(described(&reloader.live().authenticate(&foreign).await), "no opinion");
+}
+
+// Two issuers whose keys have the same name never mix (S116, A60).
+#[tokio::test]
+async fn keys_of_the_same_name_do_not_mix() {
+    let (ca, folder) = (Ca::new("two"), tempfile::tempdir().unwrap());
+    let (one, two) = (Issuer::start(&ca), Issuer::start(&ca));
+    let (first, second) = (one.issuer_url(), two.issuer_url());
+    let text = config(&[(&first, &ca), (&second, &ca)], &named(""), None);
+    let (reloader, _keeping) = open(folder.path(), &text, BaseProfile::Hardened);
+    assert_eq!(one.key().id(), two.key().id());
+    until(reloader.live(), &one.token(&one.claims("ann", "aud1", SystemClock.now())), "ann []").await;
+    until(reloader.live(), &two.token(&two.claims("bob", "aud1", SystemClock.now())), "bob []").await;
+    let crossed = one.key().token(&two.claims("eve", "aud1", SystemClock.now()));
+    let refused = described(&reloader.live().authenticate(&crossed).await);
+    assert_eq!(refused, "rejected: failed to verify id token signature");
+}
+
+// S168 (b), S170, RV2: a key that was just rotated in is found although the issuer promised an hour.
+#[tokio::test]
+async fn a_new_key_is_found_at_once_and_a_removed_one_is_gone() {
+    let (ca, folder) = (Ca::new("rotation"), tempfile::tempdir().unwrap());
+    let issuer = Issuer::start(&ca);
+    issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
+    let url = issuer.issuer_url();
+    let (reloader, _keeping) =
+        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+    let claims = issuer.claims("ann", "aud1", SystemClock.now());
+    let (old, live) = (issuer.token(&claims), reloader.live());
+    until(live, &old, "ann []").await;
+    issuer.replace_keys([SigningKey::generate(Algorithm::Es384, "key-2")]);
+    assert_eq!(described(&live.authenticate(&issuer.token(&claims)).await), "ann []");
+    assert_eq!(issuer.count(issuer.jwks_path()), 2);
+    let refused = described(&live.authenticate(&old).await);
+    assert!(refused.contains("no key of this `kid`"), "{refused}");
+}
+
+// LV6, S182: written in place, replaced by renaming, and turned by a ConfigMap's link. Nothing here waits for a poll.
+#[tokio::test]
+async fn a_changed_file_takes_over_however_it_changes() {
+    let (ca, folder) = (Ca::new("files"), tempfile::tempdir().unwrap());
+    let issuer = Issuer::start(&ca);
+    let url = issuer.issuer_url();
+    let text = |prefix: &str| config(&[(&url, &ca)], &named(prefix), None);
+    let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
+
+    let (reloader, keeping) = open(folder.path(), &text("one:"), BaseProfile::Hardened);
+    until(reloader.live(), &token, "one:ann []").await;
+    fs::write(folder.path().join("config.yaml"), text("two:")).unwrap();
+    until(reloader.live(), &token, "two:ann []").await;
+    fs::write(folder.path().join("next"), text("three:")).unwrap();
+    fs::rename(folder.path().join("next"), folder.path().join("config.yaml")).unwrap();
+    until(reloader.live(), &token, "three:ann []").await;
+    drop(keeping);
+
+    let mounted = tempfile::tempdir().unwrap();
+    let at = |name: &str| mounted.path().join(name);
+    for (name, prefix) in [("..1", "four:"), ("..2", "five:")] {
+        fs::create_dir(at(name)).unwrap();
+        fs::write(at(name).join("config.yaml"), text(prefix)).unwrap();
+    }
+    symlink("..1", at("..data")).unwrap();
+    symlink("..data/config.yaml", at("config.yaml")).unwrap();
+    let reloader =
+        Arc::new(Reloader::open(sources(at("config.yaml"), BaseProfile::Hardened), around()).unwrap());
+    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    until(reloader.live(), &token, "four:ann []").await;
+    symlink("..2", at("..data_tmp")).unwrap();
+    fs::rename(at("..data_tmp"), at("..data")).unwrap();
+    until(reloader.live(), &token, "five:ann []").await;
+}
+
+/// An issuer, a source of distributed claims at the same host, and a token that sends one there.
+struct Spread {
+    ca: Ca,
+    issuer: Issuer,
+    folder: tempfile::TempDir,
+}
+
+impl Spread {
+    fn new() -> Self {
+        let ca = Ca::new("distributed");
+        Spread { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn claims(&self) -> Value {
+        self.issuer.claims("ann", "aud1", SystemClock.now())
+    }
+
+    /// The token that names a source for `groups`.
+    fn token(&self, source: &Value) -> String {
+        let mut claims = self.claims();
+        claims["_claim_names"] = json!({"groups": "src"});
+        claims["_claim_sources"] = json!({"src": source});
+        self.issuer.token(&claims)
+    }
+
+    /// What the source answers with if all is well.
+    fn answer(&self, by: &Issuer, change: impl FnOnce(&mut Value)) -> String {
+        let mut claims = by.claims("ann", "aud1", SystemClock.now());
+        claims["groups"] = json!(["dg"]);
+        change(&mut claims);
+        by.token(&claims)
+    }
+
+    fn config(&self) -> String {
+        let groups = json!({"claim": "groups", "prefix": "p:"});
+        config(&[(&self.issuer.issuer_url(), &self.ca)], &named(""), Some(groups))
+    }
+
+    fn open(&self, profile: BaseProfile) -> (Arc<Reloader>, Keeping) {
+        open(self.folder.path(), &self.config(), profile)
+    }
+
+    async fn ready(&self, reloader: &Reloader) {
+        until(reloader.live(), &self.issuer.token(&self.claims()), "ann []").await;
+    }
+}
+
+// GV1, GV2, GV4, GV5, GV6, S172–S178, in profile `kube`.
+#[tokio::test]
+async fn distributed_groups_are_resolved_as_kube_apiserver_does() {
+    let rig = Spread::new();
+    let plain = HttpServer::start_plain();
+    let (reloader, _keeping) = rig.open(BaseProfile::Kube);
+    rig.ready(&reloader).await;
+    let live = reloader.live();
+    let good = rig.answer(&rig.issuer, |_| {});
+    rig.issuer.answer("/groups", Answer::text(&good));
+    let endpoint = |path: &str| json!({"endpoint": rig.issuer.url_of(path), "access_token": "s3cret"});
+    // GV1: the first token that names a new issuer finds no verifier; a later one does.
+    let token = rig.token(&endpoint("/groups"));
+    let first = described(&live.authenticate(&token).await);
+    assert_eq!(first, "rejected: verifier not initialized for the issuer of a distributed claim");
+    until(live, &token, r#"ann ["p:dg"]"#).await;
+    let asked = rig.issuer.requests();
+    let asked = asked.iter().find(|request| request.path() == "/groups").unwrap();
+    assert_eq!(asked.header("authorization").unwrap(), "Bearer s3cret");
+
+    // GV2
+    rig.issuer.answer("/226", Answer::text(&format!("{good}\n")).with_status(226));
+    rig.issuer.answer("/302", Answer::redirect(302, "/groups"));
+    plain.answer("/groups", Answer::text(&good));
+    for source in [endpoint("/226"), endpoint("/302"), json!({"endpoint": plain.url_of("/groups")})] {
+        assert_eq!(described(&live.authenticate(&rig.token(&source)).await), r#"ann ["p:dg"]"#, "{source}");
+    }
+    // GV4: anybody may vouch, for anybody.
+    let foreign = Issuer::start(&rig.ca);
+    rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |claims| claims["sub"] = json!("eve"))));
+    until(live, &rig.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
+    // GV5, GV6: what is in the token counts, null too; an aggregated claim does not.
+    let count = rig.issuer.count("/groups");
+    for (groups, expected) in [(json!(["own"]), r#"ann ["p:own"]"#), (Value::Null, "ann []")] {
+        let mut claims = rig.claims();
+        claims["groups"] = groups;
+        claims["_claim_names"] = json!({"groups": "src"});
+        claims["_claim_sources"] = json!({"src": endpoint("/groups")});
+        assert_eq!(described(&live.authenticate(&rig.issuer.token(&claims)).await), expected);
+    }
+    assert_eq!(described(&live.authenticate(&rig.token(&json!({"JWT": good}))).await), "ann []");
+    assert_eq!(rig.issuer.count("/groups"), count);
+}
+
+// GV3, GV7, GV8
+#[tokio::test]
+async fn a_distributed_claim_that_is_not_sound_fails_the_token() {
+    let rig = Spread::new();
+    let (reloader, _keeping) = rig.open(BaseProfile::Hardened);
+    rig.ready(&reloader).await;
+    let live = reloader.live();
+    let path = |path: &str| json!({"endpoint": rig.issuer.url_of(path)});
+    let removed = |name: &'static str| {
+        rig.answer(&rig.issuer, move |claims| {
+            claims.as_object_mut().unwrap().remove(name);
+        })
+    };
+    let of = |answer: &str| Answer::text(answer);
+    let other_audience = rig.answer(&rig.issuer, |claims| claims["aud"] = json!("other"));
+    for (name, answer, why) in [
+        ("/exp", of(&removed("exp")), "the token with a distributed claim has expired"),
+        ("/aud", of(&other_audience), "the token with a distributed claim is not for us"),
+        ("/claim", of(&removed("groups")), "the source of a distributed claim does not have it"),
+        ("/json", Answer::json(&json!({"groups": ["dg"]})), "does not answer with a token"),
+        ("/404", Answer::status(404), "the source of a distributed claim refuses to answer"),
+    ] {
+        rig.issuer.answer(name, answer);
+        let outcome = described(&live.authenticate(&rig.token(&path(name))).await);
+        assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{name}: {outcome}");
+    }
+    // GV7, GV8
+    for (names, sources, accepted) in [
+        (json!({"other": "none"}), json!({}), false),
+        (json!({"other": "src"}), json!({"src": path("/404")}), true),
+        (json!({}), Value::Null, false),
+    ] {
+        let mut claims = rig.claims();
+        claims["_claim_names"] = names.clone();
+        if !sources.is_null() {
+            claims["_claim_sources"] = sources;
+        }
+        let outcome = described(&live.authenticate(&rig.issuer.token(&claims)).await);
+        assert_eq!(outcome == "ann []", accepted, "{names}: {outcome}");
+    }
+}
+
+// GV9, GV10
+#[tokio::test]
+async fn expressions_see_what_was_resolved_and_resolve_nothing() {
+    let rig = Spread::new();
+    let mut text: Value = serde_json::from_str(&rig.config()).unwrap();
+    text["jwt"][0]["claimValidationRules"] =
+        json!([{"expression": "!has(claims.groups) || \"dg\" in claims.groups", "message": "no dg"}]);
+    let (reloader, _keeping) = open(rig.folder.path(), &text.to_string(), BaseProfile::Hardened);
+    rig.ready(&reloader).await;
+    let source = json!({"endpoint": rig.issuer.url_of("/groups")});
+    rig.issuer
+        .answer("/groups", Answer::text(&rig.answer(&rig.issuer, |claims| claims["groups"] = json!(["no"]))));
+    let refused = described(&reloader.live().authenticate(&rig.token(&source)).await);
+    assert!(refused.contains("no dg"), "{refused}");
+    let rig = Spread::new();
+    text = serde_json::from_str(&rig.config()).unwrap();
+    text["jwt"][0]["claimMappings"]["groups"] = json!({"expression": "claims.?groups.orValue([])"});
+    let (reloader, _keeping) = open(rig.folder.path(), &text.to_string(), BaseProfile::Kube);
+    rig.ready(&reloader).await;
+    rig.issuer.answer("/groups", Answer::text(&rig.answer(&rig.issuer, |_| {})));
+    let source = json!({"endpoint": rig.issuer.url_of("/groups")});
+    assert_eq!(described(&reloader.live().authenticate(&rig.token(&source)).await), "ann []");
+    assert_eq!(rig.issuer.count("/groups"), 0);
+}
+
+// H23, GV4, A56
+#[tokio::test]
+async fn hardened_asks_only_whom_the_configuration_leads_to() {
+    let rig = Spread::new();
+    let (foreign, plain, elsewhere) =
+        (Issuer::start(&rig.ca), HttpServer::start_plain(), HttpServer::start(&rig.ca));
+    let config = rig.folder.path().join("config.yaml");
+    fs::write(&config, rig.config()).unwrap();
+    let side_car = rig.folder.path().join("navicert.yaml");
+    let allow = |issuers: &[String]| {
+        let own = rig.issuer.issuer_url();
+        let settings = json!({
+            "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
+            "issuers": [{"url": own, "distributedClaimIssuers": issuers}],
+        });
+        fs::write(&side_car, settings.to_string()).unwrap();
+    };
+    allow(&[]);
+    let sources = Sources { config, side_car: Some(side_car.clone()), profile: None };
+    let reloader = Arc::new(Reloader::open(sources, around()).unwrap());
+    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    rig.ready(&reloader).await;
+    let live = reloader.live();
+    let good = rig.answer(&rig.issuer, |_| {});
+    for server in [&*rig.issuer, &plain, &elsewhere] {
+        server.answer("/groups", Answer::text(&good));
+    }
+    rig.issuer.answer("/away", Answer::redirect(302, &elsewhere.url_of("/groups")));
+    rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |_| {})));
+    let eve = rig.answer(&rig.issuer, |claims| claims["sub"] = json!("eve"));
+    rig.issuer.answer("/eve", Answer::text(&eve));
+    let own = |path: &str| rig.issuer.url_of(path);
+    for (endpoint, why) in [
+        (plain.url_of("/groups"), "distributed claims come over https"),
+        (elsewhere.url_of("/groups"), "at a host that is not the issuer's"),
+        (own("/away"), "cannot be reached"),
+        (own("/foreign"), "vouched for by an issuer that may not"),
+        (own("/eve"), "about somebody else"),
+    ] {
+        let outcome = described(&live.authenticate(&rig.token(&json!({"endpoint": endpoint}))).await);
+        assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{endpoint}: {outcome}");
+    }
+    assert_eq!((plain.requests().len(), elsewhere.requests().len(), foreign.requests().len()), (0, 0, 0));
+
+    // The issuer itself may vouch at once, and what it said is kept for a while.
+    let source = json!({"endpoint": own("/groups"), "access_token": "one"});
+    let count = rig.issuer.count("/groups");
+    for _ in 0..3 {
+        let mut claims = rig.claims();
+        claims["_claim_names"] = json!({"groups": "src"});
+        claims["_claim_sources"] = json!({"src": source});
+        claims["nonce"] = json!(format!("{:?}", SystemClock.monotonic()));
+        assert_eq!(described(&live.authenticate(&rig.issuer.token(&claims)).await), r#"ann ["p:dg"]"#);
+    }
+    assert_eq!(rig.issuer.count("/groups"), count + 1, "kept by issuer, subject, source and access token");
+
+    // Another issuer may vouch if it is listed, without a second try.
+    allow(&[foreign.issuer_url()]);
+    until(live, &rig.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
+}

@@ -1,0 +1,47 @@
+//! The scene about `navicert run`: a command uses a key and never sees it.
+
+use navicert_testkit::{ApiServer, Ca};
+use serde_json::json;
+
+use super::{Stage, kubectl, write};
+
+/// kubectl, or where it is not installed a shell, works for ann with her certificate, and nobody can read her key.
+pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+    let ca = Ca::new("demo");
+    let api = ApiServer::start(&ca);
+    api.add_pod("web", false);
+    let ann = ca.client("ann").organization("developers").issue().write_to(stage.folder.path(), "ann");
+    write(&stage.folder.path().join("demo-ca.crt"), &ca.pem())?;
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "demo",
+        "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
+        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
+        "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
+    });
+    write(&stage.folder.path().join("demo.yaml"), &config.to_string())?;
+
+    stage
+        .scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
+    let shown = "grep -v -e token -e certificate $KUBECONFIG";
+    stage.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
+    if kubectl().is_some() {
+        stage.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
+        stage.scene("An agent may look, and change nothing.");
+        stage.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
+        let requests = api.requests();
+        let by_ann = requests.iter().all(|request| {
+            let client = request.client.as_ref().is_some_and(|client| client.common_name == "ann");
+            client && request.header("authorization").is_none()
+        });
+        if !by_ann {
+            return Err("a request came without ann's certificate".to_owned());
+        }
+        println!(
+            "(the API server saw {} requests, all by ann's certificate, none with a token)\n",
+            requests.len()
+        );
+    } else {
+        println!("(kubectl is not in target/tools, so this scene is short; `make tools` installs it)\n");
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! A program that runs beside the test: its output is waited for piece by piece, it gets signals, and it is gone when
+//! dropped.
+
+use std::io::{self, Read};
+use std::process::{Child, ChildStdin, ExitStatus, Stdio};
+use std::sync::Mutex;
+
+use tokio::sync::watch;
+
+use super::{Outcome, Program};
+use crate::wait;
+
+/// A program at work. Both its output streams are one.
+#[derive(Debug)]
+pub struct Running {
+    child: Mutex<Child>,
+    stdin: Mutex<Option<ChildStdin>>,
+    pid: u32,
+    output: watch::Receiver<Output>,
+}
+
+#[derive(Debug, Default)]
+struct Output {
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+impl Program {
+    /// Starts it and lets it run. If [`stdin`](Self::stdin) gives anything, that is small and comes at once, and standard input
+    /// stays open for [`Running::type_in`].
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let program = navicert_testkit::Program::new("/bin/sh").arguments(["-c", "echo ready; exec sleep 60"]);
+    /// let running = program.start_running().unwrap();
+    /// running.wait_for_output("ready").await;
+    /// running.signal("TERM");
+    /// assert_eq!(running.wait().await.signal(), Some(15));
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_running(&self) -> io::Result<Running> {
+        let (mut reader, writer) = io::pipe()?;
+        let mut command = self.blocking_command();
+        command.stdout(writer.try_clone()?).stderr(writer);
+        let mut child = command.spawn()?;
+        drop(command); // holds the pipe's writing end
+        let mut stdin = child.stdin.take();
+        if let Some(stdin) = &mut stdin {
+            let _ = io::Write::write_all(stdin, &self.stdin);
+        }
+        let pid = child.id();
+        let (sender, output) = watch::channel(Output::default());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                // Enough for every wait, and bounded for those who print for ever.
+                sender.send_modify(|output| {
+                    if output.bytes.len() < 1 << 20 {
+                        output.bytes.extend_from_slice(&buffer[..count]);
+                    }
+                });
+            }
+            sender.send_modify(|output| output.ended = true);
+        });
+        Ok(Running { child: Mutex::new(child), stdin: Mutex::new(stdin), pid, output })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one room of the test kit that starts programs")]
+    fn blocking_command(&self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.arguments);
+        if self.own_environment {
+            command.env_clear();
+        }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command.stdin(if self.stdin.is_empty() { Stdio::null() } else { Stdio::piped() });
+        command
+    }
+}
+
+impl Running {
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// What it has printed so far.
+    pub fn output(&self) -> String {
+        String::from_utf8_lossy(&self.output.borrow().bytes).into_owned()
+    }
+
+    /// Waits until it has printed this, and gives everything so far.
+    ///
+    /// # Panics
+    /// If it ends first, or does not within [`wait::LIMIT`].
+    pub async fn wait_for_output(&self, text: &str) -> String {
+        let has = |output: &Output| output.bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let state = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
+        wait::until(text, self.output.clone(), |output| output.ended || has(output), state).await;
+        assert!(has(&self.output.borrow()), "ended without `{text}`: {}", self.output());
+        self.output()
+    }
+
+    /// Gives it more to read.
+    ///
+    /// # Panics
+    /// If it has no standard input, or no longer reads it.
+    pub fn type_in(&self, text: &str) {
+        let mut stdin = self.stdin.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let stdin = stdin.as_mut().expect("a program that was started with standard input");
+        io::Write::write_all(stdin, text.as_bytes()).expect("a program that reads");
+    }
+
+    /// Sends it a signal by name, such as `TERM`.
+    ///
+    /// # Panics
+    /// If it is gone.
+    pub fn signal(&self, name: &str) {
+        let outcome = Program::new("kill").arguments([format!("-{name}"), self.pid.to_string()]).run();
+        assert!(outcome.is_ok_and(|outcome| outcome.status.success()), "no signal {name} to {}", self.pid);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// If it does not come within [`wait::LIMIT`].
+    pub async fn wait(self) -> Outcome {
+        let state = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
+        wait::until("a program to close its output", self.output.clone(), |output| output.ended, state).await;
+        let stdout = self.output.borrow().bytes.clone();
+        Outcome { status: self.status(), stdout, stderr: Vec::new() }
+    }
+
+    /// Waits for its end, whoever else still holds its output.
+    ///
+    /// # Panics
+    /// If its end cannot be learned.
+    pub fn status(&self) -> ExitStatus {
+        let mut child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        child.wait().expect("the end of a child of ours")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}

@@ -1,0 +1,56 @@
+//! The authentication examples are what they say: valid for kube-apiserver and for us, nothing to look at, and every
+//! rule of theirs tested by the suite beside them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests, which run the program itself"
+)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/authentication");
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
+    files.sort();
+    files
+}
+
+fn is_suite(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(".test.yaml")
+}
+
+fn navicert(arguments: &[&str], file: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_navicert")).arg("authn").args(arguments).arg(file).output().unwrap()
+}
+
+#[test]
+fn every_example_is_valid_and_leaves_nothing_to_look_at() {
+    let configurations: Vec<PathBuf> = examples().into_iter().filter(|path| !is_suite(path)).collect();
+    assert_eq!(configurations.len(), 9);
+    for path in configurations {
+        for profile in ["kube", "hardened"] {
+            let output = navicert(&["check", "--deny-lints", "--profile", profile], &path);
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success() && told.is_empty(), "{}, {profile}: {told}", path.display());
+        }
+        let suite = path.with_extension("test.yaml");
+        assert!(suite.exists(), "{}", suite.display());
+    }
+}
+
+#[test]
+fn every_example_does_what_its_suite_says_and_every_rule_is_tested() {
+    let suites: Vec<PathBuf> = examples().into_iter().filter(|path| is_suite(path)).collect();
+    assert_eq!(suites.len(), 9);
+    for path in suites {
+        for profile in ["kube", "hardened"] {
+            let output = navicert(&["test", "--require-coverage", "--profile", profile], &path);
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert!(output.status.success(), "{}, {profile}: {told}", path.display());
+        }
+    }
+}

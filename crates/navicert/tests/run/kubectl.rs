@@ -1,0 +1,138 @@
+//! Everything kubectl does, through the gateway.
+
+use navicert_testkit::wait;
+use serde_json::json;
+
+use super::setup::{Setup, text};
+
+#[test]
+fn get_and_version_go_through_with_the_users_certificate() {
+    let setup = Setup::new();
+    setup.api.add_pod("web", false);
+    let outcome = setup.kubectl(&[], &["get", "--raw", "/version"]).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{}", text(&outcome.stderr));
+    assert!(text(&outcome.stdout).contains("v1.34.0"));
+    let outcome = setup.kubectl(&[], &["get", "pods", "-o", "name"]).run().unwrap();
+    assert_eq!(
+        (outcome.code(), text(&outcome.stdout)),
+        (Some(0), "pod/web\n".to_owned()),
+        "{}",
+        text(&outcome.stderr)
+    );
+    setup.assert_all_as_ann();
+    assert!(setup.left_behind().is_empty());
+}
+
+#[test]
+fn a_watch_shows_events_as_they_come() {
+    let setup = Setup::new();
+    let pod = setup.api.add_pod("web", false);
+    let running = setup.kubectl(&[], &["get", "pods", "--watch", "-o", "name"]).start_running().unwrap();
+    wait::blocking(async {
+        running.wait_for_output("pod/web").await;
+        pod.events.wait_for_opened(1).await;
+        for number in 1..=3 {
+            let name = format!("new-{number}");
+            let object = json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}});
+            pod.events.event(&json!({"type": "ADDED", "object": object}));
+            running.wait_for_output(&format!("pod/{name}")).await;
+        }
+        running.signal("TERM");
+        pod.events.wait_for_closed(1).await;
+    });
+    setup.assert_all_as_ann();
+}
+
+#[test]
+fn logs_follow() {
+    let setup = Setup::new();
+    let pod = setup.api.add_pod("web", false);
+    let running = setup.kubectl(&[], &["logs", "-f", "web"]).start_running().unwrap();
+    wait::blocking(async {
+        pod.log.wait_for_opened(1).await;
+        for line in ["first line", "second line"] {
+            pod.log.bytes(format!("{line}\n"));
+            running.wait_for_output(line).await;
+        }
+        pod.log.finish();
+        assert_eq!(running.wait().await.code(), Some(0));
+    });
+    setup.assert_all_as_ann();
+}
+
+#[test]
+fn exec_runs_a_command_with_and_without_standard_input() {
+    for stdin in [false, true] {
+        let setup = Setup::new();
+        let pod = setup.api.add_pod("web", stdin);
+        let flags: &[&str] =
+            if stdin { &["exec", "-i", "web", "--", "cat"] } else { &["exec", "web", "--", "date"] };
+        let program = setup.kubectl(&[], flags);
+        let outcome = if stdin { program.stdin("typed\n") } else { program }.run().unwrap();
+        let expected = if stdin { "hello from web\ntyped\n" } else { "hello from web\n" };
+        assert_eq!(
+            (outcome.code(), text(&outcome.stdout)),
+            (Some(0), expected.to_owned()),
+            "{}",
+            text(&outcome.stderr)
+        );
+        wait::blocking(pod.exec.wait_for_closed(1));
+        setup.assert_all_as_ann();
+    }
+}
+
+#[test]
+fn a_port_is_forwarded() {
+    use std::io::{Read, Write};
+    let setup = Setup::new();
+    let pod = setup.api.add_pod("web", false);
+    let running = setup.kubectl(&[], &["port-forward", "web", ":80"]).start_running().unwrap();
+    let told = wait::blocking(running.wait_for_output(" -> 80"));
+    let address = told.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
+    for said in ["one", "two"] {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        stream.set_read_timeout(Some(wait::LIMIT)).unwrap();
+        stream.write_all(said.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, said.to_uppercase());
+    }
+    running.signal("INT");
+    wait::blocking(pod.port_forward.wait_for_closed(1));
+    setup.assert_all_as_ann();
+}
+
+// Issue 8: what changes something is refused, and kubectl says why.
+#[test]
+fn a_read_only_gateway_lets_kubectl_look_and_nothing_else() {
+    let setup = Setup::new();
+    setup.api.add_pod("web", false);
+    let look = setup.kubectl(&["--read-only"], &["get", "pods", "-o", "name"]).run().unwrap();
+    assert_eq!(
+        (look.code(), text(&look.stdout)),
+        (Some(0), "pod/web\n".to_owned()),
+        "{}",
+        text(&look.stderr)
+    );
+    for arguments in
+        [&["delete", "pod", "web"][..], &["exec", "web", "--", "date"], &["port-forward", "web", ":80"]]
+    {
+        let refused = setup.kubectl(&["--read-only"], arguments).run().unwrap();
+        assert_eq!(refused.code(), Some(1), "{arguments:?}");
+        assert!(text(&refused.stderr).contains("read-only"), "{arguments:?}: {}", text(&refused.stderr));
+    }
+    let methods: Vec<String> =
+        setup.api.requests().iter().map(|request| request.method.to_string()).collect();
+    assert!(methods.iter().all(|method| method == "GET"), "{methods:?}");
+}
+
+// C443 and the details of problem.rs: at night, the sentence matters.
+#[test]
+fn kubectl_tells_why_the_api_server_cannot_be_reached() {
+    let setup = Setup::new();
+    setup.api.refuse_connections();
+    let outcome = setup.kubectl(&[], &["get", "--raw", "/version"]).run().unwrap();
+    assert_eq!(outcome.code(), Some(1));
+    let told = text(&outcome.stderr);
+    assert!(told.contains("the API server cannot be reached") && told.contains("refused"), "{told}");
+}

@@ -1,0 +1,154 @@
+//! What a command can get hold of: not the key, not the credential, and nothing at all for another user.
+
+use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+
+use navicert_testkit::{Canaries, wait};
+
+use super::setup::{Setup, kubectl, text};
+
+/// The parts of a process's memory that can be read.
+fn memory(pid: u32) -> Vec<u8> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+    let mut file = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
+    let mut all = Vec::new();
+    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|mode| mode.starts_with("rw")))
+    {
+        let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let size = number(end) - number(start);
+        if size > 64 << 20 || file.seek(SeekFrom::Start(number(start))).is_err() {
+            continue;
+        }
+        let mut piece = vec![0; usize::try_from(size).unwrap()];
+        let read = file.read(&mut piece).unwrap_or_default();
+        all.extend_from_slice(&piece[..read]);
+    }
+    all
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+// Issue 8: memory, environment, temporary files and arguments of the command hold no key.
+#[test]
+fn the_key_is_nowhere_the_command_can_look() {
+    let setup = Setup::new();
+    let pod = setup.api.add_pod("web", false);
+    let mut canaries = Canaries::new();
+    let key = setup.ann.key_der().to_vec();
+    canaries.adopt("the key", &key[key.len() - 40..]);
+    let running = setup.kubectl(&[], &["get", "pods", "--watch", "-o", "name"]).start_running().unwrap();
+    wait::blocking(pod.events.wait_for_opened(1));
+    let child = child_of(running.pid());
+    for file in ["environ", "cmdline"] {
+        canaries.assert_absent(file, &fs::read(format!("/proc/{child}/{file}")).unwrap());
+    }
+    for folder in setup.left_behind() {
+        for entry in fs::read_dir(folder).unwrap() {
+            canaries.assert_absent("a file", &fs::read(entry.unwrap().path()).unwrap());
+        }
+    }
+    let (key, memory) = (setup.ann.key_der().to_vec(), memory(child));
+    assert!(memory.len() > 1 << 20, "only {} bytes of memory were read", memory.len());
+    assert!(contains(&memory, b"KUBECONFIG="), "the memory that was read is not the command's");
+    assert!(!contains(&memory, &key[key.len() - 40..]));
+    running.signal("TERM");
+}
+
+// A command runs as the same user; it still cannot read navicert's memory.
+#[test]
+fn navicerts_memory_is_closed_to_the_users_other_programs() {
+    let Some(user) = Other::find() else { return };
+    let setup = Setup::new();
+    user.own(&setup);
+    // `$PPID` is navicert.
+    let script = "cat /proc/$PPID/environ /proc/$PPID/maps >/dev/null 2>&1 && echo readable || echo closed";
+    let outcome = user.run(&setup, &["run", "--", "/bin/sh", "-c", script]);
+    assert_eq!(text(&outcome.stdout), "closed\n", "{}", text(&outcome.stderr));
+}
+
+// Issue 8: two users on one machine: the second gets nothing.
+#[test]
+fn another_user_gets_nothing() {
+    let Some(other) = Other::find() else { return };
+    let setup = Setup::new();
+    let running = setup
+        .shell("cp $KUBECONFIG stolen; chmod 644 stolen; echo $KUBECONFIG; echo up; exec sleep 60")
+        .start_running()
+        .unwrap();
+    let told = wait::blocking(running.wait_for_output("up\n"));
+    let own = told.lines().next().unwrap();
+    super::setup::set_mode(setup.folder.path(), 0o755);
+    let read = other.command(&["cat", own]).run().unwrap();
+    assert_ne!(read.code(), Some(0), "the file is its owner's");
+    // Even with a copy of it, which nobody should have: the connection is refused before a byte is read.
+    let stolen = setup.folder.path().join("stolen");
+    let kubectl = kubectl().canonicalize().unwrap();
+    let program =
+        other.command(&[kubectl.to_str().unwrap(), "get", "--raw", "/version", "--request-timeout=5s"]);
+    let theirs = program.variable("KUBECONFIG", &stolen).variable("HOME", "/nonexistent").run().unwrap();
+    assert_ne!(theirs.code(), Some(0), "{}", text(&theirs.stdout));
+    assert_eq!(setup.api.requests().len(), 0);
+    // The owner gets through with the same copy.
+    let ours = navicert_testkit::Program::new(&kubectl).arguments(["get", "--raw", "/version"]);
+    let ours = ours.variable("KUBECONFIG", &stolen).run().unwrap();
+    assert_eq!(ours.code(), Some(0), "{}", text(&ours.stderr));
+    running.signal("TERM");
+}
+
+/// Another user of this machine.
+struct Other;
+
+impl Other {
+    #[expect(clippy::print_stderr, reason = "a test that did not run says so")]
+    fn find() -> Option<Self> {
+        let me = navicert_testkit::Program::new("id").arguments(["-u"]).run().unwrap();
+        let nobody = navicert_testkit::Program::new("setpriv")
+            .arguments(["--reuid=nobody", "--clear-groups", "true"])
+            .run();
+        if text(&me.stdout).trim() == "0" && nobody.is_ok_and(|outcome| outcome.code() == Some(0)) {
+            return Some(Other);
+        }
+        eprintln!("not root, or no second user: nothing to see here");
+        None
+    }
+
+    fn command(&self, arguments: &[&str]) -> navicert_testkit::Program {
+        navicert_testkit::Program::new("setpriv")
+            .arguments(["--reuid=nobody", "--clear-groups", "--"])
+            .arguments(arguments)
+            .directory(std::path::Path::new("/"))
+    }
+
+    /// Gives the folder to the other user.
+    fn own(&self, setup: &Setup) {
+        let chown = navicert_testkit::Program::new("chown")
+            .arguments(["-R", "nobody"])
+            .arguments([setup.folder.path()]);
+        assert_eq!(chown.run().unwrap().code(), Some(0));
+    }
+
+    /// navicert as the other user, by a copy it can reach.
+    fn run(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::program::Outcome {
+        let copy = setup.folder.path().join("navicert");
+        fs::copy(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
+        super::setup::set_mode(&copy, 0o755);
+        self.command(&[&[copy.to_str().unwrap()], arguments].concat())
+            .variable("KUBECONFIG", setup.folder.path().join("config"))
+            .variable("XDG_RUNTIME_DIR", setup.folder.path().join("runtime"))
+            .run()
+            .unwrap()
+    }
+}
+
+/// The command that navicert runs: its child that is not the guard.
+fn child_of(pid: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let is_command = |child: &u32| {
+        let command = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
+        !contains(&command, b"gateway-guard")
+    };
+    children.split_whitespace().map(|child| child.parse().unwrap()).find(is_command).unwrap()
+}

@@ -1,0 +1,105 @@
+//! A folder with a kubeconfig whose user has a client certificate, an API server that demands one, and navicert.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program};
+use serde_json::json;
+
+pub(crate) struct Setup {
+    pub(crate) api: ApiServer,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) ann: Identity,
+}
+
+impl Setup {
+    pub(crate) fn new() -> Self {
+        let ca = Ca::new("run");
+        let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Requested));
+        let ann = ca.client("ann").organization("developers").issue();
+        let folder = tempfile::tempdir().unwrap();
+        let files = ann.write_to(folder.path(), "ann");
+        let config = json!({
+            "current-context": "prod",
+            "contexts": [{"name": "prod", "context": {"cluster": "north", "user": "ann", "namespace": "default"}}],
+            "clusters": [{"name": "north", "cluster": {
+                "server": api.url(), "certificate-authority-data": base64(ca.pem().as_bytes()),
+            }}],
+            "users": [{"name": "ann", "user": {"client-certificate": files.certificate, "client-key": files.key}}],
+        });
+        fs::write(folder.path().join("config"), config.to_string()).unwrap();
+        fs::create_dir(folder.path().join("runtime")).unwrap();
+        set_mode(&folder.path().join("runtime"), 0o700);
+        Setup { api, folder, ann }
+    }
+
+    /// navicert with its own environment and this folder as its home.
+    pub(crate) fn navicert(&self, arguments: &[&str]) -> Program {
+        Program::new(env!("CARGO_BIN_EXE_navicert"))
+            .arguments(arguments)
+            .own_environment()
+            .variable("PATH", "/usr/bin:/bin")
+            .variable("HOME", self.folder.path())
+            .variable("KUBECONFIG", self.folder.path().join("config"))
+            .variable("XDG_RUNTIME_DIR", self.folder.path().join("runtime"))
+            .directory(self.folder.path())
+    }
+
+    /// `navicert run [flags] -- kubectl …`
+    pub(crate) fn kubectl(&self, flags: &[&str], arguments: &[&str]) -> Program {
+        let kubectl = kubectl();
+        let command = [&["run"], flags, &["--", kubectl.to_str().unwrap()], arguments].concat();
+        self.navicert(&command)
+    }
+
+    /// `navicert run -- sh -c …`
+    pub(crate) fn shell(&self, script: &str) -> Program {
+        self.navicert(&["run", "--", "/bin/sh", "-c", script])
+    }
+
+    /// What gateways have left in the runtime folder.
+    pub(crate) fn left_behind(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.path().join("runtime/navicert")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+
+    /// Every request came with ann's certificate and without any token.
+    pub(crate) fn assert_all_as_ann(&self) {
+        let requests = self.api.requests();
+        assert!(!requests.is_empty());
+        for request in requests {
+            let client = request.client.as_ref().map(|client| client.common_name.as_str());
+            assert_eq!(client, Some("ann"), "{}", request.target);
+            assert_eq!(request.header("authorization"), None, "{}", request.target);
+        }
+    }
+}
+
+pub(crate) fn kubectl() -> PathBuf {
+    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
+    assert!(
+        kubectl.is_file(),
+        "kubectl is not in target/tools: run scripts/install-tools (`make test` does)"
+    );
+    kubectl
+}
+
+pub(crate) fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let letter = |group: u32, shift: u32| char::from(LETTERS[(group >> shift & 63) as usize]);
+    let encode = |piece: &[u8]| {
+        let group = (0..3).fold(0, |group, place| group << 8 | u32::from(*piece.get(place).unwrap_or(&0)));
+        let mut text: Vec<char> = [18, 12, 6, 0].iter().map(|shift| letter(group, *shift)).collect();
+        text[piece.len() + 1..].fill('=');
+        text
+    };
+    bytes.chunks(3).flat_map(encode).collect()
+}

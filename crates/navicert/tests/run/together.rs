@@ -1,0 +1,76 @@
+//! `navicert gateway`, and commands that join it.
+
+use navicert_testkit::wait;
+
+use super::setup::{Setup, kubectl, text};
+
+#[test]
+fn commands_join_a_gateway_that_runs_and_share_its_connection() {
+    let setup = Setup::new();
+    let running = setup.navicert(&["gateway"]).start_running().unwrap();
+    let told = wait::blocking(running.wait_for_output("\n"));
+    let kubeconfig = told.trim();
+    // C845: one connection for all of them.
+    for _ in 0..3 {
+        let script = "echo $KUBECONFIG";
+        let joined =
+            setup.navicert(&["run", "--gateway", "auto", "--", "/bin/sh", "-c", script]).run().unwrap();
+        assert_eq!(text(&joined.stdout).trim(), kubeconfig, "{}", text(&joined.stderr));
+        let version = setup.kubectl(&["--gateway", "auto"], &["get", "--raw", "/version"]).run().unwrap();
+        assert_eq!(version.code(), Some(0), "{}", text(&version.stderr));
+    }
+    assert_eq!(setup.api.connections().len(), 1);
+    // By its path it works for anything.
+    let direct = navicert_testkit::Program::new(kubectl()).arguments(["get", "--raw", "/version"]);
+    assert_eq!(direct.variable("KUBECONFIG", kubeconfig).run().unwrap().code(), Some(0));
+    // Others do not join: another wish, another gateway.
+    for flags in [
+        &["--read-only", "--gateway", "auto"][..],
+        &["--gateway", "own"],
+        &["--gateway", "auto", "--as", "bob"],
+    ] {
+        let arguments = [&["run"], flags, &["--", "/bin/sh", "-c", "echo $KUBECONFIG"]].concat();
+        let own = setup.navicert(&arguments).run().unwrap();
+        assert_ne!(text(&own.stdout).trim(), kubeconfig, "{flags:?}");
+    }
+    running.signal("TERM");
+    assert_eq!(wait::blocking(running.wait()).code(), Some(0));
+    assert!(setup.left_behind().is_empty());
+    let alone = setup.kubectl(&["--gateway", "auto"], &["get", "--raw", "/version"]).run().unwrap();
+    assert_eq!(alone.code(), Some(0), "without one it opens its own");
+}
+
+#[test]
+fn where_the_gateway_acts_as_somebody_commands_cannot_choose_another() {
+    let setup = Setup::new();
+    let get = ["get", "--raw", "/version"];
+    let as_bob = setup.kubectl(&["--as", "bob"], &get).run().unwrap();
+    assert_eq!(as_bob.code(), Some(0), "{}", text(&as_bob.stderr));
+    let requests = setup.api.requests();
+    assert_eq!(requests.last().unwrap().header_values("impersonate-user"), ["bob"]);
+    let escaping = setup.kubectl(&["--as", "bob"], &[&get[..], &["--as", "root"]].concat()).run().unwrap();
+    assert_eq!(escaping.code(), Some(1));
+    assert!(
+        text(&escaping.stderr).contains("impersonation is not allowed here"),
+        "{}",
+        text(&escaping.stderr)
+    );
+    let own = setup.kubectl(&[], &[&get[..], &["--as", "root"]].concat()).run().unwrap();
+    assert_eq!(own.code(), Some(0), "{}", text(&own.stderr));
+    assert_eq!(setup.api.requests().last().unwrap().header_values("impersonate-user"), ["root"]);
+    assert_eq!(setup.api.requests().len(), 2);
+}
+
+#[test]
+fn the_gateway_says_where_it_is_for_machines_too() {
+    let setup = Setup::new();
+    let running = setup.navicert(&["gateway", "--read-only", "-o", "json"]).start_running().unwrap();
+    let told = wait::blocking(running.wait_for_output("}\n"));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["readOnly"], true);
+    assert!(told["server"].as_str().unwrap().starts_with("https://127.0.0.1:"));
+    assert!(std::fs::metadata(told["kubeconfig"].as_str().unwrap()).is_ok());
+    running.signal("INT");
+    assert_eq!(wait::blocking(running.wait()).code(), Some(0));
+    assert!(setup.left_behind().is_empty());
+}
