@@ -57,7 +57,7 @@ pub(crate) fn races() -> Result<Vec<Race>, Fault> {
         };
         races.push(Race::new(times, 0.5, timed(&own), timed(&program)));
         if place.launcher.is_some() {
-            races.push(Race::sizes(memory, 0.33, weighed(&own), weighed(&program)));
+            races.push(Race::sizes(memory, 1.0 / 3.0, weighed(&own), weighed(&program)));
         } else {
             weighed::say("no C compiler: memory is not raced");
         }
