@@ -300,7 +300,9 @@ pub(crate) fn is_named(name: &str, known: &str) -> bool {
     };
     // What folds to ASCII and is not ASCII is longer.
     (name.len() == known.len() && name.eq_ignore_ascii_case(known))
-        || (name.len() > known.len() && !name.is_ascii() && name.chars().map(fold).eq(known.chars().map(fold)))
+        || (name.len() > known.len()
+            && !name.is_ascii()
+            && name.chars().map(fold).eq(known.chars().map(fold)))
 }
 
 fn is_issuer(claimed: &str, configured: &str) -> bool {
