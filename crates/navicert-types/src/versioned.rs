@@ -143,6 +143,8 @@ fn type_meta<'a>(
     let named = mapping.effective().into_iter().filter(|entry| entry.key.eq_ignore_ascii_case(name));
     for entry in named.filter(|entry| !entry.value.is_null()) {
         match entry.value.as_str() {
+            // A version of nothing but a slash is none.
+            Some("/") if name == "apiVersion" => found = TypeMeta { name, text: "", span: entry.value.span },
             Some(text) => found = TypeMeta { name, text, span: entry.value.span },
             None => {
                 let message = format!("expected a string, found {}", entry.value.kind());

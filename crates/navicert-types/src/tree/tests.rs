@@ -450,7 +450,11 @@ fn later_lines_of_a_quoted_text_may_be_indented_anyhow() {
 }
 
 #[test]
-fn a_byte_order_mark_may_begin_a_line() {
+fn a_byte_order_mark_may_begin_a_line_and_elsewhere_is_text() {
+    let node = yaml("a: \u{feff}x\"\nb: [\u{feff}, 1]\n").unwrap();
+    let entries = node.as_mapping().unwrap();
+    assert_eq!(entries.last("a").unwrap().value.as_str(), Some("\u{feff}x\""));
+    assert_eq!(entries.last("b").unwrap().value.as_sequence().unwrap()[0].as_str(), Some("\u{feff}"));
     let text = "a: 1\n\u{feff}b: 2\nc: 3\n";
     let node = yaml(text).unwrap();
     let entries = node.as_mapping().unwrap();

@@ -67,8 +67,8 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
                 if builder.expects_key() && matches!(open.last(), Some(StructureStyle::Flow)) {
                     leniency::refuse_spread_key(text, written).map_err(|message| syntax(span, message))?;
                 }
-                let value = without_invented_line_end(&value, style, written, text);
-                add_scalar(&mut builder, value, style, tag.as_deref(), span, anchor)?;
+                let value = lenient.value(without_invented_line_end(&value, style, written, text));
+                add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;
             }
             Event::SequenceStart(style, anchor, _) => {
                 open.push(style);

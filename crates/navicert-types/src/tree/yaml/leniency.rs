@@ -10,6 +10,8 @@ use crate::tree::Span;
 pub(super) struct Lenient<'t> {
     text: Cow<'t, str>,
     edits: Vec<Edit>,
+    /// Stands for a byte order mark that is part of a text.
+    stand_in: Option<char>,
 }
 
 /// White space put in, or a mark taken out.
@@ -30,7 +32,7 @@ const MARK: char = '\u{feff}';
 
 impl<'t> Lenient<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Lenient { text: Cow::Borrowed(text), edits: Vec::new() }
+        Lenient { text: Cow::Borrowed(text), edits: Vec::new(), stand_in: None }
     }
 
     pub(super) fn text(&self) -> &str {
@@ -53,12 +55,31 @@ impl<'t> Lenient<'t> {
             ErrorKind::BomInsideDocument if marker.col() == 0 && after.starts_with(MARK) => {
                 Edit { at, line: marker.line(), inserted: 0, removed: MARK.len_utf8() }
             }
+            // Elsewhere it is a character like any other.
+            ErrorKind::BomInsideDocument if after.starts_with(MARK) => {
+                let unused = |symbol: &char| !self.text.contains(*symbol);
+                let Some(stand_in) = self.stand_in.or_else(|| ('\u{e000}'..'\u{f8ff}').find(unused)) else {
+                    return false;
+                };
+                self.text.to_mut().replace_range(at..at + MARK.len_utf8(), &stand_in.to_string());
+                self.stand_in = Some(stand_in);
+                self.edits.push(Edit { at, line: marker.line(), inserted: 0, removed: 0 });
+                return true;
+            }
             _ => return false,
         };
         let white = " ".repeat(edit.inserted);
         self.text.to_mut().replace_range(edit.at..edit.at + edit.removed, &white);
         self.edits.push(edit);
         true
+    }
+
+    /// A text as it was written.
+    pub(super) fn value<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        match self.stand_in {
+            Some(stand_in) if value.contains(stand_in) => value.replace(stand_in, "\u{feff}").into(),
+            _ => value.into(),
+        }
     }
 
     /// A place of the mended text in the original.
