@@ -1,6 +1,11 @@
 //! Issuers, files and tokens over time, with real sockets, real files and a real file system's notifications.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, and take what is at hand"
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -3,6 +3,8 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
     clippy::print_stderr,
     clippy::unwrap_used,
     reason = "the provider is a program that runs beside the test, and a test's helpers fail by panicking"

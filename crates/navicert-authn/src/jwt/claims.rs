@@ -162,7 +162,7 @@ impl<'p> UnverifiedClaims<'p> {
                     value.string().ok_or_else(wrong)?;
                 }
                 "aud" if audiences(*value).all(|audience| audience.is_some()) => {
-                    found.audience = Some(*value)
+                    found.audience = Some(*value);
                 }
                 "aud" => return Err(wrong()),
                 "exp" => found.expires = Some(seconds(*value, profile).ok_or_else(wrong)?),
