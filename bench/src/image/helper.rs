@@ -24,9 +24,7 @@ const ANSWER: &str = r#"{"ServerURL":"registry-0.example","Username":"user","Sec
 pub(super) fn race() -> Result<Option<Race>, Fault> {
     let helper = std::env::current_exe()?.with_file_name(HELPER);
     if !helper.exists() {
-        say(&format!(
-            "no {HELPER} beside this program: build it with `scripts/build-image-helper`"
-        ));
+        say(&format!("no {HELPER} beside this program: build it with `scripts/build-image-helper`"));
         return Ok(None);
     }
     let folder = Folder::new("helper")?;
