@@ -33,10 +33,12 @@ deny:
 release: ## the binaries as they are shipped, in target/release
 	cargo build --release --locked --package navicert
 	@scripts/build-image-helper
+	@scripts/build-registries
 
 bench: ## ratios against peers and against the physical limit, one table
 	@scripts/build-image-helper
 	cargo build --release --locked --package navicert --bins
+	@scripts/build-registries
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms

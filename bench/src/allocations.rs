@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 
+static LIVE: AtomicU64 = AtomicU64::new(0);
+
 /// How many allocations this program has made so far, growing ones included.
 pub(crate) fn count() -> u64 {
     COUNT.load(Ordering::Relaxed)
@@ -16,9 +18,19 @@ pub(crate) fn bytes() -> u64 {
     BYTES.load(Ordering::Relaxed)
 }
 
+/// How many bytes are allocated now.
+pub(crate) fn live() -> u64 {
+    LIVE.load(Ordering::Relaxed)
+}
+
 fn note(size: usize) {
     COUNT.fetch_add(1, Ordering::Relaxed);
     BYTES.fetch_add(size as u64, Ordering::Relaxed);
+    LIVE.fetch_add(size as u64, Ordering::Relaxed);
+}
+
+fn forget(size: usize) {
+    LIVE.fetch_sub(size as u64, Ordering::Relaxed);
 }
 
 /// The system's allocator, counted.
@@ -40,12 +52,14 @@ unsafe impl GlobalAlloc for Counting {
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        forget(layout.size());
         note(size);
         // SAFETY: as above; the pointer came from the system's allocator.
         unsafe { System.realloc(pointer, layout, size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        forget(layout.size());
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }

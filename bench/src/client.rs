@@ -1,5 +1,6 @@
 //! What credentials add to a request: to every one, and to the first, which has to run a plugin and connect.
 
+mod kubeconfig;
 mod server;
 
 use std::fs;
@@ -13,6 +14,7 @@ use http_body_util::BodyExt;
 use navicert_client::credential::{CredentialSource, SharedFiles, choose};
 use navicert_client::exec::{self, Registry, Surroundings};
 use navicert_client::kubeconfig::{Disk, Effective};
+use navicert_client::metrics::{CallStatus, Metrics, Recorder, Unrecorded};
 use navicert_client::transport::{self, Body, Settings, Transport, Trust, attach_ready};
 use navicert_plugin::Environment;
 use navicert_testkit::Ca;
@@ -26,10 +28,14 @@ pub(crate) fn races() -> Result<Vec<Race>, Fault> {
     let attach = "client: attach a plugin's cached credential / a keep-alive request";
     let first = "client: first request with a trivial plugin / bare spawn, connect, request";
     let stage = Arc::new(Stage::new()?);
-    Ok(vec![
+    let crowd = "client: 64 first requests at once, one plugin run / 64 bare runs of the plugin";
+    let mut races = vec![
         Race::new(attach, 0.02, attached(&stage)?, kept_alive(&stage)?).allocations_at_most(0),
         Race::new(first, 1.2, first_request(&stage)?, bare_first(&stage)?),
-    ])
+        Race::new(crowd, 1.0, crowd_of_first_requests(&stage)?, bare_runs(&stage)?),
+    ];
+    races.extend(kubeconfig::race()?);
+    Ok(races)
 }
 
 /// A server, and a plugin that is a file which prints itself: its first line is a comment in YAML.
@@ -54,6 +60,10 @@ impl Stage {
     }
 
     fn source(&self) -> Result<Arc<dyn CredentialSource>, Fault> {
+        self.source_counted_by(Arc::new(Unrecorded))
+    }
+
+    fn source_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Arc<dyn CredentialSource>, Fault> {
         let exec = ExecConfig {
             command: self.plugin.to_string_lossy().into_owned(),
             api_version: "client.authentication.k8s.io/v1".into(),
@@ -72,14 +82,19 @@ impl Stage {
             user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
         };
         let files: SharedFiles = Arc::new(Disk);
-        let around = Surroundings { registry: Registry::new(), ..Surroundings::new(Environment::empty()) };
+        let around =
+            Surroundings { registry: Registry::new(), recorder, ..Surroundings::new(Environment::empty()) };
         Ok(choose(&effective, &files, &exec::Settings::default(), &around)?)
     }
 
     fn transport(&self) -> Result<Transport, Fault> {
+        self.transport_counted_by(Arc::new(Unrecorded))
+    }
+
+    fn transport_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Transport, Fault> {
         let trust = Trust::Pem(self.ca.pem().into_bytes());
         let settings = Settings { trust, ..Settings::new(self.server.url()) };
-        Ok(Transport::new(settings, self.source()?, transport::Around::system())?)
+        Ok(Transport::new(settings, self.source_counted_by(recorder)?, transport::Around::system())?)
     }
 }
 
@@ -124,6 +139,38 @@ fn first_request(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault>
     Ok(move || {
         let transport = stage.transport()?;
         runtime.block_on(ask(&transport))
+    })
+}
+
+/// How many ask at once.
+const CROWD: usize = 64;
+
+/// Everything new, for many at once: whoever runs the plugin more than once has lost.
+fn crowd_of_first_requests(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+    Ok(move || {
+        let metrics = Arc::new(Metrics::new());
+        let transport = stage.transport_counted_by(Arc::clone(&metrics) as Arc<dyn Recorder>)?;
+        runtime.block_on(async {
+            let asked = (0..CROWD).map(|_| ask(&transport));
+            futures_util::future::try_join_all(asked).await
+        })?;
+        match metrics.calls(CallStatus::NoError, 0) {
+            1 => Ok(()),
+            runs => Err(format!("the plugin ran {runs} times").into()),
+        }
+    })
+}
+
+/// What it costs to run the plugin for each.
+fn bare_runs(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let path = stage.plugin.to_string_lossy().into_owned();
+    let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
+    Ok(move || {
+        for _ in 0..CROWD {
+            program.run()?;
+        }
+        Ok(())
     })
 }
 

@@ -14,6 +14,9 @@ pub(crate) type Fault = Box<dyn std::error::Error>;
 /// One contestant: does the thing once.
 pub(crate) type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
 
+/// One contestant of a race that is not about time: does the thing once and says how many bytes it took.
+type Scale = Box<dyn FnMut() -> Result<u64, Fault>>;
+
 /// One contestant that is not judged by how long it takes: does the thing once and says what it cost.
 pub(crate) type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
 
@@ -36,10 +39,24 @@ pub(crate) struct Race {
     allocations: Option<u64>,
     /// Races whose geometric mean has a limit of its own.
     group: Option<Group>,
-    ours: Contestant,
-    reference: Contestant,
-    /// What is judged instead of time: a latency within, or the processor's time.
-    meters: Option<(Meter, Meter)>,
+    contest: Contest,
+}
+
+/// What is compared.
+enum Contest {
+    Time {
+        ours: Contestant,
+        reference: Contestant,
+    },
+    Size {
+        ours: Scale,
+        reference: Scale,
+    },
+    /// A latency within, or the processor's time.
+    Cost {
+        ours: Meter,
+        reference: Meter,
+    },
 }
 
 impl Race {
@@ -55,15 +72,24 @@ impl Race {
             limit,
             allocations: None,
             group: None,
-            ours: Box::new(ours),
-            reference: Box::new(reference),
-            meters: None,
+            contest: Contest::Time { ours: Box::new(ours), reference: Box::new(reference) },
         }
+    }
+
+    /// A race that ours wins if it takes at most `limit` times as many bytes as the reference.
+    pub(crate) fn sizes(
+        what: &'static str,
+        limit: f64,
+        ours: impl FnMut() -> Result<u64, Fault> + 'static,
+        reference: impl FnMut() -> Result<u64, Fault> + 'static,
+    ) -> Self {
+        let contest = Contest::Size { ours: Box::new(ours), reference: Box::new(reference) };
+        Race { what, limit, allocations: None, group: None, contest }
     }
 
     /// A race that is judged by what each contestant says it cost.
     pub(crate) fn measured(what: &'static str, limit: f64, ours: Meter, reference: Meter) -> Self {
-        Race { meters: Some((ours, reference)), ..Race::new(what, limit, || Ok(()), || Ok(())) }
+        Race { what, limit, allocations: None, group: None, contest: Contest::Cost { ours, reference } }
     }
 
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
@@ -93,46 +119,66 @@ impl Race {
         Ok(best)
     }
 
-    fn attempt(&mut self) -> Result<Row, Fault> {
-        if let Some((ours, reference)) = &mut self.meters {
-            let mut best = (Duration::MAX, Duration::MAX);
-            for _ in 0..ROUNDS {
-                best = (best.0.min(ours()?), best.1.min(reference()?));
-            }
-            return Ok(self.row(best, (0, 0)));
-        }
-        let per_turn = calls_per_turn(&mut self.ours)?.max(calls_per_turn(&mut self.reference)?);
-        let turns = turns_per_round(&mut self.ours, &mut self.reference, per_turn)?;
-        let mut best: Option<(Duration, Duration)> = None;
-        for round in 0..ROUNDS {
-            let (mut ours, mut reference) = (Vec::with_capacity(turns), Vec::with_capacity(turns));
-            for _ in 0..turns {
-                // Whoever goes second finds a warmer machine: take turns at that too.
-                if round % 2 == 0 {
-                    ours.push(time(&mut self.ours, per_turn)?);
-                    reference.push(time(&mut self.reference, per_turn)?);
-                } else {
-                    reference.push(time(&mut self.reference, per_turn)?);
-                    ours.push(time(&mut self.ours, per_turn)?);
-                }
-            }
-            let (ours, reference) = (median(ours), median(reference));
-            best = Some(best.map_or((ours, reference), |best| (best.0.min(ours), best.1.min(reference))));
-        }
-        let allocations = (count_allocations(&mut self.ours)?, count_allocations(&mut self.reference)?);
-        Ok(self.row(best.unwrap_or_default(), allocations))
+    /// The ratio alone, measured once.
+    pub(crate) fn ratio(mut self) -> Result<f64, Fault> {
+        Ok(self.attempt()?.ratio())
     }
 
-    fn row(&self, (ours, reference): (Duration, Duration), allocations: (u64, u64)) -> Row {
-        Row {
+    fn attempt(&mut self) -> Result<Row, Fault> {
+        let (ours, reference) = match &mut self.contest {
+            Contest::Time { ours, reference } => time_both(ours, reference)?,
+            Contest::Size { ours, reference } => least_of_both(ours, reference, Figure::Size)?,
+            Contest::Cost { ours, reference } => least_of_both(ours, reference, Figure::Cost)?,
+        };
+        Ok(Row {
             what: self.what,
             limit: self.limit,
             allocation_limit: self.allocations,
             group: self.group,
-            ours: Figure { time: ours, allocations: allocations.0 },
-            reference: Figure { time: reference, allocations: allocations.1 },
-        }
+            ours,
+            reference,
+        })
     }
+}
+
+fn time_both(ours: &mut Contestant, reference: &mut Contestant) -> Result<(Figure, Figure), Fault> {
+    let per_turn = calls_per_turn(ours)?.max(calls_per_turn(reference)?);
+    let turns = turns_per_round(ours, reference, per_turn)?;
+    let mut best: Option<(Duration, Duration)> = None;
+    for round in 0..ROUNDS {
+        let (mut first, mut second) = (Vec::with_capacity(turns), Vec::with_capacity(turns));
+        for _ in 0..turns {
+            // Whoever goes second finds a warmer machine: take turns at that too.
+            if round % 2 == 0 {
+                first.push(time(ours, per_turn)?);
+                second.push(time(reference, per_turn)?);
+            } else {
+                second.push(time(reference, per_turn)?);
+                first.push(time(ours, per_turn)?);
+            }
+        }
+        let (first, second) = (median(first), median(second));
+        best = Some(best.map_or((first, second), |best| (best.0.min(first), best.1.min(second))));
+    }
+    let (first, second) = best.unwrap_or_default();
+    Ok((
+        Figure::Time { time: first, allocations: count_allocations(ours)? },
+        Figure::Time { time: second, allocations: count_allocations(reference)? },
+    ))
+}
+
+/// The least of several rounds: what else was loaded at the time is nobody's fault.
+fn least_of_both<T: Ord>(
+    ours: &mut dyn FnMut() -> Result<T, Fault>,
+    reference: &mut dyn FnMut() -> Result<T, Fault>,
+    figure: fn(T) -> Figure,
+) -> Result<(Figure, Figure), Fault> {
+    let (mut first, mut second) = (ours()?, reference()?);
+    for _ in 1..ROUNDS {
+        first = first.min(ours()?);
+        second = second.min(reference()?);
+    }
+    Ok((figure(first), figure(second)))
 }
 
 /// One call's time, averaged over a turn.
@@ -179,15 +225,38 @@ fn count_allocations(contestant: &mut Contestant) -> Result<u64, Fault> {
 
 /// What one contestant took.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Figure {
-    time: Duration,
-    allocations: u64,
+pub(crate) enum Figure {
+    Time { time: Duration, allocations: u64 },
+    Size(u64),
+    Cost(Duration),
+}
+
+impl Figure {
+    fn value(self) -> f64 {
+        match self {
+            Figure::Time { time, .. } | Figure::Cost(time) => time.as_secs_f64(),
+            Figure::Size(bytes) => Duration::from_micros(bytes).as_secs_f64(),
+        }
+    }
+
+    fn allocations(self) -> u64 {
+        match self {
+            Figure::Time { allocations, .. } => allocations,
+            Figure::Size(_) | Figure::Cost(_) => 0,
+        }
+    }
 }
 
 impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.allocations == 1 { "" } else { "s" };
-        write!(f, "{:.1?}, {} allocation{plural}", self.time, self.allocations)
+        match self {
+            Figure::Time { time, allocations } => {
+                let plural = if *allocations == 1 { "" } else { "s" };
+                write!(f, "{time:.1?}, {allocations} allocation{plural}")
+            }
+            Figure::Size(bytes) => write!(f, "{} KiB", bytes / 1024),
+            Figure::Cost(time) => write!(f, "{time:.1?}"),
+        }
     }
 }
 
@@ -211,11 +280,11 @@ pub(crate) struct Row {
 
 impl Row {
     fn ratio(&self) -> f64 {
-        self.ours.time.as_secs_f64() / self.reference.time.as_secs_f64().max(f64::MIN_POSITIVE)
+        self.ours.value() / self.reference.value().max(f64::MIN_POSITIVE)
     }
 
     fn holds(&self) -> bool {
-        self.ratio() <= self.limit && self.allocation_limit.is_none_or(|most| self.ours.allocations <= most)
+        self.ratio() <= self.limit && self.allocation_limit.is_none_or(|most| self.ours.allocations() <= most)
     }
 
     fn cells(&self) -> [String; 6] {
@@ -288,7 +357,7 @@ mod tests {
     use super::*;
 
     fn row(ours: u64, reference: u64, allocations: u64) -> Row {
-        let figure = |micros, allocations| Figure { time: Duration::from_micros(micros), allocations };
+        let figure = |micros, allocations| Figure::Time { time: Duration::from_micros(micros), allocations };
         Row {
             what: "a thing",
             limit: 1.3,
@@ -346,8 +415,17 @@ mod tests {
             Ok(())
         };
         let row = Race::new("allocation", f64::MAX, ours, || Ok(())).allocations_at_most(1).run().unwrap();
-        assert_eq!((row.ours.allocations, row.reference.allocations), (1, 0));
+        assert_eq!((row.ours.allocations(), row.reference.allocations()), (1, 0));
         assert!(row.holds());
+    }
+
+    #[test]
+    fn a_race_of_sizes_takes_the_least_of_each() {
+        let mut sizes = [3_u64 << 20, 1 << 20, 2 << 20].into_iter().cycle();
+        let ours = move || sizes.next().ok_or_else(|| "endless".into());
+        let row = Race::sizes("memory", 0.5, ours, || Ok(4 << 20)).run().unwrap();
+        assert_eq!(row.ratio(), 0.25);
+        assert_eq!(row.cells()[1..3], ["1024 KiB", "4096 KiB"]);
     }
 
     #[test]

@@ -6,13 +6,16 @@
 //! `--json ROW` measures one row for `make race` instead, and prints nothing if there is no such row ([`rows`]).
 
 mod allocations;
+mod authn;
 mod cel;
 mod client;
 mod frame;
 mod gateway;
 mod image;
 mod plugin;
+mod registries;
 mod rows;
+mod signer;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -23,11 +26,23 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [Area; 5] = [plugin::races, cel::races, client::races, image::races, gateway::races];
+const AREAS: [Area; 8] = [
+    plugin::races,
+    cel::races,
+    client::races,
+    image::races,
+    gateway::races,
+    signer::races,
+    authn::races,
+    registries::races,
+];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;
 
 fn main() -> ExitCode {
+    if let Some(code) = signer::with_a_token() {
+        return code;
+    }
     let picked = std::env::args().nth(1).unwrap_or_default();
     let outcome = if picked == "--json" { row() } else { run(&picked).map(|table| table.all_hold()) };
     match outcome {
@@ -59,5 +74,8 @@ fn run(picked: &str) -> Result<Table, Fault> {
         }
     }
     writeln!(io::stdout(), "{table}")?;
+    if "authn: expressions".contains(picked) {
+        writeln!(io::stdout(), "{}", authn::effect()?)?;
+    }
     Ok(table)
 }

@@ -1,4 +1,5 @@
 //! Any text as a `pkcs11:` URI: what is read can be written, and means the same when it is read again.
+
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

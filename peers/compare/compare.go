@@ -117,6 +117,42 @@ func expressions(want, got Object) string {
 	return members("value")(want, got)
 }
 
+// Details says how answers that agree differ in what is only informative. Of expressions that is the cost and the words of the
+// checker.
+func Details(kind string, want, got Object) string {
+	if kind != "cel" {
+		return ""
+	}
+	if difference := members("cost")(want, got); difference != "" {
+		return difference
+	}
+	refused, _ := want["compile_error"].(string)
+	ours, _ := got["compile_error"].(string)
+	refused = strings.TrimPrefix(refused, "compilation failed: ")
+	// Of syntax errors only the place is the same: their words are those of a parser generator.
+	if place, words, ok := strings.Cut(refused, ": Syntax error"); ok && words != "" {
+		if !strings.HasPrefix(ours, place+": ") {
+			return differs("compile_error", want["compile_error"], got["compile_error"])
+		}
+		return ""
+	}
+	if strings.HasPrefix(refused, "ERROR: ") && withoutHints(ours) != refused {
+		return differs("compile_error", want["compile_error"], got["compile_error"])
+	}
+	return ""
+}
+
+// withoutHints drops the lines that only navicert has.
+func withoutHints(text string) string {
+	var out []string
+	for _, line := range strings.Split(text, "\n") {
+		if !strings.HasPrefix(line, " = hint: ") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 func keyrings(want, got Object) string {
 	_, wanted := want["error"]
 	_, given := got["error"]

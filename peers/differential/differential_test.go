@@ -38,7 +38,7 @@ func TestADisagreementIsShrunkToItsCause(t *testing.T) {
 		}
 		return nil
 	}
-	found, err := search(settings{kind: "image-match", count: 500, seed: 7, show: 1}, generators["image-match"], sides{kind, liar}, nil)
+	found, err := search(settings{kind: "image-match", count: 500, seed: 7, show: 1}, generators["image-match"], sides{kind: kind, other: liar}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func TestADeliberateDifferenceIsCountedByItsStatement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := search(settings{kind: "image-match", count: 20, seed: 7, show: 1}, generators["image-match"], sides{kind, other}, all)
+	found, err := search(settings{kind: "image-match", count: 20, seed: 7, show: 1}, generators["image-match"], sides{kind: kind, other: other}, all)
 	if err != nil {
 		t.Fatal(err)
 	}

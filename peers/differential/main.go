@@ -27,6 +27,7 @@ type settings struct {
 	deliberate string
 	out        string
 	show       int
+	strict     bool
 }
 
 // Exit codes: disagreements are 1, a question that could not be put to the other side is 3.
@@ -52,6 +53,7 @@ func run(arguments []string) int {
 	flags.StringVar(&settings.deliberate, "deliberate", "deliberate.yaml", "the list of deliberate differences")
 	flags.StringVar(&settings.out, "out", "", "directory for the shrunk lines")
 	onlyDump := flags.Bool("dump", false, "print the questions and ask nobody")
+	flags.BoolVar(&settings.strict, "strict", false, "compare also the cost and the words of the checker, which are informative (cel)")
 	flags.IntVar(&settings.show, "show", 10, "how many disagreements to shrink and print")
 	if flags.Parse(arguments) != nil {
 		return exitUsage
@@ -80,7 +82,7 @@ func run(arguments []string) int {
 		return exitUsage
 	}
 	started := time.Now()
-	found, err := search(settings, generator, sides{kind, program(other)}, expected)
+	found, err := search(settings, generator, sides{kind, program(other), settings.strict}, expected)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "differential:", err)
 		return exitNoOtherSide

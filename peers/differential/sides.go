@@ -19,6 +19,8 @@ import (
 type sides struct {
 	kind  decide.Kind
 	other answerer
+	// strict compares also what the vectors call informative: the cost and the words of the checker.
+	strict bool
 }
 
 // answerer fills in the other side's answers to questions, which it gets as lines too.
@@ -83,6 +85,9 @@ func (s sides) ask(questions []*question) error {
 	}
 	for _, question := range questions {
 		question.difference = compare.Answers(s.kind.Name, question.reference, question.navicert)
+		if s.strict && question.difference == "" {
+			question.difference = compare.Details(s.kind.Name, question.reference, question.navicert)
+		}
 	}
 	return nil
 }

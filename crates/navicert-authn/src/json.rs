@@ -4,6 +4,7 @@
 //! UTF-8, and 10 000 levels of nesting that cost nothing.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// The nesting that Go's decoder allows.
 pub(crate) const GO_DEPTH: usize = 10_000;
@@ -35,8 +36,28 @@ pub(crate) enum Kind {
 impl<'t> Raw<'t> {
     /// Checks that the text is one JSON value with nothing but white space around it.
     pub(crate) fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
-        validate(text)?;
+        validate(text, |_, _| {})?;
         Ok(Raw(text.trim_ascii()))
+    }
+
+    /// The same, and how deep it is nested. If it is an object, `members` gets its members on the way.
+    pub(crate) fn parse_object(
+        text: &'t [u8],
+        members: &mut Vec<(Cow<'t, str>, Raw<'t>)>,
+    ) -> Result<(Self, usize), JsonError> {
+        // One look at the whole is cheaper than one at every name.
+        let whole = std::str::from_utf8(text).ok();
+        let depth = validate(text, |name, value| {
+            let plain = whole.and_then(|whole| whole.get(name.start + 1..name.end.saturating_sub(1)));
+            let name = match plain.filter(|plain| !plain.contains('\\')) {
+                Some(plain) => Some(Cow::Borrowed(plain)),
+                None => text.get(name).and_then(|name| Raw(name).string()),
+            };
+            if let (Some(name), Some(value)) = (name, text.get(value)) {
+                members.push((name, Raw(value)));
+            }
+        })?;
+        Ok((Raw(text.trim_ascii()), depth))
     }
 
     pub(crate) fn kind(self) -> Kind {
@@ -100,27 +121,6 @@ impl<'t> Raw<'t> {
         // Only an escape can hide half a pair.
         self.0.windows(3).any(|window| matches!(window, [b'\\', b'u', b'd' | b'D']))
             && self.strings().any(|text| text.contains('\u{fffd}'))
-    }
-
-    /// How deep it is nested.
-    pub(crate) fn depth(self) -> usize {
-        let (mut depth, mut most, mut at) = (0_usize, 0, 0);
-        while let Some(byte) = self.0.get(at) {
-            match byte {
-                b'"' => {
-                    at = end_of_string(self.0, at);
-                    continue;
-                }
-                b'{' | b'[' => {
-                    depth += 1;
-                    most = most.max(depth);
-                }
-                b'}' | b']' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            at += 1;
-        }
-        most
     }
 
     /// Every string at any depth, names of members included.
@@ -191,13 +191,19 @@ impl<'t> Walk<'t> {
     }
 }
 
+/// How many bytes of a string stand for themselves, up to its end, an escape, or what may not be there.
+fn plain_length(text: &[u8]) -> usize {
+    text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(text.len())
+}
+
 /// After the string that begins here.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while let Some(byte) = text.get(at) {
-        match byte {
-            b'\\' => at += 2,
-            b'"' => return at + 1,
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        at += plain_length(rest);
+        match text.get(at) {
+            Some(b'\\') => at += 2,
+            Some(b'"') => return at + 1,
             _ => at += 1,
         }
     }
@@ -297,6 +303,7 @@ fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
 struct Open {
     bits: [u64; GO_DEPTH.div_ceil(64)],
     depth: usize,
+    most: usize,
 }
 
 impl Open {
@@ -309,6 +316,7 @@ impl Open {
             *word = if is_object { *word | bit } else { *word & !bit };
         }
         self.depth += 1;
+        self.most = self.most.max(self.depth);
         Ok(())
     }
 
@@ -318,19 +326,29 @@ impl Open {
     }
 }
 
-/// One value and white space, without recursion.
-fn validate(text: &[u8]) -> Result<(), JsonError> {
-    let mut open = Open { bits: [0; GO_DEPTH.div_ceil(64)], depth: 0 };
+/// One value and white space, without recursion. Tells where the names and values of an outermost object are, and gives
+/// the depth.
+fn validate(text: &[u8], mut member: impl FnMut(Range<usize>, Range<usize>)) -> Result<usize, JsonError> {
+    let mut open = Open { bits: [0; GO_DEPTH.div_ceil(64)], depth: 0, most: 0 };
     let mut check = Validator { text, at: 0 };
+    // Of the outermost object: the name that was read last, and where its value begins.
+    let (mut name, mut start) = (0..0, 0);
     'value: loop {
         check.space();
+        if open.depth == 1 {
+            start = check.at;
+        }
+        let mut is_complete = false;
         match check.peek() {
             Some(b'{') => {
                 check.at += 1;
                 open.push(true)?;
                 check.space();
                 if check.peek() != Some(b'}') {
-                    check.name()?;
+                    let found = check.name()?;
+                    if open.depth == 1 {
+                        name = found;
+                    }
                     continue 'value;
                 }
             }
@@ -342,24 +360,34 @@ fn validate(text: &[u8]) -> Result<(), JsonError> {
                     continue 'value;
                 }
             }
-            _ => check.scalar()?,
+            _ => {
+                check.scalar()?;
+                is_complete = true;
+            }
         }
         // After a value, or at the end of an empty container: close what ends here, or go on to the next value.
         loop {
+            if is_complete && open.depth == 1 && open.is_object() {
+                member(name.clone(), start..check.at);
+            }
             check.space();
             if open.depth == 0 {
-                return if check.at == text.len() { Ok(()) } else { check.fail() };
+                return if check.at == text.len() { Ok(open.most) } else { check.fail() };
             }
             match (check.peek(), open.is_object()) {
                 (Some(b'}'), true) | (Some(b']'), false) => {
                     check.at += 1;
                     open.depth -= 1;
+                    is_complete = true;
                 }
                 (Some(b','), is_object) => {
                     check.at += 1;
                     if is_object {
                         check.space();
-                        check.name()?;
+                        let found = check.name()?;
+                        if open.depth == 1 {
+                            name = found;
+                        }
                     }
                     continue 'value;
                 }
@@ -389,15 +417,17 @@ impl Validator<'_> {
         }
     }
 
-    /// A member's name and its colon.
-    fn name(&mut self) -> Result<(), JsonError> {
+    /// A member's name and its colon; gives where the name is.
+    fn name(&mut self) -> Result<Range<usize>, JsonError> {
+        let start = self.at;
         self.string()?;
+        let name = start..self.at;
         self.space();
         if self.peek() != Some(b':') {
             return self.fail();
         }
         self.at += 1;
-        Ok(())
+        Ok(name)
     }
 
     fn scalar(&mut self) -> Result<(), JsonError> {
@@ -424,6 +454,7 @@ impl Validator<'_> {
         }
         self.at += 1;
         loop {
+            self.at += plain_length(self.text.get(self.at..).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
@@ -437,7 +468,6 @@ impl Validator<'_> {
                         _ => return self.fail(),
                     }
                 }
-                Some(0x20..) => self.at += 1,
                 _ => return self.fail(),
             }
         }

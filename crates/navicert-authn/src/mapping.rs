@@ -29,7 +29,7 @@ pub(crate) fn user(
     profile: &Profile,
 ) -> Result<User, Refusal> {
     let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
-    let arena = Arena::new();
+    let arena = Arena::new().with_longest_pattern(profile.limits.pattern);
     let over_claims = Evaluator {
         arena: &arena,
         bindings: Bindings::new().with("claims", Val::Claims(Claims::Set(&set))),

@@ -147,6 +147,8 @@ pub struct TokenLimits {
     pub identity: usize,
     /// Keys that are tried for a token that names none.
     pub keys: usize,
+    /// Bytes of a pattern that an expression takes from a claim (A53).
+    pub pattern: usize,
 }
 
 impl Profile {
@@ -161,6 +163,7 @@ impl Profile {
             groups: usize::MAX,
             identity: usize::MAX,
             keys: usize::MAX,
+            pattern: usize::MAX,
         },
         wide_expressions: false,
     };
@@ -176,6 +179,7 @@ impl Profile {
             groups: 1_000,
             identity: 64 << 10,
             keys: 32,
+            pattern: 1 << 10,
         },
         wide_expressions: true,
     };

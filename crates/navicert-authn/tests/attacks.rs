@@ -381,3 +381,30 @@ fn a_claim_reached_in_an_odd_way_is_there() {
         assert_eq!(batch::eval(&question, &Profile::KUBE)["user"]["username"], "u", "{name}");
     }
 }
+
+// A65: a bearer token can be used again until it expires, or until it is on the list.
+#[test]
+fn a_replayed_token_is_good_until_it_is_revoked() {
+    use std::sync::Arc;
+
+    use navicert_authn::revocation::{RevocationList, Revocations};
+    use navicert_authn::{Outcome, Question};
+    use navicert_types::Timestamp;
+
+    let token = with("jti", json!("j1"));
+    let now = Timestamp::from_second(NOW).unwrap();
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        let revocations = Arc::new(Revocations::default());
+        let question = json!({"config": CONFIG, "jwks": keys()});
+        let authenticators =
+            batch::authenticators(&question, &profile).unwrap().with_revocations(Arc::clone(&revocations));
+        let judge = || authenticators.authenticate(&Question::new(&token, now));
+        for _ in 0..2 {
+            assert!(matches!(judge(), Outcome::Authenticated(_)));
+        }
+        let list =
+            "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{issuer: https://i, jti: j1}]\n";
+        revocations.replace(RevocationList::parse(list.as_bytes()).unwrap());
+        assert_eq!(batch::answer(&judge())["class"], "revoked");
+    }
+}

@@ -50,7 +50,11 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "ERROR: <input>:{}:{}: {}", self.line, self.column, self.message)?;
         writeln!(out, " | {}", self.snippet.replace('\t', " "))?;
-        write!(out, " | {}^", ".".repeat(self.column.saturating_sub(1) as usize))?;
+        // Below a character of several bytes the reference puts a wide dot.
+        let mut above = self.snippet.chars().map(|symbol| symbol.is_ascii());
+        let before = above.by_ref().take(self.column.saturating_sub(1) as usize);
+        let dots: String = before.map(|narrow| if narrow { '.' } else { '．' }).collect();
+        write!(out, " | {dots}{}", if above.next().unwrap_or(true) { '^' } else { '＾' })?;
         if let Some(hint) = self.hint {
             write!(out, "\n = hint: {hint}")?;
         }
@@ -77,6 +81,12 @@ impl fmt::Display for CompileError {
         }
         Ok(())
     }
+}
+
+/// Complaints in the order of the text, as they are shown.
+pub(crate) fn in_order(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.line, diagnostic.column));
+    diagnostics
 }
 
 /// The usual traps of rules over token claims, recognized by the complaint they cause.

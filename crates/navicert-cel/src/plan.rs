@@ -220,8 +220,9 @@ pub(crate) fn plan(
     let mut planner = Planner {
         plan: Plan {
             scope: Arc::clone(scope),
-            steps: Vec::with_capacity(tree.len()),
-            nodes: Vec::with_capacity(tree.len()),
+            // Most expressions are short; of long ones, most is often a list that takes no steps.
+            steps: Vec::with_capacity(tree.len().min(64)),
+            nodes: Vec::with_capacity(tree.len().min(64)),
             operands: Vec::new(),
             qualifiers: Vec::new(),
             constants: Vec::new(),
@@ -280,13 +281,9 @@ impl<'t> Planner<'t> {
     }
 
     fn problem(&self, node: NodeId, message: String) -> Box<CompileError> {
-        self.problem_of(Stage::Program, node, message)
-    }
-
-    fn problem_of(&self, stage: Stage, node: NodeId, message: String) -> Box<CompileError> {
         let (at, span) = (self.tree.at(node), self.tree.span(node));
         let diagnostics = vec![Diagnostic::new(self.tree.source(), at, span, message)];
-        Box::new(CompileError { stage, diagnostics })
+        Box::new(CompileError { stage: Stage::Program, diagnostics })
     }
 
     fn text(&mut self, text: &str) -> u32 {
@@ -327,13 +324,13 @@ impl<'t> Planner<'t> {
             return Ok(known);
         }
         let planned = match self.tree.node(node) {
-            Node::Null => self.constant(Value::Null, node),
-            Node::Bool(value) => self.constant(Value::Bool(value), node),
-            Node::Int(value) => self.constant(Value::Int(value), node),
-            Node::Uint(value) => self.constant(Value::Uint(value), node),
-            Node::Double(value) => self.constant(Value::Double(value), node),
-            Node::Str(text) => self.constant(Value::String(self.tree.text(text).into()), node),
-            Node::Bytes(index) => self.constant(Value::Bytes(self.tree.bytes(index).into()), node),
+            Node::Null
+            | Node::Bool(_)
+            | Node::Int(_)
+            | Node::Uint(_)
+            | Node::Double(_)
+            | Node::Str(_)
+            | Node::Bytes(_) => self.constant(self.literal(node).unwrap_or(Value::Null), node),
             Node::Ident(name) => self.ident(node, self.tree.text(name))?,
             Node::Select { operand, field, test } => self.select(node, operand, field, test)?,
             Node::Call { function, target, args } => self.call(node, function, target, args)?,
@@ -346,6 +343,20 @@ impl<'t> Planner<'t> {
             *slot = Some(planned);
         }
         Ok(planned)
+    }
+
+    /// The value of a literal.
+    fn literal(&self, node: NodeId) -> Option<Value> {
+        Some(match self.tree.node(node) {
+            Node::Null => Value::Null,
+            Node::Bool(value) => Value::Bool(value),
+            Node::Int(value) => Value::Int(value),
+            Node::Uint(value) => Value::Uint(value),
+            Node::Double(value) => Value::Double(value),
+            Node::Str(text) => Value::String(self.tree.text(text).into()),
+            Node::Bytes(index) => Value::Bytes(self.tree.bytes(index).into()),
+            _ => return None,
+        })
     }
 
     /// A name or dotted name that stands for a variable or type.

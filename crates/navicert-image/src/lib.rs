@@ -29,6 +29,7 @@ pub mod docker_helper;
 pub mod error;
 mod go_json;
 mod index;
+mod jitter;
 pub mod keyring;
 pub mod location;
 pub mod metrics;

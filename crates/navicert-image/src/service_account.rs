@@ -10,11 +10,14 @@ use thiserror::Error;
 
 use crate::cache_key::ServiceAccountIdentity;
 use crate::config::TokenSettings;
+use crate::jitter;
 
 /// Refreshed when less than this share of its lifetime is left (I115).
 const LEAST_SHARE: f64 = 0.2;
 /// Refreshed when older than this, however long it lives (I115).
 const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// Refreshed up to this much earlier, by chance (I115).
+const EARLIER: Duration = Duration::from_secs(10);
 /// Tokens and accounts remembered at most.
 const MOST: usize = 10_000;
 
@@ -167,13 +170,15 @@ pub(crate) fn select_annotations(
 pub(crate) struct Keeper {
     api: Arc<dyn ServiceAccounts>,
     clock: Arc<dyn Clock>,
+    share: fn() -> f64,
     state: Mutex<Kept>,
 }
 
 #[derive(Default)]
 struct Kept {
     accounts: HashMap<(String, String), ServiceAccount>,
-    tokens: HashMap<TokenRequest, Token>,
+    /// With how much earlier than others this one is refreshed.
+    tokens: HashMap<TokenRequest, (Token, Duration)>,
 }
 
 /// An account, and whether the API server has just confirmed it.
@@ -184,7 +189,7 @@ pub(crate) struct Known {
 
 impl Keeper {
     pub(crate) fn new(api: Arc<dyn ServiceAccounts>, clock: Arc<dyn Clock>) -> Self {
-        Keeper { api, clock, state: Mutex::default() }
+        Keeper { api, clock, share: jitter::share, state: Mutex::default() }
     }
 
     /// The account, live; when the API server does not answer, as it was last seen.
@@ -212,22 +217,23 @@ impl Keeper {
     pub(crate) fn token(&self, request: &TokenRequest) -> Result<Secret<String>, ServiceAccountError> {
         let last = self.lock().tokens.get(request).cloned();
         let now = self.clock.now();
-        if let Some(last) = last.as_ref().filter(|last| is_fresh(last, now)) {
+        if let Some((last, _)) = last.as_ref().filter(|(last, earlier)| is_fresh(last, now + *earlier)) {
             return Ok(last.token.clone());
         }
         match self.api.token(request) {
             Ok(token) => {
                 let mut state = self.lock();
                 if state.tokens.len() >= MOST {
-                    state.tokens.retain(|_, kept| kept.expires > now);
+                    state.tokens.retain(|_, (kept, _)| kept.expires > now);
                 }
-                state.tokens.insert(request.clone(), token.clone());
+                let earlier = EARLIER.mul_f64((self.share)());
+                state.tokens.insert(request.clone(), (token.clone(), earlier));
                 Ok(token.token)
             }
             Err(message) => {
-                let unexpired = last.filter(|last| now < last.expires);
+                let unexpired = last.filter(|(last, _)| now < last.expires);
                 let error = ServiceAccountError::Token { message, audience: request.audience.clone() };
-                unexpired.map(|last| last.token).ok_or(error)
+                unexpired.map(|(last, _)| last.token).ok_or(error)
             }
         }
     }
@@ -287,7 +293,8 @@ mod tests {
         let clock = Arc::new(ManualClock::at(1_000));
         let api = Api { clock: Arc::clone(&clock), lifetime, asked: Mutex::new(0), down: Mutex::new(false) };
         let api = Arc::new(api);
-        let keeper = Keeper::new(Arc::clone(&api) as _, Arc::clone(&clock) as _);
+        let mut keeper = Keeper::new(Arc::clone(&api) as _, Arc::clone(&clock) as _);
+        keeper.share = || 0.0;
         (clock, api, keeper)
     }
 
@@ -307,6 +314,19 @@ mod tests {
             assert_eq!(*api.asked.lock().unwrap(), 1);
             clock.advance(Duration::from_secs(after - good));
             assert_eq!(keeper.token(&request()).unwrap().expose(), "token-2");
+        }
+    }
+
+    #[test]
+    fn a_token_may_be_refreshed_a_few_seconds_early() {
+        // I115
+        let (clock, api, mut keeper) = keeper(Duration::from_secs(3_600));
+        keeper.share = || 1.0;
+        keeper.token(&request()).unwrap();
+        for (seconds, asked) in [(2_869, 1), (2, 2)] {
+            clock.advance(Duration::from_secs(seconds));
+            keeper.token(&request()).unwrap();
+            assert_eq!(*api.asked.lock().unwrap(), asked, "after {seconds} s more");
         }
     }
 

@@ -53,7 +53,8 @@ fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
         ..exec::Surroundings::new([("PATH", "/usr/bin:/bin")].into_iter().collect())
     };
     let environment = transport::Environment::default();
-    let transport = transport::connect(&effective, &exec::Settings::default(), &around, &environment).unwrap();
+    let transport =
+        transport::connect(&effective, &exec::Settings::default(), &around, &environment).unwrap();
     navicert_kube::client(transport, "default")
 }
 

@@ -9,21 +9,20 @@ use navicert_plugin::Environment;
 use navicert_types::SystemClock;
 
 use crate::http::RealPause;
-use crate::program::{Invocation, Which, run};
+use crate::program::{Invocation, Program, run};
 
 /// Runs one of the programs as this process.
-pub fn main(which: Which) -> ExitCode {
+pub fn main<P: Program>() -> ExitCode {
     let mut arguments = env::args_os();
     let name = arguments.next().unwrap_or_default();
     let invocation = Invocation {
-        which,
         name,
         arguments: arguments.collect(),
         environment: environment(),
         clock: Arc::new(SystemClock),
         pause: Box::new(RealPause),
     };
-    let outcome = run(invocation, &mut io::stdin().lock());
+    let outcome = run::<P>(invocation, &mut io::stdin().lock());
     // Secrets go to standard output only; if nobody reads it there is nobody to tell.
     let written = io::stdout().write_all(outcome.stdout.expose()).and_then(|()| io::stdout().flush());
     let _ = io::stderr().write_all(outcome.stderr.as_bytes());

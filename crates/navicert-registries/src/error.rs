@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use navicert_image::author::AuthorError;
 use navicert_types::{Secret, redact};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
+use crate::form::unescaped;
 use crate::http::{HttpError, ProxyError, Reply, Request};
 
 /// No message of a service is shown in greater length.
@@ -120,18 +122,28 @@ impl ProviderError {
                 Some("the role needs ecr:GetAuthorizationToken")
             }
             ProviderError::Refused { code, .. }
-                if code.contains("Signature")
-                    || code.contains("RequestExpired")
-                    || code.contains("SlowDown") =>
+                if code.contains("Signature") || code.contains("RequestExpired") =>
             {
                 Some("look at this machine's clock first, then at the secret key")
             }
             ProviderError::Refused { service: "STS", status: 403, .. } => {
                 Some("does the role's trust policy name this issuer, audience and service account?")
             }
-            ProviderError::Unreachable { source: HttpError::Resolve { .. }, .. } => Some(
-                "is the region right, and does this machine's DNS reach it? A proxy is set with HTTPS_PROXY",
+            ProviderError::Unreachable {
+                service: "EC2's metadata server",
+                source: HttpError::TimedOut { .. },
+            } => Some("from inside a container it needs a hop limit of 2 in the instance's metadata options"),
+            ProviderError::Unreachable { service: "Google's metadata server", .. } => Some(
+                "is this machine on Google Compute Engine, and may this process reach its metadata server?",
             ),
+            ProviderError::Unreachable {
+                service: "ECR" | "ECR Public" | "STS",
+                source: HttpError::Resolve { .. },
+            } => Some("is the region right, and does this machine's DNS know it?"),
+            ProviderError::Unreachable {
+                source: HttpError::Resolve { .. } | HttpError::Connect { .. },
+                ..
+            } => Some("a proxy is set with HTTPS_PROXY"),
             ProviderError::Unreachable { source: HttpError::Tls { .. }, .. } => {
                 Some("certificate authorities come from this machine's store; SSL_CERT_FILE names others")
             }
@@ -184,7 +196,11 @@ fn without_secrets(text: &str, request: &Request) -> String {
     let body = request.body.iter().flat_map(|body| {
         let body = std::str::from_utf8(body.expose()).unwrap_or_default();
         let pieces = body.split(['&', '=', '"', ',', ':', '{', '}']);
-        pieces.map(|piece| Secret::new(piece.to_owned())).collect::<Vec<_>>()
+        // A form is escaped, and whoever repeats it may have undone that.
+        let plain = |piece: &str| String::from_utf8_lossy(&Zeroizing::new(unescaped(piece))).into_owned();
+        pieces
+            .flat_map(|piece| [Secret::new(piece.to_owned()), Secret::new(plain(piece))])
+            .collect::<Vec<_>>()
     });
     let mut shown = text.to_owned();
     for secret in headers.chain(body) {
@@ -198,3 +214,35 @@ fn without_secrets(text: &str, request: &Request) -> String {
 
 /// What requests say that is no secret and may well be in an answer.
 const KNOWN_WORDS: [&str; 2] = ["application/json", "AssumeRoleWithWebIdentity"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::form::Form;
+    use crate::http::Url;
+
+    #[test]
+    fn what_a_service_repeats_of_a_request_is_not_shown() {
+        let token = "canary+token/with=signs==";
+        let url = Url::https("a.example", "/");
+        let form =
+            Form::new().field("assertion", token).request(url.clone()).header("x-session", "canary-session");
+        let json = Request::new("POST", url).body("application/json", format!(r#"{{"subject":"{token}"}}"#));
+        let reply = Reply { status: 401, headers: Vec::new(), body: Secret::default() };
+        for (request, said) in [
+            (&form, format!("bad token {token}, sorry")),
+            (&form, "bad token canary%2Btoken%2Fwith%3Dsigns%3D%3D".to_owned()),
+            (&form, "x-session:canary-session".to_owned()),
+            (&json, format!("bad token {token}, sorry")),
+        ] {
+            let shown = refused("it", request, &reply, "Code", &said).to_string();
+            assert!(!shown.contains("canary"), "{shown}");
+        }
+        let request = Request::new("GET", Url::https("a.example", "/"));
+        let long =
+            refused("it", &request, &reply, "A <b>\u{1b}", &format!("{}\nsecond line", "x".repeat(1_000)));
+        let shown = long.to_string();
+        assert!(shown.starts_with("it refused: 401 Ab (xxx") && shown.ends_with("x…)"), "{shown}");
+        assert!(!shown.contains("second"), "{shown}");
+    }
+}

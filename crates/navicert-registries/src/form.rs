@@ -53,6 +53,19 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
+/// Percent signs and what follows them undone; anything else stays.
+pub(crate) fn unescaped(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let digits = (*first == b'%').then(|| behind.get(..2)).flatten();
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -379,6 +379,9 @@ fn of_wire(error: WireError, host: String, limit: Duration, largest: usize) -> H
     match error {
         WireError::TooLarge => HttpError::TooLarge { host, limit: largest },
         WireError::Malformed(what) => HttpError::Malformed { host, what },
+        WireError::Ended(what) => {
+            HttpError::Broken { host, source: io::Error::new(io::ErrorKind::UnexpectedEof, what) }
+        }
         WireError::Io(source) => of_io(source, host, limit),
     }
 }

@@ -21,8 +21,9 @@ use crate::error::{ProviderError, chain};
 use crate::gcp::{AuthFlow, Federation, Gcp};
 use crate::host::EcrHost;
 use crate::http::Pause;
-use crate::provider::{Grant, provide};
-use flags::Flags;
+use crate::provider::{Grant, Provider, provide};
+
+pub use flags::Flags;
 
 /// Which program this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +36,22 @@ pub enum Which {
     Acr,
 }
 
+/// A provider as a program. Each binary is made for one of them and has nothing of the others in it: code that is not
+/// there costs a node no memory.
+pub trait Program: Provider + Sized {
+    /// Which one it is.
+    const WHICH: Which;
+
+    /// Sets it up as the command line and the environment say.
+    ///
+    /// # Errors
+    /// If they contradict themselves, or a file they name is wrong.
+    fn set_up(flags: &Flags, context: &Context) -> Result<Self, ProviderError>;
+}
+
 /// How a program was started.
 #[derive(Debug)]
 pub struct Invocation {
-    /// The program.
-    pub which: Which,
     /// What it was called as. `docker-credential-…` makes it a helper of docker's.
     pub name: OsString,
     /// Its arguments, without that name.
@@ -64,17 +76,21 @@ pub struct Outcome {
 }
 
 /// Runs a program.
-pub fn run(invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
+pub fn run<P: Program>(invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
     let name = Path::new(&invocation.name).file_name().unwrap_or(OsStr::new("provider"));
     let name = name.to_string_lossy().into_owned();
     if name.starts_with("docker-credential-") {
-        return helper::run(&name, invocation, stdin);
+        return helper::run::<P>(&name, invocation, stdin);
     }
-    run_provider(&name, invocation, stdin).unwrap_or_else(|error| failed(&name, &error, &[]))
+    run_provider::<P>(&name, invocation, stdin).unwrap_or_else(|error| failed(&name, &error, &[]))
 }
 
-fn run_provider(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Result<Outcome, ProviderError> {
-    let which = invocation.which;
+fn run_provider<P: Program>(
+    name: &str,
+    invocation: Invocation,
+    stdin: &mut dyn Read,
+) -> Result<Outcome, ProviderError> {
+    let which = P::WHICH;
     let flags = Flags::parse(which, &invocation.arguments)?;
     if flags.help {
         return Ok(Outcome { stdout: Secret::new(flags::usage(which).into_bytes()), ..Outcome::default() });
@@ -85,10 +101,10 @@ fn run_provider(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Res
     }
     let context = Context::new(invocation.environment, invocation.clock, invocation.pause, flags.timeout)?;
     if let Some(image) = flags.explain.clone() {
-        return Ok(explain(which, &flags, &context, &image, stdin));
+        return Ok(explain::<P>(&flags, &context, &image, stdin));
     }
     let answered = read_request(stdin).map_err(ProviderError::from).and_then(|(request, version)| {
-        let grant = ask(which, &flags, &context, &request)?;
+        let grant = ask::<P>(&flags, &context, &request)?;
         Ok(grant.into_response()?.encode(version))
     });
     Ok(match answered {
@@ -97,63 +113,71 @@ fn run_provider(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Res
     })
 }
 
-/// Sets a provider up as the command line says, and asks it.
-fn ask(
-    which: Which,
+/// Sets a provider up, and asks it.
+fn ask<P: Program>(
     flags: &Flags,
     context: &Context,
     request: &CredentialProviderRequest,
 ) -> Result<Grant, ProviderError> {
-    match which {
-        Which::Ecr => provide(&ecr(flags, context)?, context, request),
-        Which::Gcp => provide(&gcp(flags, context)?, context, request),
-        Which::Acr => provide(&acr(flags, context)?, context, request),
+    provide(&P::set_up(flags, context)?, context, request)
+}
+
+impl Program for Ecr {
+    const WHICH: Which = Which::Ecr;
+
+    fn set_up(flags: &Flags, context: &Context) -> Result<Self, ProviderError> {
+        let told = flags.registry_hosts(context).map(|entry| {
+            let pair = entry.split_once('=').filter(|(_, region)| EcrHost::told(region).is_some());
+            let (host, region) = pair.ok_or_else(|| {
+                let example = "write `registry.example=us-west-2`";
+                ProviderError::Usage(format!("`{entry}` is not a host and a region: {example}"))
+            })?;
+            Ok((host.to_ascii_lowercase(), region.to_owned()))
+        });
+        Ok(Ecr { told: told.collect::<Result<_, ProviderError>>()? })
     }
 }
 
-fn ecr(flags: &Flags, context: &Context) -> Result<Ecr, ProviderError> {
-    let told = flags.registry_hosts(context).map(|entry| {
-        let pair = entry.split_once('=').filter(|(_, region)| EcrHost::told(region).is_some());
-        let (host, region) = pair.ok_or_else(|| {
-            ProviderError::Usage(format!(
-                "`{entry}` is not a host and a region: write `registry.example=us-west-2`"
-            ))
-        })?;
-        Ok((host.to_ascii_lowercase(), region.to_owned()))
-    });
-    Ok(Ecr { told: told.collect::<Result<_, ProviderError>>()? })
-}
+impl Program for Gcp {
+    const WHICH: Which = Which::Gcp;
 
-fn gcp(flags: &Flags, context: &Context) -> Result<Gcp, ProviderError> {
-    let flow = flags.value("authFlow").map(AuthFlow::parse).transpose()?.unwrap_or_default();
-    let federation = match (flags.value("identity-provider"), flags.value("project-id")) {
-        (Some(provider), Some(project)) => {
-            Some(Federation { identity_provider: provider.to_owned(), project: project.to_owned() })
-        }
-        (Some(_), None) => {
-            return Err(ProviderError::Usage("--identity-provider needs --project-id".to_owned()));
-        }
-        (None, _) => None,
-    };
-    let told = flags.registry_hosts(context).map(str::to_ascii_lowercase).collect();
-    Ok(Gcp { flow, federation, told })
-}
-
-fn acr(flags: &Flags, context: &Context) -> Result<Acr, ProviderError> {
-    let config = match flags.positional.as_slice() {
-        [path] => CloudConfig::load(context, Path::new(path))?,
-        [] if flags.from_environment => match context.variable("NAVICERT_ACR_CONFIG") {
-            Some(path) => CloudConfig::load(context, Path::new(path))?,
-            None => CloudConfig::from_environment(context),
-        },
-        [] => return Err(ProviderError::Usage("config file is not specified".to_owned())),
-        _ => return Err(ProviderError::Usage("more than one config file is specified".to_owned())),
-    };
-    let (mirrors, refused) = Mirrors::parse(flags.value("registry-mirror").unwrap_or_default());
-    for entry in refused {
-        context.journal.warn(format!("--registry-mirror: `{entry}` is not `source:mirror` and is left out"));
+    fn set_up(flags: &Flags, context: &Context) -> Result<Self, ProviderError> {
+        let flow = flags.value("authFlow").map(AuthFlow::parse).transpose()?.unwrap_or_default();
+        let federation = match (flags.value("identity-provider"), flags.value("project-id")) {
+            (Some(provider), Some(project)) => {
+                Some(Federation { identity_provider: provider.to_owned(), project: project.to_owned() })
+            }
+            (Some(_), None) => {
+                return Err(ProviderError::Usage("--identity-provider needs --project-id".to_owned()));
+            }
+            (None, _) => None,
+        };
+        let told = flags.registry_hosts(context).map(str::to_ascii_lowercase).collect();
+        Ok(Gcp { flow, federation, told })
     }
-    Ok(Acr { config, mirrors, bindings: bindings(flags)? })
+}
+
+impl Program for Acr {
+    const WHICH: Which = Which::Acr;
+
+    fn set_up(flags: &Flags, context: &Context) -> Result<Self, ProviderError> {
+        let config = match flags.positional.as_slice() {
+            [path] => CloudConfig::load(context, Path::new(path))?,
+            [] if flags.from_environment => match context.variable("NAVICERT_ACR_CONFIG") {
+                Some(path) => CloudConfig::load(context, Path::new(path))?,
+                None => CloudConfig::from_environment(context),
+            },
+            [] => return Err(ProviderError::Usage("config file is not specified".to_owned())),
+            _ => return Err(ProviderError::Usage("more than one config file is specified".to_owned())),
+        };
+        let (mirrors, refused) = Mirrors::parse(flags.value("registry-mirror").unwrap_or_default());
+        for entry in refused {
+            context
+                .journal
+                .warn(format!("--registry-mirror: `{entry}` is not `source:mirror` and is left out"));
+        }
+        Ok(Acr { config, mirrors, bindings: bindings(flags)? })
+    }
 }
 
 fn bindings(flags: &Flags) -> Result<Option<IdentityBindings>, ProviderError> {
@@ -172,14 +196,14 @@ fn bindings(flags: &Flags) -> Result<Option<IdentityBindings>, ProviderError> {
 }
 
 /// Every step in words, on standard output; `-` explains the request on standard input.
-fn explain(which: Which, flags: &Flags, context: &Context, image: &str, stdin: &mut dyn Read) -> Outcome {
+fn explain<P: Program>(flags: &Flags, context: &Context, image: &str, stdin: &mut dyn Read) -> Outcome {
     let request = if image == "-" {
         read_request(stdin).map(|(request, _)| request).map_err(ProviderError::from)
     } else {
         Ok(CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() })
     };
     let answered = request.and_then(|request| {
-        let grant = ask(which, flags, context, &request)?;
+        let grant = ask::<P>(flags, context, &request)?;
         let response = grant.into_response()?;
         context.journal.note("answer", format!("{} bytes", response.encode(WireVersion::V1).expose().len()));
         Ok(())

@@ -13,7 +13,7 @@ mod support;
 use std::fs;
 
 use navicert_testkit::cloud::Amazon;
-use navicert_testkit::{Answer, Canaries, Cut};
+use navicert_testkit::{Answer, Ca, Canaries, Cut, HttpServer};
 use serde_json::json;
 use support::{ECR, Run, linked, now};
 
@@ -181,6 +181,36 @@ fn credentials_come_from_every_source() {
     ] {
         run.run().refused(code, said);
     }
+}
+
+#[test]
+fn over_tls_the_machines_authorities_are_trusted_or_those_of_a_file() {
+    let (ca, other) = (Ca::new("machine"), Ca::new("other"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, ca: &Ca| {
+        let path = folder.path().join(name);
+        fs::write(&path, ca.pem()).unwrap();
+        path
+    };
+    let (trusted, foreign) = (file("ca.pem", &ca), file("other.pem", &other));
+    let server = HttpServer::start(&ca);
+    // QVdTOnBhc3N3b3Jk is AWS:password
+    server.answer(
+        "/",
+        Answer::json(&json!({"authorizationData": [{"authorizationToken": "QVdTOnBhc3N3b3Jk"}]})),
+    );
+    let run = || {
+        let run = Run::new(ECR, IMAGE).variable("AWS_ENDPOINT_URL_ECR", server.url());
+        run.variable("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE").variable("AWS_SECRET_ACCESS_KEY", Amazon::SECRET)
+    };
+    for variable in ["SSL_CERT_FILE", "AWS_CA_BUNDLE"] {
+        assert_eq!(run().variable(variable, &trusted).run().login(HOST).1, "password");
+        let ran = run().variable(variable, &foreign).run();
+        ran.refused(4, "no TLS connection with");
+        assert!(ran.stderr.contains("hint: certificate authorities"), "{}", ran.stderr);
+    }
+    let nothing = run().variable("AWS_CA_BUNDLE", folder.path().join("absent")).run();
+    nothing.refused(4, "absent");
 }
 
 #[test]

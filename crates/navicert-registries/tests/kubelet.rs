@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_image::config::{ConfigFile, lint};
 use navicert_image::conformance::{Subject, check};
 use navicert_image::provider::Settings;
 use navicert_image::service_account::Asker;
@@ -142,6 +143,64 @@ fn every_provider_works_with_its_example() {
     node.amazon.complaints().assert_none();
     node.google.complaints().assert_none();
     node.azure.complaints().assert_none();
+}
+
+#[test]
+fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
+    // I181, I192, I203, as a kubelet with KEP-4412 asks
+    let node = Node::new();
+    let role = "arn:aws:iam::123456789012:role/puller";
+    node.amazon.trust(role, "canary-pod-token", "session");
+    let cluster =
+        "https://container.googleapis.com/v1/projects/my-project/locations/my-location/clusters/my-cluster";
+    let audience = format!("identitynamespace:my-project.svc.id.goog:{cluster}");
+    node.google.exchange(&audience, "canary-pod-token", "canary-federated");
+    node.azure.trust("app-1", "canary-pod-token");
+    for (example, image, annotations) in [
+        ("ecr-service-account.yaml", IMAGES[0].2, &[("eks.amazonaws.com/ecr-role-arn", role)][..]),
+        ("gcp-service-account.yaml", IMAGES[1].2, &[("iam.gke.io/enable-wi-image-pull", "true")]),
+        (
+            "acr-service-account.yaml",
+            IMAGES[2].2,
+            &[("kubernetes.azure.com/acr-client-id", "app-1"), ("kubernetes.azure.com/acr-tenant-id", "t")],
+        ),
+    ] {
+        let config = reload::load(&node.example(example), Profile::Kube).unwrap();
+        let variables =
+            node.variables().into_iter().chain([("NAVICERT_GCP_STS_ENDPOINT", node.google.server().url())]);
+        let settings =
+            Settings::new(&node.path("bin"), variables.collect(), Arc::new(runner()), Arc::new(SystemClock));
+        let asker = Asker::Bearer {
+            token: "canary-pod-token".to_owned().into(),
+            annotations: annotations
+                .iter()
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        };
+        let providers = Providers::new(&config, settings);
+        let lookup = providers.lookup(image, &asker);
+        let errors: Vec<String> = lookup.errors().map(|error| format!("{error:?}")).collect();
+        assert!(errors.is_empty(), "{example}: {errors:?}");
+        assert!(!lookup.attempts().is_empty(), "{example}: no credentials");
+    }
+    assert!(node.amazon.server().requests()[0].text().contains("AssumeRoleWithWebIdentity"));
+    node.amazon.complaints().assert_none();
+    node.google.complaints().assert_none();
+    node.azure.complaints().assert_none();
+}
+
+#[test]
+fn nothing_is_wrong_with_any_example() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
+    let mut seen = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read(&path).unwrap();
+        let findings = lint(&[ConfigFile { path: path.clone(), text }], None);
+        assert!(findings.is_empty(), "{}: {findings:?}", path.display());
+        seen += 1;
+    }
+    assert!(seen >= 7, "{seen} examples");
 }
 
 #[test]

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
 pub(crate) mod run;
+pub(crate) mod signer;
 
 use std::path::PathBuf;
 
@@ -118,6 +119,9 @@ The last line is the one thing to do. A credential plugin is run if the server c
     /// Image credentials: what a kubelet would pull with, and why
     #[command(subcommand)]
     Image(Box<image::ImageVerb>),
+    /// Keys that stay in their device: show, try and serve them
+    #[command(subcommand)]
+    Signer(signer::SignerVerb),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

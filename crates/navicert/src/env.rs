@@ -54,12 +54,21 @@ pub(crate) const VARIABLES: &[Variable] = &[
         meaning: "which registry's credentials a mirror takes: `mirror=registry`, separated by commas",
     },
     Variable {
+        name: "NAVICERT_PKCS11_MODULE",
+        meaning: "PKCS#11 module for keys whose URI or kubeconfig names none",
+    },
+    Variable {
+        name: "NAVICERT_PINENTRY",
+        meaning: "program that asks for the PIN of a token, instead of the terminal",
+    },
+    Variable { name: "NAVICERT_SIGNER_SOCKET", meaning: "socket of `navicert signer serve`" },
+    Variable {
         name: "XDG_CONFIG_HOME",
         meaning: "where `navicert/image` is looked for, instead of `~/.config`",
     },
     Variable {
         name: "XDG_RUNTIME_DIR",
-        meaning: "where the daemon's socket is: `navicert/image.sock`; and the files of gateways",
+        meaning: "where the sockets are (`navicert/image.sock`, `navicert/signer.sock`) and the files of gateways",
     },
     Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
     Variable { name: "NO_COLOR", meaning: "any value: no colours" },

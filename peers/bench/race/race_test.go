@@ -35,6 +35,13 @@ func TestABenchmarkLineOfGoIsRead(t *testing.T) {
 	}
 }
 
+func TestTheTimeOnTheCPUCountsWhereThereIsOne(t *testing.T) {
+	got, err := parseGo("BenchmarkRow/cel-map \t 100\t 9 ns/op\t 7 cpu-ns/op\t 5 B/op\t 3 allocs/op\n")
+	if err != nil || got != (measurement{7, 3, 5, true}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestOurSideIsADashUntilItPrintsTheRow(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "ours")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\necho a table\n[ \"$2\" = known ] && echo '{\"row\":\"known\",\"ns\":5,\"allocations\":1,\"bytes\":2}'\nexit 0\n"), 0o700); err != nil {

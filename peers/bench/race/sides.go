@@ -27,7 +27,7 @@ func goSide(benchmarks, inputs, plugin, length string) side {
 	}
 }
 
-// parseGo reads `BenchmarkRow/name  N  1.0 ns/op  2 B/op  3 allocs/op`.
+// parseGo reads `BenchmarkRow/name  N  1.0 ns/op  0.9 cpu-ns/op  2 B/op  3 allocs/op`; the CPU time counts where there is one.
 func parseGo(text string) (measurement, error) {
 	var out measurement
 	for line := range strings.Lines(text) {
@@ -42,6 +42,10 @@ func parseGo(text string) (measurement, error) {
 			}
 			switch words[index+1] {
 			case "ns/op":
+				if !out.There {
+					out.Nanoseconds, out.There = value, true
+				}
+			case "cpu-ns/op":
 				out.Nanoseconds, out.There = value, true
 			case "B/op":
 				out.Bytes = value

@@ -46,7 +46,7 @@ fn what_go_refuses_is_refused() {
 #[test]
 fn nesting_ends_where_gos_ends() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert_eq!(Raw::parse(nested(10_000).as_bytes()).unwrap().depth(), 10_000);
+    assert_eq!(Raw::parse_object(nested(10_000).as_bytes(), &mut Vec::new()).unwrap().1, 10_000);
     assert_eq!(Raw::parse(nested(10_001).as_bytes()), Err(JsonError::TooDeep));
 }
 
@@ -99,5 +99,22 @@ proptest! {
             let first = values.elements().next().unwrap().string().unwrap();
             prop_assert_eq!(first.as_ref(), text);
         }
+    }
+}
+
+#[test]
+fn the_members_found_on_the_way_are_the_members() {
+    for text in [
+        "{}",
+        " { } ",
+        "[1, {\"a\": 2}]",
+        "7",
+        r#"{"a":1}"#,
+        r#" { "a" : 1 , "b" : [ ] , "c" : { } , "d" : { "e" : [ { "f" : "}" } ] } , "a" : "x\"," } "#,
+        r#"{"a":{"b":{"c":[1,2,{"d":null}]}},"\u0061":true,"z":"\\"}"#,
+    ] {
+        let mut found = Vec::new();
+        let (raw, _) = Raw::parse_object(text.as_bytes(), &mut found).unwrap();
+        assert_eq!(found, raw.members().collect::<Vec<_>>(), "{text}");
     }
 }

@@ -101,6 +101,10 @@ fn decode(text: &str) -> Option<Part> {
 }
 
 fn decode_spaced(text: &str) -> Option<Part> {
+    // A text without white space is what there is nearly always, and then this is all.
+    if let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) {
+        return Some(Part { bytes, is_canonical: true });
+    }
     if text.chars().any(char::is_whitespace) {
         let text: String = text.chars().filter(|symbol| !symbol.is_whitespace()).collect();
         return decode(&text).map(|part| Part { is_canonical: false, ..part });

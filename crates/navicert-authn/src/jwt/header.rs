@@ -1,8 +1,9 @@
 //! A token's JOSE header: read strictly (every member once, exact names), mostly to be passed over (S110–S114).
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 
 use super::algorithm::{Algorithm, Algorithms};
+use super::claims::has_repetitions;
 use super::compact::RawToken;
 use crate::json::{Kind, Raw};
 use crate::jwks::key;
@@ -10,34 +11,35 @@ use crate::outcome::Refusal;
 use crate::profile::{Profile, Rule};
 
 /// What a header says that matters.
-pub(crate) struct Header {
+pub(crate) struct Header<'h> {
     pub(crate) algorithm: Algorithm,
     /// Empty: every key may be tried.
-    pub(crate) kid: String,
+    pub(crate) kid: Cow<'h, str>,
     /// Every critical extension is known.
     pub(crate) is_understood: bool,
     /// The signature covers the payload's base64 text, not its bytes.
     pub(crate) payload_is_encoded: bool,
 }
 
-impl Header {
+impl<'h> Header<'h> {
     /// Reads a header and looks at its algorithm.
-    pub(crate) fn read(bytes: &[u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
-        let raw = if bytes.is_empty() { Raw::parse(b"null") } else { Raw::parse(bytes) };
-        let raw = raw.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
+    pub(crate) fn read(bytes: &'h [u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
+        let mut members = Vec::with_capacity(8);
+        let parsed = Raw::parse_object(if bytes.is_empty() { b"null" } else { bytes }, &mut members);
+        let (raw, depth) = parsed.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
         if !matches!(raw.kind(), Kind::Object | Kind::Null) {
             return Err(Refusal::Malformed("the header is not an object"));
         }
-        if raw.depth() > profile.limits.header_depth {
+        if depth > profile.limits.header_depth {
             return Err(Refusal::TooLarge("the header is nested too deeply"));
         }
-        refuse_repetitions(raw)?;
+        refuse_repetitions(&members)?;
         let find = |wanted: &str| {
-            raw.members().find(|(name, _)| name == wanted).map(|(_, value)| value).filter(|v| !v.is_null())
+            members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value).filter(|v| !v.is_null())
         };
         let text = |name: &str, problem: &'static str| match find(name) {
-            None => Ok(String::new()),
-            Some(value) => value.string().map(Into::into).ok_or(Refusal::Malformed(problem)),
+            None => Ok(Cow::Borrowed("")),
+            Some(value) => value.string().ok_or(Refusal::Malformed(problem)),
         };
         let algorithm = text("alg", "`alg` in the header is not a string")?;
         let kid = text("kid", "`kid` in the header is not a string")?;
@@ -91,19 +93,19 @@ fn is_understood(critical: Raw<'_>) -> bool {
 }
 
 /// A repeated member at any depth spoils the header.
-fn refuse_repetitions(raw: Raw<'_>) -> Result<(), Refusal> {
-    let mut todo = vec![raw];
+fn refuse_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal> {
+    const REPEATED: Refusal = Refusal::Malformed("the header has a member twice");
+    if has_repetitions(members) {
+        return Err(REPEATED);
+    }
+    let is_container = |value: &Raw<'_>| matches!(value.kind(), Kind::Array | Kind::Object);
+    let mut todo: Vec<Raw<'_>> = members.iter().map(|(_, value)| *value).filter(is_container).collect();
     while let Some(raw) = todo.pop() {
-        let mut names = HashSet::new();
-        for (name, value) in raw.members() {
-            if !names.insert(name) {
-                return Err(Refusal::Malformed("the header has a member twice"));
-            }
-            if matches!(value.kind(), Kind::Array | Kind::Object) {
-                todo.push(value);
-            }
+        let inner: Vec<_> = raw.members().collect();
+        if has_repetitions(&inner) {
+            return Err(REPEATED);
         }
-        todo.extend(raw.elements().filter(|value| matches!(value.kind(), Kind::Array | Kind::Object)));
+        todo.extend(inner.into_iter().map(|(_, value)| value).chain(raw.elements()).filter(is_container));
     }
     Ok(())
 }

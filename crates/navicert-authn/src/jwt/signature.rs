@@ -22,7 +22,7 @@ use crate::profile::{Profile, Rule};
 /// Finds the key that signed the token, and vouches for the claims.
 pub(crate) fn verify<'p>(
     token: &RawToken<'_>,
-    header: (&Header, &Part),
+    header: (&Header<'_>, &Part),
     payload: &Part,
     claims: (UnverifiedClaims<'p>, &Checked),
     keys: &KeySet,

@@ -14,18 +14,22 @@ use crate::profile::{Profile, Rule};
 const MOST_DEPTH: usize = 128;
 
 /// The claims of these names, or all; of repeated ones the last.
-pub(crate) fn convert(
-    claims: &VerifiedClaims<'_>,
+pub(crate) fn convert<'c>(
+    claims: &'c VerifiedClaims<'_>,
     reached: Option<&[String]>,
     profile: &Profile,
-) -> Result<ClaimSet, Refusal> {
+) -> Result<ClaimSet<'c>, Refusal> {
     let mut set = ClaimSet::new();
     for (name, raw) in claims.members() {
         if reached.is_some_and(|reached| !reached.iter().any(|wanted| wanted == name)) {
             continue;
         }
+        if let Some(text) = raw.string() {
+            set.insert_text(&**name, text);
+            continue;
+        }
         let mut conversion = Conversion { is_repeated: false };
-        set.insert(name, conversion.value(*raw, 0).map_err(|why| format!("claim {name:?} {why}")));
+        set.insert(&**name, conversion.value(*raw, 0).map_err(|why| format!("claim {name:?} {why}")));
         // H7: what an expression touches must read one way only.
         if conversion.is_repeated && profile.has(Rule::H7) {
             return Err(Refusal::Malformed("a member of a claim occurs twice"));

@@ -45,5 +45,10 @@ fn parts(user: &User) -> impl Iterator<Item = (&'static str, &str)> {
 }
 
 fn is_printable(text: &str) -> bool {
-    !text.chars().any(|symbol| matches!(symbol, '\0'..='\u{1f}' | '\u{7f}')) && text.trim() == text
+    // Control characters are single bytes, and no byte of another character looks like one.
+    let has_controls = text.bytes().any(|byte| matches!(byte, 0..0x20 | 0x7f));
+    let is_outside = |byte: Option<&u8>| byte.is_some_and(|byte| *byte == b' ' || !byte.is_ascii());
+    let bytes = text.as_bytes();
+    let may_be_spaced = is_outside(bytes.first()) || is_outside(bytes.last());
+    !has_controls && (!may_be_spaced || text.trim() == text)
 }

@@ -64,16 +64,29 @@ pub(super) fn map<'a>(
     evaluator: &Evaluator<'a, '_>,
     profile: &Profile,
 ) -> Result<User, Refusal> {
-    let path = configuration.path.field("claimMappings");
-    let username = username(&configuration.username, claims, evaluator, &path.field("username"), profile)?;
+    // A path costs several allocations, and is needed only to say where something is wrong.
+    let place = |name| Place { authenticator: &configuration.path, name };
+    let username = username(&configuration.username, claims, evaluator, &place("username"), profile)?;
     evaluator.question.passed(Step::Username);
-    let groups = groups(configuration.groups.as_ref(), claims, evaluator, &path.field("groups"))?;
+    let groups = groups(configuration.groups.as_ref(), claims, evaluator, &place("groups"))?;
     evaluator.question.passed(Step::Groups);
-    let uid = uid(configuration.uid.as_ref(), claims, evaluator, &path.field("uid"))?;
+    let uid = uid(configuration.uid.as_ref(), claims, evaluator, &place("uid"))?;
     evaluator.question.passed(Step::Uid);
     let extra = extra(configuration, claims, evaluator)?;
     evaluator.question.passed(Step::Extra);
     Ok(User(kubernetes::User { username, uid, groups, extra }))
+}
+
+/// Where a mapping is.
+struct Place<'p> {
+    authenticator: &'p FieldPath,
+    name: &'static str,
+}
+
+impl Place<'_> {
+    fn path(&self) -> FieldPath {
+        self.authenticator.field("claimMappings").field(self.name)
+    }
 }
 
 /// S132, S137, S96
@@ -81,14 +94,14 @@ fn username<'a>(
     mapping: &'a Mapping,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    path: &FieldPath,
+    place: &Place<'_>,
     profile: &Profile,
 ) -> Result<String, Refusal> {
     let name = match mapping {
         Mapping::Claim { claim, prefix } => {
-            let value = text_claim(claims, claim, path)?;
+            let value = text_claim(claims, claim, place)?;
             if claim == "email" {
-                email_is_verified(claims, path)?;
+                email_is_verified(claims, place)?;
             }
             if value.is_empty() && profile.has(Rule::H13) {
                 return Err(Refusal::EmptyUsername);
@@ -107,12 +120,12 @@ fn username<'a>(
 }
 
 /// An absent word about it is good enough, anything but `true` is not.
-fn email_is_verified(claims: &VerifiedClaims<'_>, path: &FieldPath) -> Result<(), Refusal> {
+fn email_is_verified(claims: &VerifiedClaims<'_>, place: &Place<'_>) -> Result<(), Refusal> {
     match claims.claim("email_verified") {
         Some(raw) if matches!(raw.kind(), Kind::Bool | Kind::Null) && !raw.is_true() => {
             Err(Refusal::EmailNotVerified)
         }
-        Some(raw) if raw.kind() != Kind::Bool => Err(wrong_type(path, "email_verified", "a boolean")),
+        Some(raw) if raw.kind() != Kind::Bool => Err(wrong_type(place, "email_verified", "a boolean")),
         _ => Ok(()),
     }
 }
@@ -122,14 +135,14 @@ fn groups<'a>(
     mapping: Option<&'a Mapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    path: &FieldPath,
+    place: &Place<'_>,
 ) -> Result<Vec<String>, Refusal> {
     let (claim, prefix) = match mapping {
         None => return Ok(Vec::new()),
         Some(Mapping::Expression(expression)) => return strings(expression, evaluator),
         Some(Mapping::Claim { claim, prefix }) => (claim, prefix),
     };
-    let wrong = || wrong_type(path, claim, "a string or a list of strings");
+    let wrong = || wrong_type(place, claim, "a string or a list of strings");
     let Some(raw) = claims.claim(claim).filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
     let group = |raw: Raw<'_>| if raw.is_null() { Some(String::new()) } else { raw.string().map(Into::into) };
     let mut groups: Vec<String> = match raw.kind() {
@@ -150,11 +163,11 @@ fn uid<'a>(
     mapping: Option<&'a Mapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    path: &FieldPath,
+    place: &Place<'_>,
 ) -> Result<String, Refusal> {
     match mapping {
         None => Ok(String::new()),
-        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, path),
+        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, place),
         Some(Mapping::Expression(expression)) => text(expression, evaluator),
     }
 }
@@ -181,13 +194,13 @@ fn extra<'a>(
 }
 
 /// A claim that has to be there and be a string; null is an empty one.
-fn text_claim(claims: &VerifiedClaims<'_>, claim: &str, path: &FieldPath) -> Result<String, Refusal> {
-    let missing = || Refusal::MissingClaim { path: path.clone(), claim: claim.to_owned() };
+fn text_claim(claims: &VerifiedClaims<'_>, claim: &str, place: &Place<'_>) -> Result<String, Refusal> {
+    let missing = || Refusal::MissingClaim { path: place.path(), claim: claim.to_owned() };
     let raw = claims.claim(claim).ok_or_else(missing)?;
     if raw.is_null() {
         return Ok(String::new());
     }
-    raw.string().map(Into::into).ok_or_else(|| wrong_type(path, claim, "a string"))
+    raw.string().map(Into::into).ok_or_else(|| wrong_type(place, claim, "a string"))
 }
 
 fn text<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<String, Refusal> {
@@ -234,6 +247,6 @@ fn no_string_list(expression: &Expression) -> Refusal {
     }
 }
 
-fn wrong_type(path: &FieldPath, claim: &str, expected: &'static str) -> Refusal {
-    Refusal::MappingType { path: path.clone(), claim: claim.to_owned(), expected }
+fn wrong_type(place: &Place<'_>, claim: &str, expected: &'static str) -> Refusal {
+    Refusal::MappingType { path: place.path(), claim: claim.to_owned(), expected }
 }

@@ -2,7 +2,7 @@
 
 use super::environment::Scope;
 use super::types::{self, BOOL, DYN, ERROR, INT, Type, TypeId, Workspace};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, in_order};
 use crate::syntax::ast::{Node, NodeId, Run, Text, Tree};
 
 mod aggregate;
@@ -55,7 +55,7 @@ pub(crate) fn check<'e>(scope: &'e Scope, tree: &Tree) -> Result<Checked<'e>, Ve
     if checker.problems.is_empty() {
         super::validate::validate(scope, tree, &mut checked, &mut checker.problems);
     }
-    if checker.problems.is_empty() { Ok(checked) } else { Err(checker.problems) }
+    if checker.problems.is_empty() { Ok(checked) } else { Err(in_order(checker.problems)) }
 }
 
 impl Checked<'_> {

@@ -3,7 +3,7 @@
 
 use super::checker::{Checked, Reference};
 use super::environment::Scope;
-use super::types::TypeId;
+use super::types::{Type, TypeId};
 use crate::diagnostic::Diagnostic;
 use crate::functions;
 use crate::library::strings_format::Verb;
@@ -156,6 +156,14 @@ impl Validator<'_, '_> {
                     self.problem(*argument, format!("invalid {name} argument"));
                 }
             }
+            // The first argument whatever it means: in `matches(text, pattern)` that is the text.
+            ("matches", [argument, ..]) => {
+                if let Some(Val::Str(pattern)) = self.literal(*argument)
+                    && functions::regex::compile(pattern).is_err()
+                {
+                    self.problem(*argument, "invalid matches argument".to_owned());
+                }
+            }
             ("format", [list]) => self.format(id, target, *list),
             _ => {}
         }
@@ -176,7 +184,11 @@ impl Validator<'_, '_> {
 
     /// Whether an argument suits its clause; of list and map literals every part must.
     fn clause_fits(&self, clause: Verb, argument: NodeId) -> Result<(), (NodeId, &'static str)> {
-        let node = self.checked.types.node(self.checked.type_of(argument));
+        let types = &self.checked.types;
+        let node = match types.node(self.checked.type_of(argument)) {
+            Type::Wrapper(inner) => types.node(inner),
+            node => node,
+        };
         functions::strings::clause_accepts(clause, node).map_err(|words| (argument, words))?;
         let parts = match self.tree.node(argument) {
             Node::List { elements: run, .. } | Node::Map { entries: run, .. } if clause == Verb::Text => {

@@ -8,6 +8,14 @@ use crate::functions::Call;
 use crate::plan::{Range, StepId};
 use crate::value::Val;
 
+/// Which arguments failed.
+struct Failed<'a> {
+    first: Fault<'a>,
+    /// Number of the last one.
+    last: usize,
+    at: [bool; MOST_ARGUMENTS],
+}
+
 impl<'a> Machine<'a, '_> {
     /// Evaluates arguments and charges for the call. Up to two arguments are all evaluated even if one fails,
     /// as the reference does; of more, none after the first failure.
@@ -24,10 +32,12 @@ impl<'a> Machine<'a, '_> {
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, lazy)?;
         let values = values.get(..count).unwrap_or(&[]);
-        if let Some((at, fault)) = failed {
-            if !lazy || at + 1 == count {
+        if let Some(Failed { last, first: fault, at }) = failed {
+            if !lazy || last + 1 == count {
                 // The reference's cost tracker gives up, and with it the evaluation, on a list that failed.
-                if rule.needs_list(at) && !self.plan.scope.is_standard() {
+                if at.iter().enumerate().any(|(index, failed)| *failed && rule.needs_list(index))
+                    && !self.plan.scope.is_standard()
+                {
                     return self.fault(id, Cause::Limit(Limit::Internal));
                 }
                 self.charge(rule.charge(values, None))?;
@@ -54,21 +64,25 @@ impl<'a> Machine<'a, '_> {
         outcome
     }
 
-    /// Fills in argument values; gives the first that failed and its fault.
+    /// Fills in argument values; tells which failed, if any.
     fn arguments(
         &mut self,
         args: Range,
         values: &mut [Val<'a>; MOST_ARGUMENTS],
         lazy: bool,
-    ) -> Result<Option<(usize, Fault<'a>)>, Fault<'a>> {
+    ) -> Result<Option<Failed<'a>>, Fault<'a>> {
         let operands = self.operands(args);
-        let mut failed: Option<(usize, Fault<'a>)> = None;
+        let mut failed: Option<Failed<'a>> = None;
         for (index, (&operand, value)) in operands.iter().zip(values.iter_mut()).enumerate() {
             match self.eval(operand) {
                 Ok(val) => *value = val,
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => {
-                    failed = failed.or(Some((index, fault)));
+                    let failed = failed.get_or_insert(Failed { first: fault, last: 0, at: [false; _] });
+                    failed.last = index;
+                    if let Some(at) = failed.at.get_mut(index) {
+                        *at = true;
+                    }
                     if lazy {
                         break;
                     }
@@ -113,8 +127,8 @@ impl<'a> Machine<'a, '_> {
         let mut values = [Val::Null; MOST_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, count > 2)?;
-        if let Some((at, fault)) = failed {
-            if count <= 2 || at + 1 == count {
+        if let Some(Failed { first: fault, last, .. }) = failed {
+            if count <= 2 || last + 1 == count {
                 self.charge(rule.charge(&values, None))?;
             }
             return Err(fault);

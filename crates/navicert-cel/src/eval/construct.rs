@@ -1,8 +1,9 @@
 //! List, map and message literals that are not constant.
 
 use super::{Machine, Outcome};
-use crate::fault::Cause;
+use crate::fault::{Cause, Limit};
 use crate::functions;
+use crate::opaque::Opaque;
 use crate::plan::{Range, StepId};
 use crate::value::{Map, Pairs, Val, equal};
 
@@ -84,8 +85,8 @@ impl<'a> Machine<'a, '_> {
                 if pairs.iter().any(|known| equal(known.0, key)) {
                     return self.fault(id, Cause::Message("Failed with repeated key"));
                 }
-            } else if matches!(key, Val::Bytes(_)) {
-                return self.fault(id, Cause::Message("unsupported key type"));
+            } else if is_unhashable(key) {
+                return self.fault(id, Cause::Limit(Limit::Internal));
             }
             pairs.push((key, val));
         }
@@ -133,4 +134,9 @@ impl<'a> Machine<'a, '_> {
             Err(cause) => self.fault(id, cause),
         }
     }
+}
+
+/// What the reference cannot have as a key or look up: it panics, and nothing absorbs that.
+pub(super) fn is_unhashable(val: Val<'_>) -> bool {
+    matches!(val, Val::Bytes(_) | Val::Opaque(Opaque::Semver(_) | Opaque::Format(_)))
 }

@@ -59,26 +59,20 @@ impl<'a> Machine<'a, '_> {
             }
             (Val::Map(map), false) => Ok(Range::Keys(map.iter().map(|(key, _)| Slot::Ready(key)).collect())),
             (Val::Claims(claims), _) => {
-                // The claims object iterates over values, not names; with two variables each value is looked up
-                // as if it were a name.
                 let lookup = |name: &str| match claims.select(name, true) {
                     Some(Ok(val)) => Slot::Ready(val),
                     Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
                     None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
                 };
-                let values: Vec<Slot<'a>> = claims.names().into_iter().map(lookup).collect();
-                if !two {
-                    return Ok(Range::Keys(values));
-                }
-                let pair = |slot: Slot<'a>| match slot {
-                    Slot::Ready(Val::Str(name)) => (Val::Str(name), lookup(name)),
-                    Slot::Ready(val) => {
-                        let cause = Cause::NoSuchOverload("");
-                        (val, Slot::Failed(Fault { cause, node: 0 }))
-                    }
-                    other => (Val::Null, other),
+                Ok(values_of(&claims.names(), lookup, two))
+            }
+            (Val::Object(object), _) => {
+                let names: Vec<&str> = object.fields.iter().map(|field| field.0).collect();
+                let lookup = |name: &str| match object.field(name) {
+                    Some(val) => Slot::Ready(val),
+                    None => Slot::Failed(Fault { cause: Cause::NoSuchKey(""), node: 0 }),
                 };
-                Ok(Range::Two(values.into_iter().map(pair).collect()))
+                Ok(values_of(&names, lookup, two))
             }
             (val, false) => match self.iterable(val) {
                 Some(list) => Ok(Range::One(list)),
@@ -320,4 +314,22 @@ fn not_iterable(val: Val<'_>) -> &'static str {
         Val::Optional(_) => "got '*types.Optional', expected iterable type",
         _ => "value is not iterable",
     }
+}
+
+/// What a loop over `claims` or `user` visits: values, not names; with two variables each value is looked up as if it were
+/// a name.
+fn values_of<'a>(names: &[&str], lookup: impl Fn(&str) -> Slot<'a>, two: bool) -> Range<'a> {
+    let values = names.iter().map(|name| lookup(name));
+    if !two {
+        return Range::Keys(values.collect());
+    }
+    let pair = |slot: Slot<'a>| match slot {
+        Slot::Ready(Val::Str(name)) => (Val::Str(name), lookup(name)),
+        Slot::Ready(val) => {
+            let cause = Cause::NoSuchOverload("");
+            (val, Slot::Failed(Fault { cause, node: 0 }))
+        }
+        other => (Val::Null, other),
+    };
+    Range::Two(values.map(pair).collect())
 }

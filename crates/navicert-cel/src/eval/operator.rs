@@ -1,10 +1,11 @@
 //! Arithmetic, comparison, equality and membership.
 
+use super::construct::is_unhashable;
 use super::{Machine, Outcome};
 use crate::cost::{self, Rule};
-use crate::fault::{Cause, Fault};
+use crate::fault::{Cause, Fault, Limit};
 use crate::plan::{Arithmetic, Order, StepId};
-use crate::value::{Arena, List, Val, compare, equal, equal_or_error};
+use crate::value::{Arena, List, Map, Val, compare, equal, equal_or_error};
 
 impl<'a> Machine<'a, '_> {
     /// Both operands, evaluated even if the first fails, and charged for.
@@ -148,6 +149,14 @@ impl<'a> Machine<'a, '_> {
         rule: Rule,
     ) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
+        if let Val::Map(Map::Pairs(_) | Map::Values(_)) = collection
+            && is_unhashable(item)
+            && !self.plan.scope.is_standard()
+        {
+            // It never came to the charge.
+            self.cost = self.cost.wrapping_sub(rule.charge(&[item, collection], None));
+            return self.fault(id, Cause::Limit(Limit::Internal));
+        }
         match collection {
             Val::List(list) => Ok(Val::Bool(contains(list, item))),
             Val::Map(map) => Ok(Val::Bool(map.find(item).is_some())),
@@ -159,10 +168,8 @@ impl<'a> Machine<'a, '_> {
     #[inline(never)]
     pub(super) fn constant_membership(&mut self, id: StepId, item: StepId, list: u32) -> Outcome<'a> {
         let item = self.eval(item)?;
-        if let Val::Bytes(_) = item
-            && !self.plan.scope.is_standard()
-        {
-            return self.fault(id, Cause::Message("internal error: hash of unhashable type types.Bytes"));
+        if is_unhashable(item) && !self.plan.scope.is_standard() {
+            return self.fault(id, Cause::Limit(Limit::Internal));
         }
         match self.constant(list) {
             Val::List(list) => Ok(Val::Bool(contains(list, item))),
@@ -259,7 +266,7 @@ fn unsigned(operator: Arithmetic, left: u64, right: u64) -> Result<Val<'static>,
 }
 
 fn add<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
-    let full = Cause::Limit(crate::fault::Limit::Memory);
+    let full = Cause::Limit(Limit::Memory);
     match (left, right) {
         (Val::Str(left), Val::Str(right)) => arena.join(left, right).map(Val::Str).ok_or(full),
         (Val::Bytes(left), Val::Bytes(right)) => {

@@ -51,8 +51,12 @@ pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, Val<'a
         Some(Val::Int(value)) => value,
         _ => 0,
     };
-    let value =
-        |default: Val<'a>| Ok(field("value").filter(|val| !matches!(val, Val::Null)).unwrap_or(default));
+    // Of type `dyn` a field may turn out to be anything.
+    let value = |default: Val<'a>| match field("value") {
+        None | Some(Val::Null) => Ok(default),
+        Some(val) if val.type_name() == default.type_name() => Ok(val),
+        Some(_) => Err(Cause::Message("field type conversion error")),
+    };
     let short = name.strip_prefix("google.protobuf.").unwrap_or(name);
     match short {
         "Timestamp" => {

@@ -17,6 +17,9 @@ pub(crate) fn compile(pattern: &str) -> Result<Pattern, PatternError> {
 }
 
 fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cause<'a>> {
+    if text.len() > call.arena.longest_pattern() {
+        return Err(crate::fault::Cause::Message("the pattern is too long"));
+    }
     call.arena.pattern(text, compile).map_err(|error| call.error(error))
 }
 

@@ -22,7 +22,7 @@ pub enum ClaimsError {
 const DEPTH_LIMIT: usize = 128;
 
 /// Reads a payload.
-pub fn decode(text: &str) -> Result<ClaimSet, ClaimsError> {
+pub fn decode(text: &str) -> Result<ClaimSet<'static>, ClaimsError> {
     let mut reader = Reader { bytes: text.as_bytes(), text, at: 0, number_fault: None };
     reader.space();
     if reader.peek() != Some(b'{') {
@@ -37,7 +37,7 @@ pub fn decode(text: &str) -> Result<ClaimSet, ClaimsError> {
                 "claim {name:?} failed to unmarshal: json: cannot unmarshal number {number} into a double"
             )),
         };
-        set.insert(&name, outcome);
+        set.insert(name, outcome);
     })?;
     reader.space();
     if reader.at < reader.bytes.len() {

@@ -72,7 +72,34 @@ fn key_text(key: &Val<'_>) -> String {
         Val::Uint(value) => format!("uint({value})"),
         Val::Bool(value) => format!("bool({value})"),
         Val::Double(value) => format!("double({value})"),
-        other => format!("{other:?}"),
+        other => format!("{}({})", type_name(other), plain_text(other)),
+    }
+}
+
+/// A key that is no usual one, as Go's `%v` writes it.
+fn plain_text(val: &Val<'_>) -> String {
+    match val {
+        Val::List(list) => {
+            let items: Vec<String> = list.iter().map(|item| plain_text(&item)).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Val::Map(map) => {
+            let mut entries: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{}:{}", plain_text(&key), plain_text(&value)))
+                .collect();
+            entries.sort_unstable();
+            format!("map[{}]", entries.join(" "))
+        }
+        Val::Str(text) => (*text).to_owned(),
+        Val::Double(value) => value.to_string(),
+        Val::Duration(nanoseconds) => duration(*nanoseconds),
+        Val::Optional(Some(content)) => plain_text(content),
+        Val::Optional(None) => "<nil>".to_owned(),
+        other => match nested(other) {
+            Json::String(text) => text,
+            json => json.to_string(),
+        },
     }
 }
 

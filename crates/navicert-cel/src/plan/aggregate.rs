@@ -7,6 +7,11 @@ use std::sync::Arc;
 
 impl Planner<'_> {
     pub(super) fn list(&mut self, node: NodeId, elements: Run, optional: Run) -> Planned<StepId> {
+        if self.tree.flags(optional).is_empty()
+            && let Some(values) = self.literals(elements)
+        {
+            return Ok(self.constant(Value::List(values.into()), node));
+        }
         let mut steps = Vec::with_capacity(elements.len as usize);
         for &element in self.tree.children(elements) {
             steps.push(self.step(element)?);
@@ -19,6 +24,16 @@ impl Planner<'_> {
         let optional = self.flags(flags);
         let elements = self.operands(&steps);
         Ok(self.push(Step::List { elements, optional }, node))
+    }
+
+    /// The values of nodes that are all literals: a long list of them takes no steps.
+    fn literals(&self, nodes: Run) -> Option<Vec<Value>> {
+        let nodes = self.tree.children(nodes);
+        let mut values = Vec::with_capacity(nodes.len());
+        for &node in nodes {
+            values.push(self.literal(node)?);
+        }
+        Some(values)
     }
 
     pub(super) fn map(&mut self, node: NodeId, entries: Run, optional: Run) -> Planned<StepId> {
@@ -39,8 +54,13 @@ impl Planner<'_> {
             let repeated = |(index, pair): (usize, &(Value, Value))| {
                 pairs.iter().take(index).any(|other| key_equal(other.0.as_val(), pair.0.as_val()))
             };
+            let unhashable = pairs.iter().any(|pair| matches!(pair.0, Value::Bytes(_)));
             // The suite wants odd and repeated keys refused when the literal is evaluated.
-            if !self.plan.scope.is_standard() || !(bad || pairs.iter().enumerate().any(repeated)) {
+            let refused = match self.plan.scope.is_standard() {
+                true => bad || pairs.iter().enumerate().any(repeated),
+                false => unhashable,
+            };
+            if !refused {
                 return Ok(self.constant(Value::Map(ValueMap::new(pairs)), node));
             }
         }

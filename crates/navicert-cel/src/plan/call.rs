@@ -3,9 +3,8 @@
 use super::{Arithmetic, Key, Order, Planned, Planner, Qualifier, Step, StepId, number};
 use crate::check::Reference;
 use crate::cost::Rule;
-use crate::diagnostic::Stage;
 use crate::functions;
-use crate::syntax::ast::{Node, NodeId, Run, Text};
+use crate::syntax::ast::{NodeId, Run, Text};
 use crate::value::Value;
 use std::sync::Arc;
 
@@ -42,8 +41,7 @@ impl Planner<'_> {
         for &argument in nodes {
             steps.push(self.step(argument)?);
         }
-        let literal = nodes.last().copied().filter(|&last| matches!(tree.node(last), Node::Str(_)));
-        if let Some(step) = self.special(node, name, &resolved, &steps, literal)? {
+        if let Some(step) = self.special(node, name, &resolved, &steps)? {
             return Ok(step);
         }
         let Some(function) = resolved.function else {
@@ -54,7 +52,7 @@ impl Planner<'_> {
         if let Some(step) = self.fold_conversion(node, name, function, resolved.overload, &steps)? {
             return Ok(step);
         }
-        let lazy = self.compile_pattern(node, name, &steps)?;
+        let lazy = self.compile_pattern(node, name, &steps)? || self.is_dispatched(function, &resolved);
         self.check_arity(node, name, function, steps.len())?;
         let args = self.operands(&steps);
         let overload = resolved.overload;
@@ -72,6 +70,14 @@ impl Planner<'_> {
             Some(Ok(_)) => Ok(true),
             Some(Err(error)) => Err(self.problem(node, error.to_string())),
         }
+    }
+
+    /// Whether the overload is only known when the arguments are: such calls take their arguments one by one.
+    fn is_dispatched(&self, function: u32, resolved: &Resolved) -> bool {
+        let declared = self.plan.scope.functions.get(function);
+        let overloads = declared.map_or(&[][..], |declared| &declared.overloads);
+        let with_code = overloads.iter().filter(|overload| overload.body.is_some()).count();
+        self.checked.is_some() && resolved.overload.is_none() && with_code > 1
     }
 
     /// Unchecked calls of a known function with a number of arguments that it never takes.
@@ -240,7 +246,6 @@ impl Planner<'_> {
         name: &str,
         resolved: &Resolved,
         steps: &[StepId],
-        literal: Option<NodeId>,
     ) -> Planned<Option<StepId>> {
         let optional = self.plan.scope.options.macros.optional;
         match (name, steps) {
@@ -253,11 +258,8 @@ impl Planner<'_> {
             ("matches", &[text, pattern]) if resolved.function.is_some() => {
                 let Some(Value::String(pattern)) = self.value_of(pattern) else { return Ok(None) };
                 let pattern = pattern.clone();
-                // A pattern written out is the checker's business, one that folding made is not.
-                let compiled = functions::regex::compile(&pattern).map_err(|error| match literal {
-                    Some(at) => self.problem_of(Stage::Check, at, "invalid matches argument".to_owned()),
-                    None => self.problem(node, error.to_string()),
-                })?;
+                let compiled = functions::regex::compile(&pattern)
+                    .map_err(|error| self.problem(node, error.to_string()))?;
                 self.plan.patterns.push(compiled);
                 let size = number(pattern.chars().count());
                 let pattern = number(self.plan.patterns.len() - 1);

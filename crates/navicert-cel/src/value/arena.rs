@@ -18,6 +18,7 @@ pub struct Arena {
     opaques: OnceCell<typed_arena::Arena<Opaque>>,
     /// Regular expressions whose text is only known while evaluating.
     patterns: RefCell<Vec<(String, Pattern)>>,
+    longest_pattern: usize,
 }
 
 /// Kept compiled patterns.
@@ -37,7 +38,20 @@ impl Arena {
             limit,
             opaques: OnceCell::new(),
             patterns: RefCell::new(Vec::new()),
+            longest_pattern: usize::MAX,
         }
+    }
+
+    /// Refuses patterns of more bytes whose text is only known while evaluating.
+    #[must_use]
+    pub fn with_longest_pattern(mut self, bytes: usize) -> Self {
+        self.longest_pattern = bytes;
+        self
+    }
+
+    /// How long a pattern may be whose text is only known while evaluating.
+    pub(crate) fn longest_pattern(&self) -> usize {
+        self.longest_pattern
     }
 
     /// Forgets all contents.

@@ -11,46 +11,62 @@ pub enum Claims<'a> {
     /// A decoded payload.
     Object(&'a serde_json::Map<String, serde_json::Value>),
     /// A payload of which some claims could not be decoded.
-    Set(&'a ClaimSet),
+    Set(&'a ClaimSet<'a>),
 }
 
-/// Claims decoded one by one: each has a value, or the reason why it has none.
+/// Claims decoded one by one: each has a value, or the reason why it has none. Names and texts may be borrowed from the
+/// payload.
 ///
 /// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
-pub struct ClaimSet {
+pub struct ClaimSet<'p> {
     /// Of each of the few: its name's [`mark`].
     marks: Vec<u64>,
-    few: Vec<(String, Claim)>,
-    many: BTreeMap<String, Claim>,
+    few: Vec<(Cow<'p, str>, Claim<'p>)>,
+    many: BTreeMap<Cow<'p, str>, Claim<'p>>,
 }
 
-type Claim = Result<serde_json::Value, String>;
+/// A claim's value, or why it has none.
+#[derive(Debug, Clone)]
+enum Claim<'p> {
+    Text(Cow<'p, str>),
+    Value(serde_json::Value),
+    Broken(String),
+}
 
 /// As many claims are searched one by one.
 const FEW: usize = 64;
 
-impl ClaimSet {
+impl<'p> ClaimSet<'p> {
     /// No claims yet.
     pub fn new() -> Self {
         ClaimSet::default()
     }
 
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
-    pub fn insert(&mut self, name: &str, value: Result<serde_json::Value, String>) {
-        if let Some(at) = self.position(name)
+    pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
+        self.put(name.into(), value.map_or_else(Claim::Broken, Claim::Value));
+    }
+
+    /// Adds a claim that is a text. A repeated name replaces the earlier claim.
+    pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
+        self.put(name.into(), Claim::Text(text.into()));
+    }
+
+    fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
+        if let Some(at) = self.position(&name)
             && let Some(place) = self.few.get_mut(at)
         {
-            place.1 = value;
+            place.1 = claim;
         } else if self.few.len() < FEW {
-            self.marks.push(mark(name));
-            self.few.push((name.to_owned(), value));
+            self.marks.push(mark(&name));
+            self.few.push((name, claim));
         } else {
-            self.many.insert(name.to_owned(), value);
+            self.many.insert(name, claim);
         }
     }
 
-    fn get(&self, name: &str) -> Option<&Claim> {
+    fn get(&self, name: &str) -> Option<&Claim<'p>> {
         match self.position(name) {
             Some(at) => self.few.get(at).map(|entry| &entry.1),
             None if self.many.is_empty() => None,
@@ -66,8 +82,8 @@ impl ClaimSet {
     }
 
     fn names(&self) -> Vec<&str> {
-        let few = self.few.iter().map(|entry| entry.0.as_str());
-        let mut names: Vec<&str> = few.chain(self.many.keys().map(String::as_str)).collect();
+        let few = self.few.iter().map(|entry| &*entry.0);
+        let mut names: Vec<&str> = few.chain(self.many.keys().map(|name| &**name)).collect();
         names.sort_unstable();
         names
     }
@@ -97,8 +113,9 @@ impl<'a> Claims<'a> {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
             Claims::Set(set) => set.get(&name).map(|claim| match claim {
-                Ok(value) => Ok(Val::from_json(value, CLAIM_READING)),
-                Err(reason) => Err(reason.as_str()),
+                Claim::Text(text) => Ok(Val::Str(text)),
+                Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
+                Claim::Broken(reason) => Err(reason.as_str()),
             }),
         }
     }
@@ -208,8 +225,8 @@ mod tests {
         let name = |number: usize| format!("claim{number}{}", "-of-a-longer-name".repeat(number % 2));
         let mut set = ClaimSet::new();
         for number in (0..200).chain(50..150) {
-            set.insert(&name(number), Ok(number.into()));
-            set.insert(&name(number), Ok((number + 1).into()));
+            set.insert(name(number), Ok(number.into()));
+            set.insert(name(number), Ok((number + 1).into()));
         }
         let claims = Claims::Set(&set);
         assert_eq!((claims.len(), claims.names().len()), (200, 200));

@@ -8,13 +8,14 @@ use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use navicert_types::Secret;
 use navicert_types::external_signer::PROVIDER;
-use navicert_types::kubeconfig::AuthInfo;
+use navicert_types::kubeconfig::{AuthInfo, AuthProviderConfig};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::certificate_files::{CertificateFiles, PairFiles};
 use super::fixed::Fixed;
 use super::hardware_key::{HardwareKey, SignerConfigError};
+use super::oidc::{Oidc, OidcError};
 use super::token_file::{TokenFile, TokenFileError};
 use super::{Credential, CredentialSource, Generation, Identity, IdentityError, SharedFiles};
 use crate::exec::response::{ResponseError, bearer};
@@ -34,6 +35,17 @@ pub enum ChooseError {
     /// A provider that is not built in (C165).
     #[error("no Auth Provider found for name {0:?}")]
     Provider(String),
+    /// A provider that was removed from Kubernetes (C165).
+    #[error("auth-provider {name:?} has been removed from Kubernetes; use the exec plugin `{instead}`")]
+    RemovedProvider {
+        /// `gcp` or `azure`.
+        name: String,
+        /// The exec plugin that took its place.
+        instead: &'static str,
+    },
+    /// The provider's section is of no use.
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
     /// The token cannot be sent.
     #[error("the token cannot be sent: it holds control characters or is surrounded by white space")]
     Token,
@@ -102,15 +114,31 @@ pub fn choose(
     if let Some(source) = token_source(user, identity.clone(), files, around)? {
         return Ok(source);
     }
-    if identity.is_none() {
-        if let Some(provider) = &user.auth_provider {
-            return Err(ChooseError::Provider(provider.name.clone()));
-        }
-        if let Some(plugin) = Plugin::of(effective, &**files)? {
-            return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
-        }
+    if let Some(provider) = &user.auth_provider {
+        return provider_source(provider, identity, files, around);
+    }
+    if identity.is_none()
+        && let Some(plugin) = Plugin::of(effective, &**files)?
+    {
+        return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
     }
     Ok(anonymous_with(identity, unused_plugin(user)))
+}
+
+/// Of the providers that client-go once had, one is left.
+fn provider_source(
+    provider: &AuthProviderConfig,
+    identity: Option<Arc<Identity>>,
+    files: &SharedFiles,
+    around: &Surroundings,
+) -> Result<Arc<dyn CredentialSource>, ChooseError> {
+    let name = provider.name.clone();
+    match provider.name.as_str() {
+        "oidc" => Ok(Arc::new(Oidc::new(provider, identity, files, around, None)?)),
+        "gcp" => Err(ChooseError::RemovedProvider { name, instead: "gke-gcloud-auth-plugin" }),
+        "azure" => Err(ChooseError::RemovedProvider { name, instead: "kubelogin" }),
+        _ => Err(ChooseError::Provider(name)),
+    }
 }
 
 /// The source of whatever static token or password there is, with this certificate.

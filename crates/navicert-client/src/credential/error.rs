@@ -5,6 +5,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::hardware_key::SignerError;
+use super::oidc::OidcError;
 use super::token_file::TokenFileError;
 use crate::exec::ExecError;
 
@@ -21,6 +22,9 @@ pub enum CredentialError {
     /// An external signer gave no certificate (§8).
     #[error(transparent)]
     Signer(#[from] SignerError),
+    /// An identity provider gave none (C165).
+    #[error(transparent)]
+    Oidc(#[from] OidcError),
 }
 
 impl CredentialError {
@@ -31,7 +35,7 @@ impl CredentialError {
             CredentialError::Signer(error) => {
                 matches!(error, SignerError::Denied { .. } | SignerError::PolicyUnreadable { .. })
             }
-            CredentialError::TokenFile(_) => false,
+            CredentialError::TokenFile(_) | CredentialError::Oidc(_) => false,
         }
     }
 
@@ -39,7 +43,7 @@ impl CredentialError {
     pub fn retry_in(&self) -> Option<Duration> {
         match self {
             CredentialError::Exec(error) => error.retry_in(),
-            CredentialError::TokenFile(_) | CredentialError::Signer(_) => None,
+            CredentialError::TokenFile(_) | CredentialError::Signer(_) | CredentialError::Oidc(_) => None,
         }
     }
 }

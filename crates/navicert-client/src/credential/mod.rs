@@ -2,19 +2,21 @@
 //!
 //! ```text
 //! kubeconfig::Effective ──which source wins──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
-//!                         (fixed, files, exec, signer)       ▲                                 │
+//!                         (fixed, files, exec, signer, oidc) ▲                                 │
 //!                                                            └──────── refused(generation) ◀───┘
 //! ```
 //!
-//! No runtime is needed: every future here is woken by the thread that does the work.
+//! No runtime is needed, except by [`Oidc`]: every future here is woken by the thread that does the work.
 
 mod block_on;
 mod certificate_files;
 mod choose;
+pub(crate) mod claims;
 mod error;
 mod fixed;
 mod hardware_key;
 mod identity;
+mod oidc;
 mod token_file;
 
 use std::fmt;
@@ -34,6 +36,7 @@ pub use error::CredentialError;
 pub use fixed::Fixed;
 pub use hardware_key::{HardwareKey, SignerConfigError, SignerError};
 pub use identity::{Identity, IdentityError, Validity};
+pub use oidc::{Oidc, OidcError, TokenStore};
 pub use token_file::{TokenFile, TokenFileError};
 
 /// A future that can be sent anywhere.

@@ -9,7 +9,7 @@ use navicert_types::Timestamp;
 
 use super::Patient;
 use super::connection::{self, Reached, with_source};
-use super::credential::Claims;
+use super::credential::claims;
 use super::kubeconfig::shown;
 use super::plugin::Held;
 use super::report::{Step, Walk};
@@ -130,7 +130,7 @@ fn unauthorized(patient: &Patient, effective: &Effective, held: &Held) -> (Strin
         let text = format!("{said}: no credential was sent, and it lets nobody in without one");
         return (text, format!("give user {user} a credential, or name another user in the context"));
     }
-    if let Some(claims) = Claims::of(credential) {
+    if let Some(claims) = claims(credential) {
         let now = patient.around.clock.now();
         if let Some(from) = claims.not_before.filter(|from| *from > now) {
             let text = format!("{said}: the token is not valid before {from}");

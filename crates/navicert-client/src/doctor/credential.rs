@@ -1,19 +1,14 @@
 //! What there is to show the server: until when it is good, and what a token says about itself. Never the token.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use navicert_types::Timestamp;
-use navicert_types::redact;
-use navicert_types::tree::{Node, Number, Syntax, Value, parse};
-use zeroize::Zeroizing;
 
 use super::Patient;
 use super::kubeconfig::shown;
 use super::plugin::Held;
 use super::report::{Step, Walk};
 use crate::credential::Credential;
+use crate::credential::claims::Claims;
 use crate::kubeconfig::Effective;
-use crate::whoami::member;
 
 /// Compares every end there is with the clock.
 pub(super) fn look(patient: &Patient, effective: &Effective, held: Option<&Held>, walk: &mut Walk<'_>) {
@@ -51,7 +46,7 @@ struct End {
 
 fn ends(credential: &Credential) -> Vec<End> {
     let said = credential.expires.map(|at| End { what: "what the plugin gave", kind: "credential", at });
-    let token = Claims::of(credential).and_then(|claims| claims.expires);
+    let token = claims(credential).and_then(|claims| claims.expires);
     let token = token.map(|at| End { what: "the token", kind: "token", at });
     let certificate = credential.identity.as_ref().map(|identity| identity.validity().not_after);
     let certificate =
@@ -59,40 +54,7 @@ fn ends(credential: &Credential) -> Vec<End> {
     [token, certificate, said].into_iter().flatten().collect()
 }
 
-/// What a JWT says about itself, unverified: enough to say why a server may not like it.
-pub(super) struct Claims {
-    pub(super) issuer: String,
-    pub(super) audiences: Vec<String>,
-    pub(super) expires: Option<Timestamp>,
-    pub(super) not_before: Option<Timestamp>,
-}
-
-impl Claims {
-    /// `None` if there is no token, or it is no JWT.
-    pub(super) fn of(credential: &Credential) -> Option<Self> {
-        let header = credential.authorization.as_ref()?.to_str().ok()?;
-        let mut parts = header.strip_prefix("Bearer ")?.split('.');
-        let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
-        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);
-        let node = parse(&bytes, Syntax::Json).ok()?;
-        node.as_mapping()?;
-        let text = |node: &Node| node.as_str().map(|text| redact::terminal(text).into_owned());
-        let audiences = member(&node, "aud").map(|audience| match audience.as_sequence() {
-            Some(several) => several.iter().filter_map(text).collect(),
-            None => text(audience).into_iter().collect(),
-        });
-        Some(Claims {
-            issuer: member(&node, "iss").and_then(text).unwrap_or_default(),
-            audiences: audiences.unwrap_or_default(),
-            expires: member(&node, "exp").and_then(moment),
-            not_before: member(&node, "nbf").and_then(moment),
-        })
-    }
-}
-
-fn moment(node: &Node) -> Option<Timestamp> {
-    match node.value {
-        Value::Number(Number::Integer(seconds)) => Timestamp::from_second(seconds).ok(),
-        _ => None,
-    }
+/// What the token says about itself, if it is a JWT.
+pub(super) fn claims(credential: &Credential) -> Option<Claims> {
+    Claims::of(credential.authorization.as_ref()?.to_str().ok()?.strip_prefix("Bearer ")?)
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::{Response, StatusCode};
+use navicert_signer::error::Reason;
 use rustls::AlertDescription;
 
 use super::body::ResponseBody;
@@ -23,6 +24,10 @@ pub(super) fn refusal(
         }
         Err(Failure { error: TransportError::CertificateRefused { .. }, .. }) => {
             credential.identity.is_some().then_some(Refused::TlsAlert)
+        }
+        // The key is not where the certificate said: there may be another pair by now (C821).
+        Err(Failure { error: TransportError::Signer(error), .. }) if error.reason() == Reason::NoObject => {
+            Some(Refused::TlsAlert)
         }
         _ => None,
     }

@@ -127,6 +127,11 @@ impl Provider {
             && self.config.env == config.env
     }
 
+    #[cfg(test)]
+    pub(super) fn runs_under_way(&self) -> usize {
+        self.flights.under_way()
+    }
+
     pub(super) fn remember_stderr(&self, text: &str) {
         text.clone_into(&mut lock(&self.last_stderr));
     }
@@ -208,12 +213,21 @@ impl Provider {
         Ok(Some(Answer { entry, origin: Origin::Cache(key_type), source: caller.source.clone() }))
     }
 
-    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260).
+    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260). Failures
+    /// wait here too, or a plugin that is down would be run for every lookup (I262).
     fn refresh(self: &Arc<Self>, image: &str, caller: &Caller, shared: &Arc<Shared>) {
         let key = FlightKey { about: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
+        if self.wait_after_failure(&key, shared.settings.profile).is_err() {
+            return;
+        }
         let (provider, shared, image, caller) =
             (Arc::clone(self), Arc::clone(shared), image.to_owned(), Arc::new(caller.clone()));
-        let waiter = self.flights.join(key, move || provider.run_and_store(&image, &caller, &shared));
+        let own_key = key.clone();
+        let waiter = self.flights.join(key, move || {
+            let result = provider.run_and_store(&image, &caller, &shared);
+            provider.note(&own_key, &result, &shared);
+            result
+        });
         drop(waiter);
     }
 

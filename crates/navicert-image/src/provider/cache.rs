@@ -10,6 +10,7 @@ use navicert_types::{Clock, Timestamp};
 
 use super::Settings;
 use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
+use crate::jitter;
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 use crate::response::Response;
@@ -18,8 +19,10 @@ use crate::response::Response;
 const SWEEP_EVERY: Duration = Duration::from_secs(15 * 60);
 /// The longest that an answer without credentials is remembered in profile `hardened` (I128).
 const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
-/// An answer used in this last share of its life is refreshed in the background (I260).
-const REFRESH_SHARE: u32 = 5;
+/// An answer used in this last share of its life is refreshed in the background, some a little later than others (I260).
+const REFRESH_SHARE: f64 = 0.2;
+/// How much of that share chance may take away.
+const REFRESH_JITTER: f64 = 0.25;
 
 /// An answer, compiled for looking images up in it.
 #[derive(Debug)]
@@ -30,6 +33,8 @@ pub struct Entry {
     lifetime: Option<Duration>,
     obtained: Duration,
     expires: Option<Timestamp>,
+    /// How much of its life is left when it is due for a refresh.
+    refresh_with: Duration,
 }
 
 /// Something that is remembered, as far as it may be shown.
@@ -59,6 +64,7 @@ impl Entry {
             Profile::Hardened | Profile::Kube => lifetime,
         };
         let lifetime = (!lifetime.is_zero()).then_some(lifetime);
+        let share = REFRESH_SHARE * (1.0 - REFRESH_JITTER * jitter::share());
         let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         Entry {
             keyring: Keyring::new(response.auth, settings.profile),
@@ -67,6 +73,7 @@ impl Entry {
             lifetime,
             obtained: settings.clock.monotonic(),
             expires: lifetime.map(until),
+            refresh_with: lifetime.unwrap_or_default().mul_f64(share),
         }
     }
 
@@ -98,7 +105,7 @@ impl Entry {
     fn is_due_for_refresh(&self, now: Duration) -> bool {
         let Some(lifetime) = self.lifetime else { return false };
         let left = self.obtained.saturating_add(lifetime).saturating_sub(now);
-        left < lifetime / REFRESH_SHARE
+        left < self.refresh_with
     }
 }
 

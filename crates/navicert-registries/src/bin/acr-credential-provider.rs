@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use navicert_registries::acr::Acr;
 use navicert_registries::entry;
-use navicert_registries::program::Which;
 
 fn main() -> ExitCode {
-    entry::main(Which::Acr)
+    entry::main::<Acr>()
 }

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use navicert_registries::entry;
-use navicert_registries::program::Which;
+use navicert_registries::gcp::Gcp;
 
 fn main() -> ExitCode {
-    entry::main(Which::Gcp)
+    entry::main::<Gcp>()
 }

@@ -11,6 +11,9 @@ use navicert_types::Clock;
 use super::proxy::Tunnel;
 use super::{HttpError, Request, of_io};
 
+/// Less than this and the operating system would not wait at all.
+const LEAST_SHARE: Duration = Duration::from_millis(1);
+
 /// Until when something may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline<'a> {
@@ -74,9 +77,13 @@ pub(super) fn connect<'a>(
         None => resolve(&url.host, url.port, &host, deadline)?,
     };
     let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let mut waiting = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     for address in addresses {
         let left = deadline.left().map_err(|error| of_io(error, host.clone(), deadline.limit))?;
-        match TcpStream::connect_timeout(&address, left) {
+        // Each gets its share: one that swallows everything must not keep the others from being tried.
+        let share = (left / waiting.max(1)).max(LEAST_SHARE);
+        waiting = waiting.saturating_sub(1);
+        match TcpStream::connect_timeout(&address, share) {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
                 let mut stream = Timed { stream, deadline };

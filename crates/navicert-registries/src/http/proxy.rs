@@ -14,6 +14,7 @@ use thiserror::Error;
 use super::dial::Timed;
 use super::url::{Scheme, Url, UrlError};
 use super::{HttpError, of_io};
+use crate::form::unescaped;
 
 /// No honest answer to `CONNECT` has a longer head.
 const LARGEST_HEAD: usize = 16 << 10;
@@ -135,18 +136,6 @@ fn excepts(exception: &str, target: &Url) -> bool {
         None if name.is_empty() => true,
         None => host == name || host.strip_suffix(name).is_some_and(|rest| rest.ends_with('.')),
     }
-}
-
-fn unescaped(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let digits = (*first == b'%').then(|| behind.get(..2)).flatten();
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { behind.get(2..).unwrap_or_default() } else { behind };
-    }
-    bytes
 }
 
 #[cfg(test)]

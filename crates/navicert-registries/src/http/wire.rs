@@ -21,6 +21,8 @@ pub(super) enum WireError {
     Io(io::Error),
     /// The answer is longer than it may be.
     TooLarge,
+    /// The connection ended too early.
+    Ended(&'static str),
     /// The answer is no HTTP.
     Malformed(&'static str),
 }
@@ -161,7 +163,7 @@ impl<S: Read> Input<'_, S> {
                 }
                 Ok(httparse::Status::Partial) if self.unused().len() <= LARGEST_HEAD => {
                     if !self.fill()? {
-                        return Err(WireError::Malformed("the connection ended in the middle of the head"));
+                        return Err(WireError::Ended("it ended in the middle of the head"));
                     }
                 }
                 Ok(httparse::Status::Partial) => return Err(WireError::TooLarge),
@@ -188,7 +190,7 @@ impl<S: Read> Input<'_, S> {
     fn exactly(&mut self, length: usize) -> Result<Vec<u8>, WireError> {
         while self.unused().len() < length {
             if !self.fill()? {
-                return Err(WireError::Malformed("the connection ended in the middle of the body"));
+                return Err(WireError::Ended("it ended in the middle of the body"));
             }
         }
         let body = self.unused().get(..length).unwrap_or_default().to_vec();
@@ -199,7 +201,7 @@ impl<S: Read> Input<'_, S> {
     fn until_end(&mut self, largest: usize) -> Result<Vec<u8>, WireError> {
         while self.unused().len() <= largest {
             if !self.fill()? {
-                let cut = WireError::Malformed("the connection was cut off in the middle of the body");
+                let cut = WireError::Ended("it was cut off in the middle of the body");
                 return if self.clipped { Err(cut) } else { Ok(self.unused().to_vec()) };
             }
         }
@@ -233,7 +235,7 @@ impl<S: Read> Input<'_, S> {
                 }
                 Ok(httparse::Status::Partial) if self.unused().len() < 1024 => {
                     if !self.fill()? {
-                        return Err(WireError::Malformed("the connection ended in the middle of the body"));
+                        return Err(WireError::Ended("it ended in the middle of the body"));
                     }
                 }
                 _ => return Err(WireError::Malformed("the size of a chunk")),
@@ -327,7 +329,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\nabc",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
         ] {
-            assert!(matches!(read(answer), Err(WireError::Malformed(_))), "{answer:?}");
+            assert!(matches!(read(answer), Err(WireError::Malformed(_) | WireError::Ended(_))), "{answer:?}");
         }
     }
 

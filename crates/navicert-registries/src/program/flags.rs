@@ -11,7 +11,7 @@ use crate::http::TOTAL;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Flags {
+pub struct Flags {
     pub(super) help: bool,
     pub(super) version: bool,
     pub(super) explain: Option<String>,

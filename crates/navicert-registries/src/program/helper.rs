@@ -9,20 +9,20 @@ use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
 use super::flags::Flags;
-use super::{Invocation, Outcome, Which, ask};
+use super::{Invocation, Outcome, Program, ask};
 use crate::context::Context;
 use crate::error::{ProviderError, chain};
 
 /// No server's name is longer.
 const LONGEST_INPUT: u64 = 64 << 10;
 
-pub(super) fn run(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
+pub(super) fn run<P: Program>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
     let verb = match invocation.arguments.as_slice() {
         [verb] => verb.to_string_lossy().into_owned(),
         _ => String::new(),
     };
     match verb.as_str() {
-        "get" => get(name, invocation, stdin),
+        "get" => get::<P>(name, invocation, stdin),
         "list" => said("{}\n".to_owned(), 0),
         "erase" => said(String::new(), 0),
         "store" => said(format!("{name} asks the cloud and stores nothing\n"), 1),
@@ -35,17 +35,16 @@ fn said(text: String, code: u8) -> Outcome {
     Outcome { stdout: Secret::new(text.into_bytes()), stderr: String::new(), code }
 }
 
-fn get(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
+fn get<P: Program>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
     let mut server = String::new();
     if stdin.take(LONGEST_INPUT).read_to_string(&mut server).is_err() {
         return said("refused: the server name is no text\n".to_owned(), 1);
     }
     let flags = Flags::none();
-    let which = invocation.which;
     let context = Context::new(invocation.environment, invocation.clock, invocation.pause, flags.timeout);
     let answered = normalise_server(&server).map_err(Refusal::from).and_then(|image| {
         let context = context?;
-        find(which, &flags, &context, server.trim(), &image)
+        find::<P>(&flags, &context, server.trim(), &image)
     });
     match answered {
         Ok(answer) => Outcome { stdout: answer.encode(), ..Outcome::default() },
@@ -74,8 +73,7 @@ impl From<ProviderError> for Refusal {
     }
 }
 
-fn find(
-    which: Which,
+fn find<P: Program>(
     flags: &Flags,
     context: &Context,
     server: &str,
@@ -83,7 +81,7 @@ fn find(
 ) -> Result<HelperAnswer, Refusal> {
     let request =
         CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() };
-    let grant = ask(which, flags, context, &request)?;
+    let grant = ask::<P>(flags, context, &request)?;
     let logins =
         grant.logins.into_iter().map(|login| (login.key, Credential::new(login.username, login.password)));
     let keyring = Keyring::new(logins, Profile::Hardened);

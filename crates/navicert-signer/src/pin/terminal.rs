@@ -39,6 +39,10 @@ impl AskPin for TerminalPin {
         let _turn = TerminalTurn::take();
         let failed = |error: std::io::Error| PinError::Terminal(error.to_string());
         let mut terminal = OpenOptions::new().read(true).write(true).open(&self.path).map_err(failed)?;
+        // A background job that reads is stopped by the system, and its clients would wait for ever.
+        if rustix::termios::tcgetpgrp(&terminal).is_ok_and(|front| front != rustix::process::getpgrp()) {
+            return Err(PinError::NobodyToAsk);
+        }
         let quiet = Quiet::start(terminal.try_clone().map_err(failed)?)?;
         let warning = if question.last_try { " (last try before it locks itself)" } else { "" };
         let token = redact::terminal(&question.token);

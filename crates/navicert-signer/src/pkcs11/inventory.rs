@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cryptoki::object::{Attribute, AttributeType, KeyType, ObjectClass, ObjectHandle};
 use cryptoki::session::Session;
+use navicert_types::Timestamp;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -185,6 +186,28 @@ pub struct FoundKey {
     pub chain: Vec<CertificateDer<'static>>,
     /// A URI that means this key and no other, with its module.
     pub uri: Uri,
+}
+
+impl FoundKey {
+    /// Whom the certificate is for, and until when it can be used; `None` without one.
+    pub fn holder(&self) -> Option<Holder> {
+        let (_, parsed) = X509Certificate::from_der(self.chain.first()?).ok()?;
+        let names = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        let (mut names, subject) = (names.map(str::to_owned), parsed.subject().to_string());
+        let not_after = Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()?;
+        Some(Holder { name: names.next().unwrap_or_else(|| subject.clone()), subject, not_after })
+    }
+}
+
+/// What a certificate says about its holder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The common name: to Kubernetes, the user.
+    pub name: String,
+    /// The whole subject.
+    pub subject: String,
+    /// Until when.
+    pub not_after: Timestamp,
 }
 
 /// Every key of a token that can be seen without a PIN: by its public key or its certificate.

@@ -73,9 +73,16 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Takes the socket away; who is connected stays so.
+    pub fn close(&self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
+        self.close();
     }
 }
 

@@ -5,6 +5,10 @@
 
 mod faults;
 mod keys;
+#[expect(dead_code, reason = "how a handshake fails is another test's business")]
+#[path = "../handshakes/memory.rs"]
+mod memory;
+mod openssl;
 mod policy;
 mod softhsm;
 mod support;

@@ -2,29 +2,34 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use navicert_signer::remote::wire::sample_message;
 use navicert_signer::remote::{ExecSigner, Protocol, Settings};
 use navicert_signer::{Identity, Input, SignError};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
+use rustls::version::{TLS12, TLS13};
 use tempfile::TempDir;
 
+use crate::memory::{Ended, shake_hands};
 use crate::support::{REAL, V1ALPHA1, allowing, settings};
 
-const PIN: &str = "canary-4711";
+pub(crate) const PIN: &str = "canary-4711";
 
-struct Token {
+pub(crate) struct Token {
     hsm: SoftHsm,
-    folder: TempDir,
+    ca: Ca,
+    pub(crate) folder: TempDir,
 }
 
 impl Token {
-    fn new(kind: KeyKind) -> Self {
+    pub(crate) fn new(kind: KeyKind) -> Self {
         let hsm = SoftHsm::new("my token", PIN);
+        let ca = Ca::new("root");
         let key = hsm.generate(kind, "01", "mine");
-        hsm.import_certificate(&Ca::new("root").client("ann").issue_for(&key.public_key)[0], "01", "mine");
+        hsm.import_certificate(&ca.client("ann").issue_for(&key.public_key)[0], "01", "mine");
         let folder = tempfile::tempdir().unwrap();
-        Token { hsm, folder }
+        Token { hsm, ca, folder }
     }
 
     fn pin_file(&self, pin: &str) -> PathBuf {
@@ -50,7 +55,7 @@ impl Token {
         }
     }
 
-    fn connect(&self, protocol: Protocol, pin: &str) -> Result<Identity, SignError> {
+    pub(crate) fn connect(&self, protocol: Protocol, pin: &str) -> Result<Identity, SignError> {
         ExecSigner::connect(self.settings(protocol, pin, &[]))
     }
 }
@@ -64,6 +69,22 @@ fn the_real_signer_signs_every_scheme_in_both_versions() {
             for scheme in identity.schemes().to_vec() {
                 identity.sign(scheme, Input::Message(&sample_message(3))).unwrap();
             }
+        }
+    }
+}
+
+#[test]
+fn keys_in_softhsm_shake_hands_in_both_versions_of_tls() {
+    // T41, T44
+    for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
+        let token = Token::new(kind);
+        let identity = Arc::new(token.connect(Protocol::V1, PIN).unwrap());
+        for version in [&TLS12, &TLS13] {
+            let ended = shake_hands(&token.ca, Arc::clone(&identity), version);
+            assert!(
+                matches!(ended, Ended::Both { client_certificate: Some(_) }),
+                "{kind:?} {version:?}: {ended:?}"
+            );
         }
     }
 }

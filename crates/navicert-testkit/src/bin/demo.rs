@@ -3,10 +3,14 @@
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
+#[path = "demo/client.rs"]
+mod client;
 #[path = "demo/gateway.rs"]
 mod gateway;
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/token.rs"]
+mod token;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -88,6 +92,8 @@ fn tell() -> Result<(), String> {
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
+    token::tell(&stage)?;
+    client::tell(&stage)?;
     gateway::tell(&stage)?;
     image::tell(&stage)?;
 

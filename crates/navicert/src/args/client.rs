@@ -13,6 +13,10 @@ pub(crate) struct WhoamiArgs {
 
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
+
+    /// Ask so many times, once a second, as one long-lived client: what a program sees while credentials change
+    #[arg(long, value_name = "COUNT", default_value_t = 1, hide_default_value = true)]
+    pub(crate) times: u32,
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! `navicert whoami`: whom the server takes us for.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use navicert_client::in_cluster;
 use navicert_client::kubeconfig::{Disk, Effective};
@@ -25,14 +26,22 @@ pub(crate) fn run(
     let patient = connect::patient(&args.connection, &args.plugins, environment);
     let transport = transport::connect(&effective, &patient.exec, &patient.around, &patient.transport)
         .map_err(|error| refused(Exit::No, &error, &effective))?;
-    let review =
-        connect::block_on(whoami(&transport))?.map_err(|error| refused(exit(&error), &error, &effective))?;
-    if output.is_json() {
-        output.json(&as_json(&review))?;
-    } else {
-        output.text(&as_text(&review))?;
-    }
-    Ok(Exit::Done)
+    connect::block_on(async {
+        let mut seconds = tokio::time::interval(Duration::from_secs(1));
+        for time in 1..=args.times {
+            seconds.tick().await;
+            let review =
+                whoami(&transport).await.map_err(|error| refused(exit(&error), &error, &effective))?;
+            if output.is_json() {
+                output.json(&as_json(&review))?;
+            } else if args.times > 1 {
+                output.text(&format!("{time}  {}\n", redact::terminal(&review.user.username)))?;
+            } else {
+                output.text(&as_text(&review))?;
+            }
+        }
+        Ok(Exit::Done)
+    })?
 }
 
 /// What the kubeconfig selects; without one, a pod's own service account.

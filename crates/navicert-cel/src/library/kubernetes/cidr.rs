@@ -12,7 +12,7 @@ pub struct Cidr {
 
 /// Why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("network address parse error during conversion from string: {text:?}: {fault}")]
+#[error("network address parse error during conversion from string: netip.ParsePrefix({text:?}): {fault}")]
 pub struct CidrError {
     /// The text.
     pub text: String,

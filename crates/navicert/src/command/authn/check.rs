@@ -50,7 +50,9 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             output.text(&sight.text())?;
         }
     }
-    let worst = sights.iter().map(Sight::exit).max_by_key(|exit| exit.number()).unwrap_or(Exit::Done);
+    let exits: Vec<Exit> = sights.iter().map(Sight::exit).collect();
+    let worst =
+        [Exit::No, Exit::Unreachable].into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
     Ok(match (is_valid, all.is_empty()) {
         (false, _) => Exit::No,
         (true, false) if args.deny_lints => Exit::No,

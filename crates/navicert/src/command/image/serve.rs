@@ -1,7 +1,6 @@
 //! `image serve`, `image invalidate` and `image metrics`: the per-user daemon, the word that makes it forget, and what
 //! it has counted.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -13,11 +12,10 @@ use navicert_image::places::{Places, SOCKET_VARIABLE};
 use navicert_image::reload::Reloader;
 use navicert_image::socket::{Reply, Verb, ask};
 use serde_json::json;
-use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::{places, repository, settings, told};
 use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
+use crate::command::stop::Stop;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output, with_sources};
@@ -57,33 +55,6 @@ pub(super) fn serve(
     stop.wait();
     place.clear();
     Ok(Exit::Done)
-}
-
-/// The two signals that mean "end in good order".
-struct Stop {
-    runtime: Runtime,
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl Stop {
-    fn new() -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_io().build()?;
-        let (terminate, interrupt) = {
-            let _inside = runtime.enter();
-            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-        };
-        Ok(Stop { runtime, terminate, interrupt })
-    }
-
-    fn wait(mut self) {
-        self.runtime.block_on(async {
-            tokio::select! {
-                _ = self.terminate.recv() => {}
-                _ = self.interrupt.recv() => {}
-            }
-        });
-    }
 }
 
 /// Makes the daemon forget.

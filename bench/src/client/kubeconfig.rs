@@ -1,0 +1,84 @@
+//! A kubeconfig of a thousand contexts, of which one is selected: a whole process of ours against Debian's kubectl.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use crate::frame::{Fault, Race};
+
+const CONTEXTS: usize = 1_000;
+
+/// The race, or nothing, with a word, where one of the two is not installed.
+pub(super) fn race() -> Result<Option<Race>, Fault> {
+    let ours = std::env::current_exe()?.with_file_name("navicert");
+    let theirs = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/usr/bin/kubectl"));
+    for program in [&ours, &theirs] {
+        if !program.exists() {
+            let _ = writeln!(io::stderr(), "{} is not there: its kubeconfig is not raced", program.display());
+            return Ok(None);
+        }
+    }
+    let folder = Arc::new(tempfile::tempdir()?);
+    fs::write(folder.path().join("config"), text()?)?;
+    let what = "client: view --minify of 1,000 contexts, process included / Debian's kubectl";
+    let ours = contestant(ours, "kubeconfig", Arc::clone(&folder));
+    Ok(Some(Race::new(what, 0.2, ours, contestant(theirs, "config", folder))))
+}
+
+fn contestant(
+    program: PathBuf,
+    verb: &'static str,
+    folder: Arc<tempfile::TempDir>,
+) -> impl FnMut() -> Result<(), Fault> {
+    move || {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the race is about whole programs, with nothing of ours around them"
+        )]
+        let mut command = std::process::Command::new(&program);
+        let outcome = command
+            .args([verb, "view", "--minify"])
+            .env_clear()
+            .env("HOME", folder.path())
+            .env("KUBECONFIG", folder.path().join("config"))
+            .stdin(Stdio::null())
+            .output()?;
+        // Both have to have found the one in the middle, and nothing else.
+        let printed = String::from_utf8_lossy(&outcome.stdout);
+        let is_right = printed.contains("https://server-500.example") && !printed.contains("server-499.");
+        if outcome.status.success() && is_right { Ok(()) } else { Err(printed.into_owned().into()) }
+    }
+}
+
+/// As installers write them: certificates and keys within.
+fn text() -> Result<String, Fault> {
+    let mut text = String::from(
+        "apiVersion: v1\nkind: Config\npreferences: {}\ncurrent-context: context-500\nclusters:\n",
+    );
+    // What base64 of a certificate in PEM is as long as.
+    let data = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t".repeat(40);
+    for number in 0..CONTEXTS {
+        writeln!(
+            text,
+            "- cluster:\n    certificate-authority-data: {data}\n    server: https://server-{number}.example:6443\n  name: cluster-{number}"
+        )?;
+    }
+    text.push_str("contexts:\n");
+    for number in 0..CONTEXTS {
+        writeln!(
+            text,
+            "- context:\n    cluster: cluster-{number}\n    user: user-{number}\n    namespace: default\n  name: context-{number}"
+        )?;
+    }
+    text.push_str("users:\n");
+    for number in 0..CONTEXTS {
+        writeln!(
+            text,
+            "- name: user-{number}\n  user:\n    client-certificate-data: {data}\n    client-key-data: {data}"
+        )?;
+    }
+    Ok(text)
+}

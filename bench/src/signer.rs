@@ -1,0 +1,188 @@
+//! What keys that stay in their device add: to a handshake, and to a signature by a signer that stays.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_signer::pin::GivenPin;
+use navicert_signer::pkcs11::{self, Pkcs11Ring, Selection, bare};
+use navicert_signer::remote::wire::sample_message;
+use navicert_signer::remote::{KeyRing, Server, SocketSigner};
+use navicert_signer::tls::ClientCertificate;
+use navicert_testkit::{Ca, Identity, KeyKind, SoftHsm};
+use navicert_types::Secret;
+use navicert_types::external_signer::{Configuration, v1};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
+use rustls_pki_types::{CertificateDer, ServerName};
+
+use crate::frame::{Fault, Race};
+
+const TOKEN: &str = "bench";
+const PIN: &str = "271828";
+const URI: &str = "pkcs11:token=bench;id=%01";
+/// Where the process that has a token finds it, and its authority.
+const MODULE: &str = "NAVICERT_BENCH_MODULE";
+const FOLDER: &str = "NAVICERT_BENCH_FOLDER";
+
+/// A module finds its tokens through the environment, so the bench runs itself once more with a token of its own.
+/// `None` in that process, and where SoftHSM is not installed.
+pub(crate) fn with_a_token() -> Option<ExitCode> {
+    let installed = std::path::Path::new("/usr/lib/softhsm/libsofthsm2.so").exists();
+    if variable(MODULE).is_some() || !installed {
+        return None;
+    }
+    let hsm = SoftHsm::new(TOKEN, PIN);
+    let folder = tempfile::tempdir().ok()?;
+    let ca = Ca::new("bench");
+    let key = hsm.generate(KeyKind::EcP256, "01", "bench");
+    hsm.import_certificate(ca.client("ann").issue_for(&key.public_key).first()?, "01", "bench");
+    std::fs::write(folder.path().join("ca.der"), ca.der()).ok()?;
+    #[expect(clippy::disallowed_methods, reason = "the bench itself, with another environment")]
+    let status = std::process::Command::new(std::env::current_exe().ok()?)
+        .args(std::env::args_os().skip(1))
+        .envs(hsm.variables())
+        .env(MODULE, hsm.module())
+        .env(FOLDER, folder.path())
+        .status()
+        .ok()?;
+    Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
+}
+
+#[expect(clippy::disallowed_methods, reason = "how the bench tells itself where its token is")]
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let (Some(module), Some(folder)) = (variable(MODULE), variable(FOLDER)) else { return Ok(Vec::new()) };
+    let handshake = "signer: handshake with a SoftHSM key / with a software key, plus one bare C_Sign";
+    let stays = "signer: signature by a signer that stays, over its socket / one bare C_Sign";
+    let stage = Arc::new(Stage::new(module, folder)?);
+    Ok(vec![
+        Race::new(handshake, 1.5, hardware_handshake(&stage)?, software_handshake(&stage)?),
+        Race::new(stays, 3.0, over_the_socket(&stage)?, bare_signature(&stage)?),
+    ])
+}
+
+struct Stage {
+    selection: Selection,
+    folder: PathBuf,
+    ca: Ca,
+    server: Arc<ServerConfig>,
+    software: Identity,
+}
+
+impl Stage {
+    fn new(module: PathBuf, folder: PathBuf) -> Result<Self, Fault> {
+        let ca = Ca::new("servers");
+        let software = ca.client("ann").issue();
+        let mut clients = rustls::RootCertStore::empty();
+        clients.add(CertificateDer::from(std::fs::read(folder.join("ca.der"))?))?;
+        clients.add(ca.der().clone())?;
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let verifier =
+            WebPkiClientVerifier::builder_with_provider(Arc::new(clients), Arc::clone(&provider)).build()?;
+        let issued = ca.server().issue();
+        let mut server = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(issued.chain().to_vec(), issued.rustls_key())?;
+        // Tickets are not what is raced.
+        server.send_tls13_tickets = 0;
+        let selection = Selection { module, uri: URI.parse()?, pin: None };
+        Ok(Stage { selection, folder, ca, server: Arc::new(server), software })
+    }
+
+    fn bare(&self) -> Result<impl FnMut() -> Result<Vec<u8>, String> + use<>, Fault> {
+        Ok(bare::signer(&self.selection.module, TOKEN, &[1], PIN)?)
+    }
+
+    fn client(&self) -> Result<rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>, Fault> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        Ok(builder.with_root_certificates(self.ca.root_store()))
+    }
+}
+
+type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
+
+fn hardware_handshake(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+    let (identity, key) = pkcs11::open(&stage.selection, Arc::new(GivenPin(Secret::new(PIN.to_owned()))))?;
+    key.log_in()?;
+    let resolver = Arc::new(ClientCertificate::new(Arc::new(identity)));
+    let mut config = stage.client()?.with_client_cert_resolver(resolver);
+    config.resumption = rustls::client::Resumption::disabled();
+    let (stage, config) = (Arc::clone(stage), Arc::new(config));
+    Ok(Box::new(move || shake_hands(&config, &stage.server)))
+}
+
+fn software_handshake(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+    let (chain, key) = (stage.software.chain().to_vec(), stage.software.rustls_key());
+    let mut config = stage.client()?.with_client_auth_cert(chain, key)?;
+    config.resumption = rustls::client::Resumption::disabled();
+    let mut bare = stage.bare()?;
+    let (stage, config) = (Arc::clone(stage), Arc::new(config));
+    Ok(Box::new(move || {
+        shake_hands(&config, &stage.server)?;
+        std::hint::black_box(bare()?);
+        Ok(())
+    }))
+}
+
+/// From nothing to two sides that agree, without a socket.
+fn shake_hands(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result<(), Fault> {
+    let mut client = ClientConnection::new(Arc::clone(client), ServerName::try_from("localhost")?)?;
+    let mut server = ServerConnection::new(Arc::clone(server))?;
+    let mut bytes = Vec::with_capacity(8 << 10);
+    while client.is_handshaking() || server.is_handshaking() {
+        bytes.clear();
+        client.write_tls(&mut bytes)?;
+        server.read_tls(&mut bytes.as_slice())?;
+        server.process_new_packets()?;
+        bytes.clear();
+        server.write_tls(&mut bytes)?;
+        client.read_tls(&mut bytes.as_slice())?;
+        client.process_new_packets()?;
+    }
+    match server.peer_certificates() {
+        Some(_) => Ok(()),
+        None => Err("the client showed no certificate".into()),
+    }
+}
+
+fn over_the_socket(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+    let choose: pkcs11::ChooseAsk = Arc::new(|_, _| Ok(Arc::new(GivenPin(Secret::new(PIN.to_owned())))));
+    let module = Some(stage.selection.module.clone());
+    let ring: Arc<dyn KeyRing> =
+        Arc::new(Pkcs11Ring::serving(vec![stage.selection.clone()], module, choose)?);
+    let server = Server::bind(&stage.folder.join("private/signer.sock"))?;
+    let socket = SocketSigner::new(server.path().to_owned(), "bench");
+    std::thread::spawn(move || server.serve(&ring));
+    let configuration = Configuration([("uri".to_owned(), URI.to_owned())].into());
+    let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+    Ok(Box::new(move || {
+        let request = v1::Request::Sign(v1::SignRequest {
+            configuration: configuration.clone(),
+            scheme: "ecdsa_secp256r1_sha256".to_owned(),
+            message: sample_message(1),
+            ..v1::SignRequest::default()
+        });
+        match socket.ask(&request, Duration::from_secs(10), &quiet)? {
+            v1::Message::Signature { signature, .. } => {
+                std::hint::black_box(signature);
+                Ok(())
+            }
+            other => Err(format!("no signature but {other:?}").into()),
+        }
+    }))
+}
+
+fn bare_signature(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+    let mut bare = stage.bare()?;
+    Ok(Box::new(move || {
+        std::hint::black_box(bare()?);
+        Ok(())
+    }))
+}

@@ -1,0 +1,103 @@
+//! Corners in which the reference is odd, each found by asking both the same generated questions.
+
+use navicert_cel::Stage;
+use navicert_cel::kubernetes::{batch, claims_environment};
+use serde_json::{Value, json};
+
+fn answer(expr: &str) -> Value {
+    batch::answer(&json!({ "expr": expr, "claims": { "sub": "10.0.0.1", "n": 5, "nums": [] } }))
+}
+
+#[test]
+fn the_first_argument_of_matches_is_tried_while_checking_whatever_it_means() {
+    for (expr, stage) in [
+        ("'a'.matches('(')", Stage::Check),
+        ("matches('(', 'a')", Stage::Check),
+        ("matches('a', '(')", Stage::Program),
+        ("matches(claims.sub, '(?=a)')", Stage::Program),
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, stage, "{expr}");
+    }
+}
+
+#[test]
+fn a_call_that_is_dispatched_by_its_values_stops_at_the_first_failure_and_is_not_charged_for() {
+    for (expr, cost) in [
+        ("cidr('10.0.0.0/08').containsIP(claims.nope)", 2),
+        ("cidr('10.0.0.0/08').containsIP(string(claims.nope))", 7),
+        ("cidr('10.0.0.0/8').containsIP(claims.nope)", 4),
+        ("quantity('x').add(claims.nope)", 1),
+        ("quantity('x').compareTo(claims.nope)", 4),
+        ("claims.nope.indexOf(claims.nope)", 2),
+        ("claims.nope.split(claims.nope)", 5),
+        ("dyn(claims.nope).flatten(int(claims.nope))", 6),
+    ] {
+        let answer = answer(expr);
+        assert_eq!((&answer["ok"], &answer["cost"]), (&json!(false), &json!(cost)), "{expr}");
+    }
+}
+
+#[test]
+fn wrappers_are_formatted_as_what_they_wrap_and_hold_nothing_else() {
+    for (expr, value) in [
+        ("'%d'.format([google.protobuf.Int64Value{value: 5}])", json!("5")),
+        ("'%s'.format([google.protobuf.DoubleValue{value: -0.0}])", json!("-0")),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    for expr in [
+        "google.protobuf.DoubleValue{value: dyn(claims.nums)}",
+        "google.protobuf.StringValue{value: dyn(claims.n)}",
+        "google.protobuf.Int64Value{value: dyn(1.0)}",
+    ] {
+        assert_eq!(answer(expr)["ok"], json!(false), "{expr}");
+    }
+}
+
+#[test]
+fn odd_keys_are_written_plainly_and_some_are_none() {
+    for (expr, value) in [
+        ("{[]: 1}", json!({"list([])": 1})),
+        ("{{'a': 1}: 2}", json!({"map(map[a:1])": 2})),
+        ("{optional.of(1): 'a'}", json!({"optional(1)": "a"})),
+    ] {
+        assert_eq!(answer(expr)["value"], value, "{expr}");
+    }
+    // The reference panics, which nothing absorbs.
+    for (expr, cost) in [
+        ("{semver('1.2.3'): 1} == {} || true", 1),
+        ("{b'a': 1} == {} || true", 0),
+        ("{bytes(claims.sub): 1} == {} || true", 3),
+        ("{format.named('uuid').value(): 1} == {} || true", 2),
+        ("dyn(bytes(claims.sub)) in ['a', 'b'] || true", 4),
+        ("dyn(bytes(claims.sub)) in {'a': 1} || true", 4),
+        ("dyn(semver('1.2.3')) in {'a': claims.n}", 34),
+    ] {
+        let answer = answer(expr);
+        assert_eq!((&answer["ok"], &answer["cost"]), (&json!(false), &json!(cost)), "{expr}");
+    }
+}
+
+#[test]
+fn a_loop_over_the_user_visits_its_values() {
+    let user = json!({"username": "ann", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}});
+    let answer = |expr: &str| batch::answer(&json!({ "expr": expr, "user": user }));
+    let values = json!(["ann", "7", ["a"], {"k": ["v"]}]);
+    for (expr, value, cost) in [
+        ("dyn(user).map(x, x)", values.clone(), 55),
+        ("dyn(user).transformList(k, v, k)", values, 55),
+        ("dyn(user).exists(x, x == 'ann')", json!(true), 12),
+    ] {
+        let answer = answer(expr);
+        assert_eq!((&answer["value"], &answer["cost"]), (&value, &json!(cost)), "{expr}");
+    }
+    assert_eq!(answer("dyn(user).all(k, v, v == '')")["ok"], json!(false));
+}
+
+#[test]
+fn complaints_come_in_the_order_of_the_text_with_wide_dots_below_wide_characters() {
+    let error = claims_environment().compile("['a'].map(x, x + ['é'].filter(y, y != 0))").expect_err("twice");
+    let columns: Vec<u32> = error.diagnostics.iter().map(|complaint| complaint.column).collect();
+    assert_eq!(columns, [16, 36]);
+    assert!(error.to_string().contains(&format!(" | {}．{}^", ".".repeat(19), ".".repeat(15))), "{error}");
+}

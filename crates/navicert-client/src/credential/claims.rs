@@ -1,0 +1,46 @@
+//! What a JWT says about itself, unverified: enough to know when it expires, and to say why a server may not like it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_types::tree::{Node, Number, Syntax, Value, parse};
+use navicert_types::{Timestamp, redact};
+use zeroize::Zeroizing;
+
+use crate::whoami::member;
+
+/// The claims that matter here.
+pub(crate) struct Claims {
+    pub(crate) issuer: String,
+    pub(crate) audiences: Vec<String>,
+    pub(crate) expires: Option<Timestamp>,
+    pub(crate) not_before: Option<Timestamp>,
+}
+
+impl Claims {
+    /// `None` if it is no JWT.
+    pub(crate) fn of(token: &str) -> Option<Self> {
+        let mut parts = token.split('.');
+        let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
+        let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);
+        let node = parse(&bytes, Syntax::Json).ok()?;
+        node.as_mapping()?;
+        let text = |node: &Node| node.as_str().map(|text| redact::terminal(text).into_owned());
+        let audiences = member(&node, "aud").map(|audience| match audience.as_sequence() {
+            Some(several) => several.iter().filter_map(text).collect(),
+            None => text(audience).into_iter().collect(),
+        });
+        Some(Claims {
+            issuer: member(&node, "iss").and_then(text).unwrap_or_default(),
+            audiences: audiences.unwrap_or_default(),
+            expires: member(&node, "exp").and_then(moment),
+            not_before: member(&node, "nbf").and_then(moment),
+        })
+    }
+}
+
+fn moment(node: &Node) -> Option<Timestamp> {
+    match node.value {
+        Value::Number(Number::Integer(seconds)) => Timestamp::from_second(seconds).ok(),
+        _ => None,
+    }
+}

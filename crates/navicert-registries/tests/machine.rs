@@ -1,0 +1,74 @@
+//! Whose machine it is decides which metadata server is asked: none, on somebody else's (I213).
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_registries::acr::{Acr, CloudConfig};
+use navicert_registries::ecr::Ecr;
+use navicert_registries::gcp::Gcp;
+use navicert_registries::http::Pause;
+use navicert_registries::provider::{Provider, provide};
+use navicert_registries::{Context, ProviderError, chain};
+use navicert_testkit::cloud::Amazon;
+use navicert_types::SystemClock;
+use navicert_types::image_credential::CredentialProviderRequest;
+use tempfile::TempDir;
+
+#[derive(Debug)]
+struct NoPause;
+
+impl Pause for NoPause {
+    fn pause(&self, _: Duration) {}
+}
+
+/// A run on a machine of this make.
+fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (Context, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let firmware = folder.path().join("class/dmi/id");
+    fs::create_dir_all(&firmware).unwrap();
+    fs::write(firmware.join("sys_vendor"), vendor).unwrap();
+    fs::write(firmware.join("product_name"), product).unwrap();
+    let environment = variables.iter().copied().collect();
+    let limit = Duration::from_secs(5);
+    let mut context = Context::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit).unwrap();
+    context.system = folder.path().to_owned();
+    (context, folder)
+}
+
+fn ask<P: Provider>(provider: &P, context: &Context, image: &str) -> Result<(), ProviderError> {
+    let request =
+        CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() };
+    provide(provider, context, &request).map(drop)
+}
+
+#[test]
+fn nobody_is_asked_for_metadata_on_somebody_elses_machine() {
+    for (vendor, product) in [("QEMU", "Standard PC"), ("Google", "Googlish")] {
+        let (context, _folder) = on_machine(vendor, product, &[]);
+        let image = "123456789012.dkr.ecr.us-west-2.amazonaws.com/x";
+        let error = ask(&Ecr::default(), &context, image).unwrap_err();
+        assert!(chain(&error).ends_with("this machine is not on EC2"), "{error}");
+        let error = ask(&Gcp::default(), &context, "gcr.io/x").unwrap_err();
+        assert!(chain(&error).ends_with("this machine is not on Google Compute Engine"), "{error}");
+        let config = CloudConfig { managed_identity: true, ..CloudConfig::default() };
+        let acr = Acr { config, ..Acr::default() };
+        let error = ask(&acr, &context, "mine.azurecr.io/x").unwrap_err();
+        assert!(chain(&error).ends_with("this machine is not on Azure"), "{error}");
+        let journal = context.journal.to_string();
+        assert!(!journal.contains("call "), "somebody was asked: {journal}");
+    }
+}
+
+#[test]
+fn a_metadata_server_that_is_named_is_asked_on_any_machine() {
+    let amazon = Amazon::start();
+    let url = amazon.server().url();
+    let variables = [("AWS_ENDPOINT_URL", url.as_str()), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", &url)];
+    let (context, _folder) = on_machine("QEMU", "Standard PC", &variables);
+    ask(&Ecr::default(), &context, "123456789012.dkr.ecr.us-west-2.amazonaws.com/x").unwrap();
+    assert_eq!(amazon.server().requests().len(), 4, "token, role, credentials, ECR");
+    amazon.complaints().assert_none();
+}

@@ -1,0 +1,59 @@
+//! Every row of the table of schemes, signed by a key in SoftHSM over the first version's messages, and verified by
+//! somebody else's library: OpenSSL (T40, T44).
+
+use std::path::Path;
+
+use navicert_signer::remote::wire::sample_message;
+use navicert_signer::scheme::Padding;
+use navicert_signer::{Hash, Input, Scheme};
+use navicert_testkit::ca::pem;
+use navicert_testkit::{KeyKind, Program};
+
+use crate::softhsm::{PIN, Token};
+use crate::support::V1ALPHA1;
+
+#[test]
+fn openssl_agrees_with_every_row_of_the_table() {
+    let mut verified = Vec::new();
+    for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
+        let token = Token::new(kind);
+        let identity = token.connect(V1ALPHA1, PIN).unwrap();
+        let folder = token.folder.path();
+        std::fs::write(folder.join("key.pem"), pem("PUBLIC KEY", &identity.public_key().to_der())).unwrap();
+        for scheme in identity.schemes().to_vec() {
+            let message = sample_message(9);
+            std::fs::write(folder.join("message"), &message).unwrap();
+            std::fs::write(folder.join("other"), sample_message(8)).unwrap();
+            let signature = identity.sign(scheme, Input::Message(&message)).unwrap();
+            std::fs::write(folder.join("signature"), signature).unwrap();
+            assert!(openssl_verifies(scheme, folder, "message"), "{scheme}");
+            assert!(!openssl_verifies(scheme, folder, "other"), "{scheme}: of another message");
+            verified.push(scheme);
+        }
+    }
+    assert_eq!(verified, Scheme::ALL, "every row");
+}
+
+fn openssl_verifies(scheme: Scheme, folder: &Path, message: &str) -> bool {
+    let arguments: Vec<&str> = match scheme.hash() {
+        None => {
+            let rest = ["-sigfile", "signature", "-rawin", "-in", message];
+            [["pkeyutl", "-verify", "-pubin", "-inkey", "key.pem"], rest].concat()
+        }
+        Some(hash) => {
+            let name = match hash {
+                Hash::Sha256 => "-sha256",
+                Hash::Sha384 => "-sha384",
+                Hash::Sha512 => "-sha512",
+            };
+            let padding: &[&str] = match scheme.padding() {
+                Some(Padding::Pss) => {
+                    &["-sigopt", "rsa_padding_mode:pss", "-sigopt", "rsa_pss_saltlen:digest"]
+                }
+                _ => &[],
+            };
+            [&["dgst", name, "-verify", "key.pem"], padding, &["-signature", "signature", message]].concat()
+        }
+    };
+    Program::new("openssl").arguments(arguments).directory(folder).run().unwrap().status.success()
+}

@@ -1,0 +1,58 @@
+//! `navicert signer`: keys that stay in their device.
+
+mod check;
+mod list;
+mod serve;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use navicert_plugin::ProcessRunner;
+use navicert_signer::SignError;
+use navicert_signer::error::Reason;
+use navicert_signer::pkcs11::Selection;
+use navicert_signer::program::Surroundings;
+use navicert_types::{SystemClock, redact};
+
+use crate::args::signer::SignerVerb;
+use crate::env::Environment;
+use crate::exit::Exit;
+use crate::output::{Failure, Output};
+
+/// Runs one of the verbs below `signer`.
+pub(crate) fn run(
+    verb: &SignerVerb,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
+    let around = Surroundings {
+        environment: environment.inherited.clone(),
+        runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),
+    };
+    match verb {
+        SignerVerb::List(args) => list::run(args, &around, output),
+        SignerVerb::Check(args) => check::run(args, &around, output),
+        SignerVerb::Serve(args) => serve::run(args, &around, output),
+    }
+}
+
+/// The key a URI on the command line means.
+fn selection(uri: &str, default_module: Option<&Path>) -> Result<Selection, Failure> {
+    let configuration = BTreeMap::from([("uri".to_owned(), uri.to_owned())]);
+    Selection::read(&configuration, default_module).map_err(|error| {
+        let behind =
+            std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
+        Failure::Sentence { exit: Exit::Usage, text: format!("{error}{behind}") }
+    })
+}
+
+/// One sentence, and the exit code that fits.
+fn failure(error: &SignError) -> Failure {
+    let exit = match error.reason() {
+        Reason::NoDevice => Exit::Unreachable,
+        _ if matches!(error, SignError::Module { .. }) => Exit::BadInput,
+        _ => Exit::No,
+    };
+    Failure::Sentence { exit, text: redact::terminal(&error.with_sources()).into_owned() }
+}

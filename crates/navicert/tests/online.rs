@@ -1,0 +1,137 @@
+//! `--online` against a real issuer on loopback: every step of a look with its verdict, and a real token judged.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests, which run the program itself"
+)]
+
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use navicert_testkit::{Ca, Issuer};
+use navicert_types::{Clock as _, SystemClock};
+use serde_json::{Value, json};
+
+struct Scene {
+    ca: Ca,
+    issuer: Issuer,
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let ca = Ca::new("online");
+        Scene { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Writes a configuration for an issuer URL.
+    fn configure(&self, url: &str, trusted: &Ca) {
+        let config = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AuthenticationConfiguration",
+            "jwt": [{
+                "issuer": {"url": url, "audiences": ["kube"], "certificateAuthority": trusted.pem()},
+                "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}},
+            }],
+        });
+        std::fs::write(self.folder.path().join("authn.yaml"), config.to_string()).unwrap();
+    }
+
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_navicert"))
+            .current_dir(self.folder.path())
+            .args(["-o", "json", "authn"])
+            .args(arguments)
+            .env_remove("HTTPS_PROXY")
+            .env_remove("https_proxy")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// `(exit code, [(step, verdict)])` of a check.
+    fn check(&self) -> (Option<i32>, Vec<(String, String)>) {
+        let output = self.run(&["check", "--online", "authn.yaml"], "");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let steps = answer["online"][0]["steps"].as_array().unwrap().iter().map(|step| {
+            let text = |name: &str| step[name].as_str().unwrap().to_owned();
+            (text("step"), text("verdict"))
+        });
+        (output.status.code(), steps.collect())
+    }
+}
+
+/// The step that failed, and that all before it passed and none after it was tried.
+fn failure(steps: &[(String, String)]) -> String {
+    let at = steps.iter().position(|(_, verdict)| verdict == "fail").unwrap();
+    assert!(steps.iter().take(at).all(|(_, verdict)| verdict == "pass"), "{steps:?}");
+    assert!(steps.iter().skip(at + 1).all(|(_, verdict)| verdict == "skip"), "{steps:?}");
+    steps.iter().nth(at).unwrap().0.clone()
+}
+
+// S305
+#[test]
+fn a_good_issuer_passes_every_step() {
+    let scene = Scene::new();
+    scene.configure(&scene.issuer.issuer_url(), &scene.ca);
+    let (code, steps) = scene.check();
+    assert_eq!(code, Some(0), "{steps:?}");
+    assert_eq!(steps.len(), 8);
+    assert!(steps.iter().all(|(_, verdict)| verdict == "pass"), "{steps:?}");
+}
+
+// S305, A57
+#[test]
+fn each_trouble_with_an_issuer_fails_its_own_step() {
+    let scene = Scene::new();
+    let url = scene.issuer.issuer_url();
+    scene.configure(&url, &Ca::new("another"));
+    let (code, steps) = scene.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(4), "its certificate is trusted"));
+    scene.configure(&format!("{url}/"), &scene.ca);
+    let (code, steps) = scene.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the document is this issuer's"));
+    scene.configure("https://localhost:1", &scene.ca);
+    let (code, steps) = scene.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(4), "the host takes connections"));
+    scene.configure(&url, &scene.ca);
+    scene.issuer.replace_keys([]);
+    let (code, steps) = scene.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "there are keys to verify with"));
+    scene.issuer.set_discovery("jwks_uri", json!(5));
+    let (code, steps) = scene.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the discovery document can be read"));
+}
+
+#[test]
+fn a_token_is_judged_and_explained_with_the_issuers_own_keys() {
+    let scene = Scene::new();
+    scene.configure(&scene.issuer.issuer_url(), &scene.ca);
+    let mut claims = scene.issuer.claims("ann", "kube", SystemClock.now());
+    let good = scene.issuer.token(&claims);
+    let judged = |verb: &str, token: &str| {
+        let output = scene.run(&[verb, "--online", "--config", "authn.yaml"], token);
+        (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
+    };
+    let (code, answer) = judged("eval", &good);
+    assert_eq!((code, &answer["user"]["username"]), (Some(0), &json!("oidc:ann")), "{answer}");
+    claims["aud"] = json!("other");
+    let other = scene.issuer.token(&claims);
+    let (code, answer) = judged("explain", &other);
+    assert_eq!((code, &answer["class"]), (Some(1), &json!("audience")), "{answer}");
+    let logged = answer["kubeWouldLog"].as_str().unwrap();
+    assert_eq!(logged, "oidc: verify token: oidc: expected audience \"kube\" got …");
+    // The issuer changes its keys: the old token's key is gone, and that is said.
+    scene.issuer.replace_keys([navicert_testkit::jws::SigningKey::generate(
+        navicert_testkit::jws::Algorithm::Es256,
+        "k9",
+    )]);
+    let (code, answer) = judged("explain", &good);
+    assert_eq!((code, &answer["class"]), (Some(1), &json!("kid_unknown")), "{answer}");
+    assert!(answer["hints"].to_string().contains("`k9`"), "{answer}");
+}

@@ -1,0 +1,72 @@
+//! The JSON Schemas in docs/ say what the readers take: every property of theirs is a field, and no field is missing.
+
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
+
+use std::path::Path;
+
+use navicert_types::authentication_test::AuthenticationTest;
+use serde_json::{Map, Value, json};
+
+fn schema(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(name);
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Something that a property may be.
+fn sample(schema: &Value, definitions: &Value) -> Value {
+    if let Some(name) = schema["$ref"].as_str() {
+        return sample(&definitions[name.rsplit('/').next().unwrap()], definitions);
+    }
+    if let Some(value) = schema.get("const") {
+        return value.clone();
+    }
+    if let Some(values) = schema["enum"].as_array() {
+        return values[0].clone();
+    }
+    match schema["type"].as_str() {
+        Some("string") if schema["format"] == "date-time" => json!("2027-01-01T00:00:00Z"),
+        Some("string") => json!("x"),
+        Some("array") => json!([sample(&schema["items"], definitions)]),
+        Some("object") if schema["properties"].is_object() => {
+            // Of alternatives the first.
+            let one = |name: &str| match (schema["oneOf"].as_array(), schema["maxProperties"].as_u64()) {
+                (Some(_), _) => !["token", "tokenFile"].contains(&name),
+                (_, Some(1)) => name == "user",
+                _ => true,
+            };
+            let properties = schema["properties"].as_object().unwrap().iter();
+            let members = properties.filter(|(name, _)| one(name));
+            let members = members.map(|(name, schema)| (name.clone(), sample(schema, definitions)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+        _ => json!({}),
+    }
+}
+
+#[test]
+fn the_schema_of_suites_is_what_is_read() {
+    let schema = schema("authentication-test.json");
+    let definitions = &schema["$defs"];
+    let whole = sample(&schema, definitions);
+    AuthenticationTest::parse(whole.to_string().as_bytes()).unwrap();
+    for (name, pointer) in [("rejected", "rejection"), ("noOpinion", "")] {
+        let mut other = whole.clone();
+        let value = if pointer.is_empty() { json!(true) } else { sample(&definitions[pointer], definitions) };
+        other["cases"][0]["expect"] = json!({name: value});
+        AuthenticationTest::parse(other.to_string().as_bytes()).unwrap();
+    }
+    for given in ["token", "tokenFile"] {
+        let mut other = whole.clone();
+        let case = other["cases"][0].as_object_mut().unwrap();
+        case.remove("claims");
+        case.insert(given.to_owned(), json!("x"));
+        AuthenticationTest::parse(other.to_string().as_bytes()).unwrap();
+    }
+    // Nothing else is read.
+    for place in ["", "/cases/0", "/cases/0/expect", "/cases/0/expect/user"] {
+        let mut other = whole.clone();
+        other.pointer_mut(place).unwrap()["zz"] = json!(1);
+        let wrong = AuthenticationTest::parse(other.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains("unknown field"), "{place}: {wrong}");
+    }
+}

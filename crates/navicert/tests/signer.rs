@@ -1,0 +1,270 @@
+//! `navicert signer` with keys in SoftHSM: transcripts, the printed lines pasted verbatim, a signer that stays, and no PIN
+//! anywhere it should not be (T42, T44).
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests; a signer runs beside the test"
+)]
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use navicert_testkit::program::Outcome;
+use navicert_testkit::transcript::check_file;
+use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext};
+
+const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
+const PIN: &str = "canary-271828";
+
+/// The signer's own program, which belongs to another crate: beside ours, and built if it is not there yet.
+fn signer() -> PathBuf {
+    let path = Path::new(NAVICERT).with_file_name("navicert-signer-pkcs11");
+    if !path.exists() {
+        let built = Program::new(env!("CARGO"))
+            .arguments(["build", "--quiet", "--locked", "--package", "navicert-signer", "--bins"])
+            .limit(std::time::Duration::from_secs(900))
+            .run()
+            .unwrap();
+        assert!(built.status.success() && path.exists(), "navicert-signer-pkcs11 cannot be built");
+    }
+    path
+}
+
+/// A token with one key for `ann`, and a server that demands a certificate of its authority.
+struct Setup {
+    hsm: SoftHsm,
+    ca: Ca,
+    api: ApiServer,
+}
+
+impl Setup {
+    fn new(kind: KeyKind) -> Self {
+        let ca = Ca::new("root");
+        let api = ApiServer::start_with(&ca, |builder| builder.client_auth(ClientAuth::Required(ca.clone())));
+        let hsm = SoftHsm::new("my token", PIN);
+        let key = hsm.generate(kind, "01", "work key");
+        let chain = ca.client("ann").organization("developers").issue_for(&key.public_key);
+        hsm.import_certificate(chain.first().unwrap(), "01", "work key");
+        Setup { hsm, ca, api }
+    }
+
+    /// A sandbox that sees the token, with a pinentry program that knows this PIN.
+    fn context(&self, pin: &str) -> TestContext {
+        let context = TestContext::new()
+            .program("navicert", NAVICERT)
+            .program("navicert-signer-pkcs11", signer())
+            .variable("SOFTHSM2_CONF", self.hsm.configuration().to_str().unwrap())
+            .replace(self.hsm.module().to_str().unwrap(), "[MODULE]")
+            .filter("serial number [0-9a-f]+, slot [0-9]+", "serial number [SERIAL], slot [SLOT]")
+            .filter("\"serial\": \"[0-9a-f]+\"", "\"serial\": \"[SERIAL]\"")
+            .filter("\"slotId\": [0-9]+", "\"slotId\": \"[SLOT]\"")
+            .filter("PKCS11 [0-9.]+", "PKCS11 [VERSION]")
+            .filter("\"microseconds\": [0-9]+", "\"microseconds\": [TIME]")
+            .filter(r"[0-9]+\.[0-9]{3} ms", "[TIME] ms");
+        let pinentry = context.home().join("pinentry");
+        let script =
+            format!("#!/bin/sh\ncat >/dev/null\necho run >>\"$HOME/asked\"\nprintf 'OK\\nD {pin}\\nOK\\n'\n");
+        std::fs::write(&pinentry, script).unwrap();
+        std::fs::set_permissions(&pinentry, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let run = context.home().join("run");
+        std::fs::create_dir(&run).unwrap();
+        std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o700)).unwrap();
+        context
+            .variable("NAVICERT_PINENTRY", pinentry.to_str().unwrap())
+            .variable("XDG_RUNTIME_DIR", run.to_str().unwrap())
+            .variable("NAVICERT_PKCS11_MODULE", self.hsm.module().to_str().unwrap())
+    }
+
+    /// A kubeconfig and a kuberc with what `signer list` prints, and nothing of a key's added.
+    fn paste(&self, context: &TestContext) {
+        let listed = stdout(&context.run("navicert signer list"));
+        let (before, kuberc) = listed.split_once("  kuberc (allows it):\n").unwrap();
+        let users = before.split_once("  kubeconfig:\n").unwrap().1;
+        let dedent = |text: &str| {
+            let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+            lines.collect::<Vec<_>>().join("\n")
+        };
+        let kube = context.home().join(".kube");
+        std::fs::create_dir_all(&kube).unwrap();
+        std::fs::write(kube.join("ca.crt"), self.ca.pem()).unwrap();
+        let rest = format!(
+            "clusters:\n- name: c\n  cluster: {{server: '{}', certificate-authority: ca.crt}}\n\
+             contexts:\n- name: x\n  context: {{cluster: c, user: ann}}\ncurrent-context: x\n",
+            self.api.url()
+        );
+        std::fs::write(kube.join("config"), format!("{}\n{rest}", dedent(users))).unwrap();
+        std::fs::write(kube.join("kuberc"), dedent(kuberc)).unwrap();
+    }
+}
+
+fn stdout(outcome: &Outcome) -> String {
+    let complaint = String::from_utf8_lossy(&outcome.stderr);
+    assert_eq!(outcome.code(), Some(0), "{complaint}");
+    String::from_utf8(outcome.stdout.clone()).unwrap()
+}
+
+fn times_asked(context: &TestContext) -> usize {
+    std::fs::read_to_string(context.home().join("asked")).map_or(0, |text| text.lines().count())
+}
+
+fn page(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/signer").join(name)
+}
+
+#[test]
+fn the_transcripts_are_what_the_command_line_prints() {
+    check_file(&page("keys.md"), Setup::new(KeyKind::EcP256).context(PIN));
+    check_file(&page("wrong-pin.md"), Setup::new(KeyKind::Rsa2048).context("000000"));
+    for name in ["keys.md", "wrong-pin.md"] {
+        let text = std::fs::read_to_string(page(name)).unwrap();
+        let mut canaries = Canaries::new();
+        canaries.adopt("the PIN", PIN.as_bytes());
+        canaries.assert_absent(name, text.as_bytes());
+    }
+}
+
+#[test]
+fn what_signer_list_prints_works_when_pasted_verbatim() {
+    for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
+        let setup = Setup::new(kind);
+        let context = setup.context(PIN);
+        setup.paste(&context);
+        let answer = stdout(&context.run("navicert whoami"));
+        assert!(answer.starts_with("username  ann\n"), "{kind:?}: {answer}");
+        assert_eq!(times_asked(&context), 1, "one signature, one PIN");
+        let client = setup.api.requests().first().unwrap().client.clone().unwrap();
+        assert_eq!(client.common_name, "ann");
+    }
+}
+
+#[test]
+fn without_the_kuberc_nothing_runs_and_the_exit_code_says_denied() {
+    // X1, T42
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN);
+    setup.paste(&context);
+    let kuberc = context.home().join(".kube/kuberc");
+    let allowed = std::fs::read_to_string(&kuberc).unwrap();
+    std::fs::remove_file(&kuberc).unwrap();
+    let denied = context.run("navicert whoami");
+    let complaint = String::from_utf8_lossy(&denied.stderr).into_owned();
+    assert_eq!(denied.code(), Some(5), "{complaint}");
+    assert!(
+        complaint.contains("credentialPluginAllowlist:\n- command: \"navicert-signer-pkcs11\""),
+        "{complaint}"
+    );
+    // Another module than the one that is allowed.
+    std::fs::write(&kuberc, allowed.replace("libsofthsm2.so", "other.so")).unwrap();
+    assert_eq!(context.run("navicert whoami").code(), Some(5));
+    assert_eq!(times_asked(&context), 0);
+    std::fs::write(&kuberc, allowed).unwrap();
+    assert_eq!(context.run("navicert whoami").code(), Some(0));
+}
+
+/// `navicert signer serve`, until dropped.
+struct Serving(Child);
+
+impl Serving {
+    fn start(setup: &Setup, context: &TestContext) -> Self {
+        let mut child = Command::new(NAVICERT)
+            .args(["signer", "serve", "pkcs11:token=my%20token;id=%01;type=private"])
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", context.home())
+            .env("SOFTHSM2_CONF", setup.hsm.configuration())
+            .env("NAVICERT_PKCS11_MODULE", setup.hsm.module())
+            .env("NAVICERT_PINENTRY", context.home().join("pinentry"))
+            .env("XDG_RUNTIME_DIR", context.home().join("run"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("signing with 1 key at "), "{line}");
+        Serving(child)
+    }
+
+    fn stop(mut self) {
+        let id = self.0.id().to_string();
+        assert!(Program::new("kill").arguments(["-TERM", &id]).run().unwrap().status.success());
+        assert_eq!(self.0.wait().unwrap().code(), Some(0));
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn one_pin_serves_every_client_while_a_signer_stays() {
+    // C885
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN);
+    setup.paste(&context);
+    let serving = Serving::start(&setup, &context);
+    assert_eq!(times_asked(&context), 1);
+    for _ in 0..3 {
+        assert!(stdout(&context.run("navicert whoami")).starts_with("username  ann\n"));
+    }
+    assert_eq!(times_asked(&context), 1, "nobody is asked again");
+    let second = context.run("navicert signer serve 'pkcs11:token=my%20token;id=%01'");
+    let complaint = String::from_utf8_lossy(&second.stderr);
+    assert!(complaint.contains("a signer is already there"), "{complaint}");
+    #[cfg(target_os = "linux")]
+    for name in ["cmdline", "environ"] {
+        // Where the process forbids looking, nobody else can look either.
+        let seen = std::fs::read(format!("/proc/{}/{name}", serving.0.id())).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&seen).contains(PIN), "{name}");
+    }
+    let socket = context.home().join("run/navicert/signer.sock");
+    assert_eq!(std::fs::symlink_metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    serving.stop();
+    assert!(!socket.exists());
+    assert!(stdout(&context.run("navicert whoami")).starts_with("username  ann\n"), "without it, by itself");
+}
+
+#[test]
+fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
+    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
+    assert!(kubectl.exists(), "kubectl is missing: scripts/install-tools unpacks it");
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN).program("kubectl", kubectl);
+    setup.paste(&context);
+    assert!(stdout(&context.run("navicert run -- kubectl get --raw /version")).contains("gitVersion"));
+    let clients = setup.api.requests().into_iter().map(|request| request.client.unwrap().common_name);
+    assert!(clients.collect::<Vec<_>>().contains(&"ann".to_owned()));
+    // What the command itself can look at: its environment, its arguments, its kubeconfig.
+    let script = "cat /proc/self/environ /proc/$PPID/cmdline \"$KUBECONFIG\"";
+    let seen = context.run(&format!("navicert run -- sh -c '{script}'"));
+    let mut canaries = Canaries::new();
+    canaries.adopt("the PIN", PIN.as_bytes());
+    canaries.assert_absent("what a command sees", &seen.stdout);
+    assert!(String::from_utf8_lossy(&seen.stdout).contains("127.0.0.1"), "it did look");
+}
+
+#[test]
+fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN);
+    setup.paste(&context);
+    let serving = Serving::start(&setup, &context);
+    assert_eq!(context.run("navicert whoami").code(), Some(0));
+    let tokens = setup.hsm.configuration().parent().unwrap().join("tokens");
+    let away = tokens.with_extension("away");
+    std::fs::rename(&tokens, &away).unwrap();
+    std::fs::create_dir(&tokens).unwrap();
+    let gone = context.run("navicert whoami");
+    let complaint = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert_ne!(gone.code(), Some(0));
+    assert!(complaint.contains("NoDevice") && complaint.contains("was removed"), "{complaint}");
+    std::fs::remove_dir(&tokens).unwrap();
+    std::fs::rename(&away, &tokens).unwrap();
+    assert_eq!(context.run("navicert whoami").code(), Some(0));
+    drop(serving);
+}
