@@ -1,6 +1,10 @@
 //! A gateway's door, over real sockets: the token, the name, the page, the address, and what `--read-only` lets through.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -64,7 +68,11 @@ impl Door {
         let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         client.write(format!("{request} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n").as_bytes()).await;
         let answer = client.read_to_end(100_000).await;
-        String::from_utf8_lossy(&answer).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
+        String::from_utf8_lossy(&answer)
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .unwrap_or_default()
     }
 
     fn token(&self) -> String {
