@@ -3,10 +3,12 @@
 
 mod weighed;
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use navicert_testkit::Ca;
 use navicert_testkit::cloud::Amazon;
 use tempfile::TempDir;
 
@@ -19,45 +21,57 @@ const REQUEST: &str = r#"{"kind":"CredentialProviderRequest","apiVersion":"crede
 /// What the test kit's Amazon hands out.
 const PASSWORD: &[u8] = b"password-of-the-registry";
 
+/// A peer, the names of its three races, and whether it is docker's kind of program.
+const PEERS: [(&str, [&str; 3], bool); 2] = [
+    (
+        "ecr-credential-provider",
+        [
+            "registries: one ECR call / ecr-credential-provider",
+            "registries: one ECR call over TLS / ecr-credential-provider",
+            "registries: its memory over TLS / ecr-credential-provider",
+        ],
+        false,
+    ),
+    (
+        "docker-credential-ecr-login",
+        [
+            "registries: one ECR call / docker-credential-ecr-login",
+            "registries: one ECR call over TLS / docker-credential-ecr-login",
+            "registries: its memory over TLS / docker-credential-ecr-login",
+        ],
+        true,
+    ),
+];
+
 pub(crate) fn races() -> Result<Vec<Race>, Fault> {
     let ours = std::env::current_exe()?.with_file_name(OURS);
     if !ours.exists() {
         weighed::say(&format!("no {OURS} beside this program: build it with `scripts/build-registries`"));
         return Ok(Vec::new());
     }
-    let place = Arc::new(Place::new(&ours)?);
+    let (plain, tls) = (Arc::new(Place::new(&ours, false)?), Arc::new(Place::new(&ours, true)?));
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/tools");
     let mut races = Vec::new();
-    for (peer, times, memory) in [
-        (
-            "ecr-credential-provider",
-            "registries: one ECR call / ecr-credential-provider",
-            "registries: its memory / ecr-credential-provider",
-        ),
-        (
-            "docker-credential-ecr-login",
-            "registries: one ECR call / docker-credential-ecr-login",
-            "registries: its memory / docker-credential-ecr-login",
-        ),
-    ] {
+    for (peer, [time, time_tls, memory], is_helper) in PEERS {
         let program = tools.join(peer);
         if !program.exists() {
             weighed::say(&format!("no {peer} in target/peers/tools (`make peers-tools`): not raced"));
             continue;
         }
-        let is_helper = peer.starts_with("docker-credential-");
-        let own = if is_helper { place.folder.path().join("docker-credential-ecr") } else { ours.clone() };
-        let timed = |program: &Path| {
-            let (place, program) = (Arc::clone(&place), program.to_owned());
-            move || place.run(&program, is_helper)
-        };
-        let weighed = |program: &Path| {
-            let (place, program) = (Arc::clone(&place), program.to_owned());
+        for (what, place) in [(time, &plain), (time_tls, &tls)] {
+            let timed = |program: PathBuf| {
+                let place = Arc::clone(place);
+                move || place.run(&program, is_helper)
+            };
+            races.push(Race::new(what, 0.5, timed(place.ours(&ours, is_helper)), timed(program.clone())));
+        }
+        let weighed = |program: PathBuf| {
+            let place = Arc::clone(&tls);
             move || place.weigh(&program, is_helper)
         };
-        races.push(Race::new(times, 0.5, timed(&own), timed(&program)));
-        if place.launcher.is_some() {
-            races.push(Race::sizes(memory, 1.0 / 3.0, weighed(&own), weighed(&program)));
+        if tls.launcher.is_some() {
+            let own = weighed(tls.ours(&ours, is_helper));
+            races.push(Race::sizes(memory, 1.0 / 3.0, own, weighed(program)));
         } else {
             weighed::say("no C compiler: memory is not raced");
         }
@@ -73,11 +87,19 @@ struct Place {
 }
 
 impl Place {
-    fn new(ours: &Path) -> Result<Self, Fault> {
+    fn new(ours: &Path, over_tls: bool) -> Result<Self, Fault> {
         let folder = tempfile::tempdir()?;
         symlink(ours, folder.path().join("docker-credential-ecr"))?;
         let launcher = weighed::launcher(folder.path())?;
-        Ok(Place { amazon: Amazon::start(), folder, launcher })
+        let ca = Ca::new("bench");
+        fs::write(folder.path().join("ca.pem"), ca.pem())?;
+        let amazon = if over_tls { Amazon::start_tls(&ca) } else { Amazon::start() };
+        Ok(Place { amazon, folder, launcher })
+    }
+
+    /// Our program under the name it has to have.
+    fn ours(&self, ours: &Path, is_helper: bool) -> PathBuf {
+        if is_helper { self.folder.path().join("docker-credential-ecr") } else { ours.to_owned() }
     }
 
     /// One call, from the start of the process to its end.
@@ -95,6 +117,8 @@ impl Place {
     fn call(&self, program: &Path, first: &[&str], is_helper: bool) -> Result<Done, Fault> {
         let home = self.folder.path().display().to_string();
         let url = self.amazon.server().url();
+        let nowhere = self.folder.path().join("nowhere").display().to_string();
+        let authorities = self.folder.path().join("ca.pem").display().to_string();
         let environment = [
             ("AWS_ENDPOINT_URL", url.as_str()),
             ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
@@ -102,6 +126,9 @@ impl Place {
             // The helper would remember, and race against nobody.
             ("AWS_ECR_DISABLE_CACHE", "true"),
             ("HOME", &home),
+            ("SSL_CERT_FILE", &authorities),
+            // Or some would also read every file of the system's folder.
+            ("SSL_CERT_DIR", &nowhere),
         ];
         let (verb, stdin) = if is_helper { (&["get"][..], HOST) } else { (&[][..], REQUEST) };
         let done = weighed::run(program, &[first, verb].concat(), &environment, stdin)?;

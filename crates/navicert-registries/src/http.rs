@@ -283,7 +283,7 @@ impl Client {
         total: Duration,
     ) -> Result<Self, ProxyError> {
         let started = clock.monotonic();
-        let trust = Trust::new(environment.variable("AWS_CA_BUNDLE").map(PathBuf::from));
+        let trust = Trust::from_environment(environment);
         let proxy = Proxy::from_environment(environment)?;
         Ok(Client { clock, pause, trust, proxy, total, started })
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use navicert_plugin::Environment;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -12,6 +13,16 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use super::dial::Timed;
 use super::{HttpError, Request};
+
+/// Where systems keep all their authorities in one file. The usual way also reads the folder that has each of them
+/// again in a file of its own, hundreds of them, and a run is shorter than that.
+const BUNDLES: [&str; 5] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// The machine's certificate authorities, or those of one file.
 #[derive(Debug, Default)]
@@ -21,8 +32,12 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// Trusts this file's authorities, or the machine's (`SSL_CERT_FILE` and `SSL_CERT_DIR` name others).
-    pub fn new(bundle: Option<PathBuf>) -> Self {
+    /// Trusts the authorities of `AWS_CA_BUNDLE`, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the machine's.
+    pub fn from_environment(environment: &Environment) -> Self {
+        let variable = |name| environment.variable(name).filter(|value| !value.is_empty());
+        let elsewhere = variable("SSL_CERT_FILE").or_else(|| variable("SSL_CERT_DIR")).is_some();
+        let usual = || BUNDLES.iter().map(PathBuf::from).find(|path| !elsewhere && path.exists());
+        let bundle = variable("AWS_CA_BUNDLE").map(PathBuf::from).or_else(usual);
         Trust { bundle, config: OnceCell::new() }
     }
 
@@ -56,8 +71,9 @@ impl Trust {
 fn configure(bundle: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
     let certificates = match bundle {
         Some(path) => {
-            let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?
+            let read = CertificateDer::pem_file_iter(path);
+            let read = read.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+            read.filter_map(Result::ok).collect()
         }
         None => rustls_native_certs::load_native_certs().certs,
     };

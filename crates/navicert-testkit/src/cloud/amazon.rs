@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::complaints::{Complaints, read_form};
 use crate::answer::Answer;
+use crate::ca::Ca;
 use crate::http_server::{HttpServer, Request};
 
 /// Amazon on one loopback port.
@@ -41,8 +42,17 @@ const ROLE: &str = "node-role";
 const METADATA_TOKEN: &str = "metadata-token-of-the-test";
 
 impl Amazon {
-    /// Starts it. It knows one key, `AKIDEXAMPLE`, whose secret is [`Amazon::SECRET`].
+    /// Starts it without TLS. It knows one key, `AKIDEXAMPLE`, whose secret is [`Amazon::SECRET`].
     pub fn start() -> Self {
+        Amazon::serve(None)
+    }
+
+    /// The same over TLS, with a certificate for loopback from this CA.
+    pub fn start_tls(ca: &Ca) -> Self {
+        Amazon::serve(Some(ca))
+    }
+
+    fn serve(ca: Option<&Ca>) -> Self {
         let complaints = Complaints::default();
         let state = Arc::new(Mutex::new(State {
             keys: vec![("AKIDEXAMPLE".to_owned(), Amazon::SECRET.to_owned(), None)],
@@ -56,7 +66,11 @@ impl Amazon {
             let state = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
             reply(&state, &heard, request)
         };
-        let server = HttpServer::builder().otherwise(answer).start_plain();
+        let builder = HttpServer::builder().http1_only().otherwise(answer);
+        let server = match ca {
+            Some(ca) => builder.start(ca),
+            None => builder.start_plain(),
+        };
         Amazon { server, complaints, state }
     }
 
