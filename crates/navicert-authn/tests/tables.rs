@@ -732,7 +732,7 @@ fn names_uids_and_attributes_are_mapped_as_kube_apiserver_maps_them() {
 #[test]
 fn rules_refuse_in_kube_apiservers_order() {
     let required = |value: &str| {
-        authenticator(|one| one["claimValidationRules"] = json!([{"claim": "hd", "requiredValue": value}]));
+        authenticator(|one| one["claimValidationRules"] = json!([{"claim": "hd", "requiredValue": value}]))
     };
     let passes = |value: &str, members: &str| {
         let outcomes = PROFILES.map(|(_, profile)| {
@@ -838,7 +838,7 @@ fn a_token_is_gone_within_the_second_it_names() {
 #[test]
 fn claims_cannot_hurt_expressions() {
     let named = |expression: &str| {
-        authenticator(|one| one["claimMappings"]["username"] = json!({"expression": expression}));
+        authenticator(|one| one["claimMappings"]["username"] = json!({"expression": expression}))
     };
     for (name, profile) in PROFILES {
         let outcome = |expression: &str, members: &str| judged(&named(expression), members, &profile);
