@@ -42,6 +42,8 @@ fn wrappers_are_formatted_as_what_they_wrap_and_hold_nothing_else() {
     for (expr, value) in [
         ("'%d'.format([google.protobuf.Int64Value{value: 5}])", json!("5")),
         ("'%s'.format([google.protobuf.DoubleValue{value: -0.0}])", json!("-0")),
+        ("[7, google.protobuf.Int64Value{value: 5}, 2].sort()", json!([2, 5, 7])),
+        ("{42: google.protobuf.StringValue{}, 2: 'a'}[2]", json!("a")),
     ] {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
@@ -60,6 +62,8 @@ fn odd_keys_are_written_plainly_and_some_are_none() {
         ("{[]: 1}", json!({"list([])": 1})),
         ("{{'a': 1}: 2}", json!({"map(map[a:1])": 2})),
         ("{optional.of(1): 'a'}", json!({"optional(1)": "a"})),
+        ("{null: 1}", json!({"null(NULL_VALUE)": 1})),
+        ("{google.protobuf.Timestamp: 1}", json!({"type(google.protobuf.Timestamp)": 1})),
     ] {
         assert_eq!(answer(expr)["value"], value, "{expr}");
     }
@@ -92,6 +96,7 @@ fn a_loop_over_the_user_visits_its_values() {
         assert_eq!((&answer["value"], &answer["cost"]), (&value, &json!(cost)), "{expr}");
     }
     assert_eq!(answer("dyn(user).all(k, v, v == '')")["ok"], json!(false));
+    assert_eq!(answer("dyn(user)[?0]")["ok"], json!(false));
 }
 
 #[test]

@@ -100,7 +100,12 @@ impl Validator<'_, '_> {
 
     fn element_type(&self, id: NodeId, optional: bool) -> TypeId {
         let found = self.checked.type_of(id);
-        if optional { self.checked.types.unwrap_optional(found).unwrap_or(found) } else { found }
+        let found = if optional { self.checked.types.unwrap_optional(found).unwrap_or(found) } else { found };
+        // A wrapper goes with what it wraps.
+        match self.checked.types.node(found) {
+            Type::Wrapper(inner) => inner,
+            _ => found,
+        }
     }
 
     fn list(&mut self, elements: Run, optional: Run) {

@@ -176,7 +176,7 @@ impl<'a> Machine<'a, '_> {
                     Some(found) => Ok(Some(found)),
                     None => missing(self),
                 },
-                _ => missing(self),
+                _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
             },
             Val::Optional(_) => missing(self),
             // The suite wants a selection from something without fields to fail even where absence may not.

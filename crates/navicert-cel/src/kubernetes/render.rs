@@ -91,7 +91,8 @@ fn plain_text(val: &Val<'_>) -> String {
             entries.sort_unstable();
             format!("map[{}]", entries.join(" "))
         }
-        Val::Str(text) => (*text).to_owned(),
+        Val::Null => "NULL_VALUE".to_owned(),
+        Val::Str(text) | Val::Type(text) => (*text).to_owned(),
         Val::Double(value) => value.to_string(),
         Val::Duration(nanoseconds) => duration(*nanoseconds),
         Val::Optional(Some(content)) => plain_text(content),
