@@ -22,15 +22,12 @@ type Row = (&'static str, fn(&mut Value), usize);
 
 const ROWS: [Row; 13] = [
     ("no expression", |_| {}, 10),
-    ("username", |jwt| jwt["claimMappings"]["username"] = json!({"expression": "'p:' + claims.sub"}), 10),
+    ("username", |jwt| map(jwt, "username", json!({"expression": "'p:' + claims.sub"})), 10),
     ("groups", groups, 10),
-    ("uid", |jwt| jwt["claimMappings"]["uid"] = json!({"expression": "claims.uid"}), 10),
+    ("uid", |jwt| map(jwt, "uid", json!({"expression": "claims.uid"})), 10),
     (
         "extra",
-        |jwt| {
-            jwt["claimMappings"]["extra"] =
-                json!([{"key": "example.com/t", "valueExpression": "claims.tenant"}])
-        },
+        |jwt| map(jwt, "extra", json!([{"key": "example.com/t", "valueExpression": "claims.tenant"}])),
         10,
     ),
     ("1 claim rule", |jwt| claim_rules(jwt, 1), 10),
@@ -73,17 +70,29 @@ pub(crate) fn effect() -> Result<String, Fault> {
 }
 
 fn groups(jwt: &mut Value) {
-    jwt["claimMappings"]["groups"] = json!({"expression": "dyn(claims.groups).map(g, 'p:' + g)"});
+    map(jwt, "groups", json!({"expression": "dyn(claims.groups).map(g, 'p:' + g)"}));
+}
+
+fn map(jwt: &mut Value, name: &str, mapping: Value) {
+    if let Some(mappings) = jwt.get_mut("claimMappings") {
+        put(mappings, name, mapping);
+    }
+}
+
+fn put(object: &mut Value, name: &str, value: Value) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(name.to_owned(), value);
+    }
 }
 
 fn claim_rules(jwt: &mut Value, count: usize) {
     let rule = |number| json!({"expression": format!("claims.tenant != 'none-{number}'"), "message": "no"});
-    jwt["claimValidationRules"] = (0..count).map(rule).collect();
+    put(jwt, "claimValidationRules", (0..count).map(rule).collect());
 }
 
 fn user_rules(jwt: &mut Value, count: usize) {
     let rule = |number| json!({"expression": format!("user.username != 'none-{number}'"), "message": "no"});
-    jwt["userValidationRules"] = (0..count).map(rule).collect();
+    put(jwt, "userValidationRules", (0..count).map(rule).collect());
 }
 
 fn contestant(key: &SigningKey, change: fn(&mut Value), groups: usize) -> Result<Whole, Fault> {

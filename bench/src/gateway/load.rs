@@ -159,18 +159,13 @@ impl Load {
         failed.map_or(Ok(()), |fault| Err(fault.into()))
     }
 
-    /// The median time of an answer on one connection.
-    pub(super) fn median_latency(&self, requests: usize) -> Result<Duration, Fault> {
+    /// The time of one answer.
+    pub(super) fn latency(&self) -> Result<Duration, Fault> {
         let line = self.lines.first().ok_or("no connection")?;
         let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut times = Vec::with_capacity(requests);
-        for _ in 0..requests {
-            let started = SystemClock.monotonic();
-            self.once(&mut **line)?;
-            times.push(SystemClock.monotonic().saturating_sub(started));
-        }
-        times.sort_unstable();
-        Ok(times.get(times.len() / 2).copied().unwrap_or_default())
+        let started = SystemClock.monotonic();
+        self.once(&mut **line)?;
+        Ok(SystemClock.monotonic().saturating_sub(started))
     }
 
     fn once(&self, line: &mut dyn Line) -> Result<(), Fault> {

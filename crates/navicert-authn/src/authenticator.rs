@@ -64,6 +64,9 @@ impl<'q> Question<'q> {
     }
 }
 
+/// How often a token may find that its keys were replaced while they were tried.
+const OVERTAKEN: u32 = 4;
+
 /// How it ended, and what that rests on.
 #[derive(Debug)]
 pub(crate) struct Decision {
@@ -77,6 +80,8 @@ pub(crate) struct Decision {
 /// An attempt ends with a user, or short of one.
 struct Attempt<'s> {
     authenticator: &'s Arc<Authenticator>,
+    /// Of its keys, read before any of them was tried.
+    version: u64,
     result: Result<(User, Evidence), Stop>,
 }
 
@@ -141,7 +146,7 @@ impl Authenticators {
     pub fn authenticate(&self, question: &Question<'_>) -> Outcome {
         match self.attempt(question, None) {
             Ok(Attempt { result: Ok((user, _)), .. }) => Outcome::Authenticated(Arc::new(user)),
-            Ok(Attempt { result: Err(stop), authenticator }) => rejected(authenticator, stop.into()),
+            Ok(Attempt { result: Err(stop), authenticator, .. }) => rejected(authenticator, stop.into()),
             Err(nobodys) => Outcome::NoOpinion(nobodys),
         }
     }
@@ -153,7 +158,7 @@ impl Authenticators {
 
     /// Attempts, and after a request that may have helped, attempts once more.
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Decision {
-        let (mut resolved, mut has_refreshed) = (None, false);
+        let (mut resolved, mut has_asked, mut overtaken) = (None, false, 0);
         loop {
             let attempt = match self.attempt(question, resolved.as_ref()) {
                 Ok(attempt) => attempt,
@@ -172,11 +177,17 @@ impl Authenticators {
                 Err(stop) => stop,
             };
             let refusal = match (stop, &authenticator.distributed) {
-                (Stop::Refused(refusal), _) if !has_refreshed => {
-                    has_refreshed = true;
-                    match refresh(&*authenticator.keys, question.token, &refusal).await {
-                        Refreshed::Newer => continue,
-                        Refreshed::Same => refusal,
+                (Stop::Refused(refusal), _) if !has_asked => {
+                    match refresh(&*authenticator.keys, attempt.version, question.token, &refusal).await {
+                        Refreshed::Meanwhile if overtaken < OVERTAKEN => {
+                            overtaken += 1;
+                            continue;
+                        }
+                        Refreshed::Newer => {
+                            has_asked = true;
+                            continue;
+                        }
+                        Refreshed::Same | Refreshed::Meanwhile => refusal,
                         Refreshed::Failed(why) => Refusal::Keys(why),
                     }
                 }
@@ -215,8 +226,12 @@ impl Authenticators {
             observer.routed(&authenticator.configuration);
         }
         question.passed(Step::Routing);
+        let version = authenticator.keys.version();
         let result = self.judge(authenticator, (&token, &payload, claims), question, resolved);
-        Ok(Attempt { authenticator, result })
+        let result = result.map(|(user, expires)| {
+            (user, Evidence { expires, keys: Arc::clone(&authenticator.keys), version })
+        });
+        Ok(Attempt { authenticator, version, result })
     }
 
     /// The order of the checks is kube-apiserver's (S123, S131).
@@ -226,9 +241,8 @@ impl Authenticators {
         (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
         question: &Question<'_>,
         resolved: Option<&'p Resolved>,
-    ) -> Result<(User, Evidence), Stop> {
+    ) -> Result<(User, i64), Stop> {
         let (configuration, profile) = (&authenticator.configuration, &self.profile);
-        let version = authenticator.keys.version();
         let mut verified = authenticator.verify(token, payload, claims, question, profile)?;
         if !self.revocations.is_empty() {
             if self.revocations.revokes(&configuration.issuer.url, &verified.subject().borrowed()) {
@@ -242,9 +256,7 @@ impl Authenticators {
         }
         question.passed(Step::Distributed);
         let user = mapping::user(configuration, &verified, question, profile)?;
-        let evidence =
-            Evidence { expires: verified.expires(), keys: Arc::clone(&authenticator.keys), version };
-        Ok((user, evidence))
+        Ok((user, verified.expires()))
     }
 
     /// Every authenticator.
@@ -322,13 +334,13 @@ impl Verifier<'_> {
 }
 
 /// Asks for newer keys if that may turn the refusal.
-pub(crate) async fn refresh(keys: &dyn Keys, token: &str, refusal: &Refusal) -> Refreshed {
+pub(crate) async fn refresh(keys: &dyn Keys, tried: u64, token: &str, refusal: &Refusal) -> Refreshed {
     match refusal {
         Refusal::UnknownKey => match header::kid(token) {
-            Some(kid) => keys.refresh(Wanted::Kid(&kid)).await,
+            Some(kid) => keys.refresh(Wanted::Kid(&kid), tried).await,
             None => Refreshed::Same,
         },
-        Refusal::Signature => keys.refresh(Wanted::Signature).await,
+        Refusal::Signature => keys.refresh(Wanted::Signature, tried).await,
         _ => Refreshed::Same,
     }
 }

@@ -45,8 +45,14 @@ impl<'t> Raw<'t> {
         text: &'t [u8],
         members: &mut Vec<(Cow<'t, str>, Raw<'t>)>,
     ) -> Result<(Self, usize), JsonError> {
+        // One look at the whole is cheaper than one at every name.
+        let whole = std::str::from_utf8(text).ok();
         let depth = validate(text, |name, value| {
-            let name = text.get(name).and_then(|name| Raw(name).string());
+            let plain = whole.and_then(|whole| whole.get(name.start + 1..name.end.saturating_sub(1)));
+            let name = match plain.filter(|plain| !plain.contains('\\')) {
+                Some(plain) => Some(Cow::Borrowed(plain)),
+                None => text.get(name).and_then(|name| Raw(name).string()),
+            };
             if let (Some(name), Some(value)) = (name, text.get(value)) {
                 members.push((name, Raw(value)));
             }

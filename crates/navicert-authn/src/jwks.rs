@@ -52,9 +52,9 @@ pub trait Keys: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Gets newer keys, if there may be any and nobody has just asked.
-    fn refresh<'f>(&'f self, wanted: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
-        let _ = wanted;
+    /// Gets keys newer than the version that was tried, if there may be any and nobody has just asked.
+    fn refresh<'f>(&'f self, wanted: Wanted<'f>, tried: u64) -> BoxFuture<'f, Refreshed> {
+        let _ = (wanted, tried);
         Box::pin(std::future::ready(Refreshed::Same))
     }
 }
@@ -75,6 +75,8 @@ pub enum Refreshed {
     Same,
     /// There are: try again.
     Newer,
+    /// There are, and somebody else had asked: try again, and if that is not enough, ask.
+    Meanwhile,
     /// The issuer was asked, and why that brought nothing.
     Failed(String),
 }

@@ -402,7 +402,8 @@ fn a_replayed_token_is_good_until_it_is_revoked() {
         for _ in 0..2 {
             assert!(matches!(judge(), Outcome::Authenticated(_)));
         }
-        let list = "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{issuer: https://i, jti: j1}]\n";
+        let list =
+            "apiVersion: navicert/v1alpha1\nkind: RevocationList\ntokens: [{issuer: https://i, jti: j1}]\n";
         revocations.replace(RevocationList::parse(list.as_bytes()).unwrap());
         assert_eq!(batch::answer(&judge())["class"], "revoked");
     }

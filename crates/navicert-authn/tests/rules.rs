@@ -191,7 +191,7 @@ async fn shown(rule: Rule, profile: &Profile) -> String {
         Rule::H22 => {
             let rig = kept(profile);
             rig.keeper.tend().await;
-            let first = rig.keeper.refresh(Wanted::Signature).await == Refreshed::Newer;
+            let first = rig.keeper.refresh(Wanted::Signature, rig.keeper.version()).await == Refreshed::Newer;
             format!("keys are asked for by a token: {first}")
         }
         Rule::H23 => format!("{}", distributed(profile).await),

@@ -1,12 +1,7 @@
 //! The tables of the specification's section 14, row by row: what kube-apiserver does with a configuration, an
 //! expression or a claim, and what `hardened` does where it differs. Rows about token texts are in `attacks.rs`.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test's helpers fail by panicking"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::sync::OnceLock;
 
@@ -226,7 +221,9 @@ fn audiences_certificates_and_egress_are_validated() {
 #[test]
 fn mappings_are_validated() {
     let key = |key: &'static str| {
-        move |one: &mut Value| one["claimMappings"]["extra"] = json!([{"key": key, "valueExpression": "'x'"}])
+        move |one: &mut Value| {
+            one["claimMappings"]["extra"] = json!([{"key": key, "valueExpression": "'x'"}]);
+        }
     };
     let at = "claimMappings.extra[0].key";
     let invalid = format!("{at} Invalid");
@@ -248,7 +245,7 @@ fn mappings_are_validated() {
         "VV22",
         |one| {
             one["claimMappings"]["extra"] =
-                json!([{"key": "a.b/c", "valueExpression": "'x'"}, {"key": "a.b/c", "valueExpression": "("}])
+                json!([{"key": "a.b/c", "valueExpression": "'x'"}, {"key": "a.b/c", "valueExpression": "("}]);
         },
         &["claimMappings.extra[1].key Duplicate"],
         None,
@@ -329,22 +326,22 @@ fn a_name_from_an_address_needs_a_word_about_its_verification() {
             one["claimMappings"]["username"] = json!({"expression": name});
             match more {
                 "groups" => {
-                    one["claimMappings"]["groups"] = json!({"expression": "string(claims.email_verified)"})
+                    one["claimMappings"]["groups"] = json!({"expression": "string(claims.email_verified)"});
                 }
                 "uid" => one["claimMappings"]["uid"] = json!({"expression": "string(claims.email_verified)"}),
                 "legacy" => {
                     one["claimValidationRules"] =
-                        json!([{"claim": "email_verified", "requiredValue": "true"}])
+                        json!([{"claim": "email_verified", "requiredValue": "true"}]);
                 }
                 "index" => {
-                    one["claimValidationRules"] = json!([{"expression": "claims['email_verified'] == true"}])
+                    one["claimValidationRules"] = json!([{"expression": "claims['email_verified'] == true"}]);
                 }
                 "extra" => {
                     one["claimMappings"]["extra"] =
-                        json!([{"key": "a.b/c", "valueExpression": "string(claims.email_verified)"}])
+                        json!([{"key": "a.b/c", "valueExpression": "string(claims.email_verified)"}]);
                 }
                 "rule" => {
-                    one["claimValidationRules"] = json!([{"expression": "claims.email_verified == true"}])
+                    one["claimValidationRules"] = json!([{"expression": "claims.email_verified == true"}]);
                 }
                 _ => {}
             }
@@ -541,7 +538,7 @@ fn expressions_have_kube_apiservers_values() {
     }
     // CE16 without a claim whose name cannot be looked up (A54).
     let jwt = authenticator(|one| {
-        one["claimValidationRules"] = json!([{"expression": "claims.exists(k, k == 's')"}])
+        one["claimValidationRules"] = json!([{"expression": "claims.exists(k, k == 's')"}]);
     });
     assert_eq!(judged(&jwt, r#","c":"u","sub":"s""#, &Profile::KUBE)["outcome"], "authenticated", "CE16");
     // CE22: an escaped name of an iterated value. Ours is the superset of S83, in hardened only.
@@ -759,11 +756,11 @@ fn rules_refuse_in_kube_apiservers_order() {
     });
     assert!(answer["error"].to_string().contains("claimMappings.uid"), "MV25: {answer}");
     let answer = class(&|one| {
-        one["claimValidationRules"] = json!([{"expression": "false"}, {"claim": "hd", "requiredValue": "x"}])
+        one["claimValidationRules"] = json!([{"expression": "false"}, {"claim": "hd", "requiredValue": "x"}]);
     });
     assert_eq!(answer["class"], "required_claim", "MV26");
     let answer = class(&|one| {
-        one["claimValidationRules"] = json!([{"expression": "false"}, {"expression": "claims.missing == 1"}])
+        one["claimValidationRules"] = json!([{"expression": "false"}, {"expression": "claims.missing == 1"}]);
     });
     assert!(answer["error"].to_string().contains("claimValidationRules[1]"), "MV27: {answer}");
 }
@@ -774,7 +771,7 @@ fn registered_claims_have_types_and_audiences_are_compared_byte_by_byte() {
     let several = || {
         authenticator(|one| {
             one["issuer"] =
-                json!({"url": "https://i", "audiences": ["x", "a"], "audienceMatchPolicy": "MatchAny"})
+                json!({"url": "https://i", "audiences": ["x", "a"], "audienceMatchPolicy": "MatchAny"});
         })
     };
     let one = || authenticator(|_| {});
@@ -863,7 +860,7 @@ fn claims_cannot_hurt_expressions() {
     assert_eq!(judged(&matching, &long, &Profile::KUBE)["user"]["username"], "u", "A53 in kube");
     assert_eq!(judged(&matching, &long, &Profile::HARDENED)["class"], "mapping", "A53 in hardened");
     let over_all = authenticator(|one| {
-        one["claimValidationRules"] = json!([{"expression": "claims.exists(c, c == 'nobody')"}])
+        one["claimValidationRules"] = json!([{"expression": "claims.exists(c, c == 'nobody')"}]);
     });
     let answer = judged(&over_all, r#","c":"u","__x__":1"#, &Profile::KUBE);
     assert!(answer["error"].to_string().contains("resulted in error"), "A54 in kube: {answer}");
@@ -892,7 +889,7 @@ fn a_token_without_a_key_id_tries_a_bounded_number_of_keys() {
 #[test]
 fn another_clients_token_is_refused_by_its_audience_or_by_a_rule() {
     let jwt = authenticator(|one| {
-        one["claimValidationRules"] = json!([{"expression": "claims.?azp.orValue('kube') == 'kube'"}])
+        one["claimValidationRules"] = json!([{"expression": "claims.?azp.orValue('kube') == 'kube'"}]);
     });
     for (name, profile) in PROFILES {
         let class = |members: &str| judged(&jwt, members, &profile)["class"].clone();
@@ -923,7 +920,7 @@ fn names_that_no_header_could_carry_are_refused() {
             authenticator(|one| one["claimMappings"]["groups"] = json!({"claim": "v", "prefix": ""})),
             authenticator(|one| one["claimMappings"]["uid"] = json!({"claim": "v"})),
             authenticator(|one| {
-                one["claimMappings"]["extra"] = json!([{"key": "a.b/c", "valueExpression": "claims.v"}])
+                one["claimMappings"]["extra"] = json!([{"key": "a.b/c", "valueExpression": "claims.v"}]);
             }),
         ];
         for jwt in jwts {

@@ -1,6 +1,11 @@
 //! Issuers, files and tokens over time, with real sockets, real files and a real file system's notifications.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, and take what is at hand"
+)]
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -140,6 +145,47 @@ async fn a_new_key_is_found_at_once_and_a_removed_one_is_gone() {
     assert_eq!(issuer.count(issuer.jwks_path()), 2);
     let refused = described(&live.authenticate(&old).await);
     assert!(refused.contains("no key of this `kid`"), "{refused}");
+}
+
+// A new key at the provider while requests pour in from many sides: every token is taken, whichever key signed it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rotation_under_load_loses_no_request() {
+    let (ca, folder) = (Ca::new("load"), tempfile::tempdir().unwrap());
+    let issuer = Arc::new(Issuer::start(&ca));
+    issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
+    let url = issuer.issuer_url();
+    let (reloader, _keeping) =
+        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+    until(reloader.live(), &issuer.token(&issuer.claims("first", "aud1", SystemClock.now())), "first []")
+        .await;
+    let asking: Vec<_> = (0..4)
+        .map(|side| {
+            let (live, issuer) = (Arc::clone(reloader.live()), Arc::clone(&issuer));
+            tokio::spawn(async move {
+                let mut refused = Vec::new();
+                for number in 0..100 {
+                    // The issuer changes its key while tokens are signed and judged, once on each of three sides.
+                    if side > 0 && number == 25 * side {
+                        issuer
+                            .add_key(SigningKey::generate(Algorithm::Es256, &format!("key-{side}-{number}")));
+                    }
+                    let subject = format!("u-{side}-{number}");
+                    let token = issuer.token(&issuer.claims(&subject, "aud1", SystemClock.now()));
+                    let outcome = described(&live.authenticate(&token).await);
+                    if outcome != format!("{subject} []") {
+                        refused.push(outcome);
+                    }
+                }
+                refused
+            })
+        })
+        .collect();
+    for side in asking {
+        assert_eq!(side.await.unwrap(), [""; 0]);
+    }
+    // One request for keys at the start, and one for each new key.
+    let fetches = issuer.count(issuer.jwks_path());
+    assert!((2..=4).contains(&fetches), "{fetches}");
 }
 
 // LV6, S182: written in place, replaced by renaming, and turned by a ConfigMap's link. Nothing here waits for a poll.

@@ -4,6 +4,7 @@
 //! workspace is used if it is there. A suite that ran says so in one line, `SUITE <name>: <n> vectors agree`, on
 //! standard error (not captured by the test harness), so that CI can tell it from a suite that was skipped.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -11,6 +12,7 @@ use std::sync::Once;
 use serde_json::Value;
 
 use crate::environment;
+use crate::program::Program;
 
 const VARIABLE: &str = "NAVICERT_SHARED";
 
@@ -25,6 +27,35 @@ pub struct Vector {
     pub expect: Value,
     /// What it tests.
     pub note: String,
+}
+
+impl Vector {
+    /// What goes in, with the `id` that its answer will have.
+    pub fn question(&self) -> Value {
+        let mut question = self.input.clone();
+        question["id"] = Value::from(self.id.clone());
+        question
+    }
+}
+
+/// Puts questions to a command that answers each line of JSON with one, and gives the answers by their `id`.
+///
+/// # Panics
+/// If the command does not end well, or does not answer every question with its `id`.
+pub fn answers(command: Program, questions: impl IntoIterator<Item = Value>) -> HashMap<String, Value> {
+    let lines: Vec<String> = questions.into_iter().map(|question| format!("{question}\n")).collect();
+    let outcome = command.stdin(lines.concat()).run().expect("the command starts");
+    assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let answer = |line: &str| {
+        let answer: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+        let id =
+            answer["id"].as_str().unwrap_or_else(|| panic!("an answer without an id: {line}")).to_owned();
+        (id, answer)
+    };
+    let answers: HashMap<String, Value> =
+        String::from_utf8_lossy(&outcome.stdout).lines().map(answer).collect();
+    assert_eq!(answers.len(), lines.len(), "every question has one answer");
+    answers
 }
 
 /// The folder of shared material, or `None`, with one printed line, if there is none by default.

@@ -132,24 +132,27 @@ struct TypeMeta<'a> {
     span: Span,
 }
 
-/// Kubernetes looks at these two before it knows the schema, and passes over case while doing so (C242); null leaves
-/// an earlier value alone.
+/// Kubernetes looks at these two before it knows the schema, and passes over case while doing so (C242): each spelling
+/// has to be a string or null, the last counts, and null leaves an earlier value alone.
 fn type_meta<'a>(
     mapping: &'a Mapping,
     name: &'static str,
     document: Span,
 ) -> Result<TypeMeta<'a>, Diagnostic> {
-    let mut named = mapping.entries().iter().rev().filter(|entry| entry.key.eq_ignore_ascii_case(name));
-    match named.find(|entry| !entry.value.is_null()) {
-        None => Ok(TypeMeta { name, text: "", span: Span { end: document.start, ..document } }),
-        Some(entry) => match entry.value.as_str() {
-            Some(text) => Ok(TypeMeta { name, text, span: entry.value.span }),
+    let mut found = TypeMeta { name, text: "", span: Span { end: document.start, ..document } };
+    let named = mapping.effective().into_iter().filter(|entry| entry.key.eq_ignore_ascii_case(name));
+    for entry in named.filter(|entry| !entry.value.is_null()) {
+        match entry.value.as_str() {
+            // A version of nothing but a slash is none.
+            Some("/") if name == "apiVersion" => found = TypeMeta { name, text: "", span: entry.value.span },
+            Some(text) => found = TypeMeta { name, text, span: entry.value.span },
             None => {
                 let message = format!("expected a string, found {}", entry.value.kind());
-                Err(diagnostic(name, entry.value.span, DiagnosticKind::WrongType, message))
+                return Err(diagnostic(name, entry.value.span, DiagnosticKind::WrongType, message));
             }
-        },
+        }
     }
+    Ok(found)
 }
 
 impl<'a> TypeMeta<'a> {
@@ -295,5 +298,18 @@ mod tests {
         let lax = Versions { default_api_version: Some("example.com/v1"), default_kind: Some("Box"), ..HUB };
         assert_eq!(lax.decode(b"length: 3\n").unwrap(), Hub { version: 1, size: 3 });
         assert_eq!(lax.decode(b"").unwrap(), Hub { version: 1, size: 0 });
+    }
+
+    // C242
+    #[test]
+    fn every_spelling_of_kind_has_to_be_a_string() {
+        let text = |line: &str| format!("apiVersion: example.com/v2\n{line}\nsize: 1\n");
+        for line in ["Kind: []\nkind: Box", "kind: Box\nKIND: 1", "Kind: {}\nkind: Box"] {
+            let wrong = HUB.decode(text(line).as_bytes()).unwrap_err();
+            assert!(wrong.to_string().contains("expected a string"), "{line}: {wrong}");
+        }
+        // Null is no value; what a strict reader says of the spelling itself is another matter.
+        let strict = HUB.decode(text("Kind: null\nkind: Box").as_bytes()).unwrap_err();
+        assert!(strict.to_string().contains("Kind"), "{strict}");
     }
 }

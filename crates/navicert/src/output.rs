@@ -70,7 +70,12 @@ impl Output {
 
     /// A result as indented JSON.
     pub(crate) fn json(&mut self, value: &Value) -> Result<(), Failure> {
-        self.text(&format!("{value:#}\n"))
+        self.text(&escaped(&format!("{value:#}\n")))
+    }
+
+    /// One line of a batch's answers.
+    pub(crate) fn line(&mut self, value: &Value) -> Result<(), Failure> {
+        self.text(&escaped(&format!("{value}\n")))
     }
 
     /// A sentence that stops us.
@@ -88,6 +93,12 @@ impl Output {
         // If standard error is gone there is nobody left to tell.
         let _ = writeln!(self.err, "{text}");
     }
+}
+
+/// JSON that nothing is taken out of on the way: where colours are removed, a DEL goes with them. It can only stand in a
+/// string.
+fn escaped(json: &str) -> String {
+    json.replace('\u{7f}', "\\u007f")
 }
 
 /// An error with everything behind it, in one sentence.

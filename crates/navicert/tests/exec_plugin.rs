@@ -13,25 +13,8 @@ use serde_json::Value;
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
 fn answers(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
-    let questions: String = vectors
-        .iter()
-        .map(|vector| {
-            let mut question = vector.input.clone();
-            question["id"] = Value::from(vector.id.clone());
-            format!("{question}\n")
-        })
-        .collect();
-    let outcome =
-        Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]).stdin(questions).run().unwrap();
-    assert_eq!(outcome.code(), Some(0));
-    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
-        .collect();
-    assert_eq!(answers.len(), vectors.len());
-    answers
+    let command = Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]);
+    shared::answers(command, vectors.iter().map(Vector::question))
 }
 
 /// Lines on which navicert is stricter on purpose: they have to be refused, and are counted apart.
@@ -184,4 +167,15 @@ fn a_plugin_that_cannot_do_without_a_terminal_fails_only_without_one() {
         assert_eq!(case["terminal"] == true, is_good, "{case}");
     }
     assert_eq!(report["broken"], Value::from(vec!["exits-zero"]));
+}
+
+#[test]
+fn what_a_question_says_comes_back_to_the_last_character() {
+    let question = "{\"id\":1,\"apiVersion\":\"client.authentication.k8s.io/v1\",\"server\":\"https://h\",\
+        \"interactiveMode\":\"Never\",\"provideClusterInfo\":true,\"clusterConfig\":\"a\\u007fb\\u0080c\\ufeffd\\u001be\"}\n";
+    let outcome =
+        Program::new(NAVICERT).arguments(["exec-plugin", "info", "--jsonl"]).stdin(question).run().unwrap();
+    let answer: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let info: Value = serde_json::from_str(answer["info"].as_str().unwrap()).unwrap();
+    assert_eq!(info["spec"]["cluster"]["config"], "a\u{7f}b\u{80}c\u{feff}d\u{1b}e");
 }

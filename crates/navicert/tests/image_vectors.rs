@@ -1,8 +1,8 @@
 //! Decisions recorded from the kubelet, through the same commands a user would run.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use navicert_testkit::{Program, shared};
 use serde_json::Value;
@@ -10,24 +10,8 @@ use serde_json::Value;
 /// Puts every vector of a file to a command and compares the answers.
 fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
     let Some(vectors) = shared::vectors(file) else { return };
-    let question = |vector: &shared::Vector| {
-        let mut question = vector.input.clone();
-        question["id"] = Value::from(vector.id.clone());
-        format!("{question}\n")
-    };
-    let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
-        .arguments(["image", verb, "--jsonl"])
-        .stdin(vectors.iter().map(question).collect::<String>())
-        .run()
-        .unwrap();
-    assert_eq!(outcome.code(), Some(0));
-    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout.clone())
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
-        .collect();
-    assert_eq!(answers.len(), vectors.len());
+    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(["image", verb, "--jsonl"]);
+    let answers = shared::answers(command, vectors.iter().map(shared::Vector::question));
     let name = format!("{} (command line)", file.trim_end_matches(".jsonl"));
     shared::check(&name, &vectors, |vector| {
         let answer = &answers[&vector.id];

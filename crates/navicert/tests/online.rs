@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "helpers of tests, which run the program itself"
 )]
@@ -71,7 +72,7 @@ fn failure(steps: &[(String, String)]) -> String {
     let at = steps.iter().position(|(_, verdict)| verdict == "fail").unwrap();
     assert!(steps.iter().take(at).all(|(_, verdict)| verdict == "pass"), "{steps:?}");
     assert!(steps.iter().skip(at + 1).all(|(_, verdict)| verdict == "skip"), "{steps:?}");
-    steps.iter().nth(at).unwrap().0.clone()
+    steps[at].0.clone()
 }
 
 // S305

@@ -2,7 +2,7 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use navicert_testkit::{Program, shared};
 use serde_json::{Map, Value};
@@ -40,23 +40,13 @@ fn every_recorded_token_agrees() {
 /// Asks every question of a file through one run of the command and compares the answers.
 fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
     let Some(vectors) = shared::vectors(&format!("{suite}.jsonl")) else { return };
-    let questions: String = vectors.iter().map(|vector| question(vector) + "\n").collect();
-    let outcome =
-        Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command).stdin(questions).run().unwrap();
-    assert_eq!(outcome.code(), Some(0));
-    let answers: HashMap<String, Value> = String::from_utf8(outcome.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|answer| (answer["id"].as_str().unwrap().to_owned(), answer))
-        .collect();
-    assert_eq!(answers.len(), vectors.len());
+    let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command);
+    let answers = shared::answers(command, vectors.iter().map(question));
     shared::check(suite, &vectors, |vector| compare(&vector.expect, &answers[&vector.id]));
 }
 
-fn question(vector: &shared::Vector) -> String {
-    let mut question = vector.input.clone();
-    question["id"] = Value::from(vector.id.clone());
+fn question(vector: &shared::Vector) -> Value {
+    let mut question = vector.question();
     // Configurations and key sets are named, and lie in tables of their own.
     for (member, table, name) in
         [("config", "authn-configs.json", "config_ref"), ("jwks", "authn-jwks.json", "jwks_ref")]
@@ -67,7 +57,7 @@ fn question(vector: &shared::Vector) -> String {
             question[member] = table[name].clone();
         }
     }
-    question.to_string()
+    question
 }
 
 /// By the rules of the vectors' README: texts are never compared, absent, null and empty are the same.

@@ -362,7 +362,9 @@ fn side_car(files: &Files, sources: &Sources) -> Result<NavicertConfiguration, L
     let (Some(text), Some(path)) = (&files.side_car, &sources.side_car) else {
         return Ok(NavicertConfiguration::default());
     };
-    NavicertConfiguration::parse(text).map_err(|wrong| LoadError::SideCar { path: path.clone(), wrong })
+    let side_car = NavicertConfiguration::parse(text)
+        .map_err(|wrong| LoadError::SideCar { path: path.clone(), wrong })?;
+    Ok(side_car.in_folder(path.parent().unwrap_or(Path::new("."))))
 }
 
 fn fixed_keys(

@@ -1,7 +1,7 @@
 //! Our own file beside upstream's: `kind: NavicertConfiguration`. Which rules are on, and what an issuer may do that
 //! upstream's schema has no field for. Files of Kubernetes are never extended.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use navicert_types::decode::{Decode, Decoder, Mode};
@@ -109,6 +109,16 @@ impl NavicertConfiguration {
     /// Everything that is wrong, in the order of the text.
     pub fn parse(text: &[u8]) -> Result<Self, Diagnostics> {
         CONFIGURATION.decode(text)
+    }
+
+    /// The same with the files it names, which are relative to the folder it is in.
+    #[must_use]
+    pub fn in_folder(mut self, folder: &Path) -> Self {
+        let files = self.issuers.iter_mut().filter_map(|issuer| issuer.jwks_file.as_mut());
+        for path in files.chain(self.revocation_list.as_mut()) {
+            *path = folder.join(&*path);
+        }
+        self
     }
 
     /// The rules that count: those of `named` (a command line's word), else of the file, else hardened; then each rule

@@ -219,7 +219,7 @@ impl About<'_> {
         for audience in theirs {
             for (index, configured) in ours.iter().enumerate() {
                 let at = path.index(index);
-                if let Some(difference) = difference(audience, configured) {
+                if let Some(difference) = difference(&audience, configured) {
                     advice.say(format!("one of them differs from {at} (`{configured}`) only {difference}"));
                     return advice.remedy(format!("set {at} to exactly what the token's `aud` says"));
                 }

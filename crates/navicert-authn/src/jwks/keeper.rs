@@ -375,8 +375,12 @@ impl Keeper {
     }
 
     /// See [`Keys::refresh`].
-    async fn renew(&self, wanted: Wanted<'_>) -> Refreshed {
-        let (seen, attempts) = (self.version(), self.attempts.load(Ordering::Acquire));
+    async fn renew(&self, wanted: Wanted<'_>, tried: u64) -> Refreshed {
+        let attempts = self.attempts.load(Ordering::Acquire);
+        // Somebody else's request came back between the attempt and this question.
+        if self.version() != tried {
+            return Refreshed::Meanwhile;
+        }
         let bounded_by = match wanted {
             _ if !self.profile.has(Rule::H22) => None,
             // A signature that does not hold is not a reason to ask: the key is known (H22).
@@ -387,6 +391,10 @@ impl Keeper {
             return Refreshed::Same;
         }
         let mut work = self.work.lock().await;
+        // Or while this one waited: then there is something to try before anybody is asked again.
+        if self.version() != tried {
+            return Refreshed::Meanwhile;
+        }
         let is_done = self.attempts.load(Ordering::Acquire) != attempts;
         if !is_done {
             let may = match bounded_by {
@@ -407,7 +415,7 @@ impl Keeper {
             self.demand().remember_unknown(kid, self.monotonic());
         }
         // Upstream tries whatever a request brought, new or not.
-        if self.version() != seen { Refreshed::Newer } else { Refreshed::Same }
+        if self.version() != tried { Refreshed::Newer } else { Refreshed::Same }
     }
 
     fn demand(&self) -> std::sync::MutexGuard<'_, Demand> {
@@ -433,8 +441,8 @@ impl Keys for Keeper {
         self.published.load().address.clone()
     }
 
-    fn refresh<'f>(&'f self, wanted: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
-        Box::pin(self.renew(wanted))
+    fn refresh<'f>(&'f self, wanted: Wanted<'f>, tried: u64) -> BoxFuture<'f, Refreshed> {
+        Box::pin(self.renew(wanted, tried))
     }
 }
 

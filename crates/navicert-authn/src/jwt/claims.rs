@@ -30,6 +30,8 @@ pub(crate) struct UnverifiedClaims<'p> {
     issuer: Cow<'p, str>,
     /// How deep it is nested.
     depth: usize,
+    /// Which members Go takes for which registered claims.
+    registered: Vec<(usize, &'static str)>,
 }
 
 /// Claims whose signature, issuer, audience and lifetime have been checked.
@@ -45,7 +47,8 @@ pub struct VerifiedClaims<'p> {
 #[derive(Default)]
 pub(crate) struct Registered<'p> {
     issuer: Cow<'p, str>,
-    audiences: Vec<Cow<'p, str>>,
+    /// Known to be what it has to be.
+    audience: Option<Raw<'p>>,
     expires: Option<i64>,
     not_before: Option<i64>,
     claim_names: HashMap<String, String>,
@@ -61,15 +64,18 @@ impl<'p> UnverifiedClaims<'p> {
             return Err(NoOpinion::PayloadJson);
         }
         let mut issuer = Cow::Borrowed("");
-        for (name, value) in &members {
-            if registered(name) == Some("iss") && !value.is_null() {
+        let mut found = Vec::with_capacity(8);
+        for (at, (name, value)) in members.iter().enumerate() {
+            let Some(known) = registered(name) else { continue };
+            found.push((at, known));
+            if known == "iss" && !value.is_null() {
                 issuer = value.string().ok_or(NoOpinion::NoIssuer)?;
             }
         }
         if issuer.is_empty() {
             return Err(NoOpinion::NoIssuer);
         }
-        Ok(UnverifiedClaims { raw, members, issuer, depth })
+        Ok(UnverifiedClaims { raw, members, issuer, depth, registered: found })
     }
 
     /// Who the token says it is from.
@@ -102,7 +108,8 @@ impl<'p> UnverifiedClaims<'p> {
         if !is_issuer(&registered.issuer, issuer) {
             return Err(Refusal::Issuer);
         }
-        let for_us = audiences.iter().any(|ours| registered.audiences.iter().any(|theirs| theirs == ours));
+        let theirs = || registered.audience.into_iter().flat_map(self::audiences).flatten();
+        let for_us = theirs().any(|theirs| audiences.iter().any(|ours| theirs == ours.as_str()));
         // With several audiences kube-apiserver looks at them after the signature.
         if audiences.len() == 1 && !for_us {
             return Err(Refusal::Audience);
@@ -131,23 +138,33 @@ impl<'p> UnverifiedClaims<'p> {
         if has_repetitions(&self.members) {
             return Err(Refusal::Malformed("a claim occurs twice"));
         }
-        if self.members.iter().any(|(name, _)| registered(name).is_some_and(|known| name != known)) {
+        if self.known().any(|(name, known, _)| name != known) {
             return Err(Refusal::Malformed("a registered claim is spelled in another case"));
         }
         Ok(())
     }
 
+    /// The members that count as registered claims: as they are spelled, as they are meant, and their values.
+    fn known(&self) -> impl Iterator<Item = (&str, &'static str, &Raw<'p>)> {
+        self.registered.iter().filter_map(|(at, known)| {
+            let (name, value) = self.members.get(*at)?;
+            Some((name.as_ref(), *known, value))
+        })
+    }
+
     fn registered(&self, profile: &Profile) -> Result<Registered<'p>, Refusal> {
         let mut found = Registered::default();
-        for (name, value) in &self.members {
-            let Some(known) = registered(name) else { continue };
+        for (_, known, value) in self.known() {
             let wrong = || Refusal::ClaimType(known);
             match known {
                 "iss" if !value.is_null() => found.issuer = value.string().ok_or_else(wrong)?,
                 "sub" | "nonce" | "at_hash" if !value.is_null() => {
                     value.string().ok_or_else(wrong)?;
                 }
-                "aud" => found.audiences = audiences(*value).ok_or_else(wrong)?,
+                "aud" if audiences(*value).all(|audience| audience.is_some()) => {
+                    found.audience = Some(*value);
+                }
+                "aud" => return Err(wrong()),
                 "exp" => found.expires = Some(seconds(*value, profile).ok_or_else(wrong)?),
                 "iat" => {
                     seconds(*value, profile).ok_or_else(wrong)?;
@@ -187,8 +204,8 @@ impl<'p> UnverifiedClaims<'p> {
 
 impl<'p> Registered<'p> {
     /// Whom the token is for.
-    pub(crate) fn audiences(&self) -> &[Cow<'p, str>] {
-        &self.audiences
+    pub(crate) fn audiences(&self) -> Vec<Cow<'p, str>> {
+        self.audience.into_iter().flat_map(audiences).flatten().collect()
     }
 
     /// When it expires, in seconds since 1970; without a word about it, in the year 1.
@@ -277,6 +294,11 @@ fn registered(name: &str) -> Option<&'static str> {
     if !matches!(first, b'i' | b's' | b'a' | b'e' | b'n' | b'_' | 0xc5) {
         return None;
     }
+    let exact = REGISTERED.iter().find(|known| name == **known);
+    // Names in small letters are what they are.
+    if exact.is_some() || name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9')) {
+        return exact.copied();
+    }
     REGISTERED.iter().find(|known| is_named(name, known)).copied()
 }
 
@@ -287,8 +309,20 @@ pub(super) fn has_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> bool {
         let mut names = HashSet::with_capacity(members.len());
         return members.iter().any(|(name, _)| !names.insert(name.as_ref()));
     }
-    let later = |at: usize| members.iter().skip(at + 1);
-    members.iter().enumerate().any(|(at, (name, _))| later(at).any(|(other, _)| other == name))
+    // Most names differ in length, first or last letter, and need no comparison at all.
+    let mut seen = [0_u64; 4];
+    for (at, (name, _)) in members.iter().enumerate() {
+        let bytes = name.as_bytes();
+        let ends = [bytes.first(), bytes.last()].map(|byte| usize::from(byte.copied().unwrap_or_default()));
+        let spot = (bytes.len() * 67 + ends[0] * 13 + ends[1] * 5) % 256;
+        let Some(word) = seen.get_mut(spot / 64) else { continue };
+        let bit = 1_u64 << (spot % 64);
+        if *word & bit != 0 && members.iter().take(at).any(|(other, _)| other == name) {
+            return true;
+        }
+        *word |= bit;
+    }
+    false
 }
 
 /// Whether Go takes this name for the known one: in any case, with two letters that fold to ASCII (S130).
@@ -300,7 +334,9 @@ pub(crate) fn is_named(name: &str, known: &str) -> bool {
     };
     // What folds to ASCII and is not ASCII is longer.
     (name.len() == known.len() && name.eq_ignore_ascii_case(known))
-        || (name.len() > known.len() && !name.is_ascii() && name.chars().map(fold).eq(known.chars().map(fold)))
+        || (name.len() > known.len()
+            && !name.is_ascii()
+            && name.chars().map(fold).eq(known.chars().map(fold)))
 }
 
 fn is_issuer(claimed: &str, configured: &str) -> bool {
@@ -312,17 +348,15 @@ pub(crate) fn routed(issuer: &str) -> &str {
     if issuer == GOOGLE.1 { GOOGLE.0 } else { issuer }
 }
 
-fn audiences(value: Raw<'_>) -> Option<Vec<Cow<'_, str>>> {
-    let text = |value: Raw<'_>| value.is_null();
-    match value.kind() {
-        Kind::Null => Some(vec![Cow::Borrowed("")]),
-        Kind::String => Some(vec![value.string()?]),
-        Kind::Array => value
-            .elements()
-            .map(|element| if text(element) { Some(Cow::Borrowed("")) } else { element.string() })
-            .collect(),
-        _ => None,
+/// Whom a token is for; `None` for what is no text. Null is empty, wherever it is (S128).
+fn audiences(value: Raw<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
+    fn text(value: Raw<'_>) -> Option<Cow<'_, str>> {
+        if value.is_null() { Some(Cow::Borrowed("")) } else { value.string() }
     }
+    let is_list = value.kind() == Kind::Array;
+    let alone = (!is_list).then(|| text(value));
+    // Of anything but a list there are no elements.
+    alone.into_iter().chain(value.elements().map(text))
 }
 
 /// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.

@@ -184,10 +184,13 @@ impl Distributed {
         let keys = self.keys(&issuer, authenticator, profile).await?;
         let configured = other(&authenticator.configuration.issuer, &issuer);
         let by = Verifier { issuer: &configured, keys: &*keys, algorithms: authenticator.algorithms() };
+        let tried = keys.version();
         let first = taken(&by, &inner, elsewhere, profile);
         let Err(refusal) = first else { return first };
-        match refresh(&*keys, text, &refusal).await {
-            Refreshed::Newer => taken(&by, &inner, elsewhere, profile).map_err(about_the_source),
+        match refresh(&*keys, tried, text, &refusal).await {
+            Refreshed::Newer | Refreshed::Meanwhile => {
+                taken(&by, &inner, elsewhere, profile).map_err(about_the_source)
+            }
             Refreshed::Same | Refreshed::Failed(_) => Err(about_the_source(refusal)),
         }
     }

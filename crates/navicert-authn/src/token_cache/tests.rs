@@ -34,7 +34,7 @@ impl Keys for TestKeys {
     fn trusted_for(&self) -> Option<Duration> {
         self.trusted
     }
-    fn refresh<'f>(&'f self, _: Wanted<'f>) -> BoxFuture<'f, Refreshed> {
+    fn refresh<'f>(&'f self, _: Wanted<'f>, _: u64) -> BoxFuture<'f, Refreshed> {
         Box::pin(std::future::ready(Refreshed::Same))
     }
 }

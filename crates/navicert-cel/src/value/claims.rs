@@ -225,8 +225,8 @@ mod tests {
         let name = |number: usize| format!("claim{number}{}", "-of-a-longer-name".repeat(number % 2));
         let mut set = ClaimSet::new();
         for number in (0..200).chain(50..150) {
-            set.insert(&name(number), Ok(number.into()));
-            set.insert(&name(number), Ok((number + 1).into()));
+            set.insert(name(number), Ok(number.into()));
+            set.insert(name(number), Ok((number + 1).into()));
         }
         let claims = Claims::Set(&set);
         assert_eq!((claims.len(), claims.names().len()), (200, 200));

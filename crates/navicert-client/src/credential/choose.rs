@@ -117,10 +117,10 @@ pub fn choose(
     if let Some(provider) = &user.auth_provider {
         return provider_source(provider, identity, files, around);
     }
-    if identity.is_none() {
-        if let Some(plugin) = Plugin::of(effective, &**files)? {
-            return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
-        }
+    if identity.is_none()
+        && let Some(plugin) = Plugin::of(effective, &**files)?
+    {
+        return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
     }
     Ok(anonymous_with(identity, unused_plugin(user)))
 }

@@ -309,7 +309,7 @@ fn escaped(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                escaped.push(char::from(byte))
+                escaped.push(char::from(byte));
             }
             _ => escaped.push_str(&format!("%{byte:02X}")),
         }

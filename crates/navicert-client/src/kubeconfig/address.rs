@@ -184,7 +184,8 @@ fn check_host(host: &str) -> Result<(), AddressError> {
         check_escapes(zone)?;
         return check_host_bytes(plain);
     }
-    if let Some(colon) = host.rfind(':') {
+    // The first colon: since Go 1.26 `h:80:80` is no address.
+    if let Some(colon) = host.find(':') {
         check_port(host.split_at(colon).1)?;
     }
     check_host_bytes(host)
@@ -253,6 +254,9 @@ mod tests {
             ("http://a b", AddressError::Host),
             ("http://h:x", AddressError::Port),
             ("http://::bad::dev", AddressError::Port),
+            ("https://:0.1:1", AddressError::Port),
+            ("https://h:80:80", AddressError::Port),
+            ("https://::1/", AddressError::Port),
             (":x", AddressError::MissingScheme),
             ("127.0.0.1:3128", AddressError::ColonInFirstSegment),
             ("http://[::1", AddressError::Host),

@@ -184,6 +184,10 @@ impl Decode for Base64 {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         match &node.value {
             Value::String(text) => {
+                // Mostly there are no line ends in it, and then no copy is needed.
+                if let Ok(bytes) = STANDARD.decode(text) {
+                    return Some(Base64(bytes));
+                }
                 let packed: Zeroizing<Vec<u8>> =
                     Zeroizing::new(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect());
                 let bytes = STANDARD.decode(&*packed).ok();

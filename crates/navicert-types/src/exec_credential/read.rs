@@ -24,7 +24,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Version, ExecCredential), DecodeError> {
     let looks_like_json = bytes.trim_ascii_start().starts_with(b"{");
     let unreadable = if looks_like_json { DecodeError::Json } else { DecodeError::Yaml };
     let node = parse(bytes, Syntax::JsonOrYaml).map_err(unreadable)?;
-    let version = version_of(&node)?;
+    let version = version_of(&node, looks_like_json)?;
     let read = match version {
         Version::V1 => v1::read,
         Version::V1Beta1 => v1beta1::read,
@@ -37,7 +37,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Version, ExecCredential), DecodeError> {
     Ok((version, credential))
 }
 
-fn version_of(node: &Node) -> Result<Version, DecodeError> {
+fn version_of(node: &Node, is_json: bool) -> Result<Version, DecodeError> {
     let nothing = Mapping::default();
     let mapping = match &node.value {
         Value::Mapping(mapping) => mapping,
@@ -47,8 +47,8 @@ fn version_of(node: &Node) -> Result<Version, DecodeError> {
             return Err(DecodeError::Json(wrong(FieldPath::root(), node, message)));
         }
     };
-    let api_version = name_in(mapping, "apiVersion")?.unwrap_or_default();
-    let kind = name_in(mapping, "kind")?.filter(|kind| !kind.is_empty()).unwrap_or(KIND);
+    let api_version = name_in(mapping, "apiVersion", is_json)?.unwrap_or_default();
+    let kind = name_in(mapping, "kind", is_json)?.filter(|kind| !kind.is_empty()).unwrap_or(KIND);
     // An empty version, and the one Kubernetes keeps to itself, are what an absent one becomes upstream.
     let is_none = api_version.strip_prefix(GROUP).is_some_and(|rest| matches!(rest, "/" | "/__internal"));
     if api_version.is_empty() || is_none {
@@ -59,15 +59,19 @@ fn version_of(node: &Node) -> Result<Version, DecodeError> {
         .ok_or_else(|| DecodeError::NotRegistered { kind: shown(kind), api_version: shown(api_version) })
 }
 
-/// `apiVersion` or `kind`, in whatever case: Kubernetes looks at them before it knows the schema (C242). Null leaves an
-/// earlier value alone.
-fn name_in<'a>(mapping: &'a Mapping, name: &str) -> Result<Option<&'a str>, DecodeError> {
-    let mut named = mapping.entries().iter().rev().filter(|entry| entry.key.eq_ignore_ascii_case(name));
-    let Some(entry) = named.find(|entry| !entry.value.is_null()) else { return Ok(None) };
-    entry.value.as_str().map(Some).ok_or_else(|| {
+/// `apiVersion` or `kind`, in whatever case: Kubernetes looks at them before it knows the schema (C242). Each has to be
+/// a string or null, the last counts, and null leaves an earlier value alone. YAML becomes JSON with sorted keys first.
+fn name_in<'a>(mapping: &'a Mapping, name: &str, is_json: bool) -> Result<Option<&'a str>, DecodeError> {
+    let mut entries = if is_json { mapping.entries().iter().collect() } else { mapping.effective() };
+    entries.retain(|entry| entry.key.eq_ignore_ascii_case(name) && !entry.value.is_null());
+    if !is_json {
+        entries.sort_by(|one, another| one.key.cmp(&another.key));
+    }
+    if let Some(entry) = entries.iter().find(|entry| entry.value.as_str().is_none()) {
         let message = format!("expected a string, found {}", entry.value.kind());
-        DecodeError::Json(wrong(FieldPath::root().field(name), &entry.value, message))
-    })
+        return Err(DecodeError::Json(wrong(FieldPath::root().field(name), &entry.value, message)));
+    }
+    Ok(entries.last().and_then(|entry| entry.value.as_str()))
 }
 
 fn wrong(path: FieldPath, node: &Node, message: String) -> Diagnostic {

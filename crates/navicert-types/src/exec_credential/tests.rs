@@ -229,3 +229,20 @@ fn v1alpha1_has_the_response_and_no_cluster() {
             .contains("\"spec\":{\"interactive\":true}")
     );
 }
+
+// C242: Go's decoder looks at `Kind` too, and YAML's keys are sorted before it does.
+#[test]
+fn version_and_kind_are_strings_in_every_spelling() {
+    let v1 = "apiVersion: client.authentication.k8s.io/v1\nstatus: {token: t}\n";
+    for (line, ok) in [
+        ("Kind: []\nkind: ''\n", false),
+        ("kind: ''\nKind: 1\n", false),
+        ("kind: ExecCredential\nKind: Other\n", true),
+        ("Kind: ExecCredential\nkind: Other\n", false),
+        ("Kind: null\nkind: ExecCredential\n", true),
+    ] {
+        assert_eq!(decode(format!("{line}{v1}").as_bytes()).is_ok(), ok, "{line}");
+    }
+    let json = r#"{"apiVersion":"client.authentication.k8s.io/v1","kind":"Other","Kind":"ExecCredential","status":{"token":"t"}}"#;
+    assert!(decode(json.as_bytes()).is_ok());
+}

@@ -423,3 +423,59 @@ proptest! {
         }
     }
 }
+
+fn yaml(text: &str) -> Result<Node, Diagnostic> {
+    parse(text.as_bytes(), Syntax::Yaml)
+}
+
+/// Found by asking go-yaml the same questions.
+#[test]
+fn later_lines_of_a_quoted_text_may_be_indented_anyhow() {
+    let node = yaml("a:\n  b:\n    c: \"x\ny\n z\"\n    d: 'p\nq'\ne: 1\n").unwrap();
+    let outer = node.as_mapping().unwrap().last("a").unwrap().value.as_mapping().unwrap();
+    let inner = outer.last("b").unwrap().value.as_mapping().unwrap();
+    assert_eq!(inner.last("c").unwrap().value.as_str(), Some("x y z"));
+    let quoted = &inner.last("d").unwrap().value;
+    assert_eq!((quoted.as_str(), quoted.span.line, quoted.span.column), (Some("p q"), 6, 8));
+    let last = node.as_mapping().unwrap().last("e").unwrap();
+    let text = "a:\n  b:\n    c: \"x\ny\n z\"\n    d: 'p\nq'\ne: 1\n";
+    assert_eq!(text.get(last.value.span.start..last.value.span.end), Some("1"));
+    assert_eq!((last.value.span.line, last.value.span.column), (8, 4));
+    let wrong = yaml("a: \"x\ny\" z\n").unwrap_err();
+    assert_eq!((wrong.span.line, wrong.span.column), (2, 4), "{wrong}");
+    // Deeper than what is put in at once.
+    assert!(yaml(&format!("{}a: \"x\ny\"\n", "- ".repeat(100))).is_ok());
+    // Many flaws are refused, not mended one after the other.
+    assert!(yaml(&format!("a: \"{}\"\n", "x\n".repeat(1_000))).is_err());
+}
+
+#[test]
+fn a_byte_order_mark_may_begin_a_line_and_elsewhere_is_text() {
+    let node = yaml("a: \u{feff}x\"\nb: [\u{feff}, 1]\n").unwrap();
+    let entries = node.as_mapping().unwrap();
+    assert_eq!(entries.last("a").unwrap().value.as_str(), Some("\u{feff}x\""));
+    assert_eq!(entries.last("b").unwrap().value.as_sequence().unwrap()[0].as_str(), Some("\u{feff}"));
+    let text = "a: 1\n\u{feff}b: 2\nc: 3\n";
+    let node = yaml(text).unwrap();
+    let entries = node.as_mapping().unwrap();
+    assert_eq!(entries.last("b").unwrap().value.value, Value::from(2_i64));
+    let last = &entries.last("c").unwrap().value;
+    assert_eq!(text.get(last.span.start..last.span.end), Some("3"));
+}
+
+#[test]
+fn escapes_and_keys_that_only_newer_yaml_has_are_refused() {
+    for text in
+        ["a: \"\\/\"", "a: \"\\ud83d\\ude00\"", "{\"a\nb\": 1}", "{\"a\"\n: 1}", "{a\n: 1}", "[\"a\"\n: 1]"]
+    {
+        assert!(yaml(text).is_err(), "{text:?}");
+    }
+    for text in
+        ["a: \"\\\\/\"", "a: '\\/'", "{? \"a\nb\"\n: 1}", "{\"a\":\n1}", "{\"a\"\n}", "[\"a\n b\", c]"]
+    {
+        assert!(yaml(text).is_ok(), "{text:?}");
+    }
+    // JSON has them.
+    let json = parse(b"{\"a\": \"\\/\\ud83d\\ude00\"}", Syntax::JsonOrYaml).unwrap();
+    assert_eq!(json.as_mapping().unwrap().last("a").unwrap().value.as_str(), Some("/\u{1f600}"));
+}

@@ -1,38 +1,85 @@
-//! Reads the first document of a YAML text into the tree, event by event.
+//! Reads the first document of a YAML text into the tree, event by event: what go-yaml v2 takes, which is not quite what
+//! the parser takes.
 
-use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+mod leniency;
+
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, StructureStyle, Tag};
 
 use super::builder::{Builder, syntax, too_deep};
 use super::scalar::{self, Scalar, Unfit};
 use super::{Limits, Node, Span, Value, source};
 use crate::diagnostic::Diagnostic;
+use leniency::Lenient;
 
 pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     let text = source::yaml_text(bytes)?;
     refuse_leading_tab(&text)?;
+    let mut lenient = Lenient::new(&text);
+    loop {
+        match read(&lenient, limits) {
+            Ok(node) => return Ok(node),
+            Err(Broken::Rules(diagnostic)) => return Err(diagnostic),
+            Err(Broken::Text(error)) => {
+                if !lenient.mend(&error) {
+                    return Err(broken(&error, &lenient, limits));
+                }
+            }
+        }
+    }
+}
+
+/// Why there is no tree.
+enum Broken {
+    /// The parser says so.
+    Text(ScanError),
+    /// Kubernetes would say so.
+    Rules(Diagnostic),
+}
+
+impl From<Diagnostic> for Broken {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Broken::Rules(diagnostic)
+    }
+}
+
+fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
     };
     options.set_emit_comments(false);
-    let mut parser = Parser::new_from_str_with_options(&text, options);
+    let text = lenient.text();
+    let mut parser = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder::new(limits);
+    let mut open: Vec<StructureStyle> = Vec::new();
     while let Some(next) = parser.next_event() {
-        let (event, place) = next.map_err(|error| broken(&error, limits))?;
-        let span = span(place.start, place.end);
+        let (event, place) = next.map_err(Broken::Text)?;
+        let written = span(place.start, place.end);
+        let span = lenient.original(written);
         match event {
             // Later documents are not even looked at.
             Event::DocumentEnd | Event::StreamEnd => break,
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
-                return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out"));
+                return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out").into());
             }
             Event::Scalar(value, style, anchor, tag) => {
-                let value = without_invented_line_end(&value, style, span, &text);
-                add_scalar(&mut builder, value, style, tag.as_deref(), span, anchor)?;
+                leniency::refuse_newer(text, written, style).map_err(|message| syntax(span, message))?;
+                if builder.expects_key() && matches!(open.last(), Some(StructureStyle::Flow)) {
+                    leniency::refuse_spread_key(text, written).map_err(|message| syntax(span, message))?;
+                }
+                let value = lenient.value(without_invented_line_end(&value, style, written, text));
+                add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;
             }
-            Event::SequenceStart(_, anchor, _) => builder.open_sequence(span, anchor)?,
-            Event::MappingStart(_, anchor, _) => builder.open_mapping(span, anchor)?,
+            Event::SequenceStart(style, anchor, _) => {
+                open.push(style);
+                builder.open_sequence(span, anchor)?;
+            }
+            Event::MappingStart(style, anchor, _) => {
+                open.push(style);
+                builder.open_mapping(span, anchor)?;
+            }
             Event::SequenceEnd | Event::MappingEnd => {
+                open.pop();
                 builder.close((span.end > span.start).then_some(span.end))?;
             }
             Event::Alias(anchor) => builder.alias(anchor, span)?,
@@ -128,8 +175,8 @@ fn unfit(span: Span, unfit: Unfit) -> Diagnostic {
 
 /// The parser's own words, where they are plain enough: they name what was expected, never what the file says beyond
 /// one character.
-fn broken(error: &ScanError, limits: Limits) -> Diagnostic {
-    let span = span(*error.marker(), *error.marker());
+fn broken(error: &ScanError, lenient: &Lenient<'_>, limits: Limits) -> Diagnostic {
+    let span = lenient.original(span(*error.marker(), *error.marker()));
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(span, limits.depth),
         ErrorKind::UnknownAnchor => syntax(span, "an alias of an anchor that is not defined before it"),

@@ -56,7 +56,7 @@ fn answer_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result
             }
             Err(error) => json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
         };
-        output.text(&format!("{answer}\n"))?;
+        output.line(&answer)?;
     }
     Ok(Exit::Done)
 }

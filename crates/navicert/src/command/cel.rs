@@ -65,7 +65,7 @@ fn answer_lines(output: &mut Output) -> Result<Exit, Failure> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        output.text(&format!("{}\n", answer(&line)))?;
+        output.line(&answer(&line))?;
     }
     Ok(Exit::Done)
 }

@@ -318,7 +318,8 @@ async fn the_side_car_its_keys_and_its_revocation_list_are_reloaded() {
         format!(
             "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nrevocationList: {}\nissuers:\n\
              - {{url: 'https://offline', jwksFile: {}, allowedAlgorithms: [{algorithms}]}}\n",
-            list.display(),
+            // Relative to the side-car's folder, or whole.
+            list.file_name().unwrap().display(),
             keys.display()
         )
     };
@@ -366,4 +367,49 @@ async fn the_side_car_its_keys_and_its_revocation_list_are_reloaded() {
     assert!(
         matches!(reloader.tend().await.reload, Reload::Refused(why) if why.contains("issuers[0].url: no authenticator"))
     );
+}
+
+// §7: what a cached decision counts and what it does not.
+#[tokio::test]
+async fn a_cached_decision_is_a_hit_and_not_a_second_judgement() {
+    let rig = Rig::new();
+    rig.write("config.yaml", &config(&["https://a"], ""));
+    let metrics = Arc::new(crate::metrics::Metrics::new("one", Arc::clone(&rig.clock) as _));
+    let reloader = rig.open(None);
+    let around = Around { recorder: Arc::clone(&metrics) as _, ..reloader.around.clone() };
+    let reloader = Reloader::open(reloader.sources.clone(), around).unwrap();
+    tend_all(reloader.live()).await;
+    for _ in 0..3 {
+        assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "ann");
+    }
+    let signed_twice = rig.token("https://a");
+    for _ in 0..2 {
+        assert_eq!(user(reloader.live(), &signed_twice).await, "ann");
+    }
+    assert_eq!(user(reloader.live(), "nobody's").await, "no opinion");
+    let page = metrics.render();
+    let value = |start: &str| {
+        let line =
+            page.lines().find(|line| line.starts_with(start)).unwrap_or_else(|| panic!("{start}\n{page}"));
+        line.rsplit(' ').next().unwrap().to_owned()
+    };
+    // Four different signatures, one of them seen twice; and one token that is nobody's.
+    let hits: u64 = value("authentication_token_cache_request_total{status=\"hit\"}").parse().unwrap();
+    let misses: u64 = value("authentication_token_cache_request_total{status=\"miss\"}").parse().unwrap();
+    assert_eq!(hits + misses, 6);
+    assert!(hits >= 1);
+    let judged: u64 = page
+        .lines()
+        .find(|line| line.starts_with("apiserver_authentication_jwt_authenticator_latency_seconds_count"))
+        .and_then(|line| line.rsplit(' ').next())
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(judged, misses - 1, "a hit is not judged, and a token that is nobody's is not counted");
+    assert_eq!(value("authentication_attempts{result=\"success\"}"), "5");
+    assert_eq!(value("authentication_attempts{result=\"failure\"}"), "1");
+    assert_eq!(value("authenticated_user_requests{username=\"other\"}"), "5");
+    assert_eq!(value("authentication_token_cache_active_fetch_count{status=\"in_flight\"}"), "0");
+    assert_eq!(value("navicert_issuer_ready"), "1");
+    let _ = rig.notes();
 }

@@ -39,6 +39,10 @@ impl Rig {
         keys.keys().iter().map(|key| key.kid().to_owned()).collect()
     }
 
+    async fn refresh(&self, wanted: Wanted<'_>) -> Refreshed {
+        self.keeper.refresh(wanted, self.keeper.version()).await
+    }
+
     fn fetches(&self) -> usize {
         self.fetch.count(KEYS)
     }
@@ -207,21 +211,21 @@ async fn an_unknown_key_is_asked_for_but_not_by_everybody() {
     rig.publish(&["k1"], &[("cache-control", "max-age=3600")]);
     rig.keeper.tend().await;
     rig.publish(&["k1", "k2"], &[("cache-control", "max-age=3600")]);
-    assert_eq!(rig.keeper.refresh(Wanted::Signature).await, Refreshed::Same, "a bad signature is no reason");
+    assert_eq!(rig.refresh(Wanted::Signature).await, Refreshed::Same, "a bad signature is no reason");
     assert_eq!(rig.fetches(), 1);
-    assert_eq!(rig.keeper.refresh(Wanted::Kid("k2")).await, Refreshed::Newer);
+    assert_eq!(rig.refresh(Wanted::Kid("k2")).await, Refreshed::Newer);
     assert_eq!((rig.kids().len(), rig.fetches()), (2, 2));
     for _ in 0..100 {
-        assert_eq!(rig.keeper.refresh(Wanted::Kid("none")).await, Refreshed::Same);
+        assert_eq!(rig.refresh(Wanted::Kid("none")).await, Refreshed::Same);
     }
     assert_eq!(rig.fetches(), 3, "a name that is known to be unknown costs one request");
     for number in 0..1000 {
-        rig.keeper.refresh(Wanted::Kid(&format!("none-{number}"))).await;
+        rig.refresh(Wanted::Kid(&format!("none-{number}"))).await;
     }
     assert_eq!(rig.fetches(), 4, "and many names cost what the bucket holds");
     rig.advance(10);
     for number in 0..1000 {
-        rig.keeper.refresh(Wanted::Kid(&format!("other-{number}"))).await;
+        rig.refresh(Wanted::Kid(&format!("other-{number}"))).await;
     }
     assert_eq!(rig.fetches(), 5, "one in ten seconds");
 }
@@ -240,19 +244,15 @@ async fn profile_kube_asks_when_a_token_cannot_be_verified_and_the_answer_is_old
         let rig = rig(Profile::KUBE);
         rig.publish(&["k1"], headers);
         rig.keeper.tend().await;
-        assert_eq!(
-            rig.keeper.refresh(Wanted::Kid("k1")).await,
-            Refreshed::Newer,
-            "the first token asks (S163)"
-        );
+        assert_eq!(rig.refresh(Wanted::Kid("k1")).await, Refreshed::Newer, "the first token asks (S163)");
         assert_eq!((rig.kids(), rig.fetches()), (vec!["k1".to_owned()], 1));
         rig.publish(&["k2"], headers);
         let expected = if asks { (Refreshed::Newer, 2) } else { (Refreshed::Same, 1) };
-        assert_eq!((rig.keeper.refresh(Wanted::Signature).await, rig.fetches()), expected, "{headers:?}");
+        assert_eq!((rig.refresh(Wanted::Signature).await, rig.fetches()), expected, "{headers:?}");
         // RV3: a failure keeps what there is.
         rig.fetch.answer(KEYS, 500, "");
         let kids = rig.kids();
-        let refreshed = rig.keeper.refresh(Wanted::Kid("k9")).await;
+        let refreshed = rig.refresh(Wanted::Kid("k9")).await;
         assert_eq!(matches!(refreshed, Refreshed::Failed(why) if why.contains("500")), asks);
         assert_eq!(rig.kids(), kids);
     }
@@ -268,14 +268,14 @@ async fn those_who_wait_share_one_request() {
     let waiting: Vec<_> = (0..50)
         .map(|_| {
             let keeper = Arc::clone(&rig.keeper);
-            tokio::spawn(async move { keeper.refresh(Wanted::Kid("k1")).await })
+            tokio::spawn(async move { keeper.refresh(Wanted::Kid("k1"), 0).await })
         })
         .collect();
     // Everybody has begun to wait when everybody has been polled once.
     tokio::task::yield_now().await;
     drop(held);
     for one in waiting {
-        assert_eq!(one.await.unwrap(), Refreshed::Newer);
+        assert!(matches!(one.await.unwrap(), Refreshed::Newer | Refreshed::Meanwhile));
     }
     assert_eq!(rig.fetches(), 1);
 }
@@ -321,5 +321,36 @@ async fn requests_carry_the_roots_and_the_limits() {
     for one in asked {
         assert_eq!((one.roots, one.limits.bytes, one.limits.redirects), (2, 1 << 20, 5));
         assert!(one.limits.keeps_scheme && !one.has_bearer);
+    }
+}
+
+// Whoever tried old keys is told of newer ones that came meanwhile, without a request.
+#[tokio::test]
+async fn keys_that_came_between_a_try_and_a_question_are_newer() {
+    for profile in [Profile::HARDENED, Profile::KUBE] {
+        let rig = rig(profile);
+        rig.publish(&["k1"], &[]);
+        rig.keeper.tend().await;
+        let tried = rig.keeper.version();
+        rig.publish(&["k1", "k2"], &[]);
+        assert_eq!(rig.refresh(Wanted::Kid("k2")).await, Refreshed::Newer);
+        let fetches = rig.fetches();
+        assert_eq!(rig.keeper.refresh(Wanted::Kid("k2"), tried).await, Refreshed::Meanwhile);
+        assert_eq!(rig.fetches(), fetches);
+    }
+}
+
+// XV8, S157
+#[tokio::test]
+async fn only_200_and_a_document_are_discovery() {
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        for (status, body) in
+            [(201, r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#), (200, "<html>"), (404, "")]
+        {
+            let rig = rig(profile);
+            rig.fetch.answer(DISCOVERY, status, body);
+            rig.keeper.tend().await;
+            assert!(!rig.keeper.health().is_discovered, "{status} {body}");
+        }
     }
 }

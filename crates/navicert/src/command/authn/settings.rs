@@ -65,7 +65,8 @@ impl Settings {
             Some(path) => {
                 let bytes = bytes(path)?;
                 let refused = |wrong| refused(&wrong, &path.display().to_string(), &bytes, output);
-                NavicertConfiguration::parse(&bytes).map_err(refused)?
+                let folder = path.parent().unwrap_or(Path::new(""));
+                NavicertConfiguration::parse(&bytes).map_err(refused)?.in_folder(folder)
             }
         };
         let named = args.profile.or(otherwise.filter(|_| side_car.profile.is_none()));

@@ -16,7 +16,7 @@ const ROOT: &str = "/$DIR";
 
 /// Answers one question.
 pub(super) fn answer(question: &Value) -> Result<Value, String> {
-    let config = config(question)?.to_string();
+    let config = spelled_out(&config(question)?.to_string());
     Ok(match told(&config) {
         Ok(info) => json!({ "info": info }),
         Err(error) => json!({"info": null, "error": error}),
@@ -54,6 +54,20 @@ fn config(question: &Value) -> Result<Value, String> {
         "clusters": [{"name": "k", "cluster": cluster}],
         "users": [{"name": "u", "user": {"exec": exec}}],
     }))
+}
+
+/// The same JSON as YAML can read it: some characters may only be escaped there.
+fn spelled_out(json: &str) -> String {
+    let is_plain = |symbol: char| matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
+    let mut text = String::with_capacity(json.len());
+    for symbol in json.chars() {
+        if is_plain(symbol) {
+            text.push(symbol);
+        } else {
+            text.push_str(&format!("\\u{:04x}", u32::from(symbol)));
+        }
+    }
+    text
 }
 
 /// What a client would say, `None` if it would not ask the plugin.

@@ -16,7 +16,7 @@ pub(super) fn answer_each(
         let line =
             line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
         if !line.trim_ascii().is_empty() {
-            output.text(&format!("{}\n", answer_line(&line, answer)))?;
+            output.line(&answer_line(&line, answer))?;
         }
     }
     Ok(Exit::Done)

@@ -107,7 +107,7 @@ fn each_line(output: &mut Output, answer: impl Fn(&Value) -> Result<Value, Strin
         if let Some(members) = answered.as_object_mut() {
             members.insert("id".to_owned(), id);
         }
-        output.text(&format!("{answered}\n"))?;
+        output.line(&answered)?;
     }
     Ok(Exit::Done)
 }

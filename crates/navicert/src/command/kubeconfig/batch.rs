@@ -27,7 +27,7 @@ pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit,
         if line.trim_ascii().is_empty() {
             continue;
         }
-        output.text(&format!("{}\n", answer(&line, profile)))?;
+        output.line(&answer(&line, profile))?;
     }
     Ok(Exit::Done)
 }

@@ -1,0 +1,85 @@
+//! Tokens that others have made: PyJWT, joserfc and José (Debian's `jose`), every algorithm that each of them has.
+//! `scripts/install-tools` installs them; where one is missing, its part says so and is passed over.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail by panicking, and say what they pass over"
+)]
+
+use std::path::PathBuf;
+
+use navicert_authn::{Profile, batch};
+use navicert_testkit::Program;
+use serde_json::{Value, json};
+
+const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
+    jwt: [{issuer: {url: https://issuer.example.com, audiences: [kube]}, \
+    claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
+
+/// Judges one token, in both profiles, and once more with a changed letter.
+fn judge(what: &str, token: &str, jwks: &Value) {
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        let question = json!({"config": CONFIG, "jwks": jwks, "token": token, "now": 1_800_000_000});
+        let answer = batch::eval(&question, &profile);
+        assert_eq!(answer["user"]["username"], "ann", "{what}: {answer}");
+        let (signed, signature) = token.rsplit_once('.').unwrap();
+        let letter = if signature.starts_with('A') { 'B' } else { 'A' };
+        let changed = format!("{signed}.{letter}{}", signature.chars().skip(1).collect::<String>());
+        let question = json!({"config": CONFIG, "jwks": jwks, "token": changed, "now": 1_800_000_000});
+        assert_eq!(batch::eval(&question, &profile)["outcome"], "rejected", "{what}");
+    }
+}
+
+// S59, S60
+#[test]
+fn tokens_of_pyjwt_and_joserfc_verify() {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let python = here.join("../../target/tools/jwt/bin/python");
+    if !python.exists() {
+        eprintln!("passed over: no PyJWT; scripts/install-tools installs it");
+        return;
+    }
+    let outcome = Program::new(python).arguments([here.join("tests/data/tokens.py")]).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    let made: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    for library in ["PyJWT", "joserfc"] {
+        let tokens = made[library]["tokens"].as_object().unwrap();
+        assert_eq!(tokens.len(), 9, "{library} has all nine algorithms");
+        for (algorithm, token) in tokens {
+            judge(&format!("{library} {algorithm}"), token.as_str().unwrap(), &made[library]["jwks"]);
+        }
+    }
+}
+
+// S59, S60
+#[test]
+fn tokens_of_jose_verify() {
+    if Program::new("jose").arguments(["alg"]).run().is_err() {
+        eprintln!("passed over: no `jose`; scripts/install-tools installs it");
+        return;
+    }
+    let jose = |arguments: &[&str], stdin: &str| {
+        let outcome = Program::new("jose").arguments(arguments).stdin(stdin).run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&outcome.stderr));
+        String::from_utf8(outcome.stdout).expect("text")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let claims =
+        json!({"iss": "https://issuer.example.com", "aud": "kube", "sub": "ann", "exp": 1_900_000_000});
+    for algorithm in ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
+        let key = jose(&["jwk", "gen", "-i", &json!({"alg": algorithm, "kid": "k"}).to_string()], "");
+        let private = folder.path().join(algorithm);
+        std::fs::write(&private, &key).unwrap();
+        let public: Value = serde_json::from_str(&jose(&["jwk", "pub", "-i", "-"], &key)).unwrap();
+        let header = json!({"protected": {"alg": algorithm, "kid": "k"}}).to_string();
+        let private = private.to_str().unwrap();
+        let token = jose(
+            &["jws", "sig", "-I", "-", "-k", private, "-s", &header, "-c", "-o", "-"],
+            &claims.to_string(),
+        );
+        judge(&format!("jose {algorithm}"), token.trim(), &json!({"keys": [public]}));
+    }
+}

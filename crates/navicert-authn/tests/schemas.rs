@@ -1,0 +1,83 @@
+//! The JSON Schemas in docs/ say what is read, and nothing else: every member of a schema is known, every other is not.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+
+use navicert_authn::config::NavicertConfiguration;
+use navicert_authn::revocation::RevocationList;
+use serde_json::{Map, Value, json};
+
+/// A document with every member that a schema has.
+fn example(schema: &Value, definitions: &Value) -> Value {
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        let name = reference.rsplit('/').next().unwrap();
+        return example(definitions.get(name).unwrap(), definitions);
+    }
+    if let Some(value) = schema.get("const").or_else(|| schema.get("enum").and_then(|words| words.get(0))) {
+        return value.clone();
+    }
+    match schema.get("type").and_then(Value::as_str).unwrap() {
+        "object" => {
+            let none = Map::new();
+            let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+            let member = |(name, schema): (&String, &Value)| (name.clone(), example(schema, definitions));
+            Value::Object(properties.iter().map(member).collect())
+        }
+        "array" => json!([example(schema.get("items").unwrap(), definitions)]),
+        "boolean" => json!(true),
+        _ if schema.get("format").is_some() => json!("2026-11-16T00:00:00Z"),
+        _ => json!("text"),
+    }
+}
+
+/// Every object in a document, by its JSON pointer.
+fn objects(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            found.push(at.to_owned());
+            for (name, value) in members {
+                objects(value, &format!("{at}/{name}"), found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                objects(item, &format!("{at}/{index}"), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn holds(schema: &str, parse: fn(&[u8]) -> Result<(), String>) {
+    let schema: Value = serde_json::from_str(schema).unwrap();
+    let definitions = schema.get("$defs").unwrap();
+    let whole = example(&schema, definitions);
+    parse(whole.to_string().as_bytes()).unwrap();
+    let mut places = Vec::new();
+    objects(&whole, "", &mut places);
+    // What the servers read is not read here.
+    for place in places.iter().filter(|place| !place.starts_with("/servers")) {
+        let mut more = whole.clone();
+        more.pointer_mut(place).unwrap().as_object_mut().unwrap().insert("surplus".to_owned(), json!(true));
+        let wrong = parse(more.to_string().as_bytes()).unwrap_err();
+        assert!(wrong.contains("surplus"), "{place}: {wrong}");
+    }
+    for name in schema.get("required").and_then(Value::as_array).unwrap() {
+        let mut less = whole.clone();
+        less.as_object_mut().unwrap().remove(name.as_str().unwrap());
+        assert!(parse(less.to_string().as_bytes()).is_err(), "{name}");
+    }
+}
+
+#[test]
+fn the_schema_of_the_side_car_is_what_is_read() {
+    holds(include_str!("../../../docs/schemas/navicert-configuration.json"), |text| {
+        NavicertConfiguration::parse(text).map(drop).map_err(|wrong| wrong.to_string())
+    });
+}
+
+#[test]
+fn the_schema_of_revocation_lists_is_what_is_read() {
+    holds(include_str!("../../../docs/schemas/revocation-list.json"), |text| {
+        RevocationList::parse(text).map(drop).map_err(|wrong| wrong.to_string())
+    });
+}

@@ -1,0 +1,153 @@
+//! A gateway's door, over real sockets: the token, the name, the page, the address, and what `--read-only` lets through.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use navicert_client::credential::{Credential, Fixed, Identity};
+use navicert_client::transport::{Around, Settings, Transport, Trust};
+use navicert_server::gateway::{self, Gateway, Running};
+use navicert_testkit::{ApiServer, Ca, RawClient};
+use navicert_types::kubeconfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+struct Door {
+    api: ApiServer,
+    running: Running,
+    authority: Vec<u8>,
+    token: String,
+    base: tempfile::TempDir,
+}
+
+impl Door {
+    fn open(read_only: bool) -> Self {
+        let ca = Ca::new("gateway");
+        let api = ApiServer::start(&ca);
+        let ann = ca.client("ann").issue();
+        let identity = Identity::from_pem(ann.chain_pem().as_bytes(), ann.key_pem().as_bytes()).unwrap();
+        let credential = Credential { identity: Some(Arc::new(identity)), ..Credential::anonymous() };
+        let trust = Trust::Pem(ca.pem().into_bytes());
+        let settings = Settings { trust, compression: false, ..Settings::new(api.url()) };
+        let upstream = Transport::new(settings, Arc::new(Fixed::new(credential)), Around::system()).unwrap();
+        let base = tempfile::tempdir().unwrap();
+        let settings = gateway::Settings { read_only, ..gateway::Settings::default() };
+        let running = Gateway::open(upstream, &settings, base.path()).unwrap().start().unwrap();
+        let config = kubeconfig::decode(&std::fs::read(running.kubeconfig().path()).unwrap()).unwrap();
+        let authority = config.clusters[0].cluster.certificate_authority_data.clone();
+        let token = config.users[0].user.token.expose().clone();
+        Door { api, running, authority, token, base }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.running.address()
+    }
+
+    /// Sends these lines behind a request line, and gives the status.
+    async fn ask(&self, request: &str, lines: &[String]) -> u16 {
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_slice(&self.authority).unwrap()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address()).await.unwrap();
+        let name = ServerName::IpAddress(self.address().ip().into());
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        let mut client = RawClient::over(stream);
+        let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        client.write(format!("{request} HTTP/1.1\r\n{lines}Connection: close\r\n\r\n").as_bytes()).await;
+        let answer = client.read_to_end(100_000).await;
+        String::from_utf8_lossy(&answer)
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok())
+            .unwrap_or_default()
+    }
+
+    fn token(&self) -> String {
+        format!("Authorization: Bearer {}", self.token)
+    }
+
+    fn host(&self) -> String {
+        format!("Host: {}", self.address())
+    }
+}
+
+// Issue 8: wrong token, wrong `Host` or `Origin`.
+#[tokio::test]
+async fn only_the_token_under_the_gateways_own_name_opens_the_door() {
+    let door = Door::open(false);
+    let port = door.address().port();
+    for (lines, expected) in [
+        (vec![door.host()], 401),
+        (vec![door.host(), "Authorization: Bearer wrong".into()], 401),
+        (vec![door.host(), format!("Authorization: Basic {}", door.token)], 401),
+        (vec![format!("Host: localhost:{port}"), door.token()], 403),
+        (vec![format!("Host: [::1]:{port}"), door.token()], 403),
+        (vec!["Host: evil.example".into(), door.token()], 403),
+        (vec![door.token()], 400),
+        (vec![door.host(), door.host(), door.token()], 400),
+        (vec![door.host(), door.token(), "Origin: https://evil.example".into()], 403),
+        (vec![door.host(), door.token(), "Origin: null".into()], 403),
+        (vec![door.host(), door.token(), "X-Remote-User: admin".into()], 400),
+    ] {
+        assert_eq!(door.ask("GET /version", &lines).await, expected, "{lines:?}");
+    }
+    assert_eq!(door.api.requests().len(), 0, "nothing of it reached the API server");
+    assert_eq!(door.ask("GET /version", &[door.host(), door.token()]).await, 200);
+    let request = &door.api.requests()[0];
+    assert_eq!(request.header("authorization"), None, "the gateway's token stays here");
+    assert_eq!(request.client.as_ref().unwrap().common_name, "ann");
+}
+
+// Issue 8: IPv6 loopback, and every other address of the machine.
+#[tokio::test]
+async fn nobody_listens_on_another_address() {
+    let door = Door::open(false);
+    let port = door.address().port();
+    for other in ["[::1]", "127.0.0.2", "[::ffff:127.0.0.2]"] {
+        assert!(TcpStream::connect(format!("{other}:{port}")).await.is_err(), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_read_only_door_is_closed_to_what_changes_something() {
+    let door = Door::open(true);
+    for (request, expected) in [
+        ("GET /api/v1/namespaces/a/pods", 200),
+        ("POST /apis/authentication.k8s.io/v1/selfsubjectreviews", 200),
+        ("POST /api/v1/namespaces/a/pods", 403),
+        ("GET /api/v1/namespaces/a/pods/b/%65xec", 403),
+        ("GET /api/v1/namespaces/a/pods/b/%2e%2e/b/exec", 403),
+        ("GET //api/v1/namespaces/a/pods", 403),
+        ("DELETE /api/v1/namespaces/a", 403),
+    ] {
+        assert_eq!(door.ask(request, &[door.host(), door.token()]).await, expected, "{request}");
+    }
+    assert_eq!(door.api.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_dropped_leaves_no_port_and_no_file() {
+    let door = Door::open(false);
+    assert_eq!(door.ask("GET /version", &[door.host(), door.token()]).await, 200);
+    let (address, folder) = (door.address(), door.running.kubeconfig().folder().to_owned());
+    let Door { running, base, .. } = door;
+    drop(running);
+    assert!(!folder.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
+    // The threads end when they next look up; nobody accepts from then on.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}

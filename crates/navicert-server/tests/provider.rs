@@ -1,0 +1,132 @@
+//! A certified OpenID provider (npm `oidc-provider`): discovery, a browser's login, its ID tokens, and a new key.
+//! `scripts/install-tools` installs it; where it is missing, this says so and is passed over.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "the provider is a program that runs beside the test, and a test's helpers fail by panicking"
+)]
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+
+use navicert_authn::Outcome;
+use navicert_authn::config::{BaseProfile, Reloader, Sources};
+use navicert_authn::jwks::Around;
+use navicert_client::transport::{ProxyEnvironment, TokioTimer};
+use navicert_server::fetch::HttpFetch;
+use navicert_server::keeping::Keeping;
+use navicert_testkit::{Ca, wait};
+use navicert_types::SystemClock;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+/// The provider, running until dropped.
+struct Provider {
+    _child: Child,
+    commands: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+    issuer: String,
+}
+
+impl Provider {
+    async fn start(ca: &Ca, folder: &std::path::Path) -> Option<Self> {
+        let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let modules = here.join("../../target/tools/oidc-provider");
+        if !modules.join("node_modules/oidc-provider").exists() {
+            eprintln!("passed over: no oidc-provider; scripts/install-tools installs it");
+            return None;
+        }
+        let identity = ca.server().issue();
+        for (name, text) in
+            [("ca.pem", ca.pem()), ("certificate.pem", identity.chain_pem()), ("key.pem", identity.key_pem())]
+        {
+            std::fs::write(folder.join(name), text).unwrap();
+        }
+        let mut child = Command::new("node")
+            .arg(here.join("tests/data/openid-provider.mjs"))
+            .args([modules, folder.join("certificate.pem"), folder.join("key.pem")])
+            .env("NODE_EXTRA_CA_CERTS", folder.join("ca.pem"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let commands = child.stdin.take().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut provider = Provider { _child: child, commands, answers, issuer: String::new() };
+        provider.issuer = provider.answer().await["issuer"].as_str().unwrap().to_owned();
+        Some(provider)
+    }
+
+    /// The next line that is an answer; the provider also talks about itself.
+    async fn answer(&mut self) -> Value {
+        let reading = async {
+            loop {
+                let line = self.answers.next_line().await.unwrap().expect("the provider has ended");
+                if line.starts_with('{') {
+                    return serde_json::from_str(&line).unwrap();
+                }
+            }
+        };
+        wait::within("an answer of the provider", reading).await
+    }
+
+    async fn ask(&mut self, command: &str) -> Value {
+        self.commands.write_all(format!("{command}\n").as_bytes()).await.unwrap();
+        self.answer().await
+    }
+
+    async fn token(&mut self) -> String {
+        self.ask("token").await["token"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test]
+async fn a_certified_providers_tokens_are_taken_also_through_a_rotation() {
+    let (ca, folder) = (Ca::new("provider"), tempfile::tempdir().unwrap());
+    let Some(mut provider) = Provider::start(&ca, folder.path()).await else { return };
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+        "jwt": [{
+            "issuer": {"url": provider.issuer, "audiences": ["kubernetes"], "certificateAuthority": ca.pem()},
+            "claimValidationRules": [{"expression": "claims.email_verified == true", "message": "not verified"}],
+            "claimMappings": {"username": {"expression": "claims.email"}},
+        }],
+    });
+    let path = folder.path().join("config.yaml");
+    std::fs::write(&path, config.to_string()).unwrap();
+    let around = Around {
+        fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
+        clock: Arc::new(SystemClock),
+        random: Arc::new(|| 0.5),
+        recorder: Arc::new(()),
+    };
+    let sources = Sources { config: path, side_car: None, profile: Some(BaseProfile::Hardened) };
+    let reloader = Arc::new(Reloader::open(sources, around).unwrap());
+    let live = Arc::clone(reloader.live());
+    for keeper in live.keepers() {
+        keeper.tend().await;
+    }
+    assert!(live.health()[0].1.is_ready, "{:?}", live.health());
+    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let mut tokens = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..5 {
+            tokens.push(provider.token().await);
+        }
+        // Every token of every key so far is taken, those of the newest key the first time they are seen.
+        for token in &tokens {
+            let outcome = live.authenticate(token).await;
+            let Outcome::Authenticated(user) = &outcome else { panic!("{outcome:?}") };
+            assert_eq!(user.username(), "ann@example.com");
+        }
+        provider.ask("rotate").await;
+    }
+}
