@@ -28,7 +28,7 @@ const PEERS: [(&str, [&str; 3], bool); 2] = [
         [
             "registries: one ECR call / ecr-credential-provider",
             "registries: one ECR call over TLS / ecr-credential-provider",
-            "registries: its memory over TLS / ecr-credential-provider",
+            "registries: its memory / ecr-credential-provider",
         ],
         false,
     ),
@@ -37,7 +37,7 @@ const PEERS: [(&str, [&str; 3], bool); 2] = [
         [
             "registries: one ECR call / docker-credential-ecr-login",
             "registries: one ECR call over TLS / docker-credential-ecr-login",
-            "registries: its memory over TLS / docker-credential-ecr-login",
+            "registries: its memory / docker-credential-ecr-login",
         ],
         true,
     ),
@@ -66,11 +66,11 @@ pub(crate) fn races() -> Result<Vec<Race>, Fault> {
             races.push(Race::new(what, 0.5, timed(place.ours(&ours, is_helper)), timed(program.clone())));
         }
         let weighed = |program: PathBuf| {
-            let place = Arc::clone(&tls);
+            let place = Arc::clone(&plain);
             move || place.weigh(&program, is_helper)
         };
-        if tls.launcher.is_some() {
-            let own = weighed(tls.ours(&ours, is_helper));
+        if plain.launcher.is_some() {
+            let own = weighed(plain.ours(&ours, is_helper));
             races.push(Race::sizes(memory, 1.0 / 3.0, own, weighed(program)));
         } else {
             weighed::say("no C compiler: memory is not raced");
