@@ -2,7 +2,6 @@
 //! `scripts/install-tools` installs them; where one is missing, its part says so and is passed over.
 
 #![expect(
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stderr,
     clippy::unwrap_used,

@@ -1,6 +1,6 @@
 //! `navicert exec-plugin`: recorded decisions of client-go through the command, and broken plugins named by their rule.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::collections::HashMap;
 use std::fs;
