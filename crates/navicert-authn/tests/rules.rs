@@ -194,7 +194,7 @@ async fn shown(rule: Rule, profile: &Profile) -> String {
             let first = rig.keeper.refresh(Wanted::Signature, rig.keeper.version()).await == Refreshed::Newer;
             format!("keys are asked for by a token: {first}")
         }
-        Rule::H23 => distributed(profile).await.to_string(),
+        Rule::H23 => distributed(profile).await,
         Rule::H24 => format!("keys kept over a reload: {}", reloaded(profile).await),
         Rule::H25 => headed(|header| header["jku"] = json!("https://evil"), profile),
     }
