@@ -82,14 +82,23 @@ pub fn end_by(signal: i32) -> io::Result<()> {
     signal_hook::low_level::emulate_default_handler(signal)
 }
 
-/// Waits for one of the signals that ask a long-running program to end.
-///
-/// # Errors
-/// The signals cannot be caught.
-pub fn wait_for_end() -> io::Result<()> {
-    let ignored = platform::ignored_signals();
-    let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !ignored.contains(signal));
-    let mut signals = Signals::new(wanted)?;
-    signals.forever().next();
-    Ok(())
+/// The signals that ask a long-running program to end, caught from the moment this exists.
+#[derive(Debug)]
+pub struct Ends(Signals);
+
+impl Ends {
+    /// Catches them, except those that this process was started to ignore.
+    ///
+    /// # Errors
+    /// They cannot be caught.
+    pub fn catch() -> io::Result<Self> {
+        let ignored = platform::ignored_signals();
+        let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !ignored.contains(signal));
+        Signals::new(wanted).map(Ends)
+    }
+
+    /// Waits for the first one.
+    pub fn wait(mut self) {
+        self.0.forever().next();
+    }
 }

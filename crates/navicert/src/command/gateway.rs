@@ -25,6 +25,9 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
+    // Before anybody is told where it is: whoever knows may end it.
+    let ends = foreground::Ends::catch()
+        .map_err(|error| Failure::bad_input(format!("cannot wait for a signal: {error}")))?;
     let access = Access::select(&args.access, environment, output)?;
     let terminal = Arc::new(ProcessTerminal);
     let running = access.open(environment, terminal)?;
@@ -39,8 +42,7 @@ pub(crate) fn run(
         output.text(&format!("{path}\n"))?;
     }
     leave_guard(&running, environment);
-    foreground::wait_for_end()
-        .map_err(|error| Failure::bad_input(format!("cannot wait for a signal: {error}")))?;
+    ends.wait();
     Ok(Exit::Done)
 }
 
