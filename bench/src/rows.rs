@@ -112,7 +112,8 @@ mod tests {
         let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(parsed["row"], "cel-claim");
         assert!(parsed["ns"].as_f64().unwrap() > 0.0, "{line}");
-        assert_eq!((parsed["allocations"].as_f64(), parsed["bytes"].as_f64()), (Some(0.0), Some(0.0)));
+        // How many there are says `make race`, alone in its process; here other tests allocate beside it.
+        assert!(parsed["allocations"].is_number() && parsed["bytes"].is_number(), "{line}");
     }
 
     #[test]

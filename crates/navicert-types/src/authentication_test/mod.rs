@@ -175,21 +175,21 @@ mod tests {
 
     #[test]
     fn a_case_gives_one_thing_and_expects_one() {
-        let good = "{name: n, claims: {}, expect: {noOpinion: true}}";
+        let good = "{name: case, claims: {}, expect: {noOpinion: true}}";
         assert_eq!(wrong(good), "");
         for (case, words) in [
-            ("{name: n, claims: {}, token: t, expect: {noOpinion: true}}", "claims, token and tokenFile"),
-            ("{name: n, expect: {noOpinion: true}}", "claims, token and tokenFile"),
-            ("{name: n, claims: {}}", "cases[0].expect: required field is missing"),
-            ("{name: n, claims: {}, expect: {}}", "one of user, rejected and noOpinion"),
+            ("{name: case, claims: {}, token: t, expect: {noOpinion: true}}", "claims, token and tokenFile"),
+            ("{name: case, expect: {noOpinion: true}}", "claims, token and tokenFile"),
+            ("{name: case, claims: {}}", "cases[0].expect: required field is missing"),
+            ("{name: case, claims: {}, expect: {}}", "one of user, rejected and noOpinion"),
             (
-                "{name: n, claims: {}, expect: {user: {username: a}, noOpinion: true}}",
+                "{name: case, claims: {}, expect: {user: {username: a}, noOpinion: true}}",
                 "one of user, rejected",
             ),
-            ("{name: n, claims: {}, expect: {user: {}}}", "cases[0].expect.user.username: required"),
-            ("{name: n, claims: {}, expect: {rejected: {}}}", "reason, message or at"),
-            ("{name: n, claims: [], expect: {noOpinion: true}}", "expected a mapping"),
-            ("{name: n, claims: {}, expect: {rejected: {reson: x}}}", "did you mean `reason`?"),
+            ("{name: case, claims: {}, expect: {user: {}}}", "cases[0].expect.user.username: required"),
+            ("{name: case, claims: {}, expect: {rejected: {}}}", "reason, message or at"),
+            ("{name: case, claims: [], expect: {noOpinion: true}}", "expected a mapping"),
+            ("{name: case, claims: {}, expect: {rejected: {reson: x}}}", "did you mean `reason`?"),
             ("{claims: {}, expect: {noOpinion: true}}", "cases[0].name: required"),
         ] {
             assert!(wrong(case).contains(words), "{case}: {}", wrong(case));
