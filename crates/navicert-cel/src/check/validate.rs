@@ -164,7 +164,7 @@ impl Validator<'_, '_> {
             // The first argument whatever it means: in `matches(text, pattern)` that is the text.
             ("matches", [argument, ..]) => {
                 if let Some(Val::Str(pattern)) = self.literal(*argument)
-                    && functions::regex::compile(pattern).is_err()
+                    && !functions::regex::is_pattern(pattern)
                 {
                     self.problem(*argument, "invalid matches argument".to_owned());
                 }

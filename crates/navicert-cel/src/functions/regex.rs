@@ -16,6 +16,11 @@ pub(crate) fn compile(pattern: &str) -> Result<Pattern, PatternError> {
     Pattern::new(pattern)
 }
 
+/// Whether it is a pattern at all, without compiling it.
+pub(crate) fn is_pattern(pattern: &str) -> bool {
+    Pattern::check(pattern).is_ok()
+}
+
 fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cause<'a>> {
     if text.len() > call.arena.longest_pattern() {
         return Err(crate::fault::Cause::Message("the pattern is too long"));

@@ -1,9 +1,8 @@
 //! Results as JSON: a type name, and a value that says as much as JSON can.
 
 use crate::instant::Timestamp;
-use crate::value::Val;
+use crate::value::{Map, Val};
 use serde_json::{Map as JsonMap, Value as Json, json};
-use std::fmt::Write as _;
 
 /// The name of a value's type, four of them shortened.
 pub fn type_name(val: &Val<'_>) -> String {
@@ -80,21 +79,21 @@ fn key_text(key: &Val<'_>) -> String {
 fn plain_text(val: &Val<'_>) -> String {
     match val {
         Val::List(list) => {
-            let items: Vec<String> = list.iter().map(|item| plain_text(&item)).collect();
+            let items: Vec<String> = list.iter().map(|item| inner_text(&item)).collect();
             format!("[{}]", items.join(" "))
         }
         Val::Map(map) => {
-            let mut entries: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{}:{}", plain_text(&key), plain_text(&value)))
-                .collect();
+            let mut entries: Vec<(String, String)> =
+                map.iter().map(|(key, value)| (plain_text(&key), inner_text(&value))).collect();
             entries.sort_unstable();
+            let entries: Vec<String> =
+                entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("map[{}]", entries.join(" "))
         }
         Val::Null => "NULL_VALUE".to_owned(),
         Val::Str(text) | Val::Type(text) => (*text).to_owned(),
         Val::Double(value) => value.to_string(),
-        Val::Duration(nanoseconds) => duration(*nanoseconds),
+        Val::Duration(nanoseconds) => units(*nanoseconds),
         Val::Optional(Some(content)) => plain_text(content),
         Val::Optional(None) => "<nil>".to_owned(),
         other => match nested(other) {
@@ -104,22 +103,56 @@ fn plain_text(val: &Val<'_>) -> String {
     }
 }
 
+/// Inside another one, a map that the expression made is written as CEL writes it.
+fn inner_text(val: &Val<'_>) -> String {
+    match val {
+        Val::Map(map @ (Map::Pairs(_) | Map::Values(_))) => {
+            let entries: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{}: {}", plain_text(&key), inner_text(&value)))
+                .collect();
+            format!("{{{}}}", entries.join(", "))
+        }
+        other => plain_text(other),
+    }
+}
+
+/// Hours, minutes and seconds, or below a second the unit that fits: Go's way.
+fn units(nanoseconds: i64) -> String {
+    let magnitude = nanoseconds.unsigned_abs();
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let (unit, name) = match magnitude {
+        0 => return "0s".to_owned(),
+        1..1_000 => (1, "ns"),
+        1_000..1_000_000 => (1_000, "µs"),
+        1_000_000..1_000_000_000 => (1_000_000, "ms"),
+        _ => {
+            let (minutes, rest) = (magnitude / 60_000_000_000, magnitude % 60_000_000_000);
+            let seconds = scaled(rest, 1_000_000_000);
+            return match (minutes / 60, minutes % 60) {
+                (0, 0) => format!("{sign}{seconds}s"),
+                (0, minutes) => format!("{sign}{minutes}m{seconds}s"),
+                (hours, minutes) => format!("{sign}{hours}h{minutes}m{seconds}s"),
+            };
+        }
+    };
+    format!("{sign}{}{name}", scaled(magnitude, unit))
+}
+
+/// `value / unit` with the shortest fraction; `unit` is a power of ten.
+fn scaled(value: u64, unit: u64) -> String {
+    let (whole, fraction) = (value / unit, value % unit);
+    if fraction == 0 {
+        return whole.to_string();
+    }
+    let digits = format!("{:0width$}", fraction, width = unit.ilog10() as usize);
+    format!("{whole}.{}", digits.trim_end_matches('0'))
+}
+
 /// Decimal seconds with the shortest fraction.
 fn duration(nanoseconds: i64) -> String {
-    let magnitude = nanoseconds.unsigned_abs();
-    let mut text = String::new();
-    if nanoseconds < 0 {
-        text.push('-');
-    }
-    let _ = write!(text, "{}", magnitude / 1_000_000_000);
-    let fraction = magnitude % 1_000_000_000;
-    if fraction > 0 {
-        let digits = format!("{fraction:09}");
-        text.push('.');
-        text.push_str(digits.trim_end_matches('0'));
-    }
-    text.push('s');
-    text
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    format!("{sign}{}s", scaled(nanoseconds.unsigned_abs(), 1_000_000_000))
 }
 
 /// RFC 3339 in UTC with the shortest fraction.

@@ -31,6 +31,11 @@ impl Pattern {
         Self::with_size_limit(pattern, DEFAULT_SIZE_LIMIT)
     }
 
+    /// Whether it is a pattern: cheaper than compiling it, and blind only to the size of what is compiled.
+    pub fn check(pattern: &str) -> Result<(), PatternError> {
+        parse::parse(pattern).map(|_| ())
+    }
+
     /// Compiles a pattern that takes at most `size_limit` bytes.
     pub fn with_size_limit(pattern: &str, size_limit: usize) -> Result<Self, PatternError> {
         let tree = parse::parse(pattern)?;
