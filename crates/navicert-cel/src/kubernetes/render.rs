@@ -1,6 +1,7 @@
 //! Results as JSON: a type name, and a value that says as much as JSON can.
 
 use crate::instant::Timestamp;
+use crate::number::DoubleText;
 use crate::value::{Map, Val};
 use serde_json::{Map as JsonMap, Value as Json, json};
 
@@ -70,7 +71,7 @@ fn key_text(key: &Val<'_>) -> String {
         Val::Int(value) => format!("int({value})"),
         Val::Uint(value) => format!("uint({value})"),
         Val::Bool(value) => format!("bool({value})"),
-        Val::Double(value) => format!("double({value})"),
+        Val::Double(value) => format!("double({})", DoubleText(*value)),
         other => format!("{}({})", type_name(other), plain_text(other)),
     }
 }
@@ -92,7 +93,9 @@ fn plain_text(val: &Val<'_>) -> String {
         }
         Val::Null => "NULL_VALUE".to_owned(),
         Val::Str(text) | Val::Type(text) => (*text).to_owned(),
-        Val::Double(value) => value.to_string(),
+        Val::Double(value) => DoubleText(*value).to_string(),
+        Val::Timestamp(at) => timestamp(*at).replace('T', " ").replace('Z', " +0000 UTC"),
+        Val::Claims(_) | Val::Object(_) => "no such overload".to_owned(),
         Val::Duration(nanoseconds) => units(*nanoseconds),
         Val::Optional(Some(content)) => plain_text(content),
         Val::Optional(None) => "<nil>".to_owned(),
