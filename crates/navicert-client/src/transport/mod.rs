@@ -79,7 +79,7 @@ const READING_AWAY: Duration = Duration::from_secs(1);
 /// Sends requests to one API server, with whatever credential its source has. Clones share everything.
 ///
 /// The caller's request is taken as it is: a path, or a whole address if it is the server's own. A request that has an
-/// `Authorization` of its own keeps it, and a 401 to it is simply the answer (C471). An [`Asking`](crate::credential::Asking) among its extensions
+/// `Authorization` of its own keeps it, and a 401 to it is simply the answer (C471). An [`Asking`] among its extensions
 /// says who is waiting.
 #[derive(Clone, Debug)]
 pub struct Transport(Arc<Stack>);
