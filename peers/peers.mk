@@ -95,6 +95,7 @@ race: peers-prepare ## Go's figures and ours, row by row in turns, as one table 
 	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
 	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
+	$(if $(ROW),,@cd $(PEERS_ROOT) && scripts/build-registries && $(NAVICERT_BENCH) registries)
 	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -rounds $(ROUNDS) -row "$(ROW)" \
 		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench
 
