@@ -24,8 +24,8 @@ fn main() {
         ("40k element list", format!("[{}1].size() > 0", repeat("1,", 40_000))),
         ("25k lists in a list", format!("[{}[1]].size() > 0", repeat("[1],", 24_900))),
         (
-            "14k entries",
-            format!("{{{}}}.size() > 0", (0..14_000).map(|n| format!("{n}:1")).collect::<Vec<_>>().join(",")),
+            "12k entries",
+            format!("{{{}}}.size() > 0", (0..12_000).map(|n| format!("{n}:1")).collect::<Vec<_>>().join(",")),
         ),
         ("20k element map()", "lists.range(20000).map(x, x).size() > 0".to_owned()),
         ("doubling text", (0..40).fold("'x'".to_owned(), |inner, _| format!("[{inner}].map(s, s + s)[0]"))),
