@@ -28,7 +28,7 @@ const SHARDS: usize = 32;
 type Digest = [u8; 32];
 
 /// What a decision rests on. When any of it changes, the decision is made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grounds {
     /// The configuration's.
     pub(crate) generation: u64,
@@ -70,7 +70,7 @@ struct Refused {
 }
 
 /// A token as the cache knows it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Name(Digest);
 
 impl TokenCache {
