@@ -7,6 +7,8 @@
     reason = "helpers of tests; a signer runs beside the test"
 )]
 
+mod hsm_support;
+
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,20 +20,6 @@ use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, So
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const PIN: &str = "canary-271828";
-
-/// The signer's own program, which belongs to another crate: beside ours, and built if it is not there yet.
-fn signer() -> PathBuf {
-    let path = Path::new(NAVICERT).with_file_name("navicert-signer-pkcs11");
-    if !path.exists() {
-        let built = Program::new(env!("CARGO"))
-            .arguments(["build", "--quiet", "--locked", "--package", "navicert-signer", "--bins"])
-            .limit(std::time::Duration::from_secs(900))
-            .run()
-            .unwrap();
-        assert!(built.status.success() && path.exists(), "navicert-signer-pkcs11 cannot be built");
-    }
-    path
-}
 
 /// A token with one key for `ann`, and a server that demands a certificate of its authority.
 struct Setup {
@@ -55,7 +43,7 @@ impl Setup {
     fn context(&self, pin: &str) -> TestContext {
         let context = TestContext::new()
             .program("navicert", NAVICERT)
-            .program("navicert-signer-pkcs11", signer())
+            .program("navicert-signer-pkcs11", hsm_support::signer())
             .variable("SOFTHSM2_CONF", self.hsm.configuration().to_str().unwrap())
             .replace(self.hsm.module().to_str().unwrap(), "[MODULE]")
             .filter("serial number [0-9a-f]+, slot [0-9]+", "serial number [SERIAL], slot [SLOT]")
@@ -64,11 +52,7 @@ impl Setup {
             .filter("PKCS11 [0-9.]+", "PKCS11 [VERSION]")
             .filter("\"microseconds\": [0-9]+", "\"microseconds\": [TIME]")
             .filter(r"[0-9]+\.[0-9]{3} ms", "[TIME] ms");
-        let pinentry = context.home().join("pinentry");
-        let script =
-            format!("#!/bin/sh\ncat >/dev/null\necho run >>\"$HOME/asked\"\nprintf 'OK\\nD {pin}\\nOK\\n'\n");
-        std::fs::write(&pinentry, script).unwrap();
-        std::fs::set_permissions(&pinentry, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let pinentry = hsm_support::pinentry(&context.home(), pin);
         let run = context.home().join("run");
         std::fs::create_dir(&run).unwrap();
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -81,22 +65,7 @@ impl Setup {
     /// A kubeconfig and a kuberc with what `signer list` prints, and nothing of a key's added.
     fn paste(&self, context: &TestContext) {
         let listed = stdout(&context.run("navicert signer list"));
-        let (before, kuberc) = listed.split_once("  kuberc (allows it):\n").unwrap();
-        let users = before.split_once("  kubeconfig:\n").unwrap().1;
-        let dedent = |text: &str| {
-            let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-            lines.collect::<Vec<_>>().join("\n")
-        };
-        let kube = context.home().join(".kube");
-        std::fs::create_dir_all(&kube).unwrap();
-        std::fs::write(kube.join("ca.crt"), self.ca.pem()).unwrap();
-        let rest = format!(
-            "clusters:\n- name: c\n  cluster: {{server: '{}', certificate-authority: ca.crt}}\n\
-             contexts:\n- name: x\n  context: {{cluster: c, user: ann}}\ncurrent-context: x\n",
-            self.api.url()
-        );
-        std::fs::write(kube.join("config"), format!("{}\n{rest}", dedent(users))).unwrap();
-        std::fs::write(kube.join("kuberc"), dedent(kuberc)).unwrap();
+        hsm_support::paste(&listed, &context.home(), "ann", &self.api.url(), &self.ca.pem());
     }
 }
 
