@@ -188,7 +188,7 @@ impl fmt::Debug for SoftTpm {
 #[expect(clippy::print_stderr, reason = "a test that did not run says so")]
 fn installed() -> Option<PathBuf> {
     let missing = |what: &str| {
-        eprintln!("no TPM in this run: {what} is not installed (scripts/install-tools does that)")
+        eprintln!("no TPM in this run: {what} is not installed (scripts/install-tools does that)");
     };
     let is_there = |name: &&&str| PATH.split(':').any(|folder| Path::new(folder).join(name).exists());
     if let Some(program) = PROGRAMS.iter().find(|name| !is_there(name)) {
