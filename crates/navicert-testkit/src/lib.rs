@@ -37,6 +37,7 @@ pub mod issuer;
 pub mod jws;
 mod platform;
 pub mod plugin_desk;
+pub mod process;
 pub mod program;
 pub mod raw;
 pub mod shared;
