@@ -130,25 +130,22 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     })
 }
 
-/// How much longer the median GET takes by each detour than straight to the API server. The three are asked in turns, so
-/// that all meet the same machine, and of each the best round's median counts: a difference of two noisy figures has no
+/// How much longer the median GET takes by each detour than straight to the API server. In every round each way is asked
+/// for a while, and another one first: asked one by one in turns, each would meet what the one before leaves behind, such
+/// as threads that still look for work. Of each the best round's median counts: a difference of two noisy figures has no
 /// lower bound that noise could not undercut, while a median has.
 fn added_latency(stage: &Rc<Stage>) -> Meeting {
     let stage = Rc::clone(stage);
     Box::new(move || {
         let ways = [&stage.gateway.1, &stage.proxy.1, &stage.direct];
         let mut best = [Duration::MAX; 3];
-        for _ in 0..ROUNDS {
-            let mut taken: [Vec<Duration>; 3] = Default::default();
-            for _ in 0..REQUESTS_EACH_WAY {
-                for (way, taken) in ways.iter().zip(&mut taken) {
-                    taken.push(way.latency()?);
-                }
+        for round in 0..ROUNDS {
+            let mut in_turn: Vec<_> = ways.iter().zip(&mut best).collect();
+            in_turn.rotate_left(round % ways.len());
+            for (way, best) in in_turn {
+                let taken: Result<Vec<_>, _> = (0..REQUESTS_EACH_WAY).map(|_| way.latency()).collect();
+                *best = median(taken?).min(*best);
             }
-            best = std::array::from_fn(|way| {
-                let median = median(taken.get_mut(way).map(std::mem::take).unwrap_or_default());
-                best.get(way).map_or(median, |best| median.min(*best))
-            });
         }
         let [gateway, proxy, direct] = best;
         let added = |way: Duration| way.checked_sub(direct).filter(|added| !added.is_zero());

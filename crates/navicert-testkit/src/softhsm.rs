@@ -54,6 +54,13 @@ pub struct HsmKey {
 }
 
 impl SoftHsm {
+    /// Whether there is a module and the two tools that make tokens and keys.
+    pub fn is_installed() -> bool {
+        let tools = [("softhsm2-util", "--version"), ("pkcs11-tool", "--help")];
+        let runs = |(tool, flag): (&str, &str)| Program::new(tool).arguments([flag]).run().is_ok();
+        MODULES.iter().any(|path| Path::new(path).exists()) && tools.into_iter().all(runs)
+    }
+
     /// An initialized token with this label and user PIN, and nothing in it.
     ///
     /// # Panics
