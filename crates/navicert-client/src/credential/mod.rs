@@ -14,7 +14,7 @@ mod choose;
 pub(crate) mod claims;
 mod error;
 mod fixed;
-mod hardware_key;
+pub(crate) mod hardware_key;
 mod identity;
 mod oidc;
 mod token_file;
