@@ -19,6 +19,7 @@ pub mod keeping;
 pub mod limits;
 pub mod listener;
 pub mod problem;
+pub mod proxy;
 pub mod watch;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
