@@ -333,6 +333,7 @@ fn pool_settings(
         head_start: HeadStart::default(),
         clock: Arc::clone(clock),
         max_idle: settings.max_idle,
+        http2_streams: settings.http2_streams.max(1),
         http2_read_idle: settings.http2_read_idle,
         http2_ping_timeout: settings.http2_ping_timeout,
     }
