@@ -207,7 +207,8 @@ fn cache_hit(input: &Input) -> Result<Race, Fault> {
         clock,
         random: Arc::new(|| 0.5),
     };
-    let sources = Sources { config: at("config.yaml"), side_car: Some(at("navicert.yaml")), profile: None };
+    let sources =
+        Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
     let live = Arc::clone(Reloader::open(sources, around)?.live());
     let token = input.token("rs256.jwt")?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]);

@@ -44,6 +44,21 @@ pub struct Live {
     changed: Arc<Notify>,
 }
 
+/// What was decided about a token, and whose authenticator decided it.
+#[derive(Debug)]
+pub struct Judgement {
+    /// How it ended.
+    pub outcome: Outcome,
+    pub(crate) authenticator: Option<Arc<Authenticator>>,
+}
+
+impl Judgement {
+    /// The URL of the token's issuer, if it is one of ours.
+    pub fn issuer(&self) -> Option<&str> {
+        self.authenticator.as_ref().map(|one| one.configuration.issuer.url.as_str())
+    }
+}
+
 /// The authenticators of one configuration, and the keepers behind them.
 #[derive(Debug)]
 pub(crate) struct Set {
@@ -144,14 +159,19 @@ impl Live {
 
     /// Whose token is this?
     pub async fn authenticate(&self, token: &str) -> Outcome {
+        self.judge(token).await.outcome
+    }
+
+    /// Whose token is this, and who says so?
+    pub async fn judge(&self, token: &str) -> Judgement {
         let started = self.clock.monotonic();
         let name = self.cache.name(token);
         let now = self.clock.now();
         let grounds = self.grounds(&self.current.load());
-        let outcome = if let Some(outcome) = self.cache.find(&name, grounds, now) {
+        let judgement = if let Some(judgement) = self.cache.find(&name, grounds, now) {
             let took = self.clock.monotonic().saturating_sub(started);
             self.recorder.record(&Event::CacheLookup { is_hit: true, took });
-            outcome
+            judgement
         } else {
             let took = self.clock.monotonic().saturating_sub(started);
             self.recorder.record(&Event::CacheLookup { is_hit: false, took });
@@ -159,11 +179,11 @@ impl Live {
             Box::pin(self.decide(token, &name)).await
         };
         let took = self.clock.monotonic().saturating_sub(started);
-        self.recorder.record(&Event::Attempt { outcome: &outcome, took });
-        outcome
+        self.recorder.record(&Event::Attempt { outcome: &judgement.outcome, took });
+        judgement
     }
 
-    async fn decide(&self, token: &str, name: &crate::token_cache::Name) -> Outcome {
+    async fn decide(&self, token: &str, name: &crate::token_cache::Name) -> Judgement {
         let set = self.current.load_full();
         let grounds = self.grounds(&set);
         let (started, now) = (self.clock.monotonic(), self.clock.now());
@@ -178,9 +198,10 @@ impl Live {
         if let Some(authenticator) = &decision.authenticator {
             self.count(authenticator, &decision.outcome, started);
         }
-        self.cache.keep(*name, grounds, now, &decision.outcome, decision.evidence);
+        let judgement = Judgement { outcome: decision.outcome, authenticator: decision.authenticator };
+        self.cache.keep(*name, grounds, now, &judgement, decision.evidence);
         self.recorder.record(&Event::CacheEntries(self.cache.len()));
-        decision.outcome
+        judgement
     }
 
     fn count(&self, authenticator: &Authenticator, outcome: &Outcome, started: Duration) {

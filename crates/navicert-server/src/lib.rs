@@ -12,15 +12,26 @@
 //!
 //! [`problem`] is the one map from what went wrong to what a client may read.
 
+pub mod audit;
+pub mod bearer;
+pub mod callers;
 pub mod fetch;
+pub mod files;
 pub mod forward;
 pub mod gateway;
+pub mod health;
 pub mod keeping;
 pub mod limits;
 pub mod listener;
+pub mod metrics;
 pub mod problem;
 pub mod proxy;
+pub mod serving;
+pub mod settings;
+pub mod tls;
 pub mod watch;
+pub mod webhook;
+pub mod who;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
 pub use limits::Limits;
