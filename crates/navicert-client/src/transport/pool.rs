@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use super::body::{Body, ResponseBody};
 use super::connector::{Connected, Connector, Encryption};
 use super::error::TransportError;
+use super::head_start::HeadStart;
 use super::line::LineState;
 use super::timer;
 
@@ -31,6 +32,7 @@ pub(super) struct PoolSettings {
     /// The authority as a header.
     pub(super) host: HeaderValue,
     pub(super) connector: Connector,
+    pub(super) head_start: HeadStart,
     /// Set where an http proxy forwards plain requests: it sees the whole address, and who we are to it.
     pub(super) forwarding: Option<Forwarding>,
     pub(super) clock: Arc<dyn Clock>,
@@ -323,6 +325,16 @@ impl Pool {
         let (connector, clock) = (&self.settings.connector, &self.settings.clock);
         let started = clock.monotonic();
         let was_slow = |since| clock.monotonic().saturating_sub(since) > SLOW_SIGNATURE;
+        // Nobody's word about the server counts that was given before the credential was there: if it does not agree
+        // on such a socket, it is asked again.
+        if let Some(socket) = self.settings.head_start.take(started, &*connector.timer).await
+            && encryption.turn.is_none()
+        {
+            match connector.open_on(Box::new(socket), encryption).await {
+                Err(TransportError::Handshake { .. }) => {}
+                opened => return opened,
+            }
+        }
         match connector.open(encryption).await {
             Err(TransportError::Handshake { .. }) if encryption.turn.is_some() && was_slow(started) => {}
             opened => return opened,
