@@ -31,6 +31,7 @@ pub mod settings;
 pub mod tls;
 pub mod watch;
 pub mod webhook;
+pub mod who;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
 pub use limits::Limits;

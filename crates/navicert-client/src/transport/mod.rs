@@ -51,7 +51,7 @@ use http_body_util::BodyExt;
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
 pub use certificate_files::CertificateFiles;
-pub use connect::connect;
+pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
