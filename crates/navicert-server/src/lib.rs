@@ -28,6 +28,7 @@ pub mod limits;
 pub mod listener;
 pub mod metrics;
 pub mod problem;
+pub mod proxy;
 pub mod serving;
 pub mod settings;
 pub mod tls;

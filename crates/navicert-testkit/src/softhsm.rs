@@ -203,7 +203,7 @@ impl HsmKey {
 const INSTALL: &str = "install Debian's packages `softhsm2` and `opensc`, or run `make test`, which does";
 
 /// The public point out of `EC_POINT:   0441…`, an OCTET STRING in hex.
-fn point(outcome: &Outcome) -> Vec<u8> {
+pub(crate) fn point(outcome: &Outcome) -> Vec<u8> {
     let text = String::from_utf8_lossy(&outcome.stdout);
     let hex = text.lines().find_map(|line| line.trim().strip_prefix("EC_POINT:"));
     let hex = hex.unwrap_or_else(|| panic!("pkcs11-tool printed no EC_POINT but: {text}")).trim();

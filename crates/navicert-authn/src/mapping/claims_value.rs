@@ -19,7 +19,7 @@ pub(crate) fn convert<'c>(
     reached: Option<&[String]>,
     profile: &Profile,
 ) -> Result<ClaimSet<'c>, Refusal> {
-    let mut set = ClaimSet::new();
+    let mut set = ClaimSet::with_capacity(reached.map_or(claims.members().len(), <[String]>::len));
     for (name, raw) in claims.members() {
         if reached.is_some_and(|reached| !reached.iter().any(|wanted| wanted == name)) {
             continue;
