@@ -82,7 +82,8 @@ struct Attempt<'s> {
     authenticator: &'s Arc<Authenticator>,
     /// Of its keys, read before any of them was tried.
     version: u64,
-    result: Result<(User, Evidence), Stop>,
+    /// The user, and when the token expires.
+    result: Result<(User, i64), Stop>,
 }
 
 /// Why an attempt ended short of a user.
@@ -170,7 +171,9 @@ impl Authenticators {
             let authenticator = attempt.authenticator;
             let ours = Some(Arc::clone(authenticator));
             let stop = match attempt.result {
-                Ok((user, evidence)) => {
+                Ok((user, expires)) => {
+                    let keys = Arc::clone(&authenticator.keys);
+                    let evidence = Evidence { expires, keys, version: attempt.version };
                     let outcome = Outcome::Authenticated(Arc::new(user));
                     return Decision { outcome, evidence: Some(evidence), authenticator: ours };
                 }
@@ -228,9 +231,6 @@ impl Authenticators {
         question.passed(Step::Routing);
         let version = authenticator.keys.version();
         let result = self.judge(authenticator, (&token, &payload, claims), question, resolved);
-        let result = result.map(|(user, expires)| {
-            (user, Evidence { expires, keys: Arc::clone(&authenticator.keys), version })
-        });
         Ok(Attempt { authenticator, version, result })
     }
 
@@ -316,12 +316,19 @@ impl Verifier<'_> {
         }
         question.passed(Step::Readiness);
         let checked = claims.check(&self.issuer.url, &self.issuer.audiences, question, profile)?;
-        let header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
-        let header = Header::read(&header_part.bytes, self.algorithms, profile)?;
+        let mut header_part = Part::CANONICAL;
+        let remembered = keys.as_ref().ok().and_then(|keys| keys.remembered(token.header_text()));
+        let header = match remembered.filter(|header| self.algorithms.contains(header.algorithm)) {
+            Some(header) => header,
+            None => {
+                header_part = token.header().ok_or(Refusal::Malformed("the header is not base64url"))?;
+                Header::read(&header_part.bytes, self.algorithms, profile)?
+            }
+        };
         question.passed(Step::Header);
-        let keys = keys.map_err(|why| Refusal::Keys(why.to_string()))?;
+        let keys = keys.as_ref().map_err(|why| Refusal::Keys(why.to_string()))?;
         let verified =
-            signature::verify(token, (&header, &header_part), payload, (claims, &checked), &keys, profile)?;
+            signature::verify(token, (&header, &header_part), payload, (claims, &checked), keys, profile)?;
         question.passed(Step::Signature);
         if !checked.for_us {
             return Err(Refusal::Audience);

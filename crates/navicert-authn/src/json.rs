@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 impl<'t> Raw<'t> {
     /// Checks that the text is one JSON value with nothing but white space around it.
     pub(crate) fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
-        validate(text, |_, _| {})?;
+        validate(text, |_, _, _| {})?;
         Ok(Raw(text.trim_ascii()))
     }
 
@@ -47,9 +47,9 @@ impl<'t> Raw<'t> {
     ) -> Result<(Self, usize), JsonError> {
         // One look at the whole is cheaper than one at every name.
         let whole = std::str::from_utf8(text).ok();
-        let depth = validate(text, |name, value| {
-            let plain = whole.and_then(|whole| whole.get(name.start + 1..name.end.saturating_sub(1)));
-            let name = match plain.filter(|plain| !plain.contains('\\')) {
+        let depth = validate(text, |name, is_plain, value| {
+            let plain = whole.filter(|_| is_plain);
+            let name = match plain.and_then(|whole| whole.get(name.start + 1..name.end.saturating_sub(1))) {
                 Some(plain) => Some(Cow::Borrowed(plain)),
                 None => text.get(name).and_then(|name| Raw(name).string()),
             };
@@ -193,7 +193,26 @@ impl<'t> Walk<'t> {
 
 /// How many bytes of a string stand for themselves, up to its end, an escape, or what may not be there.
 fn plain_length(text: &[u8]) -> usize {
-    text.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(text.len())
+    let (eights, _) = text.as_chunks::<8>();
+    for (at, eight) in eights.iter().enumerate() {
+        let special = special(u64::from_le_bytes(*eight));
+        if special != 0 {
+            return at * 8 + special.trailing_zeros() as usize / 8;
+        }
+    }
+    let whole = eights.len() * 8;
+    let rest = text.get(whole..).unwrap_or_default();
+    whole + rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20)).unwrap_or(rest.len())
+}
+
+/// The high bit of the first of eight bytes that is a quote, a backslash or a control character; what is set above it
+/// means nothing.
+fn special(eight: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 0xff;
+    let below = |word: u64, limit: u64| word.wrapping_sub(ONES * limit) & !word;
+    let quote = below(eight ^ (ONES * b'"' as u64), 1);
+    let backslash = below(eight ^ (ONES * b'\\' as u64), 1);
+    (quote | backslash | below(eight, 0x20)) & (ONES * 0x80)
 }
 
 /// After the string that begins here.
@@ -300,8 +319,11 @@ fn unit(text: &[u8]) -> Option<(u32, &[u8])> {
 }
 
 /// Which containers are open, one bit each: set for an object.
+#[derive(Default)]
 struct Open {
-    bits: [u64; GO_DEPTH.div_ceil(64)],
+    outermost: u64,
+    /// From the 65th on, 64 in each.
+    deeper: Vec<u64>,
     depth: usize,
     most: usize,
 }
@@ -311,8 +333,15 @@ impl Open {
         if self.depth == GO_DEPTH {
             return Err(JsonError::TooDeep);
         }
-        if let Some(word) = self.bits.get_mut(self.depth / 64) {
-            let bit = 1 << (self.depth % 64);
+        if self.depth / 64 > self.deeper.len() {
+            self.deeper.push(0);
+        }
+        let bit = 1 << (self.depth % 64);
+        let word = match self.depth / 64 {
+            0 => Some(&mut self.outermost),
+            number => self.deeper.get_mut(number - 1),
+        };
+        if let Some(word) = word {
             *word = if is_object { *word | bit } else { *word & !bit };
         }
         self.depth += 1;
@@ -321,18 +350,25 @@ impl Open {
     }
 
     fn is_object(&self) -> bool {
-        let top = self.depth.saturating_sub(1);
-        self.depth > 0 && self.bits.get(top / 64).is_some_and(|word| word & (1 << (top % 64)) != 0)
+        let Some(top) = self.depth.checked_sub(1) else { return false };
+        let word = match top / 64 {
+            0 => self.outermost,
+            number => self.deeper.get(number - 1).copied().unwrap_or_default(),
+        };
+        word & (1 << (top % 64)) != 0
     }
 }
 
-/// One value and white space, without recursion. Tells where the names and values of an outermost object are, and gives
-/// the depth.
-fn validate(text: &[u8], mut member: impl FnMut(Range<usize>, Range<usize>)) -> Result<usize, JsonError> {
-    let mut open = Open { bits: [0; GO_DEPTH.div_ceil(64)], depth: 0, most: 0 };
+/// One value and white space, without recursion. Tells where the names and values of an outermost object are, and
+/// whether a name stands for itself, and gives the depth.
+fn validate(
+    text: &[u8],
+    mut member: impl FnMut(Range<usize>, bool, Range<usize>),
+) -> Result<usize, JsonError> {
+    let mut open = Open::default();
     let mut check = Validator { text, at: 0 };
     // Of the outermost object: the name that was read last, and where its value begins.
-    let (mut name, mut start) = (0..0, 0);
+    let (mut name, mut start) = ((0..0, true), 0);
     'value: loop {
         check.space();
         if open.depth == 1 {
@@ -368,7 +404,7 @@ fn validate(text: &[u8], mut member: impl FnMut(Range<usize>, Range<usize>)) -> 
         // After a value, or at the end of an empty container: close what ends here, or go on to the next value.
         loop {
             if is_complete && open.depth == 1 && open.is_object() {
-                member(name.clone(), start..check.at);
+                member(name.0.clone(), name.1, start..check.at);
             }
             check.space();
             if open.depth == 0 {
@@ -417,11 +453,11 @@ impl Validator<'_> {
         }
     }
 
-    /// A member's name and its colon; gives where the name is.
-    fn name(&mut self) -> Result<Range<usize>, JsonError> {
+    /// A member's name and its colon; gives where the name is, and whether it is without escapes.
+    fn name(&mut self) -> Result<(Range<usize>, bool), JsonError> {
         let start = self.at;
-        self.string()?;
-        let name = start..self.at;
+        let is_plain = self.string()?;
+        let name = (start..self.at, is_plain);
         self.space();
         if self.peek() != Some(b':') {
             return self.fail();
@@ -432,7 +468,7 @@ impl Validator<'_> {
 
     fn scalar(&mut self) -> Result<(), JsonError> {
         match self.peek() {
-            Some(b'"') => self.string(),
+            Some(b'"') => self.string().map(|_| ()),
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
             Some(b'n') => self.word(b"null"),
@@ -448,19 +484,22 @@ impl Validator<'_> {
         Ok(())
     }
 
-    fn string(&mut self) -> Result<(), JsonError> {
+    /// Whether it is without escapes.
+    fn string(&mut self) -> Result<bool, JsonError> {
         if self.peek() != Some(b'"') {
             return self.fail();
         }
         self.at += 1;
+        let mut is_plain = true;
         loop {
             self.at += plain_length(self.text.get(self.at..).unwrap_or_default());
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(is_plain);
                 }
                 Some(b'\\') => {
+                    is_plain = false;
                     self.at += 1;
                     match self.peek() {
                         Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,

@@ -7,7 +7,9 @@ mod identity;
 mod rules;
 mod user;
 
-use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
+use std::cell::Cell;
+
+use navicert_cel::{Arena, Bindings, ClaimSet, Claims, Limits, Val};
 
 use crate::authenticator::Question;
 use crate::config::{CompiledAuthenticator, Expression};
@@ -16,6 +18,7 @@ use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
+pub(crate) use user::CREDENTIAL_ID;
 pub use user::User;
 
 /// Asked now and then while an expression runs: `true` stops it.
@@ -29,10 +32,35 @@ pub(crate) fn user(
     profile: &Profile,
 ) -> Result<User, Refusal> {
     let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
-    let arena = Arena::new().with_longest_pattern(profile.limits.pattern);
+    // An arena's memory is taken once for each thread; a larger one than usual is given back.
+    let arena = ARENA.take().unwrap_or_default().with_longest_pattern(profile.limits.pattern);
+    let user = mapped(configuration, claims, (&set, &arena), question, profile);
+    if arena.used() <= KEPT_ARENA {
+        let mut arena = arena;
+        arena.reset();
+        ARENA.set(Some(arena));
+    }
+    user
+}
+
+thread_local! {
+    /// Where the next token's expressions are evaluated: empty, with its memory.
+    static ARENA: Cell<Option<Arena>> = const { Cell::new(None) };
+}
+
+/// An arena that held more bytes is not kept.
+const KEPT_ARENA: usize = 64 << 10;
+
+fn mapped(
+    configuration: &CompiledAuthenticator,
+    claims: &VerifiedClaims<'_>,
+    (set, arena): (&ClaimSet<'_>, &Arena),
+    question: &Question<'_>,
+    profile: &Profile,
+) -> Result<User, Refusal> {
     let over_claims = Evaluator {
-        arena: &arena,
-        bindings: Bindings::new().with("claims", Val::Claims(Claims::Set(&set))),
+        arena,
+        bindings: Bindings::new().with("claims", Val::Claims(Claims::Set(set))),
         question,
     };
     let user = user::map(configuration, claims, &over_claims, profile)?;

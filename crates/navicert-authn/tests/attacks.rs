@@ -1,12 +1,20 @@
 //! Tokens nobody should have to see, in both profiles: what kube-apiserver does with them, and what `hardened` does.
 
-#![expect(clippy::indexing_slicing, clippy::string_slice, reason = "a test's helpers fail by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail by panicking"
+)]
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use navicert_authn::{Profile, batch};
+use navicert_authn::config::load;
+use navicert_authn::jwks::{FixedKeys, KeySet};
+use navicert_authn::{Authenticators, Outcome, Profile, Question, batch};
 use navicert_testkit::issuer::hostile;
 use navicert_testkit::jws::{self, Algorithm, SigningKey, encode};
+use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
 const NOW: i64 = 1_800_000_000;
@@ -40,8 +48,30 @@ fn table(rows: Vec<(&str, String, &str, &str)>) {
             let answer = outcome(&token, &keys(), &profile);
             let word = if profile == Profile::KUBE { "kube" } else { "hardened" };
             assert_eq!(answer["outcome"], expected, "{name} in {word}: {answer}");
+            // What its keys remember of earlier tokens changes nothing.
+            let used = used(&profile);
+            for token in [&token, &token] {
+                let answer =
+                    match used.authenticate(&Question::new(token, Timestamp::from_second(NOW).unwrap())) {
+                        Outcome::Authenticated(_) => YES,
+                        Outcome::Rejected(_) => NO,
+                        Outcome::NoOpinion(_) => NOBODY,
+                    };
+                assert_eq!(answer, expected, "{name} in {word}, after another");
+            }
         }
     }
+}
+
+/// Authenticators that have accepted a token.
+fn used(profile: &Profile) -> Authenticators {
+    let keys = FixedKeys::new(KeySet::parse(keys().to_string().as_bytes(), profile).unwrap());
+    let compiled = load(CONFIG.as_bytes(), profile).unwrap().compiled;
+    let authenticators = Authenticators::new(compiled, |_| Arc::new(keys.clone()));
+    let base = key().token(&claims());
+    let first = authenticators.authenticate(&Question::new(&base, Timestamp::from_second(NOW).unwrap()));
+    assert!(matches!(first, Outcome::Authenticated(_)), "{first:?}");
+    authenticators
 }
 
 fn claims() -> Value {

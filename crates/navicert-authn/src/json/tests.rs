@@ -50,6 +50,53 @@ fn nesting_ends_where_gos_ends() {
     assert_eq!(Raw::parse(nested(10_001).as_bytes()), Err(JsonError::TooDeep));
 }
 
+// More containers than one word has bits, of both sorts, each closed by its own bracket.
+#[test]
+fn deep_containers_are_told_apart() {
+    for depth in [1, 63, 64, 65, 127, 128, 129, 500] {
+        let mark = |at: usize| at.is_multiple_of(3);
+        let open: String = (0..depth).map(|at| if mark(at) { "[" } else { "{\"a\":" }).collect();
+        let close: String = (0..depth).rev().map(|at| if mark(at) { ']' } else { '}' }).collect();
+        let text = format!("[{open}1{close},{open}2{close}]");
+        assert!(Raw::parse(text.as_bytes()).is_ok(), "{depth}");
+        for at in 0..depth {
+            let wrong: String = close
+                .chars()
+                .enumerate()
+                .map(
+                    |(place, bracket)| {
+                        if place == at { if bracket == ']' { '}' } else { ']' } } else { bracket }
+                    },
+                )
+                .collect();
+            assert!(Raw::parse(format!("{open}1{wrong}").as_bytes()).is_err(), "{depth}, {at}");
+        }
+    }
+}
+
+// Every place in eight bytes, and the bytes next to those that end a run.
+#[test]
+fn runs_of_plain_bytes_end_where_they_end() {
+    for length in 0..40 {
+        for special in 0..=u8::MAX {
+            for at in 0..length {
+                let mut text = vec![b'a'; length];
+                text[at] = special;
+                let ends = matches!(special, b'"' | b'\\' | 0..0x20);
+                assert_eq!(
+                    plain_length(&text),
+                    if ends { at } else { length },
+                    "{special} at {at} of {length}"
+                );
+                if let Some(last) = text.last_mut() {
+                    *last = b'"';
+                }
+                assert_eq!(plain_length(&text), if ends { at } else { length - 1 });
+            }
+        }
+    }
+}
+
 #[test]
 fn members_come_in_order_with_repetitions() {
     let text = br#" { "a" : [1, {"x": "]"}] , "b\u0041":null,"a":"\"," } "#;

@@ -25,7 +25,12 @@ pub struct Key {
     pub(crate) usage: Usage,
     /// The key as each algorithm wants it, made when it is first asked for.
     parsed: [OnceLock<Option<ParsedPublicKey>>; Algorithm::ALL.len()],
+    /// A header that named it, and the algorithm in it: an issuer's tokens mostly have the same one.
+    header: OnceLock<(Box<str>, Algorithm)>,
 }
+
+/// A header as long as this is worth remembering.
+const LONGEST_HEADER: usize = 512;
 
 /// What a key consists of.
 pub(crate) enum Material {
@@ -114,7 +119,7 @@ impl Key {
             algorithm: members.text("alg")?,
         };
         let kid = members.text("kid")?.unwrap_or_default();
-        Ok(Key { kid, material, usage, parsed: Default::default() })
+        Ok(Key { kid, material, usage, parsed: Default::default(), header: OnceLock::new() })
     }
 
     /// Its name; empty if it has none.
@@ -125,6 +130,20 @@ impl Key {
     /// Whether it can verify anything at all.
     pub fn is_usable(&self) -> bool {
         !matches!(self.material, Material::Inert)
+    }
+
+    /// Remembers the text of a plain header that names this key, if it is the first one. To be called when the signature
+    /// has been checked: nobody else is to decide what is remembered.
+    pub(crate) fn remember_header(&self, text: &str, algorithm: Algorithm) {
+        if text.len() <= LONGEST_HEADER && self.header.get().is_none() {
+            // Somebody else may have been quicker, with a header that is as good.
+            let _ = self.header.set((text.into(), algorithm));
+        }
+    }
+
+    /// The algorithm in a header that is remembered.
+    pub(crate) fn remembered(&self, header: &str) -> Option<Algorithm> {
+        self.header.get().filter(|(text, _)| **text == *header).map(|(_, algorithm)| *algorithm)
     }
 
     /// The key in the form that an algorithm needs, made once.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::key::{Key, KeyError};
 use crate::json::{Kind, Raw};
 use crate::jwt::claims::is_named;
+use crate::jwt::header::Header;
 use crate::profile::{Profile, Rule};
 
 /// The keys of one issuer.
@@ -66,6 +67,13 @@ impl KeySet {
     /// How many were skipped because they cannot be read.
     pub fn skipped(&self) -> usize {
         self.skipped
+    }
+
+    /// What a header's text says, if it is one that some key remembers.
+    pub(crate) fn remembered(&self, header: &str) -> Option<Header<'_>> {
+        self.keys
+            .iter()
+            .find_map(|key| key.remembered(header).map(|algorithm| Header::plain(algorithm, key.kid())))
     }
 
     /// The keys to try for a token: those of its `kid`, or all if it names none (S116).

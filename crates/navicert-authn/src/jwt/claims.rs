@@ -30,8 +30,6 @@ pub(crate) struct UnverifiedClaims<'p> {
     issuer: Cow<'p, str>,
     /// How deep it is nested.
     depth: usize,
-    /// Which members Go takes for which registered claims.
-    registered: Vec<(usize, &'static str)>,
 }
 
 /// Claims whose signature, issuer, audience and lifetime have been checked.
@@ -64,18 +62,17 @@ impl<'p> UnverifiedClaims<'p> {
             return Err(NoOpinion::PayloadJson);
         }
         let mut issuer = Cow::Borrowed("");
-        let mut found = Vec::with_capacity(8);
-        for (at, (name, value)) in members.iter().enumerate() {
-            let Some(known) = registered(name) else { continue };
-            found.push((at, known));
-            if known == "iss" && !value.is_null() {
+        for (name, value) in &members {
+            // What folds to `iss` begins with an `i` or an `I`.
+            let may_be_issuer = matches!(name.as_bytes(), [b'i' | b'I', ..]);
+            if may_be_issuer && Registry::find(name) == Some(Registry::Issuer) && !value.is_null() {
                 issuer = value.string().ok_or(NoOpinion::NoIssuer)?;
             }
         }
         if issuer.is_empty() {
             return Err(NoOpinion::NoIssuer);
         }
-        Ok(UnverifiedClaims { raw, members, issuer, depth, registered: found })
+        Ok(UnverifiedClaims { raw, members, issuer, depth })
     }
 
     /// Who the token says it is from.
@@ -138,43 +135,45 @@ impl<'p> UnverifiedClaims<'p> {
         if has_repetitions(&self.members) {
             return Err(Refusal::Malformed("a claim occurs twice"));
         }
-        if self.known().any(|(name, known, _)| name != known) {
+        if self.known().any(|(name, known, _)| name != known.name()) {
             return Err(Refusal::Malformed("a registered claim is spelled in another case"));
         }
         Ok(())
     }
 
     /// The members that count as registered claims: as they are spelled, as they are meant, and their values.
-    fn known(&self) -> impl Iterator<Item = (&str, &'static str, &Raw<'p>)> {
-        self.registered.iter().filter_map(|(at, known)| {
-            let (name, value) = self.members.get(*at)?;
-            Some((name.as_ref(), *known, value))
+    fn known(&self) -> impl Iterator<Item = (&str, Registry, Raw<'p>)> {
+        let known = |(name, value): &'_ (Cow<'p, str>, Raw<'p>)| (Registry::find(name), *value);
+        self.members.iter().filter_map(move |member| {
+            let (found, value) = known(member);
+            Some((member.0.as_ref(), found?, value))
         })
     }
 
     fn registered(&self, profile: &Profile) -> Result<Registered<'p>, Refusal> {
         let mut found = Registered::default();
         for (_, known, value) in self.known() {
-            let wrong = || Refusal::ClaimType(known);
+            let wrong = || Refusal::ClaimType(known.name());
+            let is_null = value.is_null();
             match known {
-                "iss" if !value.is_null() => found.issuer = value.string().ok_or_else(wrong)?,
-                "sub" | "nonce" | "at_hash" if !value.is_null() => {
-                    value.string().ok_or_else(wrong)?;
+                Registry::Issuer if !is_null => found.issuer = value.string().ok_or_else(wrong)?,
+                Registry::Subject | Registry::Nonce | Registry::AccessTokenHash
+                    if !is_null && value.kind() != Kind::String =>
+                {
+                    return Err(wrong());
                 }
-                "aud" if audiences(*value).all(|audience| audience.is_some()) => {
-                    found.audience = Some(*value);
+                Registry::Audience if is_audience(value) => found.audience = Some(value),
+                Registry::Audience => return Err(wrong()),
+                Registry::Expiry => found.expires = Some(seconds(value, profile).ok_or_else(wrong)?),
+                Registry::IssuedAt => {
+                    seconds(value, profile).ok_or_else(wrong)?;
                 }
-                "aud" => return Err(wrong()),
-                "exp" => found.expires = Some(seconds(*value, profile).ok_or_else(wrong)?),
-                "iat" => {
-                    seconds(*value, profile).ok_or_else(wrong)?;
-                }
-                "nbf" if value.is_null() => found.not_before = None,
-                "nbf" => found.not_before = Some(seconds(*value, profile).ok_or_else(wrong)?),
-                "_claim_names" if value.is_null() => found.claim_names.clear(),
-                "_claim_names" => found.claim_names.extend(names(*value).ok_or_else(wrong)?),
-                "_claim_sources" if value.is_null() => found.claim_sources.clear(),
-                "_claim_sources" => found.claim_sources.extend(sources(*value).ok_or_else(wrong)?),
+                Registry::NotBefore if is_null => found.not_before = None,
+                Registry::NotBefore => found.not_before = Some(seconds(value, profile).ok_or_else(wrong)?),
+                Registry::ClaimNames if is_null => found.claim_names.clear(),
+                Registry::ClaimNames => found.claim_names.extend(names(value).ok_or_else(wrong)?),
+                Registry::ClaimSources if is_null => found.claim_sources.clear(),
+                Registry::ClaimSources => found.claim_sources.extend(sources(value).ok_or_else(wrong)?),
                 _ => {}
             }
         }
@@ -284,22 +283,88 @@ impl OwnedSubject<'_> {
     }
 }
 
-const REGISTERED: [&str; 10] =
-    ["iss", "sub", "aud", "exp", "iat", "nbf", "nonce", "at_hash", "_claim_names", "_claim_sources"];
+/// The claims that a verifier reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Registry {
+    Issuer,
+    Subject,
+    Audience,
+    Expiry,
+    IssuedAt,
+    NotBefore,
+    Nonce,
+    AccessTokenHash,
+    ClaimNames,
+    ClaimSources,
+}
 
-/// The registered claim that Go takes this name for.
-fn registered(name: &str) -> Option<&'static str> {
-    // Most names are none, which their first letter tells: `ſ` begins with 0xc5.
-    let first = name.as_bytes().first().map(u8::to_ascii_lowercase)?;
-    if !matches!(first, b'i' | b's' | b'a' | b'e' | b'n' | b'_' | 0xc5) {
-        return None;
+impl Registry {
+    const ALL: [Registry; 10] = {
+        use Registry::{
+            AccessTokenHash, Audience, ClaimNames, ClaimSources, Expiry, IssuedAt, Issuer, Nonce, NotBefore,
+            Subject,
+        };
+        [
+            Issuer,
+            Subject,
+            Audience,
+            Expiry,
+            IssuedAt,
+            NotBefore,
+            Nonce,
+            AccessTokenHash,
+            ClaimNames,
+            ClaimSources,
+        ]
+    };
+
+    fn name(self) -> &'static str {
+        match self {
+            Registry::Issuer => "iss",
+            Registry::Subject => "sub",
+            Registry::Audience => "aud",
+            Registry::Expiry => "exp",
+            Registry::IssuedAt => "iat",
+            Registry::NotBefore => "nbf",
+            Registry::Nonce => "nonce",
+            Registry::AccessTokenHash => "at_hash",
+            Registry::ClaimNames => "_claim_names",
+            Registry::ClaimSources => "_claim_sources",
+        }
     }
-    let exact = REGISTERED.iter().find(|known| name == **known);
-    // Names in small letters are what they are.
-    if exact.is_some() || name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9')) {
-        return exact.copied();
+
+    /// The claim of this exact name.
+    fn exact(name: &[u8]) -> Option<Registry> {
+        Some(match name {
+            b"iss" => Registry::Issuer,
+            b"sub" => Registry::Subject,
+            b"aud" => Registry::Audience,
+            b"exp" => Registry::Expiry,
+            b"iat" => Registry::IssuedAt,
+            b"nbf" => Registry::NotBefore,
+            b"nonce" => Registry::Nonce,
+            b"at_hash" => Registry::AccessTokenHash,
+            b"_claim_names" => Registry::ClaimNames,
+            b"_claim_sources" => Registry::ClaimSources,
+            _ => return None,
+        })
     }
-    REGISTERED.iter().find(|known| is_named(name, known)).copied()
+
+    /// The claim that Go takes this name for.
+    fn find(name: &str) -> Option<Registry> {
+        let exact = Registry::exact(name.as_bytes());
+        if exact.is_some() {
+            return exact;
+        }
+        // Most other names are none, which their first letter tells: `ſ` begins with 0xc5.
+        let first = name.as_bytes().first()?.to_ascii_lowercase();
+        let may_be = matches!(first, b'i' | b's' | b'a' | b'e' | b'n' | b'_' | 0xc5);
+        // Names in small letters are what they are.
+        if !may_be || name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9')) {
+            return None;
+        }
+        Registry::ALL.into_iter().find(|known| is_named(name, known.name()))
+    }
 }
 
 /// Whether some name is there twice. Few names are compared with each other, many go into a table.
@@ -357,6 +422,12 @@ fn audiences(value: Raw<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
     let alone = (!is_list).then(|| text(value));
     // Of anything but a list there are no elements.
     alone.into_iter().chain(value.elements().map(text))
+}
+
+/// Whether [`audiences`] are all texts.
+fn is_audience(value: Raw<'_>) -> bool {
+    let is_text = |value: Raw<'_>| matches!(value.kind(), Kind::Null | Kind::String);
+    is_text(value) || (value.kind() == Kind::Array && value.elements().all(is_text))
 }
 
 /// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.

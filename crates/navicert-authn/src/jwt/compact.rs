@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+// Canonical spellings only: spare bits have to be zero.
+use base64_simd::{AsOut as _, URL_SAFE_NO_PAD};
 
 use crate::outcome::NoOpinion;
 
@@ -34,9 +35,15 @@ impl<'t> RawToken<'t> {
         if text.trim().starts_with('{') {
             return Err(NoOpinion::NotCompact);
         }
-        let mut parts = text.splitn(4, '.');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(header), Some(payload), Some(signature), None) => {
+        let mut dots = memchr::memchr_iter(b'.', text.as_bytes());
+        let parts = match (dots.next(), dots.next(), dots.next()) {
+            (Some(first), Some(second), None) => {
+                (text.get(..first), text.get(first + 1..second), text.get(second + 1..))
+            }
+            _ => (None, None, None),
+        };
+        match parts {
+            (Some(header), Some(payload), Some(signature)) => {
                 Ok(RawToken { text, header, payload, signature })
             }
             _ => Err(NoOpinion::NotCompact),
@@ -53,21 +60,37 @@ impl<'t> RawToken<'t> {
         decode_spaced(self.header)
     }
 
-    /// The bytes of the signature; white space is passed over (S109).
-    pub(crate) fn signature(&self) -> Option<Part> {
-        decode_spaced(self.signature)
+    /// The text of the header.
+    pub(crate) fn header_text(&self) -> &'t str {
+        self.header
+    }
+
+    /// The bytes of the signature, in the given room if it is large enough, and whether its text was the one way to
+    /// write them; white space is passed over (S109).
+    pub(crate) fn signature<'r>(&self, room: &'r mut [u8; ROOM]) -> Option<(Cow<'r, [u8]>, bool)> {
+        // A text without white space is what there is nearly always, and then this is all.
+        if self.signature.len() <= ROOM
+            && let Ok(bytes) = URL_SAFE_NO_PAD.decode(self.signature.as_bytes(), room.as_mut_slice().as_out())
+        {
+            return Some((Cow::Borrowed(bytes), true));
+        }
+        decode_spaced(self.signature).map(|part| (Cow::Owned(part.bytes), part.is_canonical))
     }
 
     /// What was signed: header and payload in canonical spelling (S115), or with `b64: false` the payload itself.
+    /// A header whose text is canonical needs no bytes.
     pub(crate) fn signed(&self, header: &Part, payload: &Part, is_encoded: bool) -> Cow<'t, [u8]> {
         if header.is_canonical && payload.is_canonical && is_encoded {
             let length = self.header.len() + 1 + self.payload.len();
             return Cow::Borrowed(self.text.as_bytes().get(..length).unwrap_or_default());
         }
-        let mut signed = URL_SAFE_NO_PAD.encode(&header.bytes).into_bytes();
+        let mut signed = match header.is_canonical {
+            true => self.header.to_owned().into_bytes(),
+            false => URL_SAFE_NO_PAD.encode_to_string(&header.bytes).into_bytes(),
+        };
         signed.push(b'.');
         if is_encoded {
-            signed.extend(URL_SAFE_NO_PAD.encode(&payload.bytes).bytes());
+            signed.extend(URL_SAFE_NO_PAD.encode_to_string(&payload.bytes).bytes());
         } else {
             signed.extend(&payload.bytes);
         }
@@ -86,14 +109,22 @@ impl<'t> RawToken<'t> {
     }
 }
 
+/// Room for the text of an RSA-4096 signature, and so for its bytes.
+pub(crate) const ROOM: usize = 683;
+
 /// A part's bytes, and whether its text was the one way to write them.
 pub(crate) struct Part {
     pub(crate) bytes: Vec<u8>,
     pub(crate) is_canonical: bool,
 }
 
+impl Part {
+    /// A canonical text that nobody needs the bytes of.
+    pub(crate) const CANONICAL: Part = Part { bytes: Vec::new(), is_canonical: true };
+}
+
 fn decode(text: &str) -> Option<Part> {
-    if let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) {
+    if let Ok(bytes) = URL_SAFE_NO_PAD.decode_to_vec(text) {
         return Some(Part { bytes, is_canonical: true });
     }
     let text: String = text.chars().filter(|symbol| !matches!(symbol, '\r' | '\n')).collect();
@@ -101,8 +132,7 @@ fn decode(text: &str) -> Option<Part> {
 }
 
 fn decode_spaced(text: &str) -> Option<Part> {
-    // A text without white space is what there is nearly always, and then this is all.
-    if let Ok(bytes) = URL_SAFE_NO_PAD.decode(text) {
+    if let Ok(bytes) = URL_SAFE_NO_PAD.decode_to_vec(text) {
         return Some(Part { bytes, is_canonical: true });
     }
     if text.chars().any(char::is_whitespace) {
@@ -142,6 +172,38 @@ mod tests {
         let text = "\u{a0}e30.e30. AA";
         let raw = RawToken::new(text).unwrap();
         assert!(!raw.header().unwrap().is_canonical);
-        assert!(!raw.signature().unwrap().is_canonical);
+        assert!(!raw.signature(&mut [0; ROOM]).unwrap().1);
+    }
+
+    // S102, A26–A29: the quick decoder takes the canonical spelling of every length, and nothing else.
+    #[test]
+    fn only_the_one_spelling_is_canonical() {
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD as STRICT;
+        let bytes: Vec<u8> = (0..200_u32).map(|number| (number * 37 % 251) as u8).collect();
+        for length in 0..bytes.len() {
+            let text = STRICT.encode(&bytes[..length]);
+            let part = decode(&text).unwrap();
+            assert!(part.is_canonical && part.bytes == bytes[..length], "{length}");
+            for at in 0..text.len() {
+                for other in *b"A-_=+/ \n\x00z" {
+                    let mut changed = text.clone().into_bytes();
+                    changed[at] = other;
+                    let changed = String::from_utf8(changed).unwrap();
+                    let strict = STRICT.decode(&changed).ok();
+                    let ours = decode(&changed).filter(|part| part.is_canonical).map(|part| part.bytes);
+                    assert_eq!(ours, strict, "{changed:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_is_the_same_with_little_room_as_with_none() {
+        for length in [0, 1, 64, 256, 511, 512, 513, 1_024] {
+            let text = format!("e30.e30.{}", URL_SAFE_NO_PAD.encode_to_string(vec![0xa5_u8; length]));
+            let mut room = [0; ROOM];
+            let (bytes, is_canonical) = RawToken::new(&text).unwrap().signature(&mut room).unwrap();
+            assert!(is_canonical && *bytes == vec![0xa5; length], "{length}");
+        }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Header<'h> {
     pub(crate) is_understood: bool,
     /// The signature covers the payload's base64 text, not its bytes.
     pub(crate) payload_is_encoded: bool,
+    /// There is nothing but an algorithm, a key's name and a type: no profile minds it.
+    pub(crate) is_plain: bool,
 }
 
 impl<'h> Header<'h> {
@@ -63,7 +65,14 @@ impl<'h> Header<'h> {
             kid,
             is_understood: find("crit").is_none_or(is_understood),
             payload_is_encoded,
+            is_plain: members.iter().all(|(name, _)| matches!(&**name, "alg" | "kid" | "typ")) && depth == 1,
         })
+    }
+
+    /// A plain header of which this is known already.
+    pub(crate) fn plain(algorithm: Algorithm, kid: &'h str) -> Self {
+        let kid = Cow::Borrowed(kid);
+        Header { algorithm, kid, is_understood: true, payload_is_encoded: true, is_plain: true }
     }
 }
 

@@ -4,7 +4,7 @@
 //! Only public values are handled, so nothing here has to take constant time. The arithmetic is num-bigint's; the
 //! two encodings are those of RFC 8017, sections 9.1.2 and 9.2.
 
-use aws_lc_rs::digest::{Context, digest};
+use aws_lc_rs::digest::{Context, Digest};
 use num_bigint::BigUint;
 
 use super::algorithm::{Algorithm, Scheme};
@@ -12,13 +12,13 @@ use super::algorithm::{Algorithm, Scheme};
 /// Sizes of keys that are taken; the upper end bounds the work of one verification.
 const BITS: std::ops::RangeInclusive<usize> = 1024..=16_384;
 
-/// Whether the key's owner signed the message.
+/// Whether the key's owner signed the message of this hash.
 pub(super) fn is_signed(
     modulus: &[u8],
     bits: usize,
     exponent: u32,
     algorithm: Algorithm,
-    message: &[u8],
+    hash: &Digest,
     signature: &[u8],
 ) -> bool {
     if !BITS.contains(&bits) || signature.len() != modulus.len() {
@@ -29,7 +29,6 @@ pub(super) fn is_signed(
         return false;
     }
     let opened = number.modpow(&BigUint::from(exponent), &modulus).to_bytes_be();
-    let hash = digest(algorithm.digest(), message);
     match algorithm.scheme() {
         Scheme::Pkcs1 => {
             // The leading zero byte is not part of the number.

@@ -1,6 +1,7 @@
 //! Whether a key's owner signed a text. Everything usual goes to aws-lc-rs; what only profile `kube` needs takes a
 //! longer way: other pairs of curve and hash through DER, and the corners of RSA through `rare_rsa`.
 
+use aws_lc_rs::digest::{self, Digest};
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA384_ASN1, ECDSA_P256_SHA512_ASN1, ECDSA_P384_SHA256_ASN1,
     ECDSA_P384_SHA384_FIXED, ECDSA_P384_SHA512_ASN1, ECDSA_P521_SHA256_ASN1, ECDSA_P521_SHA384_ASN1,
@@ -11,7 +12,7 @@ use aws_lc_rs::signature::{
 
 use super::algorithm::{Algorithm, Scheme};
 use super::claims::{Checked, UnverifiedClaims, VerifiedClaims};
-use super::compact::{Part, RawToken};
+use super::compact::{Part, ROOM, RawToken};
 use super::header::Header;
 use super::rare_rsa;
 use crate::jwks::KeySet;
@@ -40,9 +41,10 @@ pub(crate) fn check(
     keys: &KeySet,
     profile: &Profile,
 ) -> Result<(), Refusal> {
-    let signature = token.signature().ok_or(Refusal::Malformed("the signature is not base64url"))?;
-    if profile.has(Rule::H9) && !(header_part.is_canonical && payload.is_canonical && signature.is_canonical)
-    {
+    let mut room = [0; ROOM];
+    let (signature, is_canonical) =
+        token.signature(&mut room).ok_or(Refusal::Malformed("the signature is not base64url"))?;
+    if profile.has(Rule::H9) && !(header_part.is_canonical && payload.is_canonical && is_canonical) {
         return Err(Refusal::Malformed("the text is not the canonical one"));
     }
     if !header.is_understood {
@@ -53,12 +55,18 @@ pub(crate) fn check(
     if candidates.peek().is_none() && !header.kid.is_empty() {
         return Err(Refusal::UnknownKey);
     }
-    let signed_by = |key: &Key| is_signed(key, header.algorithm, &message, &signature.bytes, profile);
-    if candidates.any(signed_by) { Ok(()) } else { Err(Refusal::Signature) }
+    // Hashed once, however many keys are tried.
+    let message = digest::digest(header.algorithm.digest(), &message);
+    let signed_by = |key: &&Key| is_signed(key, header.algorithm, &message, &signature, profile);
+    let key = candidates.find(signed_by).ok_or(Refusal::Signature)?;
+    if header.is_plain && header_part.is_canonical && !header.kid.is_empty() {
+        key.remember_header(token.header_text(), header.algorithm);
+    }
+    Ok(())
 }
 
 /// Whether this key made this signature.
-fn is_signed(key: &Key, algorithm: Algorithm, message: &[u8], signature: &[u8], profile: &Profile) -> bool {
+fn is_signed(key: &Key, algorithm: Algorithm, message: &Digest, signature: &[u8], profile: &Profile) -> bool {
     if profile.has(Rule::H10) && !key.usage.allows(algorithm) {
         return false;
     }
@@ -68,7 +76,9 @@ fn is_signed(key: &Key, algorithm: Algorithm, message: &[u8], signature: &[u8], 
             let usual = (2048..=8192).contains(bits);
             let parsed = || rsa_key(modulus, *exponent, algorithm);
             if usual
-                && key.parsed(algorithm, parsed).is_some_and(|key| key.verify_sig(message, signature).is_ok())
+                && key
+                    .parsed(algorithm, parsed)
+                    .is_some_and(|key| key.verify_digest_sig(message, signature).is_ok())
             {
                 return true;
             }
@@ -84,9 +94,9 @@ fn is_signed(key: &Key, algorithm: Algorithm, message: &[u8], signature: &[u8], 
                 return false;
             };
             if is_fixed {
-                return key.verify_sig(message, signature).is_ok();
+                return key.verify_digest_sig(message, signature).is_ok();
             }
-            key.verify_sig(message, &der(signature)).is_ok()
+            key.verify_digest_sig(message, &der(signature)).is_ok()
         }
         _ => false,
     }

@@ -1,5 +1,6 @@
 //! The user: name, groups, UID and further attributes, from claims or from expressions.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use navicert_cel::Val;
@@ -15,7 +16,7 @@ use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
 /// Where the token's own identifier goes (S138).
-const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Who a token stands for. Nothing can be changed about it, and only the mappings make one.
 #[derive(Clone, Debug)]
@@ -106,7 +107,7 @@ fn username<'a>(
             if value.is_empty() && profile.has(Rule::H13) {
                 return Err(Refusal::EmptyUsername);
             }
-            format!("{prefix}{value}")
+            joined(prefix, &value)
         }
         Mapping::Expression(expression) => {
             let name = text(expression, evaluator)?;
@@ -144,18 +145,15 @@ fn groups<'a>(
     };
     let wrong = || wrong_type(place, claim, "a string or a list of strings");
     let Some(raw) = claims.claim(claim).filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
-    let group = |raw: Raw<'_>| if raw.is_null() { Some(String::new()) } else { raw.string().map(Into::into) };
-    let mut groups: Vec<String> = match raw.kind() {
-        Kind::String => vec![group(raw).ok_or_else(wrong)?],
-        Kind::Array => raw.elements().map(group).collect::<Option<_>>().ok_or_else(wrong)?,
-        _ => return Err(wrong()),
+    let group = |raw: Raw<'_>| {
+        let name = if raw.is_null() { Cow::Borrowed("") } else { raw.string()? };
+        Some(joined(prefix, &name))
     };
-    if !prefix.is_empty() {
-        for group in &mut groups {
-            group.insert_str(0, prefix);
-        }
+    match raw.kind() {
+        Kind::String => Ok(vec![group(raw).ok_or_else(wrong)?]),
+        Kind::Array => raw.elements().map(group).collect::<Option<_>>().ok_or_else(wrong),
+        _ => Err(wrong()),
     }
-    Ok(groups)
 }
 
 /// S136, S96
@@ -167,7 +165,7 @@ fn uid<'a>(
 ) -> Result<String, Refusal> {
     match mapping {
         None => Ok(String::new()),
-        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, place),
+        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, place).map(Cow::into_owned),
         Some(Mapping::Expression(expression)) => text(expression, evaluator),
     }
 }
@@ -180,7 +178,7 @@ fn extra<'a>(
 ) -> Result<BTreeMap<String, Vec<String>>, Refusal> {
     let mut extra = BTreeMap::new();
     if let Some(jti) = claims.claim("jti").and_then(Raw::string).filter(|jti| !jti.is_empty()) {
-        extra.insert(CREDENTIAL_ID.to_owned(), vec![format!("JTI={jti}")]);
+        extra.insert(CREDENTIAL_ID.to_owned(), vec![joined("JTI=", &jti)]);
     }
     let evaluate = |one: &'a crate::config::Extra| evaluator.value(&one.value, Purpose::Mapping);
     let values: Vec<Val<'a>> = configuration.extra.iter().map(evaluate).collect::<Result<_, _>>()?;
@@ -194,13 +192,21 @@ fn extra<'a>(
 }
 
 /// A claim that has to be there and be a string; null is an empty one.
-fn text_claim(claims: &VerifiedClaims<'_>, claim: &str, place: &Place<'_>) -> Result<String, Refusal> {
+fn text_claim<'c>(
+    claims: &VerifiedClaims<'c>,
+    claim: &str,
+    place: &Place<'_>,
+) -> Result<Cow<'c, str>, Refusal> {
     let missing = || Refusal::MissingClaim { path: place.path(), claim: claim.to_owned() };
     let raw = claims.claim(claim).ok_or_else(missing)?;
     if raw.is_null() {
-        return Ok(String::new());
+        return Ok(Cow::Borrowed(""));
     }
-    raw.string().map(Into::into).ok_or_else(|| wrong_type(place, claim, "a string"))
+    raw.string().ok_or_else(|| wrong_type(place, claim, "a string"))
+}
+
+fn joined(left: &str, right: &str) -> String {
+    [left, right].concat()
 }
 
 fn text<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<String, Refusal> {

@@ -43,6 +43,12 @@ impl<'p> ClaimSet<'p> {
         ClaimSet::default()
     }
 
+    /// No claims yet, and room for so many.
+    pub fn with_capacity(claims: usize) -> Self {
+        let few = claims.min(FEW);
+        ClaimSet { marks: Vec::with_capacity(few), few: Vec::with_capacity(few), many: BTreeMap::new() }
+    }
+
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
     pub fn insert(&mut self, name: impl Into<Cow<'p, str>>, value: Result<serde_json::Value, String>) {
         self.put(name.into(), value.map_or_else(Claim::Broken, Claim::Value));

@@ -63,7 +63,7 @@ impl Rig {
 
     fn open(&self, side_car: Option<&str>) -> Reloader {
         let sources = Sources {
-            config: self.folder.path().join("config.yaml"),
+            config: self.folder.path().join("config.yaml").into(),
             side_car: side_car.map(|text| self.write("navicert.yaml", text)),
             profile: None,
         };
