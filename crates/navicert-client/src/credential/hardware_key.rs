@@ -342,6 +342,10 @@ impl CredentialSource for HardwareKey {
         })
     }
 
+    fn may_call_ahead(&self) -> bool {
+        false
+    }
+
     /// A 401 says nothing about a certificate that was accepted in TLS; an alert does (C435).
     fn refused(
         &self,

@@ -187,6 +187,12 @@ pub trait CredentialSource: fmt::Debug + Send + Sync {
         reason: Refused,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>>;
 
+    /// Whether the server may be called before there is a credential. Not where a human is asked for a PIN first: the
+    /// server's patience would run out meanwhile (C842, C845).
+    fn may_call_ahead(&self) -> bool {
+        true
+    }
+
     /// What to tell the user about a refusal that stays one, if this source knows something: a plugin that is
     /// configured but not used because of a static credential (C168), say.
     fn hint(&self) -> Option<&str> {
