@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! listener ──▶ limits ──▶ forward ──▶ navicert-client's transport ──▶ API server
-//! (TLS, HTTP)             (headers, streams, upgrades)
-//!                            ▲ who may pass, and as whom: the caller's step
-//!                         gateway (one user's own commands)
+//! (TLS, HTTP)     │       (headers, streams, upgrades)
+//!                 │          ▲ who may pass, and as whom: the caller's step
+//!                 │       gateway (one user's own commands)
+//!                 └─────▶ webhook ──▶ navicert_authn::Live       whose is this token?
+//!
+//! serving: one server's life, with health, metrics, audit, tls (files) beside it
 //!
 //! navicert_authn::jwks::Keeper ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
 //! navicert_authn::Live ◀──tend── keeping ◀── watch (files), timer
@@ -29,6 +32,7 @@ pub mod proxy;
 pub mod serving;
 pub mod settings;
 pub mod tls;
+pub mod token_review_client;
 pub mod watch;
 pub mod webhook;
 pub mod who;

@@ -141,3 +141,24 @@ fn encoded(key: &str) -> String {
     }
     name
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S236, S261, S265
+    #[test]
+    fn what_would_not_arrive_as_it_is_is_not_sent() {
+        for good in ["ann", "é", "a,b", "a b", "%41", "x"] {
+            assert_eq!(value(good).unwrap().as_bytes(), good.as_bytes());
+        }
+        for bad in [" a", "a ", "a\nb", "a\r", "a\0", "a\tb", "a\u{7f}", "\u{1b}[2J"] {
+            assert!(value(bad).is_err(), "{bad:?}");
+        }
+        for (key, name) in
+            [("example.org/foo", "example.org%2Ffoo"), ("a%b", "a%25b"), ("é", "%C3%A9"), ("a_b", "a_b")]
+        {
+            assert_eq!(encoded(key), name);
+        }
+    }
+}

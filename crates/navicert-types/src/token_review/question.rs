@@ -72,6 +72,9 @@ impl<'m> Question<'m> {
     /// # Errors
     /// It is no `TokenReview` with a token.
     pub fn parse(message: &'m [u8]) -> Result<Self, QuestionError> {
+        if message.trim_ascii_start().first() != Some(&b'{') {
+            return Err(QuestionError::Malformed);
+        }
         let message: Message<'m> = serde_json::from_slice(message).map_err(|_| QuestionError::Malformed)?;
         if message.kind.is_none_or(|kind| kind.0 != KIND) {
             return Err(QuestionError::Kind);
@@ -128,7 +131,11 @@ mod tests {
         let head = r#""kind":"TokenReview","apiVersion":"authentication.k8s.io/v1""#;
         for (message, error) in [
             ("".to_owned(), QuestionError::Malformed),
-            ("[]".to_owned(), QuestionError::Kind),
+            ("[]".to_owned(), QuestionError::Malformed),
+            (
+                format!("[\"{}\",\"TokenReview\",[\"t\"]]", Version::V1.api_version()),
+                QuestionError::Malformed,
+            ),
             ("{}".to_owned(), QuestionError::Kind),
             (format!("{{{head}}}x"), QuestionError::Malformed),
             (format!("{{{head},\"spec\":{{\"token\":5}}}}"), QuestionError::Malformed),
