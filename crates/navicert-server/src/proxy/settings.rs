@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use navicert_types::decode::{Decode, Decoder};
-use navicert_types::tree::Node;
+use navicert_types::tree::{Node, Value};
 
 use super::client_address::Network;
 use super::identity_headers::{Allowed, HeaderNames};
@@ -199,12 +199,25 @@ words!(ServiceAccountTokens:
     "reject" => ServiceAccountTokens::Reject,
     "passthrough" => ServiceAccountTokens::PassThrough,
     "impersonate" => ServiceAccountTokens::Impersonate);
-words!(SelfCheck: "required" => SelfCheck::Required, "warn" => SelfCheck::Warn, "off" => SelfCheck::Off);
+
+impl Decode for Word<SelfCheck> {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        if is_off(node) {
+            return Some(Word(Some(SelfCheck::Off)));
+        }
+        let words = [("required", SelfCheck::Required), ("warn", SelfCheck::Warn), ("off", SelfCheck::Off)];
+        decoder.one_of(node, &words).map(|check| Word(Some(check)))
+    }
+}
+
+/// YAML reads an `off` without quotes as a boolean.
+fn is_off(node: &Node) -> bool {
+    matches!(node.value, Value::Bool(false))
+}
 
 impl Decode for Word<MaxStreamAge> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        // YAML reads `off` as a boolean.
-        if matches!(node.value, navicert_types::tree::Value::Bool(false)) {
+        if is_off(node) {
             return Some(Word(Some(MaxStreamAge::Off)));
         }
         let text = String::decode(node, decoder)?;
@@ -335,6 +348,7 @@ mod tests {
         assert_eq!(settings.trusted_proxies.len(), 2);
         assert!(settings.proxy_protocol && settings.require_uid && !settings.forward_client_address);
         assert!(!settings.upstream_http2 && Settings::default().upstream_http2);
+        assert_eq!(read("selfCheck: off").unwrap().self_check, SelfCheck::Off);
         assert_eq!(read("maxStreamAge: off").unwrap().max_stream_age, MaxStreamAge::Off);
         assert_eq!(read("maxStreamAge: token-exp").unwrap().max_stream_age, MaxStreamAge::TokenExpiry);
     }
