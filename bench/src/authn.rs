@@ -219,7 +219,8 @@ pub(crate) fn remembered(input: &Input) -> Result<impl FnMut() -> Result<(), Fau
         clock,
         random: Arc::new(|| 0.5),
     };
-    let sources = Sources { config: at("config.yaml"), side_car: Some(at("navicert.yaml")), profile: None };
+    let sources =
+        Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
     let live = Arc::clone(Reloader::open(sources, around)?.live());
     let token = input.token("rs256.jwt")?;
     let ours = move || accepted(&ready(live.authenticate(std::hint::black_box(&token)))?);

@@ -20,6 +20,8 @@ use navicert_plugin::Environment;
 use navicert_testkit::Ca;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
+pub(crate) use kubeconfig::text as a_thousand_contexts;
+
 use crate::frame::{Fault, Race};
 use crate::plugin::bare::BareProgram;
 use server::{BareClient, BareServer};

@@ -20,8 +20,11 @@ type Scale = Box<dyn FnMut() -> Result<u64, Fault>>;
 /// One contestant that is not judged by how long it takes: does the thing once and says what it cost.
 pub(crate) type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
 
+/// Both contestants of a race in which their turns are taken within, and what each cost comes out at the end.
+pub(crate) type Meeting = Box<dyn FnMut() -> Result<(Duration, Duration), Fault>>;
+
 /// At least five (the rule of the house); a few more cost little and make noise rarer.
-const ROUNDS: usize = 7;
+pub(crate) const ROUNDS: usize = 7;
 /// How long one contestant's share of a round takes, about.
 const ROUND: Duration = Duration::from_millis(60);
 /// A turn is long enough that reading the clock does not matter.
@@ -57,6 +60,8 @@ enum Contest {
         ours: Meter,
         reference: Meter,
     },
+    /// Figures that only make sense when all were taken together, such as differences to a third.
+    Together(Meeting),
 }
 
 impl Race {
@@ -90,6 +95,11 @@ impl Race {
     /// A race that is judged by what each contestant says it cost.
     pub(crate) fn measured(what: &'static str, limit: f64, ours: Meter, reference: Meter) -> Self {
         Race { what, limit, allocations: None, group: None, contest: Contest::Cost { ours, reference } }
+    }
+
+    /// A race whose meeting measures both contestants itself, in turns, and gives ours first.
+    pub(crate) fn together(what: &'static str, limit: f64, meeting: Meeting) -> Self {
+        Race { what, limit, allocations: None, group: None, contest: Contest::Together(meeting) }
     }
 
     /// Ours may also allocate at most this often per call: 0 is a promise that some paths make.
@@ -129,6 +139,10 @@ impl Race {
             Contest::Time { ours, reference } => time_both(ours, reference)?,
             Contest::Size { ours, reference } => least_of_both(ours, reference, Figure::Size)?,
             Contest::Cost { ours, reference } => least_of_both(ours, reference, Figure::Cost)?,
+            Contest::Together(meeting) => {
+                let (ours, reference) = meeting()?;
+                (Figure::Cost(ours), Figure::Cost(reference))
+            }
         };
         Ok(Row {
             what: self.what,
@@ -207,7 +221,7 @@ fn turns_per_round(ours: &mut Contestant, reference: &mut Contestant, per_turn: 
     Ok(usize::try_from(turns).unwrap_or(usize::MAX).clamp(3, 10_000))
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
@@ -426,6 +440,17 @@ mod tests {
         let row = Race::sizes("memory", 0.5, ours, || Ok(4 << 20)).run().unwrap();
         assert_eq!(row.ratio(), 0.25);
         assert_eq!(row.cells()[1..3], ["1024 KiB", "4096 KiB"]);
+    }
+
+    #[test]
+    fn a_race_together_is_judged_by_the_best_of_its_meetings() {
+        let mut ours = [9, 8, 3, 1].into_iter();
+        let meeting = move || {
+            let ours = ours.next().ok_or("met once too often")?;
+            Ok((Duration::from_micros(ours), Duration::from_micros(10)))
+        };
+        let row = Race::together("a detour", 0.5, Box::new(meeting)).run().unwrap();
+        assert_eq!(row.cells()[1..4], ["3.0µs", "10.0µs", "0.30"], "the first that holds");
     }
 
     #[test]

@@ -53,8 +53,8 @@ fn contestant(
     }
 }
 
-/// As installers write them: certificates and keys within.
-fn text() -> Result<String, Fault> {
+/// As installers write them: certificates and keys within. client-go loads the same text in the race.
+pub(crate) fn text() -> Result<String, Fault> {
     let mut text = String::from(
         "apiVersion: v1\nkind: Config\npreferences: {}\ncurrent-context: context-500\nclusters:\n",
     );
@@ -81,4 +81,18 @@ fn text() -> Result<String, Fault> {
         )?;
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_sides_load_the_same_kubeconfig() {
+        // The same sum is in peers/bench/kubeconfig_test.go.
+        let agreed = "b75c4935a51f212f45e71be74bffae740bddec67dad0c481667c741e89dddad3";
+        let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text().unwrap().as_bytes());
+        let sum: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(sum, agreed, "the text has become another");
+    }
 }

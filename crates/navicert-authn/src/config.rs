@@ -18,7 +18,7 @@ pub use compile::{
     Compiled, CompiledAuthenticator, CompiledIssuer, Egress, Expression, Extra, Mapping, RequiredClaim, Rule,
 };
 pub use load::{ConfigError, Loaded, load, load_beside};
-pub use reload::{LoadError, Reload, Reloader, Sources, Tended};
+pub use reload::{LoadError, Origin, Reload, Reloader, Sources, Tended};
 pub use side_car::{
     API_VERSION, BaseProfile, IssuerSettings, NavicertConfiguration, ReloadHealth, SideCarError,
 };

@@ -8,5 +8,42 @@ pub(crate) mod header;
 mod rare_rsa;
 pub(crate) mod signature;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::Value;
+
 pub use algorithm::{Algorithm, Algorithms};
 pub use claims::VerifiedClaims;
+
+/// For whom a token says it is. Nothing is checked here: only for tokens that have been accepted.
+pub fn audiences_of_verified(token: &str) -> Vec<String> {
+    let payload = token.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
+    let claims = payload.and_then(|payload| serde_json::from_slice::<Value>(&payload).ok());
+    match claims.as_ref().and_then(|claims| claims.get("aud")) {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S221
+    #[test]
+    fn audiences_are_one_or_several() {
+        for (claims, expected) in [
+            (r#"{"aud":"a"}"#, vec!["a"]),
+            (r#"{"aud":["a","b"]}"#, vec!["a", "b"]),
+            (r#"{"aud":[]}"#, vec![]),
+            (r#"{"aud":5}"#, vec![]),
+            (r"{}", vec![]),
+            ("[", vec![]),
+        ] {
+            let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims));
+            assert_eq!(audiences_of_verified(&token), expected, "{claims}");
+        }
+        assert!(audiences_of_verified("opaque").is_empty());
+    }
+}

@@ -30,7 +30,7 @@ pub mod suite;
 pub mod token_cache;
 
 pub use authenticator::{Authenticators, Question};
-pub use live::Live;
+pub use live::{Judgement, Live};
 
 pub use mapping::User;
 pub use outcome::{NoOpinion, Outcome, Refusal, Rejection};

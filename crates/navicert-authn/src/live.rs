@@ -10,17 +10,20 @@
 //!   config::Reloader swaps
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_types::Clock;
+use navicert_types::authentication_config::AnonymousAuthConfig;
 use tokio::sync::Notify;
 
 use crate::authenticator::{Authenticator, Authenticators, Question};
 use crate::config::{Compiled, CompiledIssuer};
 use crate::flights::Flights;
 use crate::jwks::{Around, FixedKeys, Health, Keeper};
+use crate::mapping::CREDENTIAL_ID;
 use crate::mapping::distributed::Distributed;
 use crate::metrics::{Event, Recorder};
 use crate::outcome::Outcome;
@@ -37,7 +40,7 @@ pub struct Live {
     current: ArcSwap<Set>,
     revocations: Arc<Revocations>,
     cache: TokenCache,
-    flights: Flights,
+    flights: Flights<Judgement>,
     clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
     changed: Arc<Notify>,
@@ -62,6 +65,21 @@ impl Drop for Ended<'_> {
     }
 }
 
+/// What was decided about a token, and whose authenticator decided it.
+#[derive(Clone, Debug)]
+pub struct Judgement {
+    /// How it ended.
+    pub outcome: Outcome,
+    pub(crate) authenticator: Option<Arc<Authenticator>>,
+}
+
+impl Judgement {
+    /// The URL of the token's issuer, if it is one of ours.
+    pub fn issuer(&self) -> Option<&str> {
+        self.authenticator.as_ref().map(|one| one.configuration.issuer.url.as_str())
+    }
+}
+
 /// The authenticators of one configuration, and the keepers behind them.
 #[derive(Debug)]
 pub(crate) struct Set {
@@ -69,6 +87,31 @@ pub(crate) struct Set {
     keepers: Vec<Arc<Keeper>>,
     has_deadline: bool,
     generation: u64,
+    anonymous: Option<AnonymousAuthConfig>,
+    mapped: Mapped,
+}
+
+/// What users of a configuration can have besides a name: whoever passes it on may need permissions for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// Some issuer's users have groups.
+    pub groups: bool,
+    /// Some issuer's users have a UID.
+    pub uid: bool,
+    /// The keys of all further attributes, the credential's own identifier among them (S138).
+    pub extra: BTreeSet<String>,
+}
+
+impl Mapped {
+    fn of(compiled: &Compiled) -> Self {
+        let extra = compiled.authenticators.iter().flat_map(|one| &one.extra).map(|extra| extra.key.clone());
+        let mut extra: BTreeSet<String> = extra.collect();
+        if !compiled.authenticators.is_empty() {
+            extra.insert(CREDENTIAL_ID.to_owned());
+        }
+        let groups = compiled.authenticators.iter().any(|one| one.groups.is_some());
+        Mapped { groups, uid: compiled.authenticators.iter().any(|one| one.uid.is_some()), extra }
+    }
 }
 
 impl Set {
@@ -82,6 +125,7 @@ impl Set {
         earlier: Option<&Set>,
     ) -> Self {
         let profile = compiled.profile;
+        let (anonymous, mapped) = (compiled.anonymous.clone(), Mapped::of(&compiled));
         let keepers = std::cell::RefCell::new(Vec::new());
         let authenticators = Authenticators::with_distributed(compiled, |configuration| {
             let distributed = Arc::new(Distributed::new(around.clone(), Arc::clone(changed)));
@@ -99,7 +143,8 @@ impl Set {
         });
         let generation = earlier.map_or(0, |earlier| earlier.generation + 1);
         let keepers = keepers.into_inner();
-        Set { authenticators, keepers, has_deadline: profile.has(Rule::H6), generation }
+        let has_deadline = profile.has(Rule::H6);
+        Set { authenticators, keepers, has_deadline, generation, anonymous, mapped }
     }
 
     pub(crate) fn with_revocations(mut self, revocations: &Arc<Revocations>) -> Self {
@@ -127,7 +172,7 @@ impl Live {
             current: ArcSwap::from_pointee(set),
             revocations,
             cache: TokenCache::new(),
-            flights: Flights::default(),
+            flights: Flights::new(),
             clock: Arc::clone(&around.clock),
             recorder: Arc::clone(&around.recorder),
             changed,
@@ -136,28 +181,37 @@ impl Live {
 
     /// Whose token is this?
     pub async fn authenticate(&self, token: &str) -> Outcome {
+        self.judge(token).await.outcome
+    }
+
+    /// Whose token is this, and who says so?
+    pub async fn judge(&self, token: &str) -> Judgement {
         let started = self.clock.monotonic();
         let name = self.cache.name(token);
         let now = self.clock.now();
         let grounds = self.grounds(&self.current.load());
-        let outcome = if let Some(outcome) = self.cache.find(&name, grounds, now) {
+        let judgement = if let Some(judgement) = self.cache.find(&name, grounds, now) {
             let took = self.clock.monotonic().saturating_sub(started);
             self.recorder.record(&Event::CacheLookup { is_hit: true, took });
-            outcome
+            judgement
         } else {
             let took = self.clock.monotonic().saturating_sub(started);
             self.recorder.record(&Event::CacheLookup { is_hit: false, took });
-            let remembered = || self.cache.find(&name, grounds, self.clock.now());
+            // Of a token that was accepted meanwhile, the memory knows whether that still holds.
+            let still = |landed: &Judgement| match landed.outcome {
+                Outcome::Authenticated(_) => self.cache.find(&name, grounds, self.clock.now()),
+                _ => Some(landed.clone()),
+            };
             let _waiting = Ended::new(&self.recorder, Event::WaitStarted, Event::WaitEnded);
             // Verifying is the larger part of the future, and seldom needed.
-            Box::pin(self.flights.share((name, grounds), remembered, self.decide(token, &name))).await
+            Box::pin(self.flights.share((name, grounds), still, self.decide(token, &name))).await
         };
         let took = self.clock.monotonic().saturating_sub(started);
-        self.recorder.record(&Event::Attempt { outcome: &outcome, took });
-        outcome
+        self.recorder.record(&Event::Attempt { outcome: &judgement.outcome, took });
+        judgement
     }
 
-    async fn decide(&self, token: &str, name: &crate::token_cache::Name) -> Outcome {
+    async fn decide(&self, token: &str, name: &crate::token_cache::Name) -> Judgement {
         let set = self.current.load_full();
         let grounds = self.grounds(&set);
         let (started, now) = (self.clock.monotonic(), self.clock.now());
@@ -173,9 +227,10 @@ impl Live {
         if let Some(authenticator) = &decision.authenticator {
             self.count(authenticator, &decision.outcome, started);
         }
-        self.cache.keep(*name, grounds, now, &decision.outcome, decision.evidence);
+        let judgement = Judgement { outcome: decision.outcome, authenticator: decision.authenticator };
+        self.cache.keep(*name, grounds, now, &judgement, decision.evidence);
         self.recorder.record(&Event::CacheEntries(self.cache.len()));
-        decision.outcome
+        judgement
     }
 
     fn count(&self, authenticator: &Authenticator, outcome: &Outcome, started: Duration) {
@@ -219,6 +274,16 @@ impl Live {
         let mut all: Vec<_> = set.authenticators.iter().map(health).collect();
         all.sort_by(|one, other| one.0.cmp(&other.0));
         all
+    }
+
+    /// Who may come without a credential, and for what; it never changes while the process runs (S185).
+    pub fn anonymous(&self) -> Option<AnonymousAuthConfig> {
+        self.current.load().anonymous.clone()
+    }
+
+    /// What users can have just now besides a name.
+    pub fn mapped(&self) -> Mapped {
+        self.current.load().mapped.clone()
     }
 
     /// What is revoked.

@@ -18,6 +18,7 @@ use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
+pub(crate) use user::CREDENTIAL_ID;
 pub use user::User;
 
 /// Asked now and then while an expression runs: `true` stops it.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::outcome::{Class, Outcome};
 
-pub use counting::{CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, Metrics};
+pub use counting::{CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, Metrics, hashed};
 
 /// Something worth counting.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,9 @@ use aws_lc_rs::hmac;
 use aws_lc_rs::rand::SystemRandom;
 use navicert_types::Timestamp;
 
+use crate::authenticator::Authenticator;
 use crate::jwks::Keys;
+use crate::live::Judgement;
 use crate::mapping::User;
 use crate::outcome::{Outcome, Refusal, Rejection};
 
@@ -55,6 +57,7 @@ pub struct TokenCache {
 
 struct Accepted {
     user: Arc<User>,
+    authenticator: Option<Arc<Authenticator>>,
     grounds: Grounds,
     evidence: Evidence,
     /// Also a clock that is set back ends it.
@@ -64,6 +67,7 @@ struct Accepted {
 
 struct Refused {
     rejection: Rejection,
+    authenticator: Option<Arc<Authenticator>>,
     grounds: Grounds,
     since: Timestamp,
     until: Timestamp,
@@ -103,19 +107,23 @@ impl TokenCache {
     }
 
     /// A decision that still holds.
-    pub(crate) fn find(&self, name: &Name, grounds: Grounds, now: Timestamp) -> Option<Outcome> {
+    pub(crate) fn find(&self, name: &Name, grounds: Grounds, now: Timestamp) -> Option<Judgement> {
         let accepted = self.accepted.find(&name.0, |entry| {
             let holds = entry.grounds == grounds
                 && (entry.since..entry.until).contains(&now)
                 && entry.evidence.keys.version() == entry.evidence.version;
-            holds.then(|| Outcome::Authenticated(Arc::clone(&entry.user)))
+            holds.then(|| Judgement {
+                outcome: Outcome::Authenticated(Arc::clone(&entry.user)),
+                authenticator: entry.authenticator.clone(),
+            })
         });
         accepted.or_else(|| {
             self.refused.find(&name.0, |entry| {
                 let holds = entry.grounds == grounds && (entry.since..entry.until).contains(&now);
                 let refusal = entry.rejection.refusal.repeated().filter(|_| holds)?;
-                let authenticator = entry.rejection.authenticator.clone();
-                Some(Outcome::Rejected(Box::new(Rejection { authenticator, refusal })))
+                let rejection = Rejection { authenticator: entry.rejection.authenticator.clone(), refusal };
+                let outcome = Outcome::Rejected(Box::new(rejection));
+                Some(Judgement { outcome, authenticator: entry.authenticator.clone() })
             })
         })
     }
@@ -126,10 +134,11 @@ impl TokenCache {
         name: Name,
         grounds: Grounds,
         now: Timestamp,
-        outcome: &Outcome,
+        judgement: &Judgement,
         evidence: Option<Evidence>,
     ) {
-        match (outcome, evidence) {
+        let authenticator = judgement.authenticator.clone();
+        match (&judgement.outcome, evidence) {
             (Outcome::Authenticated(user), Some(evidence)) => {
                 let left = u64::try_from(evidence.expires.saturating_sub(now.as_second())).unwrap_or(0);
                 let trusted = evidence.keys.trusted_for().unwrap_or(ACCEPTED_FOR);
@@ -140,13 +149,15 @@ impl TokenCache {
                     until = until.min(expires);
                 }
                 let user = Arc::clone(user);
-                self.accepted.keep(name.0, Accepted { user, grounds, evidence, since: now, until }, now);
+                let entry = Accepted { user, authenticator, grounds, evidence, since: now, until };
+                self.accepted.keep(name.0, entry, now);
             }
             (Outcome::Rejected(rejection), _) => {
                 let Some(refusal) = rejection.refusal.repeated() else { return };
                 let Ok(until) = now.checked_add(REFUSED_FOR) else { return };
                 let rejection = Rejection { authenticator: rejection.authenticator.clone(), refusal };
-                self.refused.keep(name.0, Refused { rejection, grounds, since: now, until }, now);
+                let entry = Refused { rejection, authenticator, grounds, since: now, until };
+                self.refused.keep(name.0, entry, now);
             }
             _ => {}
         }

@@ -230,7 +230,7 @@ async fn deadline(profile: &Profile) -> String {
     write("navicert.yaml", &side_car);
     write("keys.json", &jwks(|_| {}));
     let sources = Sources {
-        config: folder.path().join("config.yaml"),
+        config: folder.path().join("config.yaml").into(),
         side_car: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };
@@ -275,7 +275,7 @@ async fn distributed(profile: &Profile) -> String {
     write("navicert.yaml", &side_car);
     write("keys.json", &jwks(|_| {}));
     let sources = Sources {
-        config: folder.path().join("config.yaml"),
+        config: folder.path().join("config.yaml").into(),
         side_car: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };
@@ -302,7 +302,7 @@ async fn reloaded(profile: &Profile) -> bool {
         }),
     );
     let sources = Sources {
-        config: folder.path().join("config.yaml"),
+        config: folder.path().join("config.yaml").into(),
         side_car: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };

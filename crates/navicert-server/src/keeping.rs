@@ -55,6 +55,14 @@ impl Drop for Keeping {
     }
 }
 
+/// A number from 0 to 1 (never 1 itself), so that many keepers do not all come back at once.
+pub fn random() -> f64 {
+    let mut bytes = [0u8; 4];
+    // Without randomness they do come back at once; that is no reason to stop.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+}
+
 /// One task per keeper, for as long as the keeper is in use.
 async fn tend_keepers(live: Arc<Live>, timer: Arc<dyn Timer>) {
     let mut running = Running::default();

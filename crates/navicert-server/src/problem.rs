@@ -25,6 +25,21 @@ pub enum Problem {
     /// Known, and not allowed.
     #[error("{0}")]
     Forbidden(String),
+    /// Nothing is there.
+    #[error("the server could not find the requested resource")]
+    NotFound,
+    /// Something is there, but not for this method.
+    #[error("the server does not allow this method on the requested resource")]
+    WrongMethod,
+    /// A body larger than is read.
+    #[error("the request's body is too large")]
+    TooLarge,
+    /// A body that does not come.
+    #[error("the request's body took too long")]
+    SlowBody,
+    /// Not now.
+    #[error("the server cannot answer at the moment, please try again later")]
+    Unavailable,
     /// More requests than are served at a time.
     #[error("too many requests at a time, please try again later")]
     TooMany,
@@ -73,6 +88,11 @@ impl Problem {
             Problem::Malformed(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
             Problem::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             Problem::Forbidden(_) => (StatusCode::FORBIDDEN, "Forbidden"),
+            Problem::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
+            Problem::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            Problem::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            Problem::SlowBody => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            Problem::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
             Problem::TooMany => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
             Problem::Unreachable(_) | Problem::NoCredentials(_) | Problem::BadAnswer(_) => {
                 (StatusCode::BAD_GATEWAY, "BadGateway")
@@ -97,7 +117,7 @@ impl Problem {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 response.extensions_mut().insert(CloseConnection);
             }
-            Problem::Malformed(_) => {
+            Problem::Malformed(_) | Problem::TooLarge | Problem::SlowBody => {
                 response.extensions_mut().insert(CloseConnection);
             }
             Problem::TooMany => {

@@ -55,7 +55,7 @@ fn named(prefix: &str) -> Value {
 }
 
 fn sources(config: PathBuf, profile: BaseProfile) -> Sources {
-    Sources { config, side_car: None, profile: Some(profile) }
+    Sources { config: config.into(), side_car: None, profile: Some(profile) }
 }
 
 fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<Reloader>, Keeping) {
@@ -399,7 +399,7 @@ async fn hardened_asks_only_whom_the_configuration_leads_to() {
         fs::write(&side_car, settings.to_string()).unwrap();
     };
     allow(&[]);
-    let sources = Sources { config, side_car: Some(side_car.clone()), profile: None };
+    let sources = Sources { config: config.into(), side_car: Some(side_car.clone()), profile: None };
     let reloader = Arc::new(Reloader::open(sources, around()).unwrap());
     let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     rig.ready(&reloader).await;

@@ -108,7 +108,7 @@ async fn a_certified_providers_tokens_are_taken_also_through_a_rotation() {
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources = Sources { config: path, side_car: None, profile: Some(BaseProfile::Hardened) };
+    let sources = Sources { config: path.into(), side_car: None, profile: Some(BaseProfile::Hardened) };
     let reloader = Arc::new(Reloader::open(sources, around).unwrap());
     let live = Arc::clone(reloader.live());
     for keeper in live.keepers() {

@@ -161,6 +161,14 @@ impl Decoder {
         value
     }
 
+    /// Reads the field of an object that somebody else has read: a part of a document, as if it were read within it.
+    pub fn field<T: Decode>(&mut self, name: &str, node: &Node) -> T {
+        self.path.enter_field(name);
+        let value = self.value(node);
+        self.path.leave();
+        value
+    }
+
     /// Reads one of a fixed set of words.
     pub fn one_of<T: Clone>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
         let text = String::decode(node, self)?;

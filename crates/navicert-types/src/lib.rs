@@ -28,6 +28,7 @@ pub mod kubeconfig;
 pub mod redact;
 pub mod secret;
 pub mod time;
+pub mod token_review;
 pub mod tree;
 pub mod versioned;
 

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod exec_plugin;
 pub(crate) mod image;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod signer;
 
 use std::path::PathBuf;
@@ -122,6 +123,9 @@ The last line is the one thing to do. A credential plugin is run if the server c
     /// Keys that stay in their device: show, try and serve them
     #[command(subcommand)]
     Signer(signer::SignerVerb),
+    /// Servers: structured authentication for API servers, nginx and Envoy
+    #[command(after_help = serve::HELP)]
+    Serve(Box<serve::ServeArgs>),
     /// Print a completion script for a shell
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {

@@ -1,13 +1,17 @@
 //! `navicert run` between the current kubectl and a real kube-apiserver (`make interop`): whose rights a command has, by
-//! certificate and by plugin, and what a read-only gateway lets through.
+//! certificate, by plugin and by keys in devices, and what a read-only gateway lets through.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
+mod hsm_support;
+
+use std::ffi::OsString;
 use std::path::Path;
 
-use navicert_testkit::Program;
 use navicert_testkit::cluster::Cluster;
 use navicert_testkit::program::Outcome;
+use navicert_testkit::softhsm::HsmKey;
+use navicert_testkit::{KeyKind, Program, SoftHsm, SoftTpm};
 use serde_json::Value;
 
 /// `navicert run [flags] -- kubectl …` with the kubectl that belongs to the cluster.
@@ -51,6 +55,71 @@ fn a_command_is_whoever_the_credential_says() {
             assert!(groups.contains(group), "{groups}");
         }
     }
+}
+
+const PIN: &str = "canary-271828";
+
+/// `navicert run -- kubectl auth whoami` with a key in a device, for which the cluster's own authority of clients issues
+/// a certificate, and the lines that `signer list` prints.
+fn assert_is_whom_the_certificate_names(
+    cluster: &Cluster,
+    (module, variables): (&Path, Vec<(OsString, OsString)>),
+    key: &HsmKey,
+    import: impl FnOnce(&[u8]),
+) {
+    let authority = cluster.client_authority();
+    let certificate = authority.client("hardware-ann").organization("developers").organization("on-call");
+    import(certificate.issue_for(&key.public_key).first().unwrap());
+
+    let home = tempfile::tempdir().unwrap();
+    let signer = hsm_support::signer();
+    let path = format!("{}:/usr/bin:/bin", signer.parent().unwrap().display());
+    let navicert = |arguments: &[&str]| {
+        let mut program = Program::new(env!("CARGO_BIN_EXE_navicert"))
+            .arguments(arguments)
+            .own_environment()
+            .variable("PATH", &path)
+            .variable("HOME", home.path())
+            .variable("NAVICERT_PKCS11_MODULE", module)
+            .variable("NAVICERT_PINENTRY", hsm_support::pinentry(home.path(), PIN));
+        for (name, value) in &variables {
+            program = program.variable(name, value);
+        }
+        let outcome = program.run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", text(&outcome.stderr));
+        text(&outcome.stdout)
+    };
+    let authority = std::fs::read_to_string(cluster.ca()).unwrap();
+    let listed = navicert(&["signer", "list"]);
+    hsm_support::paste(&listed, home.path(), "hardware-ann", cluster.server(), &authority);
+    let kubectl = cluster.kubectl(Path::new("/nonexistent")).to_string();
+    let review = navicert(&["run", "--", &kubectl, "auth", "whoami", "-o", "json"]);
+    let review: Value = serde_json::from_str(&review).unwrap();
+    let user = &review["status"]["userInfo"];
+    assert_eq!(user["username"], "hardware-ann");
+    assert_eq!(user["groups"], serde_json::json!(["developers", "on-call", "system:authenticated"]));
+}
+
+// Issue 8, T44: a key that pkcs11-tool made in SoftHSM, of every kind the API server takes.
+#[test]
+fn a_command_is_whom_the_certificate_of_a_key_in_softhsm_names() {
+    let Some(cluster) = Cluster::shared() else { return };
+    for kind in [KeyKind::EcP256, KeyKind::Rsa2048, KeyKind::EcP384, KeyKind::Ed25519] {
+        let hsm = SoftHsm::new("my token", PIN);
+        let key = hsm.generate(kind, "01", "work key");
+        let import = |certificate: &[u8]| hsm.import_certificate(certificate, "01", "work key");
+        assert_is_whom_the_certificate_names(cluster, (hsm.module(), hsm.variables()), &key, import);
+    }
+}
+
+// Issue 8: so does a TPM key.
+#[test]
+fn a_command_is_whom_the_certificate_of_a_key_in_a_tpm_names() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let Some(tpm) = SoftTpm::start(PIN) else { return };
+    let key = tpm.generate("work key");
+    let import = |certificate: &[u8]| tpm.import_certificate(certificate, "work key");
+    assert_is_whom_the_certificate_names(cluster, (tpm.module(), tpm.variables()), &key, import);
 }
 
 #[test]

@@ -7,6 +7,8 @@
     reason = "helpers of tests; a signer runs beside the test"
 )]
 
+mod hsm_support;
+
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,20 +20,6 @@ use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, So
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const PIN: &str = "canary-271828";
-
-/// The signer's own program, which belongs to another crate: beside ours, and built if it is not there yet.
-fn signer() -> PathBuf {
-    let path = Path::new(NAVICERT).with_file_name("navicert-signer-pkcs11");
-    if !path.exists() {
-        let built = Program::new(env!("CARGO"))
-            .arguments(["build", "--quiet", "--locked", "--package", "navicert-signer", "--bins"])
-            .limit(std::time::Duration::from_secs(900))
-            .run()
-            .unwrap();
-        assert!(built.status.success() && path.exists(), "navicert-signer-pkcs11 cannot be built");
-    }
-    path
-}
 
 /// A token with one key for `ann`, and a server that demands a certificate of its authority.
 struct Setup {
@@ -55,7 +43,7 @@ impl Setup {
     fn context(&self, pin: &str) -> TestContext {
         let context = TestContext::new()
             .program("navicert", NAVICERT)
-            .program("navicert-signer-pkcs11", signer())
+            .program("navicert-signer-pkcs11", hsm_support::signer())
             .variable("SOFTHSM2_CONF", self.hsm.configuration().to_str().unwrap())
             .replace(self.hsm.module().to_str().unwrap(), "[MODULE]")
             .filter("serial number [0-9a-f]+, slot [0-9]+", "serial number [SERIAL], slot [SLOT]")
@@ -64,11 +52,7 @@ impl Setup {
             .filter("PKCS11 [0-9.]+", "PKCS11 [VERSION]")
             .filter("\"microseconds\": [0-9]+", "\"microseconds\": [TIME]")
             .filter(r"[0-9]+\.[0-9]{3} ms", "[TIME] ms");
-        let pinentry = context.home().join("pinentry");
-        let script =
-            format!("#!/bin/sh\ncat >/dev/null\necho run >>\"$HOME/asked\"\nprintf 'OK\\nD {pin}\\nOK\\n'\n");
-        std::fs::write(&pinentry, script).unwrap();
-        std::fs::set_permissions(&pinentry, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let pinentry = hsm_support::pinentry(&context.home(), pin);
         let run = context.home().join("run");
         std::fs::create_dir(&run).unwrap();
         std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o700)).unwrap();
@@ -78,25 +62,25 @@ impl Setup {
             .variable("NAVICERT_PKCS11_MODULE", self.hsm.module().to_str().unwrap())
     }
 
+    /// `navicert gateway` in this home.
+    fn gateway(&self, context: &TestContext) -> navicert_testkit::program::Running {
+        let signers = Path::new(NAVICERT).parent().unwrap().display().to_string();
+        Program::new(NAVICERT)
+            .arguments(["gateway"])
+            .own_environment()
+            .variable("PATH", format!("{signers}:/usr/bin:/bin"))
+            .variable("HOME", context.home())
+            .variable("SOFTHSM2_CONF", self.hsm.configuration())
+            .variable("NAVICERT_PINENTRY", context.home().join("pinentry"))
+            .variable("XDG_RUNTIME_DIR", context.home().join("run"))
+            .start_running()
+            .unwrap()
+    }
+
     /// A kubeconfig and a kuberc with what `signer list` prints, and nothing of a key's added.
     fn paste(&self, context: &TestContext) {
         let listed = stdout(&context.run("navicert signer list"));
-        let (before, kuberc) = listed.split_once("  kuberc (allows it):\n").unwrap();
-        let users = before.split_once("  kubeconfig:\n").unwrap().1;
-        let dedent = |text: &str| {
-            let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-            lines.collect::<Vec<_>>().join("\n")
-        };
-        let kube = context.home().join(".kube");
-        std::fs::create_dir_all(&kube).unwrap();
-        std::fs::write(kube.join("ca.crt"), self.ca.pem()).unwrap();
-        let rest = format!(
-            "clusters:\n- name: c\n  cluster: {{server: '{}', certificate-authority: ca.crt}}\n\
-             contexts:\n- name: x\n  context: {{cluster: c, user: ann}}\ncurrent-context: x\n",
-            self.api.url()
-        );
-        std::fs::write(kube.join("config"), format!("{}\n{rest}", dedent(users))).unwrap();
-        std::fs::write(kube.join("kuberc"), dedent(kuberc)).unwrap();
+        hsm_support::paste(&listed, &context.home(), "ann", &self.api.url(), &self.ca.pem());
     }
 }
 
@@ -231,11 +215,8 @@ fn one_pin_serves_every_client_while_a_signer_stays() {
 
 #[test]
 fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
-    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
-    assert!(kubectl.exists(), "kubectl is missing: scripts/install-tools unpacks it");
     let setup = Setup::new(KeyKind::EcP256);
-    let context = setup.context(PIN).program("kubectl", kubectl);
-    setup.paste(&context);
+    let context = with_kubectl(&setup);
     assert!(stdout(&context.run("navicert run -- kubectl get --raw /version")).contains("gitVersion"));
     let clients = setup.api.requests().into_iter().map(|request| request.client.unwrap().common_name);
     assert!(clients.collect::<Vec<_>>().contains(&"ann".to_owned()));
@@ -267,4 +248,169 @@ fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
     std::fs::rename(&away, &tokens).unwrap();
     assert_eq!(context.run("navicert whoami").code(), Some(0));
     drop(serving);
+}
+
+/// The folder of SoftHSM's tokens, moved away while this lives.
+struct Away(PathBuf);
+
+impl Away {
+    fn take(setup: &Setup) -> Self {
+        let tokens = setup.hsm.configuration().parent().unwrap().join("tokens");
+        std::fs::rename(&tokens, tokens.with_extension("away")).unwrap();
+        std::fs::create_dir(&tokens).unwrap();
+        Away(tokens)
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        std::fs::remove_dir(&self.0).unwrap();
+        std::fs::rename(self.0.with_extension("away"), &self.0).unwrap();
+    }
+}
+
+fn with_kubectl(setup: &Setup) -> TestContext {
+    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
+    assert!(kubectl.exists(), "kubectl is missing: scripts/install-tools unpacks it");
+    let context = setup.context(PIN).program("kubectl", kubectl);
+    setup.paste(&context);
+    context
+}
+
+// Issue 8, C845: a warm connection needs no token; the next handshake does, and kubectl's user is told so.
+#[test]
+fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_before() {
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = with_kubectl(&setup);
+    let serving = Serving::start(&setup, &context);
+    let gateway = setup.gateway(&context);
+    let told = navicert_testkit::wait::blocking(gateway.wait_for_output("\n"));
+    let get = format!("kubectl --kubeconfig {} get --raw /version", told.trim());
+    let succeeds = |when: &str| assert!(stdout(&context.run(&get)).contains("gitVersion"), "{when}");
+    succeeds("with the token");
+    let away = Away::take(&setup);
+    succeeds("over the connection that is there");
+    assert_eq!(setup.api.connections().len(), 1);
+    setup.api.cut_connections(navicert_testkit::Cut::Reset);
+    let gone = context.run(&get);
+    let complaint = String::from_utf8_lossy(&gone.stderr).into_owned();
+    assert_eq!(gone.code(), Some(1), "{complaint}");
+    assert!(complaint.contains("the token `my token` was removed"), "{complaint}");
+    drop(away);
+    succeeds("with the token again");
+    assert_eq!(times_asked(&context), 2, "the device was away, so its PIN was needed once more");
+    drop(serving);
+}
+
+// C845: without a signer that stays, every signature asks for the PIN, so the questions are the signatures, or the touches.
+#[test]
+fn commands_that_share_a_gateway_share_one_touch() {
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = with_kubectl(&setup);
+    let run = |flags: &str| {
+        let line = format!("navicert run {flags} -- kubectl get --raw /version");
+        assert!(stdout(&context.run(&line)).contains("gitVersion"));
+    };
+    for count in 1..=2 {
+        run("");
+        assert_eq!(
+            times_asked(&context),
+            count,
+            "each has a gateway, a connection and a signature of its own"
+        );
+    }
+    let gateway = setup.gateway(&context);
+    navicert_testkit::wait::blocking(gateway.wait_for_output("\n"));
+    for _ in 0..4 {
+        run("--gateway auto");
+    }
+    assert_eq!(times_asked(&context), 3, "one for all four");
+}
+
+#[test]
+fn a_token_that_is_not_there_and_a_signer_that_talks_nonsense_are_told_to_kubectls_user() {
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = with_kubectl(&setup);
+    let run = "navicert run -- kubectl get --raw /version";
+    let complains = |of: &str| {
+        let failed = context.run(run);
+        let complaint = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert_eq!(failed.code(), Some(1), "{complaint}");
+        assert!(complaint.contains(of), "{complaint}");
+        complaint
+    };
+    let away = Away::take(&setup);
+    complains("no token `my token` is present; is the device plugged in?");
+    drop(away);
+    let nonsense = context.home().join("nonsense");
+    std::fs::write(&nonsense, "#!/bin/sh\nprintf '\\033[2Jcanary-nonsense\\n'\n").unwrap();
+    std::fs::set_permissions(&nonsense, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for name in ["config", "kuberc"] {
+        let path = context.home().join(".kube").join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let replaced = text.replace("navicert-signer-pkcs11", nonsense.to_str().unwrap());
+        assert_ne!(text, replaced);
+        std::fs::write(&path, replaced).unwrap();
+    }
+    let complaint = complains("answered something that cannot be used");
+    assert!(!complaint.contains("canary"), "{complaint}");
+    assert!(setup.api.requests().is_empty());
+}
+
+// Issue 8: two users on one machine: the second gets no signature either, not even where the first was careless with modes.
+#[test]
+fn another_user_gets_nothing_from_a_signer_that_stays() {
+    if let Some(socket) = std::env::var_os("NAVICERT_TEST_SOCKET") {
+        return as_the_other_user(Path::new(&socket));
+    }
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = setup.context(PIN);
+    let _serving = Serving::start(&setup, &context);
+    let socket = context.home().join("run/navicert/signer.sock");
+    let other = Program::new("setpriv")
+        .arguments(["--reuid=nobody", "--clear-groups", "--"])
+        .arguments([std::env::current_exe().unwrap()])
+        .arguments(["another_user_gets_nothing_from_a_signer_that_stays", "--exact", "--nocapture"])
+        .directory(Path::new("/"))
+        .variable("NAVICERT_TEST_SOCKET", &socket);
+    let said = |expected: &str| {
+        let Ok(outcome) = other.run() else { return false };
+        let said = format!(
+            "{}{}",
+            String::from_utf8_lossy(&outcome.stdout),
+            String::from_utf8_lossy(&outcome.stderr)
+        );
+        if said.contains("setpriv") {
+            return false;
+        }
+        assert!(outcome.status.success() && said.contains(expected), "{said}");
+        true
+    };
+    if !said("cannot connect") {
+        return say("not root, or no second user: nothing to see here");
+    }
+    let home = context.home();
+    for folder in [home.parent().unwrap(), &home, &home.join("run"), &home.join("run/navicert")] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(said("connected and heard nothing"));
+}
+
+/// Asks for a certificate, which needs no PIN, and says what came of it.
+fn as_the_other_user(socket: &Path) {
+    use std::io::{Read as _, Write as _};
+    let Ok(mut stream) = std::os::unix::net::UnixStream::connect(socket) else {
+        return say("cannot connect");
+    };
+    let question = r#"{"apiVersion":"external-signer.authentication.k8s.io/v1","kind":"CertificateRequest","configuration":{"uri":"pkcs11:token=my%20token;id=%01;type=private"},"interactive":false}"#;
+    let _ = stream.write_all(format!("{question}\n").as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    say(if answer.is_empty() { "connected and heard nothing" } else { "was answered" });
+}
+
+fn say(text: &str) {
+    use std::io::Write as _;
+    std::io::stdout().write_all(format!("{text}\n").as_bytes()).unwrap();
 }

@@ -48,6 +48,8 @@ pub struct Migration {
     pub yaml: String,
     /// A `NavicertConfiguration` that keeps algorithms as narrow as they were; nothing if all nine were allowed.
     pub side_car: Option<String>,
+    /// The algorithms that the flags allow.
+    pub algorithms: Algorithms,
     /// What changes for those who run it.
     pub warnings: Vec<String>,
     /// The flags to take away.
@@ -148,8 +150,9 @@ pub fn migrate(flags: &Flags, options: &Options<'_>) -> Result<Migration, Migrat
         configuration.anonymous = Some(AnonymousAuthConfig { enabled, conditions: Vec::new() });
     }
     let yaml = write::configuration(&configuration, flags, options);
-    let is_narrow = algorithms.iter().copied().collect::<Algorithms>() != Algorithms::ALL;
-    let side_car = is_narrow.then(|| write::side_car(flags.value("oidc-issuer-url"), &algorithms));
+    let allowed: Algorithms = algorithms.iter().copied().collect();
+    let side_car =
+        (allowed != Algorithms::ALL).then(|| write::side_car(flags.value("oidc-issuer-url"), &algorithms));
     let mut obsolete: Vec<String> = flags.given.iter().map(|(name, _)| format!("--{name}")).collect();
     if configuration.anonymous.is_some() {
         obsolete.push("--anonymous-auth".to_owned());
@@ -157,7 +160,7 @@ pub fn migrate(flags: &Flags, options: &Options<'_>) -> Result<Migration, Migrat
     obsolete.sort();
     obsolete.dedup();
     let warnings = warnings(flags, &algorithms, options)?;
-    Ok(Migration { configuration, yaml, side_car, warnings, obsolete })
+    Ok(Migration { configuration, yaml, side_car, algorithms: allowed, warnings, obsolete })
 }
 
 fn convert(flags: &Flags, options: &Options<'_>) -> Result<AuthenticationConfiguration, MigrateError> {

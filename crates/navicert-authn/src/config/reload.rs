@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::load::{ConfigError, load_beside};
 use super::side_car::{BaseProfile, NavicertConfiguration, ReloadHealth, SideCarError};
 use crate::jwks::{Around, FixedKeys, Keeper, KeySet, KeySetError};
+use crate::jwt::Algorithms;
 use crate::live::{Live, Set};
 use crate::metrics::Event;
 use crate::profile::{Profile, Rule};
@@ -28,11 +29,31 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SOON: Duration = Duration::from_secs(1);
 const UPSTREAM_SOON: Duration = Duration::from_secs(10);
 
+/// Where an `AuthenticationConfiguration` comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// A file, which may change.
+    File(PathBuf),
+    /// Flags, which do not (S190).
+    Flags {
+        /// What [`migrate`](super::migrate::migrate) made of them.
+        text: String,
+        /// The only algorithms that they allow; a file has no place for that.
+        algorithms: Algorithms,
+    },
+}
+
+impl From<PathBuf> for Origin {
+    fn from(path: PathBuf) -> Self {
+        Origin::File(path)
+    }
+}
+
 /// Which files.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// The `AuthenticationConfiguration`.
-    pub config: PathBuf,
+    pub config: Origin,
     /// Our own file, if there is one.
     pub side_car: Option<PathBuf>,
     /// What the command line says about the profile.
@@ -203,7 +224,11 @@ impl Reloader {
     /// The files to watch: a change of any of them, or of the folder it is in, is worth a [`Reloader::tend`].
     pub async fn watched(&self) -> Vec<PathBuf> {
         let state = self.state.lock().await;
-        let own = [Some(&self.sources.config), self.sources.side_car.as_ref()];
+        let config = match &self.sources.config {
+            Origin::File(path) => Some(path),
+            Origin::Flags { .. } => None,
+        };
+        let own = [config, self.sources.side_car.as_ref()];
         let mut paths: Vec<PathBuf> = own.into_iter().flatten().cloned().collect();
         paths.extend(state.tracked.keys.keys().cloned());
         paths.extend(self.revocation_list(&state.tracked));
@@ -412,7 +437,11 @@ impl Opened {
 
 impl Files {
     fn read(sources: &Sources) -> Result<Self, LoadError> {
-        Files::around(read(&sources.config)?, sources)
+        let config = match &sources.config {
+            Origin::File(path) => read(path)?,
+            Origin::Flags { text, .. } => text.clone().into_bytes(),
+        };
+        Files::around(config, sources)
     }
 
     /// A configuration with the files that go with it.
@@ -445,9 +474,18 @@ impl Prepared {
 
 fn prepare(files: &Files, sources: &Sources) -> Result<Prepared, LoadError> {
     let side_car = side_car(files, sources)?;
-    let profile = side_car.profile(sources.profile);
+    let mut profile = side_car.profile(sources.profile);
+    if matches!(sources.config, Origin::Flags { .. }) {
+        // With flags kube-apiserver narrows the algorithms too (S59).
+        profile = profile.with(Rule::H25, true);
+    }
     let mut compiled = load_beside(&files.config, &profile, &side_car.disallowed_issuers)?.compiled;
     side_car.apply(&mut compiled).map_err(LoadError::Mismatch)?;
+    if let Origin::Flags { algorithms, .. } = &sources.config {
+        for authenticator in &mut compiled.authenticators {
+            authenticator.settings.allowed_algorithms.get_or_insert(*algorithms);
+        }
+    }
     let fixed = fixed_keys(&side_car, files, &profile)?;
     Ok(Prepared { compiled, side_car, fixed })
 }

@@ -242,8 +242,8 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
-/// `sha256:` and the digest; nothing of nothing.
-pub(super) fn hashed(bytes: &[u8]) -> String {
+/// As labels have it (and logs): `sha256:` and the digest in hexadecimal; nothing of nothing.
+pub fn hashed(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     if bytes.is_empty() {
         return String::new();

@@ -40,7 +40,7 @@ impl Keys for TestKeys {
 }
 
 /// Users are made by mappings alone, so one is made.
-fn accepted() -> Outcome {
+fn accepted() -> Judgement {
     let key = SigningKey::generate(Algorithm::Es256, "k");
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
@@ -56,7 +56,7 @@ fn accepted() -> Outcome {
     let token = key.token(&json!({"iss": "https://i", "aud": "a", "sub": "ann", "exp": 1_700_000_300}));
     let outcome = authenticators.authenticate(&Question::new(&token, at(0)));
     assert!(matches!(outcome, Outcome::Authenticated(_)), "{outcome:?}");
-    outcome
+    Judgement { outcome, authenticator: None }
 }
 
 fn evidence(expires: i64, keys: &Arc<TestKeys>) -> Option<Evidence> {
@@ -104,8 +104,10 @@ fn only_nonsense_is_remembered_as_refused() {
         let name = cache.name("token");
         let authenticator = FieldPath::root().field("jwt").index(0);
         let outcome = Outcome::Rejected(Box::new(Rejection { authenticator, refusal }));
-        cache.keep(name, GROUNDS, at(0), &outcome, None);
-        let found = |now| match cache.find(&name, GROUNDS, now) {
+        let judgement = Judgement { outcome, authenticator: None };
+        cache.keep(name, GROUNDS, at(0), &judgement, None);
+        let outcome = judgement.outcome;
+        let found = |now| match cache.find(&name, GROUNDS, now).map(|found| found.outcome) {
             Some(Outcome::Rejected(found)) => Some((found.to_string(), found.authenticator.to_string())),
             Some(other) => panic!("{other:?}"),
             None => None,

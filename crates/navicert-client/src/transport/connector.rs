@@ -79,8 +79,17 @@ impl Connector {
     pub(super) async fn open(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
         let stream: Box<dyn Stream> = match &self.proxy {
             Some(proxy) => self.through(proxy, encryption).await?,
-            None => Box::new(self.dial(&self.host, self.port, self.public_only).await?),
+            None => Box::new(self.dialer().dial(&self.host, self.port, self.public_only).await?),
         };
+        self.open_on(stream, encryption).await
+    }
+
+    /// The same on a socket that is connected already.
+    pub(super) async fn open_on(
+        &self,
+        stream: Box<dyn Stream>,
+        encryption: Encryption<'_>,
+    ) -> Result<Connected, TransportError> {
         let Some(config) = encryption.server else {
             let (line, state) = Line::new(stream);
             return Ok(Connected { line, state, http2: false });
@@ -104,7 +113,7 @@ impl Connector {
         if self.public_only && self.host.parse().is_ok_and(is_private) {
             return Err(TransportError::PrivateAddress { host: self.host.clone() });
         }
-        let mut stream: Box<dyn Stream> = Box::new(self.dial(&proxy.host, proxy.port, false).await?);
+        let mut stream: Box<dyn Stream> = Box::new(self.dialer().dial(&proxy.host, proxy.port, false).await?);
         if let (Scheme::Https, Some(config)) = (proxy.scheme, encryption.proxy) {
             let name = ServerName::try_from(proxy.host.clone()).map_err(|_| {
                 failed(proxy, ProxyError::Address("its host is neither a DNS name nor an IP address"))
@@ -126,31 +135,17 @@ impl Connector {
         Ok(stream)
     }
 
-    async fn dial(&self, host: &str, port: u16, public_only: bool) -> Result<TcpStream, TransportError> {
-        let address = || proxy::join(host, port);
-        let dial = async {
-            let found = tokio::net::lookup_host((host, port)).await;
-            let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };
-            let mut addresses: Vec<SocketAddr> = found.map_err(lookup)?.collect();
-            if public_only {
-                addresses.retain(|address| !is_private(address.ip()));
-                if addresses.is_empty() {
-                    return Err(TransportError::PrivateAddress { host: host.to_owned() });
-                }
-            }
-            let connect = |source| TransportError::Connect { address: address(), source };
-            TcpStream::connect(addresses.as_slice()).await.map_err(connect)
-        };
-        let limit = self.timeouts.connect;
-        let late = || Err(TransportError::ConnectTimeout { address: address(), seconds: limit.as_secs() });
-        let stream = within(&*self.timer, limit, dial).await.unwrap_or_else(late)?;
-        let _ = stream.set_nodelay(true);
-        let keepalive = socket2::TcpKeepalive::new()
-            .with_time(self.timeouts.keepalive)
-            .with_interval(self.timeouts.keepalive);
-        // A socket that cannot be asked to do this works all the same.
-        let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        Ok(stream)
+    /// Dials the server itself, for a connection that is opened later; `None` where a proxy has to be asked first.
+    pub(super) fn ahead(
+        &self,
+    ) -> Option<impl Future<Output = Result<TcpStream, TransportError>> + Send + 'static> {
+        let (dialer, host) = (self.dialer(), self.host.clone());
+        let (port, public_only) = (self.port, self.public_only);
+        self.proxy.is_none().then_some(async move { dialer.dial(&host, port, public_only).await })
+    }
+
+    fn dialer(&self) -> Dialer {
+        Dialer { timeouts: self.timeouts, timer: Arc::clone(&self.timer) }
     }
 
     async fn encrypt(
@@ -197,6 +192,41 @@ impl Connector {
             Some(Err(_)) => Err(refused(shown, io::ErrorKind::Interrupted.into())),
             None => Err(TransportError::HandshakeTimeout { name: shown, seconds: limit.as_secs() }),
         }
+    }
+}
+
+/// Connects sockets.
+struct Dialer {
+    timeouts: Timeouts,
+    timer: Arc<dyn Timer>,
+}
+
+impl Dialer {
+    async fn dial(&self, host: &str, port: u16, public_only: bool) -> Result<TcpStream, TransportError> {
+        let address = || proxy::join(host, port);
+        let dial = async {
+            let found = tokio::net::lookup_host((host, port)).await;
+            let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };
+            let mut addresses: Vec<SocketAddr> = found.map_err(lookup)?.collect();
+            if public_only {
+                addresses.retain(|address| !is_private(address.ip()));
+                if addresses.is_empty() {
+                    return Err(TransportError::PrivateAddress { host: host.to_owned() });
+                }
+            }
+            let connect = |source| TransportError::Connect { address: address(), source };
+            TcpStream::connect(addresses.as_slice()).await.map_err(connect)
+        };
+        let limit = self.timeouts.connect;
+        let late = || Err(TransportError::ConnectTimeout { address: address(), seconds: limit.as_secs() });
+        let stream = within(&*self.timer, limit, dial).await.unwrap_or_else(late)?;
+        let _ = stream.set_nodelay(true);
+        let keepalive = socket2::TcpKeepalive::new()
+            .with_time(self.timeouts.keepalive)
+            .with_interval(self.timeouts.keepalive);
+        // A socket that cannot be asked to do this works all the same.
+        let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        Ok(stream)
     }
 }
 

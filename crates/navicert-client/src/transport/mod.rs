@@ -28,6 +28,7 @@ mod connect;
 mod connector;
 mod draft;
 mod error;
+mod head_start;
 mod impersonate;
 mod line;
 mod pool;
@@ -50,7 +51,7 @@ use http_body_util::BodyExt;
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
 pub use certificate_files::CertificateFiles;
-pub use connect::connect;
+pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
@@ -65,6 +66,7 @@ pub use tls::Trust;
 
 use crate::credential::{Asking, BoxFuture, Credential, CredentialSource};
 use draft::{Draft, Traits};
+use head_start::HeadStart;
 use pool::{Failure, Forwarding, PoolSettings};
 use rotation::Pools;
 use server::Server;
@@ -225,7 +227,12 @@ impl Stack {
         if let Some(credential) = self.source.ready() {
             return Ok(Some(credential));
         }
-        self.source.current(traits.asking).await.map(Some).map_err(TransportError::Credentials)
+        let head_start = if self.source.may_call_ahead() { self.pools.head_start() } else { None };
+        let credential = self.source.current(traits.asking).await.map_err(TransportError::Credentials)?;
+        if let Some(untaken) = head_start {
+            untaken.keep();
+        }
+        Ok(Some(credential))
     }
 
     /// Sends once. Twice only where the first time did not count: the connection was already closing, or a new
@@ -323,8 +330,10 @@ fn pool_settings(
             public_only: settings.public_only,
             timer: Arc::clone(timer),
         },
+        head_start: HeadStart::default(),
         clock: Arc::clone(clock),
         max_idle: settings.max_idle,
+        http2_streams: settings.http2_streams.max(1),
         http2_read_idle: settings.http2_read_idle,
         http2_ping_timeout: settings.http2_ping_timeout,
     }

@@ -1,6 +1,6 @@
 //! The connections of one client certificate: those that wait for a request, and a way to open more.
 //!
-//! HTTP/2 has one connection for everything; HTTP/1.1 has one per exchange, kept for the next. When the certificate is
+//! HTTP/2 has one connection for many exchanges; HTTP/1.1 has one per exchange, kept for the next. When the certificate is
 //! replaced, the whole pool retires: what is unused closes at once, what is in use finishes (C462).
 
 use std::fmt;
@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use super::body::{Body, ResponseBody};
 use super::connector::{Connected, Connector, Encryption};
 use super::error::TransportError;
+use super::head_start::HeadStart;
 use super::line::LineState;
 use super::timer;
 
@@ -31,10 +32,12 @@ pub(super) struct PoolSettings {
     /// The authority as a header.
     pub(super) host: HeaderValue,
     pub(super) connector: Connector,
+    pub(super) head_start: HeadStart,
     /// Set where an http proxy forwards plain requests: it sees the whole address, and who we are to it.
     pub(super) forwarding: Option<Forwarding>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) max_idle: usize,
+    pub(super) http2_streams: usize,
     pub(super) http2_read_idle: Duration,
     pub(super) http2_ping_timeout: Duration,
 }
@@ -73,15 +76,36 @@ struct State {
     retired: bool,
     closed: bool,
     speaks_http1: bool,
-    http2: Option<Http2>,
+    http2: Vec<Http2>,
     idle: Vec<Idle>,
     lines: Vec<Weak<LineState>>,
+}
+
+impl State {
+    /// Lets connections go that are closed, and those that nobody needs: one without a request is enough.
+    fn tidy(&mut self) {
+        let mut spare = 0;
+        self.http2.retain(|http2| {
+            let is_spare = http2.load() == 0;
+            spare += usize::from(is_spare);
+            !http2.sender.is_closed() && (!is_spare || spare == 1)
+        });
+    }
 }
 
 #[derive(Clone)]
 struct Http2 {
     sender: http2::SendRequest<Body>,
     line: Arc<LineState>,
+    /// Every exchange on it holds one more of these.
+    load: Arc<()>,
+}
+
+impl Http2 {
+    /// How many exchanges are on it.
+    fn load(&self) -> usize {
+        Arc::strong_count(&self.load) - 1
+    }
 }
 
 struct Http1 {
@@ -161,7 +185,7 @@ impl Pool {
         let (http2, idle) = {
             let mut state = self.state();
             state.retired = true;
-            (state.http2.take(), std::mem::take(&mut state.idle))
+            (std::mem::take(&mut state.http2), std::mem::take(&mut state.idle))
         };
         drop((http2, idle));
     }
@@ -185,12 +209,13 @@ impl Pool {
         upgrade: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         match connection {
-            Connection::Http2(Http2 { mut sender, line }) => {
+            Connection::Http2(Http2 { mut sender, line, load }) => {
                 let request = match self.settings.for_http2(request) {
                     Ok(request) => request,
                     Err(error) => return Err(TransportError::from(error).into()),
                 };
-                let exchange = Exchange { pool: Weak::new(), connection: None, line, held: false };
+                let exchange =
+                    Exchange { pool: Weak::new(), connection: None, line, held: false, _load: Some(load) };
                 answered(sender.try_send_request(request).await, exchange)
             }
             Connection::Http1(Http1 { mut sender, line }) => {
@@ -203,7 +228,7 @@ impl Pool {
                 // A connection that was asked for another protocol serves nobody else, whatever the answer
                 // (structured-authentication.md S252).
                 let pool = if upgrade { Weak::new() } else { Arc::downgrade(self) };
-                answered(sent, Exchange { pool, connection, line, held: false })
+                answered(sent, Exchange { pool, connection, line, held: false, _load: None })
             }
         }
     }
@@ -219,11 +244,13 @@ impl Pool {
         let first = match self.first.try_lock() {
             Ok(first) => Some(first),
             Err(_) => {
-                drop(self.first.lock().await);
+                let first = self.first.lock().await;
                 if let Some(connection) = self.waiting(upgrade).await {
                     return Ok((connection, true));
                 }
-                None // It failed, or speaks HTTP/1.1: no reason to queue again.
+                // Full again: one more is opened, and the others wait for it. If it failed, or speaks HTTP/1.1, there is
+                // no reason to queue.
+                (!self.state().http2.is_empty()).then_some(first)
             }
         };
         let connection = self.open(upgrade).await?;
@@ -237,8 +264,9 @@ impl Pool {
             let mut connection = {
                 let mut state = self.state();
                 if !upgrade {
-                    state.http2.take_if(|http2| http2.sender.is_closed());
-                    if let Some(http2) = &state.http2 {
+                    state.tidy();
+                    let has_room = |http2: &&Http2| http2.load() < self.settings.http2_streams;
+                    if let Some(http2) = state.http2.iter().find(has_room) {
                         return Some(Connection::Http2(http2.clone()));
                     }
                 }
@@ -272,7 +300,7 @@ impl Pool {
                 .await
                 .map_err(|error| explain(&line_state, error))?;
             drive(driver);
-            Connection::Http2(Http2 { sender, line: Arc::clone(&line_state) })
+            Connection::Http2(Http2 { sender, line: Arc::clone(&line_state), load: Arc::default() })
         } else {
             let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&line_state, error))?;
             drive(driver.with_upgrades());
@@ -285,9 +313,7 @@ impl Pool {
         state.lines.retain(|line| line.strong_count() > 0);
         state.lines.push(Arc::downgrade(&line_state));
         match &connection {
-            Connection::Http2(http2) if !state.retired && state.http2.is_none() => {
-                state.http2 = Some(http2.clone());
-            }
+            Connection::Http2(http2) if !state.retired => state.http2.push(http2.clone()),
             Connection::Http2(_) => {}
             Connection::Http1(_) => state.speaks_http1 |= !upgrade,
         }
@@ -299,6 +325,16 @@ impl Pool {
         let (connector, clock) = (&self.settings.connector, &self.settings.clock);
         let started = clock.monotonic();
         let was_slow = |since| clock.monotonic().saturating_sub(since) > SLOW_SIGNATURE;
+        // Nobody's word about the server counts that was given before the credential was there: if it does not agree
+        // on such a socket, it is asked again.
+        if let Some(socket) = self.settings.head_start.take(started, &*connector.timer).await
+            && encryption.turn.is_none()
+        {
+            match connector.open_on(Box::new(socket), encryption).await {
+                Err(TransportError::Handshake { .. }) => {}
+                opened => return opened,
+            }
+        }
         match connector.open(encryption).await {
             Err(TransportError::Handshake { .. }) if encryption.turn.is_some() && was_slow(started) => {}
             opened => return opened,
@@ -334,7 +370,7 @@ impl fmt::Debug for Pool {
         let state = self.state();
         f.debug_struct("Pool")
             .field("retired", &state.retired)
-            .field("http2", &state.http2.is_some())
+            .field("http2", &state.http2.len())
             .field("idle", &state.idle.len())
             .finish_non_exhaustive()
     }
@@ -420,6 +456,8 @@ pub(super) struct Exchange {
     connection: Option<Http1>,
     line: Arc<LineState>,
     held: bool,
+    /// Its place on an HTTP/2 connection.
+    _load: Option<Arc<()>>,
 }
 
 impl Exchange {

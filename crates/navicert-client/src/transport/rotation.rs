@@ -8,6 +8,7 @@ use arc_swap::{ArcSwapOption, Guard};
 use tokio::sync::Semaphore;
 
 use super::error::TransportError;
+use super::head_start::Untaken;
 use super::pool::{Pool, PoolSettings, PoolTls};
 use super::timer::Timer;
 use super::tls::{RootVersion, Roots, only_http1};
@@ -82,6 +83,15 @@ impl Pools {
             return Ok(Some(Arc::clone(&current.pool)));
         }
         self.change(credential)
+    }
+
+    /// Before there was any connection: begins to open one, as long as the credential is not there.
+    pub(super) fn head_start(&self) -> Option<Untaken<'_>> {
+        if self.current.load().is_some() {
+            return None;
+        }
+        let dial = self.settings.connector.ahead()?;
+        self.settings.head_start.begin(self.settings.clock.monotonic(), dial)
     }
 
     /// The file of the certificate authority is looked at now and then (C181).

@@ -41,6 +41,9 @@ pub struct Settings {
     pub retry_unauthorized: bool,
     /// Whether HTTP/2 is offered.
     pub http2: bool,
+    /// How many requests are on one HTTP/2 connection before another is opened. A server that allows fewer lets the
+    /// others wait; most allow a hundred or more.
+    pub http2_streams: usize,
     /// How long an HTTP/2 connection may be silent before the server is asked whether it is there (C149).
     pub http2_read_idle: Duration,
     /// How long the server may take to answer that.
@@ -115,6 +118,7 @@ impl Settings {
             rotation: Rotation::default(),
             retry_unauthorized: true,
             http2: true,
+            http2_streams: 100,
             http2_read_idle: Duration::from_secs(30),
             http2_ping_timeout: Duration::from_secs(15),
             timeouts: Timeouts::default(),

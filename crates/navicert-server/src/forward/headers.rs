@@ -79,7 +79,7 @@ fn check_name(name: &HeaderName, rules: &Rules) -> Result<(), Problem> {
         let known = matches!(name.as_str(), "impersonate-user" | "impersonate-uid" | "impersonate-group")
             || name.as_str().starts_with("impersonate-extra-");
         return match rules.impersonation {
-            ClientImpersonation::Forwarded if known => Ok(()),
+            ClientImpersonation::Forwarded | ClientImpersonation::Judged if known => Ok(()),
             _ => Err(Problem::Forbidden("impersonation is not allowed here".to_owned())),
         };
     }
@@ -130,20 +130,25 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 }
 
 /// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
-pub(super) fn clean_request(headers: &mut HeaderMap) {
+pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
     let te_trailers = headers.get(TE).is_some_and(|value| is(value, b"trailers"));
     remove_hop_by_hop(headers);
-    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, FORWARDED]
-    {
+    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, FORWARDED] {
         headers.remove(name);
     }
+    if !rules.cookies {
+        headers.remove(COOKIE);
+    }
     headers.remove(HTTP2_SETTINGS);
-    let forwarded: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| canonical(name.as_str()).starts_with("x-forwarded-") || name.as_str() == "x-real-ip")
-        .cloned()
-        .collect();
-    for name in forwarded {
+    let judged = rules.impersonation == ClientImpersonation::Judged;
+    let ends_here = |name: &&HeaderName| {
+        let canonical = canonical(name.as_str());
+        canonical.starts_with("x-forwarded-")
+            || canonical == "x-real-ip"
+            || (judged && canonical.starts_with("impersonate"))
+    };
+    let ending: Vec<HeaderName> = headers.keys().filter(ends_here).cloned().collect();
+    for name in ending {
         headers.remove(name);
     }
     if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {

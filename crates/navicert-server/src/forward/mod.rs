@@ -14,11 +14,14 @@ mod stream;
 mod upgrade;
 
 use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
 use http::{Request, Response, StatusCode, request};
 use hyper::body::Incoming;
-use navicert_client::transport::Transport;
+use navicert_client::transport::{Timer, TokioTimer, Transport};
 
 use crate::listener::CloseConnection;
 use crate::problem::Problem;
@@ -41,6 +44,18 @@ pub trait Identify: Send + Sync {
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     headers: Vec<(HeaderName, HeaderValue)>,
+    way: Way,
+    lasts: Option<Duration>,
+}
+
+/// Whose credential goes with a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Way {
+    /// The transport's.
+    #[default]
+    Ours,
+    /// The client's own, among the headers; the transport has none (S277).
+    Theirs,
 }
 
 impl Identity {
@@ -51,7 +66,28 @@ impl Identity {
 
     /// These headers, besides the transport's credential. A name may occur more than once.
     pub fn with_headers(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Identity { headers }
+        Identity { headers, ..Identity::default() }
+    }
+
+    /// The client's own credential, passed on through a transport that has none ([`Forwarder::with_bare`]). What the API
+    /// server says to it, a 401 too, is the client's to hear.
+    pub fn of_client(authorization: HeaderValue) -> Self {
+        let headers = vec![(http::header::AUTHORIZATION, authorization)];
+        Identity { headers, way: Way::Theirs, lasts: None }
+    }
+
+    /// One more header that only we may write.
+    #[must_use]
+    pub fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// An answer or tunnel that lasts longer than this breaks off (S255).
+    #[must_use]
+    pub fn lasting(mut self, longest: Option<Duration>) -> Self {
+        self.lasts = longest;
+        self
     }
 }
 
@@ -67,6 +103,8 @@ pub struct Rules {
     pub unauthorized: Unauthorized,
     /// Whether clients are told why the API server cannot be reached. Only for the user's own (S273).
     pub with_details: bool,
+    /// Whether cookies cross (S242).
+    pub cookies: bool,
 }
 
 /// What becomes of `Impersonate-*` headers that a client sends.
@@ -76,6 +114,8 @@ pub enum ClientImpersonation {
     Refused,
     /// They are the API server's to judge; only its four names pass.
     Forwarded,
+    /// [`Identify::identify`] judges them; only the four names get that far, and none further.
+    Judged,
 }
 
 /// What a 401 of the API server becomes.
@@ -94,6 +134,7 @@ impl Default for Rules {
             identity_headers: Vec::new(),
             unauthorized: Unauthorized::BadGateway,
             with_details: false,
+            cookies: false,
         }
     }
 }
@@ -102,13 +143,41 @@ impl Default for Rules {
 #[derive(Clone, Debug)]
 pub struct Forwarder {
     upstream: Transport,
+    bare: Option<Transport>,
     rules: Rules,
+    timer: Arc<dyn Timer>,
+    is_turned_down: Arc<AtomicBool>,
 }
 
 impl Forwarder {
     /// Forwards through this transport, which should not ask for compression of its own.
     pub fn new(upstream: Transport, rules: Rules) -> Self {
-        Forwarder { upstream, rules }
+        let timer = Arc::new(TokioTimer);
+        Forwarder { upstream, bare: None, rules, timer, is_turned_down: Arc::default() }
+    }
+
+    /// With a second way to the same server for [`Identity::of_client`]: a transport that carries no credential.
+    #[must_use]
+    pub fn with_bare(mut self, bare: Option<Transport>) -> Self {
+        self.bare = bare;
+        self
+    }
+
+    /// With another sense of time.
+    #[must_use]
+    pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
+        self.timer = timer;
+        self
+    }
+
+    /// Whether the API server's last word about our own credential was no (S246).
+    pub fn is_turned_down(&self) -> bool {
+        self.is_turned_down.load(Ordering::Relaxed)
+    }
+
+    /// The way to the API server, with our own credential.
+    pub fn upstream(&self) -> &Transport {
+        &self.upstream
     }
 
     /// Answers a request, whatever becomes of it.
@@ -138,28 +207,41 @@ impl Forwarder {
         let identity = who.identify(&head).await?;
         let client = upgrade.as_ref().map(|_| upgrade::client_side(&mut head));
         let target = headers::target(&head)?;
-        headers::clean_request(&mut head.headers);
+        headers::clean_request(&mut head.headers, &self.rules);
         if let Some(upgrade) = &upgrade {
             upgrade.write(&mut head.headers);
         }
         headers::write_identity(&mut head.headers, identity.headers);
+        let upstream = match identity.way {
+            Way::Ours => &self.upstream,
+            Way::Theirs => self.bare.as_ref().ok_or(Problem::Unauthorized)?,
+        };
         let outbound = stream::outbound(head, target, body).await?;
-        let answer = self.upstream.send(outbound).await.map_err(|error| {
+        let answer = upstream.send(outbound).await.map_err(|error| {
             tracing::warn!(%error, "request not answered by the API server");
             Problem::of_transport(&error, self.rules.with_details)
         })?;
-        self.check_answer(&answer, upgrade.is_some())?;
+        self.check_answer(&answer, upgrade.is_some(), identity.way)?;
+        let late = identity.lasts.map(|longest| self.timer.sleep(longest));
         match (upgrade, client) {
-            (Some(upgrade), Some(client)) => upgrade.join(client, answer),
-            _ => Ok(stream::reply(answer)),
+            (Some(upgrade), Some(client)) => upgrade.join(client, answer, late),
+            _ => Ok(stream::reply(answer, late)),
         }
     }
 
     /// Answers that must not be passed on (S246, S252).
-    fn check_answer<B>(&self, answer: &Response<B>, upgrade: bool) -> Result<(), Problem> {
+    fn check_answer<B>(&self, answer: &Response<B>, upgrade: bool, way: Way) -> Result<(), Problem> {
         let status = answer.status();
-        if status == StatusCode::UNAUTHORIZED && self.rules.unauthorized == Unauthorized::BadGateway {
-            tracing::error!("the API server turned our own credential down");
+        let is_ours = way == Way::Ours;
+        let turned_down = is_ours && status == StatusCode::UNAUTHORIZED;
+        if is_ours && self.is_turned_down.load(Ordering::Relaxed) != turned_down {
+            self.is_turned_down.store(turned_down, Ordering::Relaxed);
+            match turned_down {
+                true => tracing::error!("the API server turned our own credential down"),
+                false => tracing::info!("the API server accepts our own credential again"),
+            }
+        }
+        if turned_down && self.rules.unauthorized == Unauthorized::BadGateway {
             return Err(Problem::BadAnswer("the API server turned the proxy's credential down"));
         }
         if status == StatusCode::SWITCHING_PROTOCOLS && !upgrade {

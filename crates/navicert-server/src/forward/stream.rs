@@ -10,6 +10,7 @@ use http::{Request, Response, Uri, request};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use navicert_client::credential::BoxFuture;
 use navicert_client::transport::{Body, ResponseBody, TransportError};
 
 use super::headers;
@@ -42,14 +43,22 @@ pub(super) async fn outbound(
 
 /// The answer as it goes back. hyper flushes whenever the body has nothing more to give, so an event of a watch is on
 /// its way before the next one exists.
-pub(super) fn reply(answer: Response<ResponseBody>) -> Response<ReplyBody> {
+///
+/// Once `late` is done the answer breaks off, and is seen to break off.
+pub(super) fn reply(answer: Response<ResponseBody>, late: Option<Late>) -> Response<ReplyBody> {
     let (mut head, body) = answer.into_parts();
     headers::clean_response(&mut head.headers);
-    let mut reply = Response::new(ReplyBody(Kind::Upstream(body)));
+    let mut reply = Response::new(ReplyBody(match late {
+        None => Kind::Upstream(body),
+        Some(late) => Kind::Limited(Box::new((body, late))),
+    }));
     *reply.status_mut() = head.status;
     *reply.headers_mut() = head.headers;
     reply
 }
+
+/// Done when something has lasted long enough.
+pub(super) type Late = BoxFuture<'static, ()>;
 
 /// What a client is sent: the API server's answer as it comes, or one of our own.
 pub struct ReplyBody(Kind);
@@ -60,6 +69,7 @@ pub struct ReplyBody(Kind);
 )]
 enum Kind {
     Upstream(ResponseBody),
+    Limited(Box<(ResponseBody, Late)>),
     Whole(Option<Bytes>),
 }
 
@@ -85,6 +95,13 @@ impl http_body::Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
         match &mut self.0 {
             Kind::Upstream(body) => Pin::new(body).poll_frame(context),
+            Kind::Limited(limited) => {
+                let (body, late) = &mut **limited;
+                if late.as_mut().poll(context).is_ready() {
+                    return Poll::Ready(Some(Err(TransportError::Retired)));
+                }
+                Pin::new(body).poll_frame(context)
+            }
             Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
@@ -92,6 +109,7 @@ impl http_body::Body for ReplyBody {
     fn is_end_stream(&self) -> bool {
         match &self.0 {
             Kind::Upstream(body) => body.is_end_stream(),
+            Kind::Limited(limited) => limited.0.is_end_stream(),
             Kind::Whole(bytes) => bytes.is_none(),
         }
     }
@@ -99,6 +117,7 @@ impl http_body::Body for ReplyBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Upstream(body) => body.size_hint(),
+            Kind::Limited(limited) => limited.0.size_hint(),
             Kind::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len).try_into().unwrap_or(u64::MAX))
             }
@@ -109,7 +128,7 @@ impl http_body::Body for ReplyBody {
 impl fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match &self.0 {
-            Kind::Upstream(_) => "ReplyBody(upstream)",
+            Kind::Upstream(_) | Kind::Limited(_) => "ReplyBody(upstream)",
             Kind::Whole(_) => "ReplyBody(whole)",
         })
     }

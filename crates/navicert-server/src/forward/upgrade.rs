@@ -9,6 +9,7 @@ use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use navicert_client::transport::ResponseBody;
 
+use super::stream::Late;
 use super::{ReplyBody, headers, stream};
 use crate::problem::Problem;
 
@@ -51,10 +52,11 @@ impl Asked {
         self,
         client: OnUpgrade,
         mut answer: Response<ResponseBody>,
+        late: Option<Late>,
     ) -> Result<Response<ReplyBody>, Problem> {
         let status = answer.status();
         if status.is_client_error() || status.is_server_error() {
-            return Ok(stream::reply(answer));
+            return Ok(stream::reply(answer, late));
         }
         let agreed = answer
             .headers()
@@ -67,7 +69,16 @@ impl Asked {
         tokio::spawn(async move {
             // Our 101 has to be out before the client's half exists; the server's half is there already.
             if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
-                copy(client, server).await;
+                let late = async {
+                    match late {
+                        Some(late) => late.await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = copy(client, server) => {}
+                    () = late => tracing::debug!("upgraded connection ended: it has lasted long enough"),
+                }
             }
         });
         let mut reply = Response::new(ReplyBody::empty());

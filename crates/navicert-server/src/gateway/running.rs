@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 
+use navicert_types::SystemClock;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use super::child_kubeconfig::ChildKubeconfig;
 use super::{Gateway, Service};
-use crate::listener;
+use crate::listener::{self, Security, Socket};
+use crate::metrics::Traffic;
 
 /// More threads than this do not help one user's commands.
 const THREADS: usize = 4;
@@ -39,7 +41,11 @@ impl Gateway {
         let Service { listener, address, tls, door, limits } = self.service;
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(async move {
-            if let Err(error) = listener::serve(listener, tls, limits, Arc::clone(&door), stopped).await {
+            let security = Security::fixed(tls);
+            // Nobody reads the figures of one user's gateway.
+            let traffic = Traffic::new("gateway", Arc::new(SystemClock));
+            let socket = Socket { listener, security, limits, traffic };
+            if let Err(error) = listener::serve(socket, Arc::clone(&door), stopped).await {
                 tracing::error!(%error, "the gateway's socket cannot be used");
             }
         });

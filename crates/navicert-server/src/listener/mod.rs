@@ -5,14 +5,16 @@
 //! ```
 
 mod one_meaning;
+mod proxy_protocol;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
@@ -20,13 +22,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::forward::ReplyBody;
 use crate::limits::{InFlight, Limits};
+use crate::metrics::Traffic;
 use crate::problem::Problem;
 use one_meaning::OneMeaning;
 
@@ -45,6 +50,33 @@ pub struct Peer {
     pub address: SocketAddr,
     /// The certificates it showed, its own first; none if it was not asked or has none.
     pub certificates: Vec<CertificateDer<'static>>,
+    names: OnceLock<Vec<String>>,
+}
+
+impl Peer {
+    /// Somebody at this address who showed these certificates.
+    pub fn new(address: SocketAddr, certificates: Vec<CertificateDer<'static>>) -> Self {
+        Peer { address, certificates, names: OnceLock::new() }
+    }
+
+    /// The common name and the DNS names of its certificate; `None` if it showed none.
+    pub fn names(&self) -> Option<&[String]> {
+        let own = self.certificates.first()?;
+        Some(self.names.get_or_init(|| names(own)))
+    }
+}
+
+fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { return Vec::new() };
+    let common = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+    let mut names: Vec<String> = common.map(str::to_owned).collect();
+    if let Ok(Some(alternative)) = parsed.subject_alternative_name() {
+        names.extend(alternative.value.general_names.iter().filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            _ => None,
+        }));
+    }
+    names
 }
 
 /// What answers requests.
@@ -55,8 +87,47 @@ pub trait Handler: Send + Sync + 'static {
         true
     }
 
+    /// Whether every connection begins with a header of the PROXY protocol, which says where it really comes from.
+    fn has_proxy_protocol(&self) -> bool {
+        false
+    }
+
     /// Answers a request. Dropped when the client goes away first.
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<ReplyBody>> + Send;
+
+    /// What a request is answered with that there is no place for.
+    fn overloaded(&self) -> Response<ReplyBody> {
+        Problem::TooMany.response()
+    }
+}
+
+/// How connections are secured.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Not at all. For loopback, and for what holds no secrets.
+    Plain,
+    /// By TLS; whatever is stored here counts for the connections that come from then on.
+    Tls(Arc<ArcSwap<ServerConfig>>),
+}
+
+impl Security {
+    /// TLS that never changes.
+    pub fn fixed(config: Arc<ServerConfig>) -> Self {
+        Security::Tls(Arc::new(ArcSwap::new(config)))
+    }
+}
+
+/// A socket and the rules of whoever comes through it.
+#[derive(Debug)]
+pub struct Socket {
+    /// It listens.
+    pub listener: std::net::TcpListener,
+    /// How connections are secured.
+    pub security: Security,
+    /// How much anybody may ask.
+    pub limits: Limits,
+    /// What is counted.
+    pub traffic: Arc<Traffic>,
 }
 
 /// Serves until told to stop (`true`), then lets what is being answered finish. Streams that do not end by themselves are
@@ -65,16 +136,15 @@ pub trait Handler: Send + Sync + 'static {
 /// # Errors
 /// The socket cannot be used by the runtime.
 pub async fn serve<H: Handler>(
-    listener: std::net::TcpListener,
-    tls: Arc<ServerConfig>,
-    limits: Limits,
+    socket: Socket,
     handler: Arc<H>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
+    let Socket { listener, security, limits, traffic } = socket;
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
-    let serving =
-        Serving { limits, acceptor: TlsAcceptor::from(tls), in_flight: InFlight::new(limits.requests), stop };
+    let in_flight = InFlight::new(limits.requests);
+    let serving = Serving { limits, security, in_flight, traffic, stop };
     let places = Arc::new(Semaphore::new(limits.connections));
     let mut stopping = serving.stop.clone();
     loop {
@@ -94,6 +164,8 @@ pub async fn serve<H: Handler>(
         };
         let (serving, handler) = (serving.clone(), Arc::clone(&handler));
         tokio::spawn(async move {
+            let traffic = Arc::clone(&serving.traffic);
+            let _counted = traffic.connection();
             serving.connection(stream, peer, handler).await;
             drop(place);
         });
@@ -108,13 +180,14 @@ pub async fn serve<H: Handler>(
 #[derive(Clone)]
 struct Serving {
     limits: Limits,
-    acceptor: TlsAcceptor,
+    security: Security,
     in_flight: InFlight,
+    traffic: Arc<Traffic>,
     stop: watch::Receiver<bool>,
 }
 
 impl Serving {
-    async fn connection<H: Handler>(self, stream: TcpStream, peer: SocketAddr, handler: Arc<H>) {
+    async fn connection<H: Handler>(self, mut stream: TcpStream, peer: SocketAddr, handler: Arc<H>) {
         let Ok(local) = stream.local_addr() else { return };
         if !handler.admits(peer, local) {
             tracing::warn!(%peer, "connection refused: not a peer of ours");
@@ -123,27 +196,75 @@ impl Serving {
         let _ = stream.set_nodelay(true);
         let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        let stream = match tokio::time::timeout(self.limits.handshake, self.acceptor.accept(stream)).await {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return tracing::debug!(%error, "TLS handshake"),
-            Err(_) => return tracing::debug!("TLS handshake: too slow"),
+        let peer = match self.real_peer(&mut stream, peer, &*handler).await {
+            Ok(peer) => peer,
+            Err(error) => return tracing::debug!(%peer, %error, "PROXY protocol"),
         };
-        let session = stream.get_ref().1;
-        let is_http2 = session.alpn_protocol() == Some(b"h2");
-        let certificates = session.peer_certificates().unwrap_or_default();
-        let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        let peer = Arc::new(Peer { address: peer, certificates });
-        let answering = Answering { handler, in_flight: self.in_flight.clone(), peer };
-        let outcome =
-            if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await };
+        let outcome = match &self.security {
+            Security::Plain => {
+                let answering = self.answering(handler, Peer::new(peer, Vec::new()));
+                self.http1(stream, answering).await
+            }
+            Security::Tls(config) => {
+                let acceptor = TlsAcceptor::from(config.load_full());
+                self.secured(stream, acceptor, peer, handler).await
+            }
+        };
         if let Err(error) = outcome {
             tracing::debug!(%error, "connection ended");
         }
     }
 
+    /// Where a connection comes from, by the word of whoever passed it on.
+    async fn real_peer<H: Handler>(
+        &self,
+        stream: &mut TcpStream,
+        peer: SocketAddr,
+        handler: &H,
+    ) -> io::Result<SocketAddr> {
+        if !handler.has_proxy_protocol() {
+            return Ok(peer);
+        }
+        let read = tokio::time::timeout(self.limits.handshake, proxy_protocol::read(stream)).await;
+        Ok(read.map_err(|_| io::ErrorKind::TimedOut)??.unwrap_or(peer))
+    }
+
+    async fn secured<H: Handler>(
+        self,
+        stream: TcpStream,
+        acceptor: TlsAcceptor,
+        peer: SocketAddr,
+        handler: Arc<H>,
+    ) -> hyper::Result<()> {
+        let stream = match tokio::time::timeout(self.limits.handshake, acceptor.accept(stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => {
+                self.traffic.handshake_failed();
+                tracing::debug!(%peer, %error, "TLS handshake");
+                return Ok(());
+            }
+            Err(_) => {
+                self.traffic.handshake_failed();
+                tracing::debug!(%peer, "TLS handshake: too slow");
+                return Ok(());
+            }
+        };
+        let session = stream.get_ref().1;
+        let is_http2 = session.alpn_protocol() == Some(b"h2");
+        let certificates = session.peer_certificates().unwrap_or_default();
+        let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
+        let answering = self.answering(handler, Peer::new(peer, certificates));
+        if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await }
+    }
+
+    fn answering<H>(&self, handler: Arc<H>, peer: Peer) -> Answering<H> {
+        let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
+        Answering { handler, in_flight, traffic, peer: Arc::new(peer) }
+    }
+
     async fn http1<H: Handler>(
         mut self,
-        stream: TlsStream<TcpStream>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         answering: Answering<H>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
@@ -175,7 +296,7 @@ impl Serving {
 
     async fn http2<H: Handler>(
         mut self,
-        stream: TlsStream<TcpStream>,
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
         answering: Answering<H>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
@@ -213,26 +334,34 @@ impl Serving {
 struct Answering<H> {
     handler: Arc<H>,
     in_flight: InFlight,
+    traffic: Arc<Traffic>,
     peer: Arc<Peer>,
 }
 
 impl<H> Clone for Answering<H> {
     fn clone(&self) -> Self {
-        let (handler, peer) = (Arc::clone(&self.handler), Arc::clone(&self.peer));
-        Answering { handler, in_flight: self.in_flight.clone(), peer }
+        Answering {
+            handler: Arc::clone(&self.handler),
+            in_flight: self.in_flight.clone(),
+            traffic: Arc::clone(&self.traffic),
+            peer: Arc::clone(&self.peer),
+        }
     }
 }
 
 impl<H: Handler> Answering<H> {
     /// One request, if there is a place for it.
     async fn answer(self, mut request: Request<Incoming>) -> Response<ReplyBody> {
-        let Some(_place) = self.in_flight.enter() else { return Problem::TooMany.response() };
+        let counted = self.traffic.request();
+        let Some(_place) = self.in_flight.enter() else {
+            return counted.answered(self.handler.overloaded());
+        };
         let version = request.version();
         request.extensions_mut().insert(self.peer);
         let response = self.handler.handle(request).await;
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return Problem::Malformed("HTTP/1.0 has no other protocols").response();
+            return counted.answered(Problem::Malformed("HTTP/1.0 has no other protocols").response());
         }
-        response
+        counted.answered(response)
     }
 }

@@ -15,9 +15,11 @@ use hyper::body::Incoming;
 use navicert_client::credential::{Credential, Fixed};
 use navicert_client::transport::{Around, Settings, Transport, Trust};
 use navicert_server::forward::Rules;
-use navicert_server::listener::{self, Handler};
+use navicert_server::listener::{self, Handler, Security, Socket};
+use navicert_server::metrics::Traffic;
 use navicert_server::{Forwarder, Identify, Identity, Limits, Problem, ReplyBody};
 use navicert_testkit::{ApiServer, Ca, RawClient};
+use navicert_types::SystemClock;
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use tokio::sync::watch;
@@ -82,7 +84,9 @@ impl Proxy {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = tcp.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        tokio::spawn(listener::serve(tcp, tls(&ca), limits, handler, stopped));
+        let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+        let socket = Socket { listener: tcp, security: Security::fixed(tls(&ca)), limits, traffic };
+        tokio::spawn(listener::serve(socket, handler, stopped));
         Proxy { ca, api, address, _stop: stop }
     }
 

@@ -37,6 +37,10 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--help") {
         return print(HELP, 0);
     }
+    // A PIN passes through here: not for debuggers and other programs of the same user, and not into a core. Where the
+    // system cannot do that, it works all the same.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     let question = match question() {
         Ok(Some(question)) if arguments.is_empty() => question,
         Ok(_) => {

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use navicert_signer::pkcs11::{self, Module, inventory};
-use navicert_signer::{Input, Key, Scheme, SignError, contract};
+use navicert_signer::{Identity, Input, Key, Scheme, SignError, contract};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 
+use rustls::version::{TLS12, TLS13};
+
+use crate::memory::{Ended, shake_hands};
 use crate::support::{PIN, Person, TOKEN, with_token};
 
 const KINDS: [KeyKind; 5] =
@@ -113,6 +116,32 @@ fn sixty_four_threads_share_one_session_and_one_pin() {
                 let identity = &identity;
                 scope.spawn(move || {
                     identity.sign(Scheme::EcdsaP256Sha256, Input::Message(&[number; 9])).unwrap()
+                });
+            }
+        });
+        assert_eq!(person.times(), 1);
+    });
+}
+
+// Issue 8: 64 parallel handshakes on one session.
+#[test]
+fn sixty_four_handshakes_at_once_share_one_session_and_one_pin() {
+    let name = "keys::sixty_four_handshakes_at_once_share_one_session_and_one_pin";
+    with_token(name, one_of_each, |inside| {
+        let person = person();
+        let (identity, key) =
+            pkcs11::open(&inside.select("pkcs11:id=%02"), Arc::clone(&person) as _).unwrap();
+        // The same key, with a certificate of an authority that the servers here know.
+        let ca = Ca::new("root");
+        let chain = ca.client("ann").issue_for(&identity.public_key().to_der());
+        let identity = Arc::new(Identity::new(chain, key).unwrap());
+        std::thread::scope(|scope| {
+            for number in 0..64 {
+                let (identity, ca) = (Arc::clone(&identity), &ca);
+                let version = if number % 2 == 0 { &TLS12 } else { &TLS13 };
+                scope.spawn(move || {
+                    let ended = shake_hands(ca, identity, version);
+                    assert!(matches!(ended, Ended::Both { client_certificate: Some(_) }), "{ended:?}");
                 });
             }
         });

@@ -5,5 +5,8 @@
 
 mod devices;
 mod keys;
+#[expect(dead_code, reason = "how a handshake fails is another test's business")]
+#[path = "../handshakes/memory.rs"]
+mod memory;
 mod pins;
 mod support;

@@ -1,12 +1,17 @@
 //! What a signer may get wrong, and what its client makes of it.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_signer::error::Reason;
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings};
+use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings, SocketSigner};
 use navicert_signer::{Input, Scheme, SignError};
 use navicert_testkit::{KeyKind, Program};
+use navicert_types::external_signer::v1;
 
 use crate::support::{Fake, V1ALPHA1};
 
@@ -102,4 +107,56 @@ fn many_signatures_at_once_are_one_process_at_a_time() {
         }
     });
     assert_eq!(fake.asked().len(), 17);
+}
+
+/// A signer that stays, and does this with every connection once it was asked something.
+fn staying(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile::TempDir, SocketSigner) {
+    let folder = tempfile::tempdir().unwrap();
+    let private = folder.path().join("private");
+    std::fs::DirBuilder::new().mode(0o700).create(&private).unwrap();
+    let path = private.join("signer.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = BufReader::new(stream.try_clone().unwrap()).read_line(&mut String::new());
+            behaves(&mut stream);
+        }
+    });
+    (folder, SocketSigner::new(path, "staying"))
+}
+
+#[test]
+fn a_signer_that_stays_may_hang_hang_up_or_talk_nonsense() {
+    // Issue 8, C885
+    let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+    let ask = |socket: &SocketSigner| {
+        let request = v1::Request::Sign(v1::SignRequest {
+            scheme: SCHEME.name().to_owned(),
+            message: sample_message(1),
+            ..v1::SignRequest::default()
+        });
+        socket.ask(&request, Duration::from_millis(300), &quiet).unwrap_err()
+    };
+    let (_folder, hangs) = staying(|stream| {
+        // Until the client has had enough.
+        let _ = BufReader::new(stream).read_line(&mut String::new());
+    });
+    let error = ask(&hangs);
+    assert!(matches!(error, SignError::Slow { .. }), "{error:?}");
+    let (_folder, hangs_up) = staying(|_| {});
+    let error = ask(&hangs_up);
+    assert!(matches!(error, SignError::Garbage { .. }), "{error:?}");
+    for nonsense in ["\u{1b}[2Jsegmentation fault\n", "{}\n", "[1,2\n", "{\"kind\":\"SignResponse\"}\n", "\n"]
+    {
+        let (_folder, talks) = staying(move |stream| {
+            let _ = stream.write_all(nonsense.as_bytes());
+        });
+        for _ in 0..2 {
+            let error = ask(&talks);
+            assert!(matches!(error, SignError::Garbage { .. }), "{nonsense:?}: {error:?}");
+            assert!(!error.with_sources().contains("segmentation"), "{error}");
+        }
+    }
 }

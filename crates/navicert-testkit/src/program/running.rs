@@ -117,6 +117,11 @@ impl Running {
         io::Write::write_all(stdin, text.as_bytes()).expect("a program that reads");
     }
 
+    /// Ends its standard input: whatever it reads next is the end.
+    pub fn close_input(&self) {
+        drop(self.stdin.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+    }
+
     /// Sends it a signal by name, such as `TERM`.
     ///
     /// # Panics

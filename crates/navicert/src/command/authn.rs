@@ -5,6 +5,7 @@ mod eval;
 mod explain;
 mod migrate;
 mod online;
+pub(crate) use online::fetch;
 mod settings;
 mod test;
 

@@ -11,6 +11,7 @@ pub(crate) mod image;
 pub(crate) mod kubeconfig;
 pub(crate) mod man;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod signer;
 pub(crate) mod stop;
 pub(crate) mod whoami;

@@ -1,35 +1,11 @@
 //! What a command can get hold of: not the key, not the credential, and nothing at all for another user.
 
 use std::fs;
-use std::io::{Read, Seek, SeekFrom};
 
+use navicert_testkit::process::{Process, contains};
 use navicert_testkit::{Canaries, wait};
 
 use super::setup::{Setup, kubectl, text};
-
-/// The parts of a process's memory that can be read.
-fn memory(pid: u32) -> Vec<u8> {
-    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
-    let mut file = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
-    let mut all = Vec::new();
-    for line in maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|mode| mode.starts_with("rw")))
-    {
-        let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
-        let number = |text: &str| u64::from_str_radix(text, 16).unwrap();
-        let size = number(end) - number(start);
-        if size > 64 << 20 || file.seek(SeekFrom::Start(number(start))).is_err() {
-            continue;
-        }
-        let mut piece = vec![0; usize::try_from(size).unwrap()];
-        let read = file.read(&mut piece).unwrap_or_default();
-        all.extend_from_slice(&piece[..read]);
-    }
-    all
-}
-
-fn contains(haystack: &[u8], needle: &[u8]) -> bool {
-    haystack.windows(needle.len()).any(|window| window == needle)
-}
 
 // Issue 8: memory, environment, temporary files and arguments of the command hold no key.
 #[test]
@@ -42,15 +18,14 @@ fn the_key_is_nowhere_the_command_can_look() {
     let running = setup.kubectl(&[], &["get", "pods", "--watch", "-o", "name"]).start_running().unwrap();
     wait::blocking(pod.events.wait_for_opened(1));
     let child = child_of(running.pid());
-    for file in ["environ", "cmdline"] {
-        canaries.assert_absent(file, &fs::read(format!("/proc/{child}/{file}")).unwrap());
-    }
+    canaries.assert_absent("the environment", &child.environment().unwrap());
+    canaries.assert_absent("the arguments", &child.arguments().unwrap());
     for folder in setup.left_behind() {
         for entry in fs::read_dir(folder).unwrap() {
             canaries.assert_absent("a file", &fs::read(entry.unwrap().path()).unwrap());
         }
     }
-    let (key, memory) = (setup.ann.key_der().to_vec(), memory(child));
+    let memory = child.memory().unwrap();
     assert!(memory.len() > 1 << 20, "only {} bytes of memory were read", memory.len());
     assert!(contains(&memory, b"KUBECONFIG="), "the memory that was read is not the command's");
     assert!(!contains(&memory, &key[key.len() - 40..]));
@@ -144,11 +119,7 @@ impl Other {
 }
 
 /// The command that navicert runs: its child that is not the guard.
-fn child_of(pid: u32) -> u32 {
-    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
-    let is_command = |child: &u32| {
-        let command = fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-        !contains(&command, b"gateway-guard")
-    };
-    children.split_whitespace().map(|child| child.parse().unwrap()).find(is_command).unwrap()
+fn child_of(pid: u32) -> Process {
+    let is_guard = |child: &Process| contains(&child.arguments().unwrap_or_default(), b"gateway-guard");
+    Process(pid).children().into_iter().find(|child| !is_guard(child)).unwrap()
 }

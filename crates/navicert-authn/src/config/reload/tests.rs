@@ -67,7 +67,7 @@ impl Rig {
 
     fn try_open(&self, side_car: Option<&str>) -> Result<Reloader, LoadError> {
         let sources = Sources {
-            config: self.folder.path().join("config.yaml"),
+            config: self.folder.path().join("config.yaml").into(),
             side_car: side_car.map(|text| self.write("navicert.yaml", text)),
             profile: None,
         };

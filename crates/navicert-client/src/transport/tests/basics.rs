@@ -62,6 +62,36 @@ async fn sixty_four_requests_at_once_share_what_they_can() {
     assert!(api.requests().iter().all(|request| request.bearer_token() == Some("t")));
 }
 
+// A connection has room for so many streams; more watches than that must not wait for one another.
+#[tokio::test]
+async fn more_streams_than_one_connection_takes_get_another_one() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let pods = Watch::new();
+    api.answer("/watch", pods.answer());
+    let rig = rig_with(Settings { http2_streams: 10, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let tasks: Vec<_> = (0..35)
+        .map(|_| {
+            let transport = rig.transport.clone();
+            tokio::spawn(async move { transport.send(request("/watch")).await.unwrap() })
+        })
+        .collect();
+    pods.wait_for_opened(35).await;
+    pods.bytes("x");
+    let mut watches = Vec::new();
+    for task in tasks {
+        watches.push(wait::within("a watch", task).await.unwrap());
+    }
+    assert_eq!(api.connections().len(), 4);
+    drop(watches);
+    pods.wait_for_closed(35).await;
+    for _ in 0..20 {
+        assert_eq!(rig.read("/version").await.0, 200);
+    }
+    assert_eq!(api.connections().len(), 4, "those that are left serve again");
+}
+
 // C167, C471
 #[tokio::test]
 async fn a_request_with_an_authorization_of_its_own_is_left_alone() {

@@ -2,6 +2,7 @@
 
 mod basics;
 mod files;
+mod head_start;
 mod proxies;
 mod refusals;
 mod rotations;

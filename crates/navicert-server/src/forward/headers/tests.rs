@@ -128,7 +128,7 @@ fn hop_by_hop_goes_first_and_identity_comes_last() {
         ("impersonate-group", "admins"),
     ])
     .into_parts();
-    clean_request(&mut head.headers);
+    clean_request(&mut head.headers, &Rules::default());
     let identity = ["a", "b"]
         .map(|group| (HeaderName::from_static("impersonate-group"), HeaderValue::from_static(group)));
     write_identity(&mut head.headers, identity.to_vec());

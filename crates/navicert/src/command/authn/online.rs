@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use navicert_authn::Profile;
-use navicert_authn::config::{Compiled, CompiledAuthenticator, Egress};
+use navicert_authn::config::{Compiled, CompiledAuthenticator, Egress, NavicertConfiguration};
 use navicert_authn::explain::Verdict;
 use navicert_authn::jwks::{Keys, Look, look};
 use navicert_client::transport::{Proxy, ProxyChoice, ProxyEnvironment};
@@ -32,7 +32,7 @@ pub(super) fn sights(
     compiled: &Compiled,
     environment: &Environment,
 ) -> Result<Vec<Sight>, Failure> {
-    let fetch = fetch(settings, environment)?;
+    let fetch = fetch(&settings.side_car, environment)?;
     let mut sights = Vec::new();
     for authenticator in &compiled.authenticators {
         let issuer = &authenticator.issuer;
@@ -56,7 +56,7 @@ pub(super) fn keys(
     compiled: &Compiled,
     environment: &Environment,
 ) -> Result<KeySource, Failure> {
-    let fetch = fetch(settings, environment)?;
+    let fetch = fetch(&settings.side_car, environment)?;
     let known = |profile: &Profile| -> Result<HashMap<String, Arc<dyn Keys>>, Failure> {
         let mut known: HashMap<String, Arc<dyn Keys>> = HashMap::new();
         let asked = |one: &&CompiledAuthenticator| !settings.has_key_file(&one.issuer.url);
@@ -69,11 +69,15 @@ pub(super) fn keys(
     Ok(KeySource::Online { chosen: known(&settings.profile)?, kube: known(&Profile::KUBE)? })
 }
 
-fn fetch(settings: &Settings, environment: &Environment) -> Result<HttpFetch, Failure> {
+/// Gets documents: through the proxies that the environment names, and by the ways out that our own file names (S154).
+pub(crate) fn fetch(
+    side_car: &NavicertConfiguration,
+    environment: &Environment,
+) -> Result<HttpFetch, Failure> {
     let variable = |name: &str| environment.variable(name).and_then(|value| value.into_string().ok());
     let mut fetch = HttpFetch::new(ProxyEnvironment::read(variable));
     for egress in [Egress::ControlPlane, Egress::Cluster] {
-        let way = settings.side_car.egress.iter().find(|(known, _)| *known == egress);
+        let way = side_car.egress.iter().find(|(known, _)| *known == egress);
         let choice = match way.map(|(_, way)| way.as_str()) {
             None | Some("direct") => ProxyChoice::None,
             Some(address) => {

@@ -1,0 +1,61 @@
+//! The bearer token of a request's `Authorization` header, as kube-apiserver finds it (S97).
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::problem::Problem;
+
+/// The token, if the request has one.
+///
+/// # Errors
+/// There are two such headers: whoever stands before or behind us may take another one (S244).
+pub fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    of(headers, AUTHORIZATION)
+}
+
+/// The same in another header, such as `Proxy-Authorization`.
+///
+/// # Errors
+/// There are two of them.
+pub fn of(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, Problem> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::Malformed("more than one Authorization header"));
+    }
+    let Ok(value) = value.to_str() else { return Ok(None) };
+    let mut parts = value.trim().splitn(3, ' ');
+    let (scheme, token) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    Ok(Some(token).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    // S97, S244; capsule-proxy's empty bearer token (CVE-2023-48312)
+    #[test]
+    fn a_token_is_the_second_word_after_bearer_and_never_empty() {
+        for (value, expected) in [
+            ("Bearer abc", Some("abc")),
+            ("bearer abc", Some("abc")),
+            ("BEARER abc more", Some("abc")),
+            ("  Bearer abc  ", Some("abc")),
+            ("Bearer", None),
+            ("Bearer ", None),
+            ("Bearer  abc", None),
+            ("Bearer\tabc", None),
+            ("Basic abc", None),
+            ("abc", None),
+            ("", None),
+        ] {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(value).unwrap())]);
+            assert_eq!(token(&headers).unwrap(), expected, "{value:?}");
+        }
+        assert_eq!(token(&HeaderMap::new()).unwrap(), None);
+        let one = || (AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
+        assert!(token(&HeaderMap::from_iter([one(), one()])).is_err());
+    }
+}

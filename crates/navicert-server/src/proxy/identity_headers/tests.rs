@@ -1,0 +1,175 @@
+use navicert_types::token_review::UserInfo;
+use proptest::prelude::*;
+
+use super::*;
+
+fn person(username: &str) -> UserInfo {
+    UserInfo { username: username.to_owned(), ..UserInfo::default() }
+}
+
+fn lines(person: &UserInfo, names: &HeaderNames) -> Vec<(String, Vec<u8>)> {
+    let headers = encode(Told::from(person), names, Allowed::default()).unwrap();
+    headers.into_iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect()
+}
+
+fn refused(person: &UserInfo) -> Unfit {
+    encode(Told::from(person), &HeaderNames::impersonation(), Allowed::default()).unwrap_err()
+}
+
+// PV1, PV7, PV8, S262–S264
+#[test]
+fn everything_is_told_byte_for_byte_one_line_for_each() {
+    let ann = UserInfo {
+        username: "é".to_owned(),
+        uid: "7".to_owned(),
+        groups: ["dev", "a,b", "", "dev", "ops"].map(str::to_owned).to_vec(),
+        extra: [
+            ("example.org/foo".to_owned(), vec!["x".to_owned(), String::new(), "x".to_owned()]),
+            ("example.org/none".to_owned(), vec![String::new()]),
+        ]
+        .into(),
+    };
+    let told = |text: &str| text.as_bytes().to_vec();
+    for (names, user, uid, group, extra) in [
+        (
+            HeaderNames::impersonation(),
+            "impersonate-user",
+            "impersonate-uid",
+            "impersonate-group",
+            "impersonate-extra-example.org%2ffoo",
+        ),
+        (
+            HeaderNames::front_proxy(),
+            "x-remote-user",
+            "x-remote-uid",
+            "x-remote-group",
+            "x-remote-extra-example.org%2ffoo",
+        ),
+    ] {
+        let expected = [
+            (user, "é"),
+            (uid, "7"),
+            (group, "dev"),
+            (group, "a,b"),
+            (group, "ops"),
+            (extra, "x"),
+            (extra, "x"),
+        ];
+        let expected: Vec<_> =
+            expected.iter().map(|(name, value)| ((*name).to_owned(), told(value))).collect();
+        assert_eq!(lines(&ann, &names), expected);
+    }
+    assert_eq!(lines(&person("ann"), &HeaderNames::impersonation()).len(), 1, "S266: no UID, no line");
+}
+
+// PV6, B9, B14, S260, S261
+#[test]
+fn whoever_would_arrive_as_somebody_else_is_not_told_at_all() {
+    assert_eq!(refused(&person("")), Unfit::Empty);
+    for odd in
+        [" u", "u ", " ", "a\nb", "a\rb", "a\0b", "a\tb", "a\x7fb", "\x1b[2J", "a\r\nImpersonate-Group: x"]
+    {
+        assert_eq!(refused(&person(odd)), Unfit::Unprintable("username"), "{odd:?}");
+        let mut ann = person("ann");
+        ann.uid = odd.to_owned();
+        assert_eq!(refused(&ann), Unfit::Unprintable("uid"), "{odd:?}");
+        let mut ann = person("ann");
+        ann.groups = vec!["dev".to_owned(), odd.to_owned()];
+        assert_eq!(refused(&ann), Unfit::Unprintable("group"), "{odd:?}");
+        let mut ann = person("ann");
+        ann.extra = [("a.b/c".to_owned(), vec![odd.to_owned()])].into();
+        assert_eq!(refused(&ann), Unfit::Unprintable("extra value"), "{odd:?}");
+    }
+}
+
+// S265, A73
+#[test]
+fn a_key_that_would_arrive_as_another_is_refused() {
+    for (key, fits) in [
+        ("a.b/c", true),
+        ("a%b", true),
+        ("a b", true),
+        ("é/ü", true),
+        ("authentication.kubernetes.io/credential-id", true),
+        ("A.b/c", false),
+        ("", false),
+    ] {
+        let mut ann = person("ann");
+        ann.extra = [(key.to_owned(), vec!["v".to_owned()])].into();
+        let told = encode(Told::from(&ann), &HeaderNames::impersonation(), Allowed::default());
+        assert_eq!(told.is_ok(), fits, "{key}");
+    }
+    assert_eq!(extra_key("Example.org%2Ffoo"), b"example.org/foo");
+    assert_eq!(extra_key("a%zz"), b"a%zz", "what cannot be decoded stays");
+    assert_eq!(extra_key("a%2"), b"a%2");
+}
+
+// PV21, S267
+#[test]
+fn an_identity_that_is_too_large_is_refused_here_and_not_by_the_server() {
+    let mut ann = person("ann");
+    ann.groups = (0..999).map(|number| format!("g{number}")).collect();
+    assert_eq!(lines(&ann, &HeaderNames::impersonation()).len(), 1_000);
+    ann.groups.push("one too many".to_owned());
+    assert_eq!(refused(&ann), Unfit::TooLarge);
+    ann.groups = vec!["g".repeat(64 * 1024)];
+    assert_eq!(refused(&ann), Unfit::TooLarge);
+}
+
+// S268, S269
+#[test]
+fn names_of_the_clusters_own_need_a_permission() {
+    let mut unauthenticated = person("ann");
+    unauthenticated.groups = vec!["system:unauthenticated".to_owned()];
+    for (person, allowed) in [
+        (person("system:serviceaccount:a:b"), Allowed { service_accounts: true, ..Allowed::default() }),
+        (person("system:node:n1"), Allowed { nodes: true, ..Allowed::default() }),
+        (person("system:anonymous"), Allowed { anonymous: true, ..Allowed::default() }),
+        (unauthenticated, Allowed { anonymous: true, ..Allowed::default() }),
+    ] {
+        assert!(matches!(refused(&person), Unfit::NameClass(_)), "{person:?}");
+        assert!(encode(Told::from(&person), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
+    }
+}
+
+#[test]
+fn configured_names_are_compared_as_inbound_ones_are() {
+    let names = HeaderNames { extra_prefix: "X_Corp_Extra-".to_owned(), ..HeaderNames::front_proxy() };
+    assert_eq!(names.canonical(), ["x-remote-user", "x-remote-uid", "x-remote-group", "x-corp-extra-"]);
+}
+
+proptest! {
+    // CVE-2026-23990: whatever a mapping gives, it arrives unchanged or not at all.
+    #[test]
+    fn what_is_told_is_what_was_meant(
+        username in any::<String>(), uid in any::<String>(), groups in prop::collection::vec(any::<String>(), 0..4),
+        extra in prop::collection::btree_map(any::<String>(), prop::collection::vec(any::<String>(), 0..3), 0..3),
+    ) {
+        let meant = UserInfo { username, uid, groups, extra };
+        let names = HeaderNames::impersonation();
+        let Ok(headers) = encode(Told::from(&meant), &names, Allowed::ALL) else { return Ok(()) };
+        let mut told = UserInfo::default();
+        for (name, value) in headers {
+            // As a server over HTTP/1.1 reads it.
+            let value = String::from_utf8(value.as_bytes().trim_ascii().to_vec()).unwrap();
+            match name.as_str() {
+                "impersonate-user" => told.username = value,
+                "impersonate-uid" => told.uid = value,
+                "impersonate-group" => told.groups.push(value),
+                name => {
+                    let key = String::from_utf8(extra_key(name.strip_prefix("impersonate-extra-").unwrap())).unwrap();
+                    told.extra.entry(key).or_default().push(value);
+                }
+            }
+        }
+        let mut expected = meant;
+        let mut seen = HashSet::new();
+        expected.groups.retain(|group| !group.is_empty() && seen.insert(group.clone()));
+        for values in expected.extra.values_mut() {
+            values.retain(|value| !value.is_empty());
+        }
+        expected.extra.retain(|_, values| !values.is_empty());
+        prop_assert!(!told.username.is_empty());
+        prop_assert_eq!(told, expected);
+    }
+}

@@ -1,0 +1,96 @@
+//! Service accounts' tokens, which the API server knows and no issuer of ours does.
+
+use std::sync::Arc;
+
+use navicert_client::credential::BoxFuture;
+use navicert_server::proxy::service_accounts::{ReviewFailed, ReviewToken};
+use navicert_server::proxy::settings::{SelfCheck, ServiceAccountTokens, Settings};
+use navicert_types::token_review::UserInfo;
+use serde_json::json;
+
+use super::{Front, OWN, Plan};
+
+/// Knows one token, by its signature.
+#[derive(Debug)]
+struct Knows(String);
+
+impl ReviewToken for Knows {
+    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
+        let robot = UserInfo {
+            username: "system:serviceaccount:ns:robot".to_owned(),
+            groups: vec!["system:serviceaccounts".to_owned()],
+            ..UserInfo::default()
+        };
+        let answer = match token {
+            _ if token == self.0 => Ok(Some(robot)),
+            _ if token.ends_with("eve") => {
+                Ok(Some(UserInfo { username: "admin".to_owned(), ..UserInfo::default() }))
+            }
+            _ if token.ends_with("down") => Err(ReviewFailed),
+            _ => Ok(None),
+        };
+        Box::pin(async move { answer })
+    }
+}
+
+/// A token of the cluster's own, as far as one can tell from outside.
+fn robot(front: &Front, end: &str) -> String {
+    let token =
+        front.token("system:serviceaccount:ns:robot", &json!({"iss": "https://kubernetes.default.svc"}));
+    format!("{}.{end}", token.rsplit_once('.').unwrap().0)
+}
+
+async fn front(tokens: ServiceAccountTokens, known: &str) -> Front {
+    let settings =
+        Settings { service_account_tokens: tokens, self_check: SelfCheck::Off, ..Settings::default() };
+    let reviewer = (tokens != ServiceAccountTokens::Reject).then(|| Arc::new(Knows(known.to_owned())) as _);
+    Front::with(Plan { settings, reviewer, ..Plan::default() }).await
+}
+
+// S276, S277: the token goes on as it is, over a way that has nothing of ours.
+#[tokio::test]
+async fn a_service_accounts_token_is_passed_on_alone() {
+    let sample = Front::start().await;
+    let token = robot(&sample, "good");
+    let front = front(ServiceAccountTokens::PassThrough, &token).await;
+    front.api.accept_token(&token, "system:serviceaccount:ns:robot", &[]);
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    let seen = &front.api.wait_for_requests(1).await[0];
+    assert_eq!(seen.header_values("authorization"), [format!("Bearer {token}")]);
+    assert!(!seen.headers.keys().any(|name| name.as_str().starts_with("impersonate")), "{:?}", seen.headers);
+    // Our own users still go the other way, over another connection.
+    assert_eq!(front.get("/api", &front.ann()).await.status, 200);
+    let ours = &front.api.requests()[1];
+    assert_eq!((ours.bearer_token(), ours.header_values("impersonate-user")), (Some(OWN), vec!["ann"]));
+    assert_ne!(seen.connection, ours.connection);
+    // S277: header hygiene holds here too.
+    for (name, code) in [("impersonate-user", 403), ("x-remote-user", 400)] {
+        let request = front.request("/api", &token, &[(name, "admin")]);
+        assert_eq!(front.client().send(request).await.unwrap().status.as_u16(), code, "{name}");
+    }
+    // What the API server says to the account is the account's to hear.
+    front.api.revoke_token(&token);
+    assert_eq!(front.get("/api", &token).await.status, 401);
+    assert_eq!(front.proxy.standing().credential(), Ok(()));
+}
+
+// S276
+#[tokio::test]
+async fn a_service_account_may_be_impersonated_or_refused() {
+    let sample = Front::start().await;
+    let token = robot(&sample, "good");
+    let impersonating = front(ServiceAccountTokens::Impersonate, &token).await;
+    assert_eq!(impersonating.get("/api", &token).await.status, 200);
+    let seen = &impersonating.api.wait_for_requests(1).await[0];
+    assert_eq!(seen.header_values("impersonate-user"), ["system:serviceaccount:ns:robot"]);
+    assert_eq!(seen.bearer_token(), Some(OWN));
+    for (end, code) in [("bad", 401), ("eve", 401), ("down", 502)] {
+        assert_eq!(impersonating.get("/api", &robot(&sample, end)).await.status.as_u16(), code, "{end}");
+    }
+    // Nonsense is not worth a question.
+    assert_eq!(impersonating.get("/api", "opaque").await.status, 401);
+    assert_eq!(impersonating.witness.last(), "401 - - malformed /api");
+    let refusing = front(ServiceAccountTokens::Reject, &token).await;
+    assert_eq!(refusing.get("/api", &token).await.status, 401);
+    assert_eq!(refusing.api.connections().len(), 0);
+}

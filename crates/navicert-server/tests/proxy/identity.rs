@@ -1,0 +1,289 @@
+//! Who arrives at the API server: exactly whom the token stands for, or nobody.
+
+use http::Request;
+use navicert_authn::config::BaseProfile;
+use navicert_server::proxy::identity_headers::{Allowed, HeaderNames};
+use navicert_server::proxy::settings::{Mode, SelfCheck, Settings};
+use navicert_testkit::http_server::Request as Seen;
+use navicert_testkit::{Answer, HttpClient};
+use serde_json::json;
+
+use super::{Front, OWN, Plan};
+
+fn values(seen: &Seen, name: &str) -> Vec<Vec<u8>> {
+    seen.headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()).collect()
+}
+
+// PV1, PV7, PV8, S240, S242, S256
+#[tokio::test]
+async fn a_token_becomes_exactly_the_mapped_user_over_both_protocols() {
+    let front = Front::start().await;
+    let plain = front.client();
+    for (number, client) in [plain.clone(), plain.http2()].into_iter().enumerate() {
+        let token = front.token(
+            "é",
+            &json!({"groups": ["dev", "a,b", "", "dev"], "uid": "7", "foo": ["x", "y"], "jti": "4f2a"}),
+        );
+        let headers = [
+            ("cookie", "a=b"),
+            ("forwarded", "for=1.2.3.4"),
+            ("x-forwarded-host", "evil"),
+            ("accept", "a/b"),
+        ];
+        let reply = client.send(front.request("/api/v1/pods?limit=1", &token, &headers)).await.unwrap();
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let seen = &front.api.wait_for_requests(number + 1).await[number];
+        assert_eq!(seen.target, "/api/v1/pods?limit=1");
+        assert_eq!(seen.header_values("authorization"), [format!("Bearer {OWN}")]);
+        assert_eq!(values(seen, "impersonate-user"), ["é".as_bytes().to_vec()]);
+        assert_eq!(seen.header_values("impersonate-uid"), ["7"]);
+        assert_eq!(seen.header_values("impersonate-group"), ["dev", "a,b"]);
+        assert_eq!(seen.header_values("impersonate-extra-example.org%2ffoo"), ["x", "y"]);
+        let credential = "impersonate-extra-authentication.kubernetes.io%2fcredential-id";
+        assert_eq!(seen.header_values(credential), ["JTI=4f2a"]);
+        let impersonation =
+            seen.headers.keys().filter(|name| name.as_str().starts_with("impersonate")).count();
+        assert_eq!(impersonation, 5, "{:?}", seen.headers);
+        assert_eq!(seen.header_values("x-forwarded-for"), ["127.0.0.1"], "S242: our own value");
+        assert_eq!(seen.header("accept"), Some("a/b"));
+        for gone in ["cookie", "forwarded", "x-forwarded-host"] {
+            assert_eq!(seen.header(gone), None, "{gone}");
+        }
+    }
+    assert_eq!(front.witness.last(), "200 é - - /api/v1/pods");
+}
+
+// PV6, B9, B14, S260, S261: also where the profile would let such names through, the proxy does not.
+#[tokio::test]
+async fn names_that_headers_would_change_never_leave_here() {
+    for profile in [BaseProfile::Hardened, BaseProfile::Kube] {
+        let front = Front::with(Plan { profile, ..Plan::default() }).await;
+        for name in
+            ["", " u ", " ", "a\nb", "a\u{0}b", "a\tb", "\u{7f}", "a\r\nImpersonate-Group: system:masters"]
+        {
+            let reply = front.get("/api", &front.token(name, &json!({}))).await;
+            assert_eq!(reply.status, 401, "{name:?} {profile:?}");
+        }
+        for claims in
+            [json!({"groups": ["dev", "a\nb"]}), json!({"uid": " 7"}), json!({"foo": ["x\u{1b}[2J"]})]
+        {
+            let reply = front.get("/api", &front.token("ann", &claims)).await;
+            assert_eq!(reply.status, 401, "{claims} {profile:?}");
+        }
+        assert_eq!(front.api.connections().len(), 0, "not even a connection");
+    }
+}
+
+// PV21, S267: the profile's own limit is the same, so the one here is shown without it.
+#[tokio::test]
+async fn a_thousand_and_one_groups_are_too_many() {
+    for profile in [BaseProfile::Hardened, BaseProfile::Kube] {
+        let front = Front::with(Plan { profile, ..Plan::default() }).await;
+        let groups =
+            |count: usize| json!({"groups": (0..count).map(|one| format!("g{one}")).collect::<Vec<_>>()});
+        assert_eq!(front.get("/api", &front.token("ann", &groups(200))).await.status, 200);
+        assert_eq!(front.get("/api", &front.token("ann", &groups(1_001))).await.status, 401);
+        assert_eq!(front.api.requests().len(), 1);
+    }
+}
+
+// PV22, H17, GHSA-c7xh-gjv4-4jgv
+#[tokio::test]
+async fn groups_of_the_clusters_own_need_a_word_from_the_operator() {
+    let masters = json!({"groups": ["system:masters"]});
+    let front = Front::start().await;
+    assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 401);
+    assert_eq!(front.api.connections().len(), 0);
+    let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
+    let front = Front::with(Plan { side_car, ..Plan::default() }).await;
+    assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 200);
+    // S268, S269: and some names need another one.
+    for name in ["system:serviceaccount:a:b", "system:node:n", "system:anonymous"] {
+        assert_eq!(front.get("/api", &front.token(name, &json!({}))).await.status, 401, "{name}");
+        assert_eq!(front.witness.last(), format!("401 {name} - name_class /api"));
+    }
+    let unauthenticated = json!({"groups": ["system:unauthenticated"]});
+    assert_eq!(front.get("/api", &front.token("ann", &unauthenticated)).await.status, 401);
+    let settings =
+        Settings { allowed_names: Allowed::ALL, self_check: SelfCheck::Off, ..Settings::default() };
+    let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
+    let front = Front::with(Plan { side_car, settings, ..Plan::default() }).await;
+    let token = front.token("system:serviceaccount:a:b", &json!({}));
+    assert_eq!(front.get("/api", &token).await.status, 200);
+}
+
+// S228, S229, PV4, B7
+#[tokio::test]
+async fn a_front_proxy_uses_its_own_names_and_refuses_them_from_clients() {
+    let corporate = HeaderNames {
+        user: "x-corp-user".parse().unwrap(),
+        group: "x_corp_group".parse().unwrap(),
+        extra_prefix: "x-corp-extra-".to_owned(),
+        ..HeaderNames::front_proxy()
+    };
+    for (names, user, group, extra) in [
+        (HeaderNames::front_proxy(), "x-remote-user", "x-remote-group", "x-remote-extra-example.org%2ffoo"),
+        (corporate, "x-corp-user", "x_corp_group", "x-corp-extra-example.org%2ffoo"),
+    ] {
+        let front =
+            Front::set(Settings { mode: Mode::RequestHeader(names.clone()), ..Settings::default() }).await;
+        let token = front.ann();
+        assert_eq!(front.get("/api", &token).await.status, 200);
+        let seen = &front.api.wait_for_requests(1).await[0];
+        assert_eq!(seen.header_values(user), ["ann"]);
+        assert_eq!(seen.header_values("x-remote-uid"), ["7"]);
+        assert_eq!(seen.header_values(group), ["dev", "a,b"]);
+        assert_eq!(seen.header_values(extra), ["x", "y"]);
+        assert!(!seen.headers.keys().any(|name| name.as_str().starts_with("impersonate")));
+        let own = [user, "x-remote-uid", group, extra];
+        let aliases =
+            [user.replace('-', "_"), group.replace('_', "-"), group.to_uppercase(), format!("{extra}x")];
+        let standard = ["X-Remote-User", "X-Remote-Group", "X-Remote-Extra-a", "X_Remote_User"];
+        for name in own.into_iter().chain(standard).chain(aliases.iter().map(String::as_str)) {
+            let mut client = front.raw().await;
+            let lines = [format!("Authorization: Bearer {token}"), format!("{name}: admin")];
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            client.write(front.head("GET /api", &lines).as_bytes()).await;
+            assert_eq!(super::status(&client.read_to_end(10_000).await), 400, "{name}");
+        }
+        // S239: a client's own impersonation is refused as ever.
+        let request = front.request("/api", &token, &[("impersonate-user", "admin")]);
+        assert_eq!(front.client().send(request).await.unwrap().status, 403);
+        assert_eq!(front.api.requests().len(), 1);
+    }
+}
+
+// S271, S275, A69, B16: whatever the reason, the same 401, byte for byte.
+#[tokio::test]
+async fn every_refusal_reads_the_same() {
+    let front = Front::start().await;
+    let good = front.ann();
+    let (signed, signature) = good.rsplit_once('.').unwrap();
+    let first = if signature.starts_with('A') { "B" } else { "A" };
+    let forged = format!("{signed}.{first}{}", signature.get(1..).unwrap());
+    let expired = front.token("ann", &json!({"exp": 1_000, "iat": 1, "nbf": 1}));
+    let elsewhere = front.token("ann", &json!({"aud": "elsewhere"}));
+    let strange = front.token("ann", &json!({"iss": "https://strange.example"}));
+    let unknown_key = front.issuer.key().renamed("unknown").token(&front.issuer.claims(
+        "ann",
+        "kubernetes",
+        front.clock.now(),
+    ));
+    let unverified = front.token(" u ", &json!({}));
+    let dots = ".".repeat(200_000);
+    let client = front.ca.client("admin").organization("system:masters").issue();
+    let mut answers = Vec::new();
+    for token in
+        [&forged, &expired, &elsewhere, &strange, &unknown_key, &unverified, &dots, "a.b.c", "x", "{}"]
+    {
+        // A certificate that nobody asked for changes nothing.
+        let request = front.request("/api", token, &[]);
+        let reply = HttpClient::with_identity(&front.ca, &client).send(request).await.unwrap();
+        let mut headers = reply.headers.clone();
+        headers.remove("date");
+        answers.push((reply.status, format!("{headers:?}"), reply.body));
+    }
+    for value in ["", "Bearer", "Bearer ", "Basic YTpi", "bearer\t"] {
+        let request = Request::get(front.url("/api")).header("authorization", value);
+        let reply = front.client().send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap();
+        let mut headers = reply.headers.clone();
+        headers.remove("date");
+        answers.push((reply.status, format!("{headers:?}"), reply.body));
+    }
+    let expected = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "Unauthorized", "reason": "Unauthorized", "code": 401,
+    });
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&answers[0].2).unwrap(), expected);
+    for answer in &answers {
+        assert_eq!(answer, &answers[0]);
+    }
+    assert_eq!(front.api.connections().len(), 0);
+    // The log tells them apart.
+    let reasons: Vec<String> = front
+        .witness
+        .0
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|line| line.split(' ').nth(3).unwrap().to_owned())
+        .collect();
+    for reason in
+        ["signature", "expired", "audience", "unknown_issuer", "kid_unknown", "malformed", "no_credentials"]
+    {
+        assert!(reasons.iter().any(|one| one == reason), "{reason} in {reasons:?}");
+    }
+}
+
+// B11: nothing of one request is left in what the next one of the same user is sent with.
+#[tokio::test]
+async fn a_remembered_user_is_not_changed_by_requests() {
+    let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
+    let front = Front::set(settings).await;
+    let token = front.ann();
+    for address in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
+        let headers = [("x-forwarded-for", address)];
+        assert_eq!(front.client().send(front.request("/api", &token, &headers)).await.unwrap().status, 200);
+    }
+    let requests = front.api.wait_for_requests(3).await;
+    let seen: Vec<Vec<&str>> =
+        requests.iter().map(|request| request.header_values("x-forwarded-for")).collect();
+    assert_eq!(seen, [["192.0.2.1"], ["192.0.2.2"], ["192.0.2.3"]]);
+    let lines = |seen: &Seen| {
+        seen.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate")).count()
+    };
+    assert_eq!(requests.iter().map(lines).collect::<Vec<_>>(), [7, 7, 7]);
+}
+
+// S272, S57, S58
+#[tokio::test]
+async fn without_a_credential_only_the_listed_paths_are_open() {
+    let anonymous = json!({"enabled": true, "conditions": [{"path": "/livez"}]});
+    let front = Front::with(Plan { anonymous: Some(anonymous), ..Plan::default() }).await;
+    for (path, authorization, code) in [
+        ("/livez", None, 200),
+        ("/livez?verbose", None, 200),
+        ("/livez/", None, 401),
+        ("/livez/x", None, 401),
+        ("/%6civez", None, 401),
+        ("/api", None, 401),
+        ("/livez", Some("Bearer bad"), 401),
+    ] {
+        let mut request = Request::get(front.url(path));
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        let reply = front.client().send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap();
+        assert_eq!(reply.status.as_u16(), code, "{path} {authorization:?}");
+    }
+    let requests = front.api.wait_for_requests(2).await;
+    assert_eq!(requests.len(), 2);
+    for seen in requests {
+        assert_eq!(seen.header_values("impersonate-user"), ["system:anonymous"]);
+        assert_eq!(seen.header_values("impersonate-group"), ["system:unauthenticated"]);
+    }
+    // Off by default, also for OPTIONS (S257).
+    let front = Front::start().await;
+    let request = Request::options(front.url("/livez")).body(bytes::Bytes::new()).unwrap();
+    assert_eq!(front.client().send(request).await.unwrap().status, 401);
+}
+
+// S246: our own credential's trouble is no 401 for a client, but it is one for whoever looks after us.
+#[tokio::test]
+async fn a_credential_of_ours_that_is_turned_down_makes_us_unready() {
+    let front = Front::start().await;
+    let token = front.ann();
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    assert_eq!(front.proxy.standing().credential(), Ok(()));
+    front.api.revoke_token(OWN);
+    assert_eq!(front.get("/api", &token).await.status, 502);
+    assert!(front.proxy.standing().credential().is_err());
+    front.api.accept_token(OWN, "proxy", &[]);
+    front.api.answer("/secret", Answer::failure(403, "Forbidden", "pods is forbidden: ann may not"));
+    let relayed = front.get("/secret", &token).await;
+    assert_eq!(
+        (relayed.status.as_u16(), relayed.json()["message"].clone()),
+        (403, json!("pods is forbidden: ann may not"))
+    );
+    assert_eq!(front.proxy.standing().credential(), Ok(()));
+}

@@ -1,0 +1,181 @@
+//! Over time: tokens expire, are revoked, lose their issuer; permissions are missing and come.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_server::proxy::client_address::Network;
+use navicert_server::proxy::settings::{Mode, SelfCheck, Settings};
+use navicert_testkit::{Answer, ApiServer, RawClient, wait};
+use navicert_types::Clock as _;
+use navicert_types::clock::ManualClock;
+use rustls::crypto::aws_lc_rs;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use super::{Front, Plan, configuration};
+
+// PV19: a memory of ten seconds does not outlive the token.
+#[tokio::test]
+async fn a_remembered_token_is_over_when_it_expires() {
+    let clock = Arc::new(ManualClock::at(1_800_000_000));
+    let front = Front::with(Plan { clock: Arc::clone(&clock) as _, ..Plan::default() }).await;
+    let token = front.token("ann", &json!({"exp": clock.now().as_second() + 4}));
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    clock.advance(Duration::from_secs(2));
+    assert_eq!(front.get("/api", &token).await.status, 401);
+    assert_eq!(front.witness.last(), "401 - - expired /api");
+}
+
+// PV20: the configuration changes, and what it no longer knows is unknown at once.
+#[tokio::test]
+async fn a_remembered_token_is_over_when_its_issuer_is_gone() {
+    let front = Front::start().await;
+    let token = front.ann();
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    fs::write(front.folder.path().join("authentication.yaml"), configuration(&[], None)).unwrap();
+    front.until(401, &token).await;
+    assert_eq!(front.witness.last(), "401 - - unknown_issuer /api");
+    let issuer = (front.issuer.issuer_url(), &front.ca);
+    fs::write(front.folder.path().join("authentication.yaml"), configuration(&[(&issuer.0, issuer.1)], None))
+        .unwrap();
+    front.until(200, &token).await;
+}
+
+// A65: a token that was just accepted is refused from the moment it is on the list.
+#[tokio::test]
+async fn a_revoked_token_is_refused_although_it_is_remembered() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("revoked.yaml");
+    let write = |tokens: &Value| {
+        let text = json!({"apiVersion": "navicert/v1alpha1", "kind": "RevocationList", "tokens": tokens});
+        fs::write(&list, text.to_string()).unwrap();
+    };
+    write(&json!([]));
+    let side_car = format!("revocationList: {}\n", list.display());
+    let front = Front::with(Plan { side_car, ..Plan::default() }).await;
+    let (token, other) = (front.ann(), front.token("bob", &json!({"jti": "other"})));
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    write(&json!([{"issuer": front.issuer.issuer_url(), "jti": "4f2a"}]));
+    front.until(401, &token).await;
+    assert_eq!(front.witness.last(), "401 - - revoked /api");
+    assert_eq!(front.get("/api", &other).await.status, 200);
+}
+
+// S274: the answer, then GOAWAY, then the end of the connection.
+#[tokio::test]
+async fn a_stranger_over_http2_is_sent_away() {
+    let front = Front::start().await;
+    let stream = RawClient::connect_tls(front.address, &front.ca, None, &["h2"]).await;
+    let io = hyper_util::rt::TokioIo::new(stream.into_stream());
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, io).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request = front.request("/api", "bad", &[]).map(|_| http_body_util::Empty::<bytes::Bytes>::new());
+    assert_eq!(sender.send_request(request).await.unwrap().status(), 401);
+    wait::within("the end of the connection", connection).await.unwrap().unwrap();
+}
+
+const SELF_REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+
+/// Answers whether the proxy may, by what it asks for.
+fn review(api: &ApiServer, may: impl Fn(&str) -> bool + Send + Sync + 'static) {
+    api.answer_with(SELF_REVIEW, move |request| {
+        let mut review = request.json();
+        let asked = &review["spec"]["resourceAttributes"];
+        let text = |name: &str| asked[name].as_str().unwrap_or_default().to_owned();
+        let asked =
+            format!("{} {}/{}/{}", text("verb"), text("group"), text("resource"), text("subresource"));
+        review["status"] = json!({"allowed": may(&asked)});
+        Answer::json(&review).with_status(201)
+    });
+}
+
+// S270, B12
+#[tokio::test]
+async fn a_missing_permission_is_told_as_the_rule_to_add() {
+    let front = Front::with(Plan { settings: Settings::default(), ..Plan::default() }).await;
+    let standing = front.proxy.standing();
+    assert_eq!(standing.permissions(), Err("not asked yet".to_owned()));
+    review(&front.api, |asked| {
+        !asked.contains("userextras/example.org/foo") && !asked.contains(":user-info")
+    });
+    let expected = "the proxy's account lacks permissions; add these rules to its ClusterRole:\n\
+                    - apiGroups: [\"authentication.k8s.io\"]\n  resources: [\"userextras/example.org/foo\"]\n  \
+                    verbs: [\"impersonate\"]\n";
+    assert_eq!(standing.look().await, Err(expected.to_owned()));
+    assert_eq!(standing.permissions(), Err(expected.to_owned()));
+    review(&front.api, |asked| asked.starts_with("impersonate "));
+    assert_eq!(standing.look().await, Ok(()));
+    let asked: Vec<String> = front
+        .api
+        .requests()
+        .iter()
+        .map(|request| request.json()["spec"]["resourceAttributes"]["resource"].as_str().unwrap().to_owned())
+        .collect();
+    for resource in ["users", "groups", "uids", "userextras"] {
+        assert!(asked.iter().any(|one| one == resource), "{resource}");
+    }
+    // S237: the newer verbs are as good.
+    review(&front.api, |asked| asked.starts_with("impersonate:user-info authentication.k8s.io/"));
+    assert_eq!(standing.look().await, Ok(()));
+    // An API server that does not say is not one that allows.
+    front.api.answer(SELF_REVIEW, Answer::failure(403, "Forbidden", "no"));
+    assert_eq!(
+        standing.look().await,
+        Err("the API server answered 403 Forbidden to a SelfSubjectAccessReview".to_owned())
+    );
+}
+
+// S228, S266: a front proxy asks whether it is believed.
+#[tokio::test]
+async fn a_front_proxy_that_is_not_believed_is_not_ready() {
+    let mode = Mode::RequestHeader(Default::default());
+    let settings =
+        Settings { mode, require_uid: true, self_check: SelfCheck::Required, ..Settings::default() };
+    let front = Front::with(Plan { settings, ..Plan::default() }).await;
+    let standing = front.proxy.standing();
+    let wrong = standing.look().await.unwrap_err();
+    assert!(wrong.contains("--requestheader-client-ca-file"), "{wrong}");
+    front.api.answer_with(ApiServer::WHO_AM_I, |request| {
+        let user = json!({"username": request.header("x-remote-user")});
+        Answer::json(&json!({"kind": "SelfSubjectReview", "status": {"userInfo": user}}))
+    });
+    assert_eq!(standing.look().await, Ok(()));
+    front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": "31+"})));
+    let wrong = standing.look().await.unwrap_err();
+    assert!(wrong.contains("requireUid"), "{wrong}");
+}
+
+// PROXY protocol: off, its header is no TLS; on, it says where a connection comes from, and only a trusted peer may speak.
+#[tokio::test]
+async fn a_load_balancers_word_counts_only_where_it_was_asked_for() {
+    let trusted: Vec<Network> = vec!["127.0.0.0/8".parse().unwrap()];
+    let strange: Vec<Network> = vec!["192.0.2.0/24".parse().unwrap()];
+    for (proxy_protocol, trusted_proxies, expected) in
+        [(true, trusted.clone(), Some("198.51.100.7")), (true, strange, None), (false, trusted, None)]
+    {
+        let front = Front::set(Settings { proxy_protocol, trusted_proxies, ..Settings::default() }).await;
+        let mut tcp = tokio::net::TcpStream::connect(front.address).await.unwrap();
+        tcp.write_all(b"PROXY TCP4 198.51.100.7 10.0.0.1 56324 443\r\n").await.unwrap();
+        let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(front.ca.root_store())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let name = rustls_pki_types::ServerName::IpAddress(front.address.ip().into());
+        let secured = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
+        let Some(address) = expected else {
+            assert!(secured.is_err());
+            continue;
+        };
+        let mut client = RawClient::over(secured.unwrap());
+        let token = format!("Authorization: Bearer {}", front.ann());
+        client.write(front.head("GET /api", &[&token]).as_bytes()).await;
+        client.read_until(b"200").await;
+        assert_eq!(front.api.wait_for_requests(1).await[0].header_values("x-forwarded-for"), [address]);
+    }
+}

@@ -1,0 +1,297 @@
+//! The authenticating proxy between real sockets: an issuer that signs tokens, a client that shows them, and an API server
+//! that records what arrives. The rows PV, B and A are those of structured-authentication.md.
+
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
+
+mod accounts;
+mod identity;
+mod life;
+mod nested;
+mod shapes;
+mod streams;
+mod upgrades;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex};
+
+use http::Request;
+use http::header::HeaderValue;
+use navicert_authn::config::{BaseProfile, Origin, Reloader, Sources};
+use navicert_authn::jwks::Around;
+use navicert_client::credential::{Credential, Fixed};
+use navicert_client::transport::{self, ProxyEnvironment, Timer, TokioTimer, Transport, Trust};
+use navicert_server::Limits;
+use navicert_server::fetch::HttpFetch;
+use navicert_server::keeping::Keeping;
+use navicert_server::listener::{self, Security, Socket};
+use navicert_server::metrics::Traffic;
+use navicert_server::proxy::service_accounts::ReviewToken;
+use navicert_server::proxy::settings::{SelfCheck, Settings};
+use navicert_server::proxy::{Parts, Proxy, Seen, Witness};
+use navicert_testkit::http_client::Reply;
+use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, RawClient, wait};
+use navicert_types::{Clock, SystemClock};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::watch;
+
+/// What the proxy itself shows the API server.
+const OWN: &str = "the-proxys-own-token";
+
+/// A proxy at work.
+struct Front {
+    ca: Ca,
+    issuer: Issuer,
+    api: ApiServer,
+    address: SocketAddr,
+    proxy: Arc<Proxy>,
+    reloader: Arc<Reloader>,
+    witness: Arc<Recorded>,
+    clock: Arc<dyn Clock>,
+    folder: TempDir,
+    _keeping: Keeping,
+    _stop: watch::Sender<bool>,
+}
+
+/// What is different from the usual.
+struct Plan {
+    settings: Settings,
+    profile: BaseProfile,
+    /// Our own file's lines beside the head.
+    side_car: String,
+    anonymous: Option<Value>,
+    clock: Arc<dyn Clock>,
+    timer: Arc<dyn Timer>,
+    reviewer: Option<Arc<dyn ReviewToken>>,
+    limits: Limits,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Plan {
+            settings: Settings { self_check: SelfCheck::Off, ..Settings::default() },
+            profile: BaseProfile::Hardened,
+            side_car: String::new(),
+            anonymous: None,
+            clock: Arc::new(SystemClock),
+            timer: Arc::new(TokioTimer),
+            reviewer: None,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Everything the audit log would say.
+#[derive(Debug, Default)]
+struct Recorded(Mutex<Vec<String>>);
+
+impl Witness for Recorded {
+    fn saw(&self, seen: &Seen<'_>) {
+        let line = format!(
+            "{} {} {} {} {}",
+            seen.code,
+            seen.who.map_or("-", |who| who.username),
+            seen.acting_as.unwrap_or("-"),
+            seen.reason.unwrap_or("-"),
+            seen.uri.path(),
+        );
+        self.0.lock().unwrap().push(line);
+    }
+}
+
+impl Recorded {
+    fn last(&self) -> String {
+        self.0.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+}
+
+impl Front {
+    async fn start() -> Self {
+        Front::with(Plan::default()).await
+    }
+
+    async fn set(settings: Settings) -> Self {
+        let settings = Settings { self_check: SelfCheck::Off, ..settings };
+        Front::with(Plan { settings, ..Plan::default() }).await
+    }
+
+    async fn with(plan: Plan) -> Self {
+        let (ca, folder) = (Ca::new("front"), tempfile::tempdir().unwrap());
+        let (issuer, api) = (Issuer::start(&ca), ApiServer::start(&ca));
+        api.accept_token(OWN, "proxy", &[]);
+        let config = folder.path().join("authentication.yaml");
+        fs::write(&config, configuration(&[(&issuer.issuer_url(), &ca)], plan.anonymous.as_ref())).unwrap();
+        let side_car = folder.path().join("navicert.yaml");
+        let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
+        let own = plan.side_car.replace("ISSUER", &issuer.issuer_url());
+        fs::write(&side_car, format!("{head}{own}")).unwrap();
+        let sources =
+            Sources { config: Origin::File(config), side_car: Some(side_car), profile: Some(plan.profile) };
+        let around = Around {
+            fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
+            clock: Arc::clone(&plan.clock),
+            random: Arc::new(|| 0.5),
+            recorder: Arc::new(()),
+        };
+        let reloader = Arc::new(Reloader::open(sources, around).unwrap());
+        let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+        let witness = Arc::new(Recorded::default());
+        let parts = Parts {
+            live: Arc::clone(reloader.live()),
+            upstream: way(&api, &ca, Some(OWN)),
+            bare: Some(way(&api, &ca, None)),
+            reviewer: plan.reviewer,
+            witness: Arc::clone(&witness) as _,
+            clock: Arc::clone(&plan.clock),
+            timer: plan.timer,
+        };
+        let proxy = Arc::new(Proxy::new(plan.settings, parts));
+        let (address, stop) = serve(&ca, &proxy, plan.limits);
+        let front = Front {
+            ca,
+            issuer,
+            api,
+            address,
+            proxy,
+            reloader,
+            witness,
+            clock: plan.clock,
+            folder,
+            _keeping: keeping,
+            _stop: stop,
+        };
+        front.ready().await;
+        front
+    }
+
+    /// The issuer's keys are there.
+    async fn ready(&self) {
+        let ready = async {
+            while !self.reloader.live().health().iter().all(|(_, health)| health.is_ready) {
+                tokio::task::yield_now().await;
+            }
+        };
+        wait::within("the issuer's keys", ready).await;
+    }
+
+    /// A token for this subject with these claims besides.
+    fn token(&self, subject: &str, more: &Value) -> String {
+        let mut claims = self.issuer.claims(subject, "kubernetes", self.clock.now());
+        for (name, value) in more.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        self.issuer.token(&claims)
+    }
+
+    fn ann(&self) -> String {
+        self.token("ann", &json!({"groups": ["dev", "a,b"], "uid": "7", "foo": ["x", "y"], "jti": "4f2a"}))
+    }
+
+    /// An HTTP/1.1 connection with nothing on it.
+    async fn raw(&self) -> RawClient {
+        RawClient::connect_tls(self.address, &self.ca, None, &["http/1.1"]).await
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
+    }
+
+    fn client(&self) -> HttpClient {
+        HttpClient::trusting(&self.ca)
+    }
+
+    /// A GET with this token and these headers.
+    fn request(&self, path: &str, token: &str, headers: &[(&str, &str)]) -> Request<bytes::Bytes> {
+        let request = Request::get(self.url(path)).header("authorization", format!("Bearer {token}"));
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        request.body(bytes::Bytes::new()).unwrap()
+    }
+
+    async fn get(&self, path: &str, token: &str) -> Reply {
+        self.client().send(self.request(path, token, &[])).await.unwrap()
+    }
+
+    /// A request line, `Host`, these lines, and the end of the head.
+    fn head(&self, request: &str, lines: &[&str]) -> String {
+        let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        format!("{request} HTTP/1.1\r\nHost: {}\r\n{lines}\r\n", self.address)
+    }
+
+    /// Asks until the answer has this code.
+    async fn until(&self, code: u16, token: &str) {
+        let asking = async { while Box::pin(self.get("/api", token)).await.status.as_u16() != code {} };
+        wait::within(&format!("a {code}"), Box::pin(asking)).await;
+    }
+}
+
+/// A way to the API server with this token, or with none.
+fn way(api: &ApiServer, ca: &Ca, token: Option<&str>) -> Transport {
+    let settings = transport::Settings {
+        trust: Trust::Pem(ca.pem().into_bytes()),
+        compression: false,
+        ..transport::Settings::new(api.url())
+    };
+    let authorization = token.map(|token| {
+        let mut value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
+        value.set_sensitive(true);
+        value
+    });
+    let credential = Credential { authorization, ..Credential::anonymous() };
+    Transport::new(settings, Arc::new(Fixed::new(credential)), transport::Around::system()).unwrap()
+}
+
+/// Users are named by `sub`, and everything else is optional.
+fn configuration(issuers: &[(&str, &Ca)], anonymous: Option<&Value>) -> String {
+    let authenticator = |(url, ca): &(&str, &Ca)| {
+        json!({
+            "issuer": {"url": url, "audiences": ["kubernetes"], "certificateAuthority": ca.pem()},
+            "claimMappings": {
+                "username": {"claim": "sub", "prefix": ""},
+                "groups": {"claim": "groups", "prefix": ""},
+                "uid": {"expression": "claims.?uid.orValue('')"},
+                "extra": [{"key": "example.org/foo", "valueExpression": "claims.?foo.orValue([])"}],
+            },
+        })
+    };
+    let jwt: Vec<Value> = issuers.iter().map(authenticator).collect();
+    let mut config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": jwt});
+    if let Some(anonymous) = anonymous {
+        config["anonymous"] = anonymous.clone();
+    }
+    config.to_string()
+}
+
+fn serve(ca: &Ca, proxy: &Arc<Proxy>, limits: Limits) -> (SocketAddr, watch::Sender<bool>) {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let security = Security::fixed(tls(ca));
+    let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+    let socket = Socket { listener: tcp, security, limits, traffic };
+    tokio::spawn(listener::serve(socket, Arc::clone(proxy), stopped));
+    (address, stop)
+}
+
+fn tls(ca: &Ca) -> Arc<ServerConfig> {
+    let identity = ca.server().issue();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Arc::new(config)
+}
+
+/// The status code of an answer's first line.
+fn status(answer: &[u8]) -> u16 {
+    String::from_utf8_lossy(answer).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
+}

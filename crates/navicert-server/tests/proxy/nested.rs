@@ -1,0 +1,113 @@
+//! `kubectl --as` through the proxy.
+
+use navicert_server::proxy::settings::{Mode, Nested, Settings};
+use navicert_testkit::{Answer, ApiServer};
+use serde_json::{Value, json};
+
+use super::Front;
+
+const REVIEW: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
+fn review(api: &ApiServer, may: impl Fn(&Value) -> bool + Send + Sync + 'static) {
+    api.answer_with(REVIEW, move |request| {
+        let mut review = request.json();
+        review["status"] = json!({"allowed": may(&review["spec"]["resourceAttributes"])});
+        Answer::json(&review).with_status(201)
+    });
+}
+
+const AS_BOB: [(&str, &str); 4] = [
+    ("impersonate-user", "bob"),
+    ("impersonate-group", "ops"),
+    ("impersonate-uid", "9"),
+    ("impersonate-extra-example.org%2fteam", "blue"),
+];
+
+// S239, B13, B18
+#[tokio::test]
+async fn a_user_who_may_acts_as_another_and_stays_visible() {
+    let front = Front::set(Settings { client_impersonation: Nested::Allow, ..Settings::default() }).await;
+    review(&front.api, |_| true);
+    let token = front.ann();
+    let reply = front.client().send(front.request("/api", &token, &AS_BOB)).await.unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let requests = front.api.wait_for_requests(5).await;
+    let asked: Vec<String> = requests[..4].iter().map(|request| request.json()["spec"].to_string()).collect();
+    for (spec, attributes) in asked.iter().zip([
+        json!({"verb": "impersonate", "resource": "users", "name": "bob"}),
+        json!({"verb": "impersonate", "resource": "groups", "name": "ops"}),
+        json!({"verb": "impersonate", "group": "authentication.k8s.io", "resource": "uids", "name": "9"}),
+        json!({"verb": "impersonate", "group": "authentication.k8s.io", "resource": "userextras",
+               "subresource": "example.org/team", "name": "blue"}),
+    ]) {
+        let spec: Value = serde_json::from_str(spec).unwrap();
+        assert_eq!(spec["resourceAttributes"], attributes);
+        assert_eq!((spec["user"].clone(), spec["uid"].clone()), (json!("ann"), json!("7")));
+        assert_eq!(spec["groups"], json!(["dev", "a,b", "system:authenticated"]));
+        assert_eq!(spec["extra"]["example.org/foo"], json!(["x", "y"]));
+    }
+    let seen = &requests[4];
+    assert_eq!(seen.header_values("impersonate-user"), ["bob"]);
+    assert_eq!(seen.header_values("impersonate-group"), ["ops"]);
+    assert_eq!(seen.header_values("impersonate-uid"), ["9"]);
+    assert_eq!(seen.header_values("impersonate-extra-example.org%2fteam"), ["blue"]);
+    assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fusername"), ["ann"]);
+    assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fuid"), ["7"]);
+    assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fgroups"), ["dev", "a,b"]);
+    assert_eq!(seen.header("impersonate-extra-example.org%2ffoo"), None, "the other one's, not ours");
+    assert_eq!(front.witness.last(), "200 ann bob - /api");
+    // Without a wish nobody is asked, and ann is ann.
+    assert_eq!(front.get("/api", &token).await.status, 200);
+    let seen = front.api.requests().pop().unwrap();
+    assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
+}
+
+// S239, S241
+#[tokio::test]
+async fn a_user_who_may_not_act_as_each_part_gets_a_403() {
+    let front = Front::set(Settings { client_impersonation: Nested::Allow, ..Settings::default() }).await;
+    let token = front.ann();
+    for denied in ["users", "groups", "uids", "userextras"] {
+        review(&front.api, move |asked| asked["resource"] != denied);
+        let reply = front.client().send(front.request("/secret", &token, &AS_BOB)).await.unwrap();
+        assert_eq!(reply.status, 403, "{denied}");
+        let message = reply.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("User \"ann\" cannot impersonate"), "{message}");
+        assert_eq!(front.witness.last(), "403 ann - impersonation /secret");
+    }
+    review(&front.api, |_| true);
+    for headers in [
+        &[("impersonate-group", "ops")][..],
+        &[("impersonate-user", "")],
+        &[("impersonate-user", "bob"), ("impersonate-new", "x")],
+        &[("impersonate-user", "bob"), ("impersonate_group", "x")],
+        &[("impersonate-user", "bob"), ("impersonate-extra-original-user.navicert%2fusername", "eve")],
+        &[("impersonate-user", "bob"), ("impersonate-extra-%41", "x")],
+    ] {
+        let reply = front.client().send(front.request("/secret", &token, headers)).await.unwrap();
+        assert_eq!(reply.status, 403, "{headers:?}");
+    }
+    // Nobody says: it is not known whether ann may, so she may not.
+    front.api.answer(REVIEW, Answer::failure(403, "Forbidden", "no"));
+    let reply = front.client().send(front.request("/secret", &token, &AS_BOB)).await.unwrap();
+    assert_eq!(reply.status, 502);
+    front.api.answer(REVIEW, Answer::json(&json!({"status": {"allowed": true}})));
+    let reply = front.client().send(front.request("/secret", &token, &AS_BOB)).await.unwrap();
+    assert_eq!(reply.status, 502, "a yes to nothing is no yes");
+    assert_eq!(front.api.count("/secret"), 0);
+}
+
+// S239: a front proxy leaves the question to the API server, which knows who asks.
+#[tokio::test]
+async fn behind_a_front_proxy_the_api_server_judges() {
+    let mode = Mode::RequestHeader(Default::default());
+    let front =
+        Front::set(Settings { mode, client_impersonation: Nested::Allow, ..Settings::default() }).await;
+    let token = front.ann();
+    assert_eq!(front.client().send(front.request("/api", &token, &AS_BOB)).await.unwrap().status, 200);
+    let seen = &front.api.wait_for_requests(1).await[0];
+    assert_eq!(seen.header_values("x-remote-user"), ["ann"]);
+    assert_eq!(seen.header_values("impersonate-user"), ["bob"]);
+    let odd = front.request("/api", &token, &[("impersonate-new", "x")]);
+    assert_eq!(front.client().send(odd).await.unwrap().status, 403);
+}

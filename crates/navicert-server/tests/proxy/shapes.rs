@@ -1,0 +1,182 @@
+//! Requests that could be read in two ways, or that say what only the proxy may say: written byte for byte.
+
+use navicert_testkit::RawClient;
+use proptest::prelude::*;
+
+use super::{Front, status};
+
+async fn ask(front: &Front, request: &str, lines: &[String], body: &str) -> Vec<u8> {
+    let mut client = front.raw().await;
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let _ = client.try_write((front.head(request, &lines) + body).as_bytes()).await;
+    answer(&mut client).await
+}
+
+async fn answer(client: &mut RawClient) -> Vec<u8> {
+    client.read_until(b"\r\n\r\n").await
+}
+
+// PV2–PV5, PV9, A74, A75, B1, B2, B3, B17
+#[tokio::test]
+async fn what_could_be_read_in_two_ways_never_reaches_the_api_server() {
+    let front = Front::start().await;
+    let token = format!("Authorization: Bearer {}", front.ann());
+    for (lines, body, expected) in [
+        (&["Impersonate-User: admin"][..], "", 403),
+        (&["impersonate-group: system:masters"], "", 403),
+        (&["Impersonate_User: a"], "", 403),
+        (&["IMPERSONATE-USER: a"], "", 403),
+        (&["Impersonate-Uid: 1"], "", 403),
+        (&["Impersonate-Extra-a: 1"], "", 403),
+        (&["Impersonate-Foo: x"], "", 403),
+        (&["Impersonate: x"], "", 403),
+        (&["Connection: Impersonate-User"], "", 400),
+        (&["Connection: close, impersonate-group"], "", 400),
+        (&["Connection: ,, iMPERSONATE_uSER"], "", 400),
+        (&["Connection: close", "Connection: Impersonate-Extra-example.org%2Ffoo"], "", 400),
+        (&["Connection: Authorization"], "", 400),
+        (&["Connection: X-Remote-User"], "", 400),
+        (&["X-Remote-User: admin"], "", 400),
+        (&["x_remote_user: admin"], "", 400),
+        (&["X-Remote-Extra-Scopes: admin"], "", 400),
+        (&["Authorization: Bearer again"], "", 400),
+        (&["X-Folded: a", " b"], "", 400),
+        (&["X-Folded: a", "\tb"], "", 400),
+        (&["X-Space : a"], "", 400),
+        (&["Impersonate-User : a"], "", 400),
+        (&["Content-Length: 5", "Transfer-Encoding: chunked"], "0\r\n\r\n", 400),
+        (&["Content-Length: 5", "Content-Length: 6"], "hello", 400),
+        (&["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"], "0\r\n\r\n", 400),
+        (&["Transfer-Encoding: chunked, identity"], "0\r\n\r\n", 400),
+        (&["Transfer_Encoding: chunked"], "0\r\n\r\n", 400),
+        (&["X-Bare: a\nImpersonate-User: b"], "", 400),
+        (&["X-Bare: a\rImpersonate-User: b"], "", 400),
+        (&["X-Nul: a\0b"], "", 400),
+        (&["Host: other"], "", 400),
+    ] {
+        let lines: Vec<String> =
+            std::iter::once(token.clone()).chain(lines.iter().map(|line| (*line).to_owned())).collect();
+        let smuggled = format!("{body}GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n");
+        let answer = ask(&front, "POST /api", &lines, &smuggled).await;
+        assert_eq!(status(&answer), expected, "{lines:?}: {}", answer.escape_ascii());
+    }
+    assert_eq!(front.api.connections().len(), 0, "the API server is untouched");
+}
+
+// A75, RUSTSEC-2026-0033
+#[tokio::test]
+async fn http_1_0_cannot_be_chunked() {
+    let front = Front::start().await;
+    let token = front.ann();
+    let mut client = front.raw().await;
+    let head = format!(
+        "POST /api HTTP/1.0\r\nHost: a\r\nAuthorization: Bearer {token}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    );
+    client.write(head.as_bytes()).await;
+    assert_eq!(status(&client.read_to_end(10_000).await), 400);
+    assert_eq!(front.api.connections().len(), 0);
+}
+
+// PV17, PV18, S243, S258
+#[tokio::test]
+async fn a_path_crosses_byte_for_byte_and_a_token_in_it_is_never_read() {
+    let front = Front::start().await;
+    let token = front.ann();
+    let authorization = format!("Authorization: Bearer {token}");
+    for (asked, seen) in [
+        ("/a%2Fb/../c//d;e=f?q=%20&&x", "/a%2Fb/../c//d;e=f?q=%20&&x"),
+        ("/%2e%2E/..;/", "/%2e%2E/..;/"),
+        ("//double", "//double"),
+        ("/api?access_token=secret&x=1", "/api?x=1"),
+    ] {
+        let answer = ask(&front, &format!("GET {asked}"), std::slice::from_ref(&authorization), "").await;
+        assert_eq!(status(&answer), 200, "{asked}");
+        assert_eq!(front.api.requests().last().unwrap().target, seen);
+    }
+    let answer = ask(&front, &format!("GET /api?access_token={token}"), &[], "").await;
+    assert_eq!(status(&answer), 401, "PV17");
+    for target in ["https://other/api", "/a%00b", "*"] {
+        let answer = ask(&front, &format!("GET {target}"), std::slice::from_ref(&authorization), "").await;
+        assert_eq!(status(&answer), 400, "{target}");
+    }
+    assert_eq!(front.api.requests().len(), 4);
+}
+
+/// A header's name as somebody sly would write it.
+fn disguised() -> impl Strategy<Value = String> {
+    let names = prop::sample::select(vec![
+        "Impersonate-User",
+        "Impersonate-Uid",
+        "Impersonate-Group",
+        "Impersonate-Extra-Example.org%2Ffoo",
+        "Authorization",
+        "X-Forwarded-For",
+        "X-Remote-User",
+    ]);
+    (names, any::<u32>(), any::<bool>()).prop_map(|(name, cases, underscores)| {
+        let cased = name.chars().enumerate().map(|(index, one)| {
+            if cases >> (index % 32) & 1 == 1 { one.to_ascii_uppercase() } else { one.to_ascii_lowercase() }
+        });
+        let name: String = cased.collect();
+        if underscores { name.replace('-', "_") } else { name }
+    })
+}
+
+// CVE-2021-31999, CVE-2022-23652, CVE-2025-48865 and their kind (B1–B3): whatever `Connection` lists, and however, the API
+// server sees our headers or nothing at all.
+#[test]
+fn nothing_in_connection_takes_our_headers_off() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let front = runtime.block_on(Front::start());
+    let token = format!("Authorization: Bearer {}", front.ann());
+    let lists = prop::collection::vec(
+        (
+            prop::collection::vec(
+                prop_oneof![disguised(), Just("close".to_owned()), Just(String::new())],
+                0..4,
+            ),
+            any::<bool>(),
+        ),
+        1..4,
+    );
+    proptest!(ProptestConfig::with_cases(60), |(lists in lists)| {
+        let before = front.api.requests().len();
+        let line = |(names, spaced): &(Vec<String>, bool)| {
+            format!("Connection: {}", names.join(if *spaced { " ,  " } else { "," }))
+        };
+        let lines: Vec<String> = std::iter::once(token.clone()).chain(lists.iter().map(line)).collect();
+        let answer = runtime.block_on(ask(&front, "GET /api", &lines, ""));
+        let requests = front.api.requests();
+        match status(&answer) {
+            200 => {
+                let seen = requests.last().unwrap();
+                prop_assert_eq!(requests.len(), before + 1);
+                prop_assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
+                prop_assert_eq!(seen.header_values("impersonate-group"), ["dev", "a,b"]);
+                prop_assert_eq!(seen.header_values("impersonate-uid"), ["7"]);
+                prop_assert_eq!(seen.header_values("impersonate-extra-example.org%2ffoo"), ["x", "y"]);
+                prop_assert_eq!(seen.header_values("x-forwarded-for"), ["127.0.0.1"]);
+            }
+            400 => prop_assert_eq!(requests.len(), before),
+            other => prop_assert!(false, "{} for {:?}", other, lines),
+        }
+    });
+}
+
+// PV9 and the rest over HTTP/2, where no bytes are to be written wrongly but names can be.
+#[tokio::test]
+async fn http2_is_looked_at_just_the_same() {
+    let front = Front::start().await;
+    let token = front.ann();
+    for (name, value, expected) in [
+        ("impersonate-user", "admin", 403),
+        ("impersonate_user", "admin", 403),
+        ("x-remote-group", "system:masters", 400),
+        ("host", "other", 400),
+    ] {
+        let request = front.request("/api", &token, &[(name, value)]);
+        let reply = front.client().http2().send(request).await.unwrap();
+        assert_eq!(reply.status.as_u16(), expected, "{name}");
+    }
+    assert_eq!(front.api.connections().len(), 0);
+}

@@ -1,0 +1,97 @@
+//! Watches and logs through the proxy: at once, to the end, and no longer than allowed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_client::transport::ManualTimer;
+use navicert_server::proxy::settings::{MaxStreamAge, SelfCheck, Settings};
+use navicert_testkit::{Answer, Tunnel, Watch};
+use serde_json::json;
+
+use super::{Front, Plan, status};
+
+const PODS: &str = "/api/v1/pods";
+
+// PV14, S253: each event is at the client before the next one exists.
+#[tokio::test]
+async fn every_event_comes_through_before_the_next_one_exists() {
+    let front = Front::start().await;
+    let pods = Watch::new();
+    front.api.answer(PODS, pods.answer());
+    let token = format!("Authorization: Bearer {}", front.ann());
+    let mut client = front.raw().await;
+    client.write(front.head(&format!("GET {PODS}?watch=true"), &[&token]).as_bytes()).await;
+    pods.wait_for_opened(1).await;
+    for number in 0..5 {
+        pods.event(&json!({"type": "ADDED", "object": {"number": number}}));
+        client.read_until(format!("\"number\":{number}").as_bytes()).await;
+    }
+}
+
+// PV15, S253
+#[tokio::test]
+async fn a_client_that_goes_away_ends_the_watch_behind_us() {
+    let front = Front::start().await;
+    let pods = Watch::new();
+    front.api.answer(PODS, pods.answer());
+    let token = format!("Authorization: Bearer {}", front.ann());
+    let mut client = front.raw().await;
+    client.write(front.head(&format!("GET {PODS}?watch=true"), &[&token]).as_bytes()).await;
+    pods.wait_for_opened(1).await;
+    drop(client);
+    pods.wait_for_closed(1).await;
+}
+
+// PV16, B6, S246
+#[tokio::test]
+async fn a_redirection_to_another_host_is_a_502() {
+    let front = Front::start().await;
+    front.api.answer("/away", Answer::redirect(301, "https://evil.example/"));
+    let reply = front.get("/away", &front.ann()).await;
+    assert_eq!((reply.status.as_u16(), reply.header("location")), (502, None));
+    front.api.answer(
+        "/headers",
+        Answer::text("x")
+            .header("audit-id", "a-b-c")
+            .header("warning", "299 - \"old\"")
+            .header("x-kubernetes-pf-flowschema-uid", "u")
+            .header("access-control-allow-origin", "*"),
+    );
+    let reply = front.get("/headers", &front.ann()).await;
+    assert_eq!(reply.header("audit-id"), Some("a-b-c"));
+    assert_eq!(reply.header("warning"), Some("299 - \"old\""));
+    assert_eq!(reply.header("x-kubernetes-pf-flowschema-uid"), Some("u"));
+    assert_eq!(reply.header("access-control-allow-origin"), None, "S257");
+}
+
+// S255
+#[tokio::test]
+async fn a_stream_lasts_no_longer_than_it_may() {
+    for (age, passes) in [
+        (MaxStreamAge::After(Duration::from_secs(60)), Duration::from_secs(61)),
+        (MaxStreamAge::TokenExpiry, Duration::from_secs(301)),
+    ] {
+        let timer = ManualTimer::default();
+        let settings = Settings { max_stream_age: age, self_check: SelfCheck::Off, ..Settings::default() };
+        let front = Front::with(Plan { settings, timer: Arc::new(timer.clone()), ..Plan::default() }).await;
+        let (pods, tunnel) = (Watch::new(), Tunnel::echo());
+        front.api.answer(PODS, pods.answer());
+        front.api.answer("/exec", tunnel.answer());
+        let token = format!("Authorization: Bearer {}", front.ann());
+        let mut watching = front.raw().await;
+        watching.write(front.head(&format!("GET {PODS}?watch=true"), &[&token]).as_bytes()).await;
+        pods.wait_for_opened(1).await;
+        pods.bytes("an event");
+        watching.read_until(b"an event").await;
+        let mut exec = front.raw().await;
+        let lines = [token.as_str(), "Connection: Upgrade", "Upgrade: SPDY/3.1"];
+        exec.write(front.head("POST /exec", &lines).as_bytes()).await;
+        assert_eq!(status(&exec.read_until(b"\r\n\r\n").await), 101);
+        timer.advance(passes);
+        let rest = watching.read_to_end(1_000).await;
+        assert!(!rest.ends_with(b"0\r\n\r\n"), "it is seen to break off");
+        assert!(exec.read_to_end(1_000).await.is_empty());
+        pods.wait_for_closed(1).await;
+        tunnel.wait_for_closed(1).await;
+    }
+}

@@ -1,0 +1,159 @@
+//! Bodies and heads that no API server sends, over raw sockets; and callers who may not ask.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use navicert_server::callers::{Callers, TokenFile};
+use navicert_server::webhook::Settings;
+use navicert_testkit::{Ca, Canaries, HttpClient, RawClient};
+
+use super::{Options, Rig, review};
+
+async fn raw(rig: &Rig) -> RawClient {
+    RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await
+}
+
+/// The status of the first answer, and all that came.
+async fn answered(mut client: RawClient, request: &[u8]) -> (String, String) {
+    let _ = client.try_write(request).await;
+    let all = String::from_utf8(client.read_to_end(1 << 20).await).unwrap();
+    (all.split(' ').nth(1).unwrap_or_default().to_owned(), all)
+}
+
+fn post(headers: &str, body: &str) -> Vec<u8> {
+    format!("POST /authenticate HTTP/1.1\r\nhost: h\r\n{headers}\r\n{body}").into_bytes()
+}
+
+// S217: limits and nonsense; S218: what is wrong is said, what was sent is not.
+#[tokio::test]
+async fn a_body_that_is_no_question_is_400_and_not_repeated() {
+    let rig = Rig::start(Options::default()).await;
+    let mut canaries = Canaries::new();
+    let secret = canaries.plant("token");
+    let head = r#""kind":"TokenReview","apiVersion":"authentication.k8s.io/v1""#;
+    let deep = format!("{{{head},\"x\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
+    for body in [
+        String::new(),
+        secret.clone(),
+        format!("{{{head},\"spec\":{{\"token\":\"{secret}\"}}"),
+        format!("{{{head},\"spec\":{{\"token\":[\"{secret}\"]}}}}"),
+        format!("{{{head},\"spec\":{{\"token\":\"{secret}\",\"token\":\"{secret}\"}}}}"),
+        format!("{{{head},\"spec\":{{\"token\":\"\"}}}}"),
+        format!("{{{head},\"spec\":{{\"token\":\"\\ud800{secret}\"}}}}"),
+        format!(
+            "{{\"kind\":\"{secret}\",\"apiVersion\":\"authentication.k8s.io/v1\",\"spec\":{{\"token\":\"t\"}}}}"
+        ),
+        format!("{{\"kind\":\"TokenReview\",\"apiVersion\":\"{secret}\",\"spec\":{{\"token\":\"t\"}}}}"),
+        deep,
+        "\u{0}".repeat(1_000),
+    ] {
+        let headers = format!("content-length: {}\r\n", body.len());
+        let (code, all) = answered(raw(&rig).await, &post(&headers, &body)).await;
+        assert_eq!(code, "400", "{body:.80}");
+        assert!(all.contains("\"kind\":\"Status\"") && all.contains("connection: close"), "{all}");
+        canaries.assert_absent("an answer", all.as_bytes());
+    }
+    canaries.assert_absent("the audit log", rig.audit().as_bytes());
+    assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "and good ones are still answered");
+}
+
+// S217: 413, whether the length is told or not, and before all of it is read.
+#[tokio::test]
+async fn a_body_that_is_too_large_is_413() {
+    let settings = Settings { most_bytes: 4_096, ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let (code, _) = answered(raw(&rig).await, &post("content-length: 99999999\r\n", "{")).await;
+    assert_eq!(code, "413");
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(4_096)).repeat(2);
+    let (code, _) = answered(raw(&rig).await, &post("transfer-encoding: chunked\r\n", &chunk)).await;
+    assert_eq!(code, "413");
+    let body = review("v1", &rig.ann(), &[]).to_string();
+    let mut chunks = String::new();
+    for piece in body.as_bytes().chunks(7) {
+        chunks += &format!("{:x}\r\n{}\r\n", piece.len(), std::str::from_utf8(piece).unwrap());
+    }
+    let (code, all) = answered(
+        raw(&rig).await,
+        &post("transfer-encoding: chunked\r\nconnection: close\r\n", &format!("{chunks}0\r\n\r\n")),
+    )
+    .await;
+    assert_eq!(code, "200", "in many pieces, within the limit");
+    assert!(all.contains("oidc:ann"), "{all}");
+}
+
+// A75: what can be read in two ways is refused, here too.
+#[tokio::test]
+async fn requests_that_could_be_read_in_two_ways_are_refused() {
+    let rig = Rig::start(Options::default()).await;
+    for headers in [
+        "content-length: 1\r\ncontent-length: 2\r\n",
+        "content-length: 2\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked, identity\r\n",
+        "content-length : 2\r\n",
+        "x: a\r\n b\r\ncontent-length: 2\r\n",
+        "x: a\nb: c\r\ncontent-length: 2\r\n",
+        "content-length: +2\r\n",
+    ] {
+        let (code, _) = answered(raw(&rig).await, &post(headers, "{}")).await;
+        assert_eq!(code, "400", "{headers:?}");
+    }
+}
+
+// A body that never comes does not hold a place for ever.
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let settings = Settings { body_timeout: Duration::from_millis(50), ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let (code, _) = answered(raw(&rig).await, &post("content-length: 10\r\n", "{")).await;
+    assert_eq!(code, "408");
+}
+
+// S223, A71: a stranger is not told whose a token is.
+#[tokio::test]
+async fn only_callers_with_the_right_certificate_or_token_may_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "a-long-enough-secret\n").unwrap();
+    let clients = Ca::new("clients");
+    let options = |names: &[&str], token: Option<Arc<TokenFile>>| Options {
+        callers: Callers::known(Some(names.iter().map(|&name| name.to_owned()).collect()), token),
+        client_authority: Some(clients.clone()),
+        ..Options::default()
+    };
+    let apiserver = clients.client("kube-apiserver").issue();
+    let other = clients.client("somebody").issue();
+    let stranger = Ca::new("strangers").client("kube-apiserver").issue();
+    let rig = Rig::start(options(&["kube-apiserver"], None)).await;
+    let asked = async |rig: &Rig, client: HttpClient| {
+        let body = review("v1", &rig.ann(), &[]);
+        client.post_json(&rig.url("/authenticate"), &body).await.map(|reply| reply.status.as_u16())
+    };
+    assert_eq!(asked(&rig, HttpClient::with_identity(&rig.ca, &apiserver)).await.unwrap(), 200);
+    assert_eq!(asked(&rig, HttpClient::with_identity(&rig.ca, &other)).await.unwrap(), 403);
+    assert_eq!(asked(&rig, rig.client()).await.unwrap(), 401);
+    assert!(asked(&rig, HttpClient::with_identity(&rig.ca, &stranger)).await.is_err(), "not even TLS");
+    assert!(rig.audit().contains("\"caller\":\"kube-apiserver\""), "{}", rig.audit());
+
+    let token = TokenFile::open(&path).unwrap();
+    let rig = Rig::start(options(&["kube-apiserver"], Some(Arc::clone(&token)))).await;
+    for (authorization, code) in [
+        ("Bearer a-long-enough-secret", 200),
+        ("bearer a-long-enough-secret", 200),
+        ("Bearer a-long-enough-secret2", 401),
+        ("Bearer a-long-enough-secre", 401),
+        ("Bearer ", 401),
+        ("Basic a-long-enough-secret", 401),
+        ("", 401),
+    ] {
+        let body = bytes::Bytes::from(review("v1", &rig.ann(), &[]).to_string());
+        let request = Request::post(rig.url("/authenticate")).header("authorization", authorization);
+        let reply = rig.client().send(request.body(body).unwrap()).await.unwrap();
+        assert_eq!(reply.status, code, "{authorization}");
+    }
+    assert!(!format!("{token:?}").contains("long-enough"));
+    for unusable in ["", "short", "with white space in it"] {
+        std::fs::write(&path, unusable).unwrap();
+        assert!(TokenFile::open(&path).is_err(), "{unusable:?}");
+    }
+}

@@ -1,0 +1,217 @@
+//! One answer for each outcome (S217–S222), and nothing in it that should not be.
+
+use http::Request;
+use navicert_server::webhook::{AudienceMode, NotReadyStatus, Settings};
+use navicert_testkit::jws::with_tampered_signature;
+use navicert_testkit::{Answer, Ca, Gate, Issuer};
+use serde_json::json;
+
+use super::{Options, Rig, now, review};
+
+// S217, S218, S219, S222, S223: whoever it is, exactly as mapped, in the version asked.
+#[tokio::test]
+async fn a_good_token_is_answered_with_the_mapped_user_in_the_version_asked() {
+    let rig = Rig::start(Options::default()).await;
+    let token = rig.ann();
+    for http2 in [false, true] {
+        for version in ["v1", "v1beta1"] {
+            let client = if http2 { rig.client().http2() } else { rig.client() };
+            let url = rig.url("/authenticate?timeout=30s");
+            let reply = client.post_json(&url, &review(version, &token, &[])).await.unwrap();
+            assert_eq!(
+                (reply.status.as_u16(), reply.header("content-type")),
+                (200, Some("application/json"))
+            );
+            let expected = json!({
+                "kind": "TokenReview", "apiVersion": format!("authentication.k8s.io/{version}"),
+                "status": {"authenticated": true, "user": {
+                    "username": "oidc:ann", "uid": "u-1", "groups": ["dev", "ops, all"],
+                    "extra": {"authentication.kubernetes.io/credential-id": ["JTI=j-1"], "example.org/team": ["a"]},
+                }},
+            });
+            assert_eq!(reply.json(), expected, "S222: nothing is added, S218: nothing is echoed");
+        }
+    }
+}
+
+// S219, WV6: a bad token is an answer, and why it is bad is nobody's business.
+#[tokio::test]
+async fn a_bad_token_is_an_answer_that_may_be_kept_and_says_nothing() {
+    let rig = Rig::start(Options::default()).await;
+    let other = Issuer::start(&rig.ca);
+    let second = now().as_second();
+    for (token, reason) in [
+        ("opaque".to_owned(), "unknown_token"),
+        ("a.b.c".to_owned(), "unknown_token"),
+        (other.token(&super::claims(&other, json!({}))), "unknown_token"),
+        (with_tampered_signature(&rig.ann()), "signature"),
+        (rig.token(json!({"exp": second - 60})), "expired"),
+        (rig.token(json!({"aud": "somebody-else"})), "audience"),
+        (rig.token(json!({"evil": true})), "claim_rule"),
+        (rig.token(json!({"sub": "a\nb"})), "identity_encoding"),
+        (rig.token(json!({"groups": ["system:masters"]})), "mapping"),
+    ] {
+        assert_eq!(rig.status(&token).await, json!({"authenticated": false}), "{reason}");
+        rig.until(reason, || rig.audit().lines().last().is_some_and(|line| line.contains(reason))).await;
+    }
+    let audit = rig.audit();
+    assert!(!audit.contains("oidc:ann") && audit.lines().count() == 9, "{audit}");
+}
+
+// S219: what may heal is told apart, so that kube-apiserver does not keep it.
+#[tokio::test]
+async fn what_may_heal_is_answered_with_its_class() {
+    let rig = Rig::start(Options::default()).await;
+    let unknown = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, "nobody-has-me");
+    let claims = super::claims(&rig.issuer, json!({}));
+    let later = rig.token(json!({"nbf": now().as_second() + 600}));
+    for (token, class) in [(unknown.token(&claims), "kid_unknown"), (later, "not_yet_valid")] {
+        assert_eq!(rig.status(&token).await, json!({"authenticated": false, "error": class}));
+    }
+}
+
+// S108, S220
+#[tokio::test]
+async fn an_issuer_that_is_not_ready_is_no_error_of_http_unless_that_is_wanted() {
+    for (status, code) in [(NotReadyStatus::Ok, 200), (NotReadyStatus::Unavailable, 503)] {
+        let ca = Ca::new("down");
+        let issuer = Issuer::start(&ca);
+        issuer.answer(issuer.discovery_path(), Answer::status(500));
+        let settings = Settings { not_ready_status: status, ..Settings::default() };
+        let rig = Rig::with(ca, issuer, Options { settings, is_ready: false, ..Options::default() }).await;
+        let reply = rig.review(&rig.ann()).await;
+        assert_eq!(reply.status, code);
+        assert_eq!(reply.header("retry-after"), None, "S215");
+        if code == 200 {
+            assert_eq!(reply.json()["status"], json!({"authenticated": false, "error": "not_ready"}));
+        }
+        assert!(rig.health.look().1.contains("[-]issuers failed"));
+    }
+}
+
+// S219
+#[tokio::test]
+async fn why_a_token_is_bad_is_told_only_if_that_is_wanted_and_never_with_a_claim() {
+    let settings = Settings { expose_errors: true, ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let expired = rig.token(json!({"exp": now().as_second() - 60}));
+    assert_eq!(rig.status(&expired).await, json!({"authenticated": false, "error": "token is expired"}));
+    let status = rig.status(&rig.token(json!({"evil": "s3cret-claim"}))).await;
+    let told = status["error"].as_str().unwrap();
+    assert!(told.contains("no evil here") && !told.contains("s3cret-claim"), "{told}");
+}
+
+// S221
+#[tokio::test]
+async fn audiences_are_answered_for_only_if_they_are_ours() {
+    let server_audiences = vec!["api".to_owned(), "api2".to_owned()];
+    let settings = Settings { server_audiences, ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let token = rig.ann();
+    let asked = async |audiences: &[&str], path: &str| {
+        rig.client().post_json(&rig.url(path), &review("v1", &token, audiences)).await.unwrap().json()["status"].clone()
+    };
+    for (audiences, authenticated, told) in [
+        (&[][..], true, json!(null)),
+        (&["api"], true, json!(["api"])),
+        (&["x", "api2", "api"], true, json!(["api2", "api"])),
+        (&["aud1"], false, json!(null)),
+        (&["x", "aud1"], false, json!(null)),
+    ] {
+        let status = asked(audiences, "/authenticate").await;
+        assert_eq!(
+            (&status["authenticated"], &status["audiences"]),
+            (&json!(authenticated), &told),
+            "{audiences:?}"
+        );
+    }
+    // S226: the API says what the API server itself is called.
+    let status = asked(&[], "/apis/authentication.k8s.io/v1/tokenreviews").await;
+    assert_eq!(status["audiences"], json!(["api", "api2"]));
+    // The token is not even looked at: no attempt is counted.
+    let attempts =
+        |page: String| page.lines().find(|line| line.contains("result=\"success\"")).unwrap().to_owned();
+    let before = attempts(rig.figures.render());
+    asked(&["aud1"], "/authenticate").await;
+    assert_eq!(attempts(rig.figures.render()), before);
+}
+
+// S221
+#[tokio::test]
+async fn in_token_mode_the_tokens_own_audiences_count() {
+    let settings = Settings { audience_mode: AudienceMode::Token, ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let token = rig.token(json!({"aud": ["aud1", "more"]}));
+    for (audiences, status) in
+        [(&["more", "x"][..], json!(["more"])), (&["x"], json!(null)), (&["aud1"], json!(["aud1"]))]
+    {
+        let reply = rig
+            .client()
+            .post_json(&rig.url("/authenticate"), &review("v1", &token, audiences))
+            .await
+            .unwrap();
+        let told = reply.json()["status"].clone();
+        assert_eq!(
+            (&told["authenticated"], &told["audiences"]),
+            (&json!(!status.is_null()), &status),
+            "{audiences:?}"
+        );
+    }
+}
+
+// S217, S226
+#[tokio::test]
+async fn paths_and_methods_that_are_not_ours_are_refused() {
+    let settings = Settings { path: "/review".into(), auth_path: None, ..Settings::default() };
+    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let body = review("v1", &rig.ann(), &[]);
+    for (path, code) in [
+        ("/review", 200),
+        ("/apis/authentication.k8s.io/v1/tokenreviews", 201),
+        ("/apis/authentication.k8s.io/v1beta1/tokenreviews", 201),
+        ("/apis/authentication.k8s.io/v2/tokenreviews", 404),
+        ("/authenticate", 404),
+        ("/review/", 404),
+        ("/auth", 404),
+        ("/metrics", 404),
+        ("/healthz", 404),
+        ("/", 404),
+    ] {
+        assert_eq!(rig.client().post_json(&rig.url(path), &body).await.unwrap().status, code, "{path}");
+    }
+    for method in ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"] {
+        let request =
+            Request::builder().method(method).uri(rig.url("/review")).body(bytes::Bytes::new()).unwrap();
+        let reply = rig.client().send(request).await.unwrap();
+        assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, Some("POST")), "{method}");
+    }
+}
+
+// S219: overload is 429 without Retry-After, and it passes.
+#[tokio::test]
+async fn more_than_can_be_served_at_a_time_is_429_and_nothing_collapses() {
+    let ca = Ca::new("slow");
+    let issuer = Issuer::start(&ca);
+    let gate = Gate::new();
+    let limits = navicert_server::Limits { requests: 2, ..Default::default() };
+    let rig = Rig::with(ca, issuer, Options { limits, ..Options::default() }).await;
+    // A key that nobody knows makes the webhook ask the issuer, who takes his time.
+    rig.issuer.answer(rig.issuer.jwks_path(), Answer::json(&rig.issuer.jwks()).after(&gate));
+    let claims = super::claims(&rig.issuer, json!({}));
+    let unknown = |id: &str| {
+        navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, id).token(&claims)
+    };
+    let (one, two) = (unknown("one"), unknown("two"));
+    let waiting = async { tokio::join!(rig.review(&one), rig.review(&two)) };
+    let third = async {
+        gate.wait_for_arrivals(1).await;
+        let figure = "navicert_requests_in_flight{server=\"webhook\"} 2";
+        rig.until("two in flight", || rig.figures.render().contains(figure)).await;
+        let reply = rig.review("opaque").await;
+        assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (429, None));
+        gate.open();
+    };
+    let ((one, two), ()) = tokio::join!(waiting, third);
+    assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 200));
+    assert_eq!(rig.status(&rig.ann()).await["authenticated"], true);
+}

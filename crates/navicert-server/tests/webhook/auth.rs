@@ -1,0 +1,77 @@
+//! `/auth`, as nginx's `auth_request` and Envoy's `ext_authz` ask: 200 with who it is, 401, 403.
+
+use http::Request;
+use navicert_server::callers::{Callers, TokenFile};
+use navicert_testkit::http_client::Reply;
+use serde_json::json;
+
+use super::{Options, Rig};
+
+async fn ask(rig: &Rig, headers: &[(&str, &str)]) -> Reply {
+    let mut request = Request::get(rig.url("/auth"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    rig.client().send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap()
+}
+
+// S261–S265
+#[tokio::test]
+async fn a_good_token_passes_with_the_users_identity_in_headers() {
+    let rig = Rig::start(Options::default()).await;
+    let reply = ask(&rig, &[("authorization", &format!("Bearer {}", rig.ann()))]).await;
+    assert_eq!((reply.status.as_u16(), reply.body.len()), (200, 0));
+    assert_eq!(reply.header("x-remote-user"), Some("oidc:ann"));
+    assert_eq!(reply.header("x-remote-uid"), Some("u-1"));
+    let groups: Vec<_> = reply.headers.get_all("x-remote-group").iter().collect();
+    assert_eq!(groups, ["dev", "ops, all"]);
+    assert_eq!(reply.header("x-remote-groups"), None, "a comma in a group's name would make two of it");
+    assert_eq!(reply.header("x-remote-extra-example.org%2fteam"), Some("a"));
+    let reply =
+        ask(&rig, &[("authorization", &format!("Bearer {}", rig.token(json!({"groups": ["a", "b"]}))))])
+            .await;
+    assert_eq!(reply.header("x-remote-groups"), Some("a,b"));
+    let umlaut = rig.token(json!({"sub": "é"}));
+    let reply = ask(&rig, &[("authorization", &format!("Bearer {umlaut}"))]).await;
+    assert_eq!(reply.headers.get("x-remote-user").unwrap().as_bytes(), "oidc:é".as_bytes(), "S262");
+}
+
+// S271: every refusal looks the same.
+#[tokio::test]
+async fn everybody_else_does_not_pass_and_is_not_told_why() {
+    let rig = Rig::start(Options::default()).await;
+    let expired = format!("Bearer {}", rig.token(json!({"exp": 1_000})));
+    let mut bodies = Vec::new();
+    for headers in [
+        &[][..],
+        &[("authorization", "Bearer")],
+        &[("authorization", "Bearer ")],
+        &[("authorization", "Bearer opaque")],
+        &[("authorization", expired.as_str())],
+        &[("authorization", "Basic YTpi")],
+        &[("cookie", "token=x")],
+    ] {
+        let reply = ask(&rig, headers).await;
+        assert_eq!((reply.status.as_u16(), reply.header("x-remote-user")), (401, None), "{headers:?}");
+        bodies.push(reply.body);
+    }
+    assert!(bodies.windows(2).all(|two| two[0] == two[1]));
+    let good = format!("Bearer {}", rig.ann());
+    let reply = ask(&rig, &[("authorization", &good), ("authorization", &good)]).await;
+    assert_eq!(reply.status, 400, "two of them");
+}
+
+// S223: the caller's own token is not the client's.
+#[tokio::test]
+async fn a_caller_shows_its_own_token_elsewhere_and_without_it_is_403() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("token");
+    std::fs::write(&path, "a-long-enough-secret").unwrap();
+    let callers = Callers::known(None, Some(TokenFile::open(&path).unwrap()));
+    let rig = Rig::start(Options { callers, ..Options::default() }).await;
+    let good = format!("Bearer {}", rig.ann());
+    let own = "Bearer a-long-enough-secret";
+    assert_eq!(ask(&rig, &[("authorization", &good)]).await.status, 403);
+    assert_eq!(ask(&rig, &[("authorization", &good), ("proxy-authorization", own)]).await.status, 200);
+    assert_eq!(ask(&rig, &[("authorization", own)]).await.status, 403);
+}

@@ -1,0 +1,151 @@
+//! Certificates, configurations and issuers that change while the webhook serves, and its end.
+
+use std::fs;
+use std::time::Duration;
+
+use navicert_server::serving::Ending;
+use navicert_testkit::{Algorithm, Answer, Ca, HttpClient, Issuer, RawClient, SigningKey, wait};
+use serde_json::json;
+
+use super::{Options, Rig, config, review, write_identity};
+
+// A certificate that is replaced counts for the next connection; a pair that does not match changes nothing.
+#[tokio::test]
+async fn a_new_certificate_takes_over_and_a_broken_one_does_not() {
+    let rig = Rig::start(Options::default()).await;
+    let mut kept = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+    // A key that does not go with the certificate, for as long as it is noticed.
+    let new = Ca::new("new");
+    fs::write(rig.path("tls.key"), new.server().issue().key_pem()).unwrap();
+    let failed = "navicert_tls_certificate_reloads_total{status=\"failure\"} 1";
+    rig.until("it is refused", || rig.figures.render().contains(failed)).await;
+    assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "the earlier one stays");
+    write_identity(rig.folder.path(), &new.server().issue());
+    let replaced = "navicert_tls_certificate_reloads_total{status=\"success\"} 1";
+    rig.until("it takes over", || rig.figures.render().contains(replaced)).await;
+    let body = review("v1", &rig.ann(), &[]);
+    let reply = HttpClient::trusting(&new).post_json(&rig.url("/authenticate"), &body).await.unwrap();
+    assert_eq!(reply.status, 200);
+    assert!(rig.client().post_json(&rig.url("/authenticate"), &body).await.is_err(), "the old one is gone");
+    let body = body.to_string();
+    let request =
+        format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    kept.write(request.as_bytes()).await;
+    kept.read_until(b"oidc:ann").await;
+    rig.following.look_now();
+}
+
+// S185–S189, PV20, LV2, LV6: a configuration that changes counts at once, also for tokens that were just accepted.
+#[tokio::test]
+async fn a_new_configuration_counts_at_once_and_a_bad_one_changes_nothing() {
+    let rig = Rig::start(Options::default()).await;
+    let token = rig.ann();
+    assert_eq!(rig.status(&token).await["authenticated"], true);
+    fs::write(rig.path("config.yaml"), "not: [a configuration").unwrap();
+    rig.keeping.look_now();
+    let refused = wait::within("it is refused", async {
+        loop {
+            if let Some(problem) = rig.reloader.problem().await {
+                return problem;
+            }
+            tokio::task::yield_now().await;
+        }
+    });
+    assert!(!refused.await.is_empty());
+    assert_eq!(rig.status(&token).await["authenticated"], true);
+    let other = Issuer::start(&rig.ca);
+    fs::write(rig.path("config.yaml"), config(&[(&other.issuer_url(), &rig.ca)])).unwrap();
+    let gone = wait::within("it takes over", async {
+        loop {
+            if rig.status(&token).await == json!({"authenticated": false}) {
+                return;
+            }
+        }
+    });
+    Box::pin(gone).await;
+    let theirs = other.token(&super::claims(&other, json!({})));
+    assert_eq!(rig.status(&theirs).await["user"]["username"], "oidc:ann");
+}
+
+// An issuer that is down, broken or slow does not keep known tokens from being judged; new keys are found.
+#[tokio::test]
+async fn an_issuer_in_trouble_costs_nobody_a_token_that_could_be_judged() {
+    let rig = Rig::start(Options::default()).await;
+    let fresh = |number: usize| rig.token(json!({"jti": format!("fresh-{number}")}));
+    for trouble in [Answer::status(500), Answer::text("not json"), Answer::cut(navicert_testkit::Cut::Reset)]
+    {
+        rig.issuer.answer(rig.issuer.jwks_path(), trouble);
+        for number in 0..20 {
+            assert_eq!(rig.status(&fresh(number)).await["authenticated"], true);
+        }
+        let unknown =
+            SigningKey::generate(Algorithm::Es256, "unknown").token(&super::claims(&rig.issuer, json!({})));
+        let status = rig.status(&unknown).await;
+        assert_eq!(
+            (&status["authenticated"], status["error"].is_string()),
+            (&json!(false), true),
+            "{status}"
+        );
+    }
+    rig.issuer.refuse_connections();
+    assert_eq!(rig.status(&fresh(99)).await["authenticated"], true);
+    rig.issuer.accept_connections();
+}
+
+// A key that the issuer has rotated to is fetched when its first token comes.
+#[tokio::test]
+async fn a_token_of_a_new_key_is_accepted_as_soon_as_the_issuer_has_it() {
+    let rig = Rig::start(Options::default()).await;
+    let key = SigningKey::generate(Algorithm::Es256, "rotated");
+    rig.issuer.add_key(key.clone());
+    let token = key.token(&super::claims(&rig.issuer, json!({})));
+    let accepted = wait::within("the new key", async {
+        loop {
+            if rig.status(&token).await["authenticated"] == true {
+                return;
+            }
+        }
+    });
+    Box::pin(accepted).await;
+}
+
+// SIGTERM's half: not ready at once, nothing new, and what has begun is finished.
+#[tokio::test]
+async fn what_has_begun_is_finished_and_nothing_new_is_taken() {
+    let mut rig = Rig::start(Options::default()).await;
+    let body = review("v1", &rig.ann(), &[]).to_string();
+    let (begun, rest) = body.split_at(20);
+    let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+    let head =
+        format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{begun}", body.len());
+    client.write(head.as_bytes()).await;
+    rig.until("it has begun", || {
+        rig.figures.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
+    })
+    .await;
+    rig.stop.take().unwrap().send(()).unwrap();
+    rig.until("not ready", || !rig.health.look().0).await;
+    let refused = wait::within("nothing new", async {
+        while tokio::net::TcpStream::connect(rig.address).await.is_ok() {}
+    });
+    refused.await;
+    client.write(rest.as_bytes()).await;
+    let answer = String::from_utf8(client.read_to_end(1 << 16).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("oidc:ann"), "{answer}");
+    wait::within("the end", &mut rig.served).await.unwrap();
+}
+
+// What does not finish is cut off, so that an end is an end.
+#[tokio::test]
+async fn what_does_not_finish_is_cut_off() {
+    let ending = Ending { grace: Duration::from_millis(50), ..Ending::default() };
+    let mut rig = Rig::start(Options { ending, ..Options::default() }).await;
+    let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+    client.write(b"POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\n{").await;
+    rig.until("it has begun", || {
+        rig.figures.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
+    })
+    .await;
+    rig.stop.take().unwrap().send(()).unwrap();
+    wait::within("the end", &mut rig.served).await.unwrap();
+}

@@ -1,0 +1,82 @@
+//! Shapes of answers that kube-apiserver takes for errors, or retries: none of them is ever given to a well-formed question
+//! (WV2, WV3, WV5, WV8–WV10).
+
+use navicert_server::webhook::{AudienceMode, Settings};
+use navicert_testkit::jws::{unsigned, with_payload, with_tampered_signature};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use serde_json::{Value, json};
+
+use super::{Options, Rig, now, review};
+
+fn tokens(rig: &Rig) -> impl Strategy<Value = String> + use<> {
+    let good = rig.ann();
+    let second = now().as_second();
+    let made: Vec<String> = vec![
+        good.clone(),
+        with_tampered_signature(&good),
+        with_payload(&good, &json!({"iss": rig.issuer.issuer_url()})),
+        unsigned(&json!({"alg": "none"}), &json!({"iss": rig.issuer.issuer_url(), "sub": "ann"})),
+        rig.token(json!({"exp": second - 60})),
+        rig.token(json!({"nbf": second + 600})),
+        rig.token(json!({"sub": 5, "groups": {"a": 1}})),
+        rig.token(json!({"sub": "\u{1b}[2J\"\\\n"})),
+        rig.token(json!({"evil": 1})),
+        format!("{good}."),
+        ".".repeat(5_000),
+    ];
+    let cut = (Just(good), any::<prop::sample::Index>()).prop_map(|(token, index)| {
+        let end = index.index(token.len()).max(1);
+        token.chars().take(end).collect()
+    });
+    prop_oneof![
+        prop::sample::select(made),
+        cut,
+        "\\PC{1,60}",
+        "[A-Za-z0-9_-]{1,20}\\.[A-Za-z0-9_-]{1,20}\\.[A-Za-z0-9_-]{0,9}"
+    ]
+}
+
+#[test]
+fn no_question_is_answered_with_a_shape_that_an_api_server_stumbles_over() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let settings = |expose_errors, audience_mode| Settings {
+        expose_errors,
+        audience_mode,
+        server_audiences: vec!["api".into()],
+        ..Settings::default()
+    };
+    for settings in [settings(false, AudienceMode::Server), settings(true, AudienceMode::Token)] {
+        let rig = runtime.block_on(Rig::start(Options { settings, ..Options::default() }));
+        let audiences = prop::collection::vec(prop_oneof![Just("api".to_owned()), "\\PC{0,8}"], 0..4);
+        let version = prop::sample::select(vec!["v1", "v1beta1"]);
+        let mut runner = TestRunner::new(Config { cases: 150, ..Config::default() });
+        let outcome = runner.run(&(tokens(&rig), audiences, version), |(token, audiences, version)| {
+            let audiences: Vec<&str> = audiences.iter().map(String::as_str).collect();
+            let asked = review(version, &token, &audiences);
+            let reply = runtime.block_on(rig.client().post_json(&rig.url("/authenticate"), &asked)).unwrap();
+            // WV2, WV8–WV10
+            prop_assert_eq!(reply.status.as_u16(), 200);
+            prop_assert!(!reply.body.is_empty() && reply.header("retry-after").is_none());
+            // WV3, WV5
+            let answer: Value = reply.json();
+            prop_assert_eq!(&answer["kind"], "TokenReview");
+            prop_assert_eq!(&answer["apiVersion"], &asked["apiVersion"]);
+            let status = answer["status"].as_object().unwrap();
+            prop_assert!(status["authenticated"].is_boolean());
+            let known = ["authenticated", "user", "error", "audiences"];
+            prop_assert!(status.keys().all(|key| known.contains(&key.as_str())), "{:?}", status);
+            if status["authenticated"] == true {
+                prop_assert!(!status.contains_key("error") && status["user"]["username"] != "");
+                let told = status.get("audiences").and_then(Value::as_array).cloned().unwrap_or_default();
+                prop_assert!(told.iter().all(|told| audiences.contains(&told.as_str().unwrap())));
+                prop_assert_eq!(told.is_empty(), audiences.is_empty(), "S221");
+            } else {
+                prop_assert!(!status.contains_key("user") && !status.contains_key("audiences"));
+            }
+            Ok(())
+        });
+        outcome.unwrap();
+        runtime.block_on(async { drop(rig) });
+    }
+}

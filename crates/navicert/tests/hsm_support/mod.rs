@@ -1,0 +1,53 @@
+//! What tests with keys in devices share: the signer's own program, a pinentry program that knows a PIN, and what `navicert
+//! signer list` prints, put where it belongs.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use navicert_testkit::Program;
+
+/// The signer's own program, which belongs to another crate: beside ours, and built if it is not there yet.
+pub(crate) fn signer() -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_navicert")).with_file_name("navicert-signer-pkcs11");
+    if !path.exists() {
+        let built = Program::new(env!("CARGO"))
+            .arguments(["build", "--quiet", "--locked", "--package", "navicert-signer", "--bins"])
+            .limit(std::time::Duration::from_secs(900))
+            .run()
+            .unwrap();
+        assert!(built.status.success() && path.exists(), "navicert-signer-pkcs11 cannot be built");
+    }
+    path
+}
+
+/// A pinentry program that answers with this PIN, and leaves a line in `asked` of the same folder each time.
+pub(crate) fn pinentry(folder: &Path, pin: &str) -> PathBuf {
+    let path = folder.join("pinentry");
+    let asked = folder.join("asked");
+    let script = format!(
+        "#!/bin/sh\ncat >/dev/null\necho run >>'{}'\nprintf 'OK\\nD {pin}\\nOK\\n'\n",
+        asked.display()
+    );
+    std::fs::write(&path, script).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+/// A kubeconfig and a kuberc in this home with what `signer list` printed, and nothing of a key's added.
+pub(crate) fn paste(listed: &str, home: &Path, user: &str, server: &str, ca_pem: &str) {
+    let (before, kuberc) = listed.split_once("  kuberc (allows it):\n").unwrap();
+    let users = before.split_once("  kubeconfig:\n").unwrap().1;
+    let dedent = |text: &str| {
+        let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let kube = home.join(".kube");
+    std::fs::create_dir_all(&kube).unwrap();
+    std::fs::write(kube.join("ca.crt"), ca_pem).unwrap();
+    let rest = format!(
+        "clusters:\n- name: c\n  cluster: {{server: '{server}', certificate-authority: ca.crt}}\n\
+         contexts:\n- name: x\n  context: {{cluster: c, user: {user}}}\ncurrent-context: x\n"
+    );
+    std::fs::write(kube.join("config"), format!("{}\n{rest}", dedent(users))).unwrap();
+    std::fs::write(kube.join("kuberc"), dedent(kuberc)).unwrap();
+}
