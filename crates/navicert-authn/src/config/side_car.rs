@@ -86,6 +86,8 @@ pub struct IssuerSettings {
     pub jwks_file: Option<PathBuf>,
     /// Other issuers whose word counts for its distributed claims (H23).
     pub distributed_claim_issuers: Vec<String>,
+    /// Expressions get distributed claims, each fetched when one wants it (S181).
+    pub lazy_distributed_claims: bool,
 }
 
 /// A side-car that does not fit the configuration it is beside.
@@ -193,6 +195,7 @@ impl Decode for IssuerSettings {
             allow_system_prefix: fields.default("allowSystemPrefix"),
             jwks_file: fields.optional::<String>("jwksFile").map(PathBuf::from),
             distributed_claim_issuers: fields.default("distributedClaimIssuers"),
+            lazy_distributed_claims: fields.default("lazyDistributedClaims"),
         })
     }
 }
@@ -338,7 +341,7 @@ mod tests {
             "profile: kube\nrules: {H7: on, H17: true, H9: off}\nreloadHealth: all\nrevocationList: /r.yaml\n\
              disallowedIssuers: [https://sa]\nlastGoodCopy: /copy.yaml\ninstance: one\negress: {cluster: 'socks5://127.0.0.1:1080', controlplane: direct}\nissuers:\n\
              - url: https://i\n  allowedAlgorithms: [RS256, ES256]\n  allowSystemPrefix: true\n  jwksFile: /k.json\n\
-             \x20 distributedClaimIssuers: [https://d]\nservers: {webhook: {}}\n",
+             \x20 distributedClaimIssuers: [https://d]\n  lazyDistributedClaims: true\nservers: {webhook: {}}\n",
         )
         .unwrap();
         let profile = read.profile(None);
@@ -358,6 +361,7 @@ mod tests {
         assert!(issuer.allow_system_prefix && issuer.allowed_algorithms.unwrap().contains(Algorithm::ES256));
         assert!(!issuer.allowed_algorithms.unwrap().contains(Algorithm::PS256));
         assert_eq!(issuer.distributed_claim_issuers, ["https://d"]);
+        assert!(issuer.lazy_distributed_claims);
         assert_eq!(read.egress[0], (Egress::Cluster, "socks5://127.0.0.1:1080".to_owned()));
         assert!(read.servers.is_some());
         assert_eq!(read.disallowed_issuers, ["https://sa"]);
