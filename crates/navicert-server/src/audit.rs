@@ -14,12 +14,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use navicert_authn::User;
 use navicert_types::Clock;
 use serde::Serialize;
-use serde::ser::SerializeMap as _;
 
 use crate::metrics::{Figures, Page};
+use crate::who::Told;
 
 /// More than this is not kept in memory.
 const MOST: usize = 16 << 20;
@@ -36,8 +35,11 @@ pub struct Entry<'e> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'e str>,
     /// Who it is.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "user")]
-    pub user: Option<&'e User>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<Told<'e>>,
+    /// Whom that user acts as, if as somebody else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acting_as: Option<&'e str>,
     /// Whose token it was: the hash of the issuer's URL, as in metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer_hash: Option<&'e str>,
@@ -71,18 +73,6 @@ pub enum Decision {
     Deny,
     /// It cannot be said now.
     Error,
-}
-
-fn user<S: serde::Serializer>(user: &Option<&User>, serializer: S) -> Result<S::Ok, S::Error> {
-    let Some(user) = user else { return serializer.serialize_none() };
-    let mut map = serializer.serialize_map(None)?;
-    map.serialize_entry("username", user.username())?;
-    if !user.uid().is_empty() {
-        map.serialize_entry("uid", user.uid())?;
-    }
-    map.serialize_entry("groups", user.groups())?;
-    map.serialize_entry("extra", user.extra())?;
-    map.end()
 }
 
 /// Where entries go. Copies share it.
@@ -285,6 +275,7 @@ mod tests {
             decision: Decision::Deny,
             reason: Some(reason),
             user: None,
+            acting_as: None,
             issuer_hash: None,
             source: Some(IpAddr::from([127, 0, 0, 1])),
             caller: Some("kube-apiserver\u{1b}[2J\n"),

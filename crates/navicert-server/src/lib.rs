@@ -35,6 +35,7 @@ pub mod tls;
 pub mod token_review_client;
 pub mod watch;
 pub mod webhook;
+pub mod who;
 
 pub use forward::{Forwarder, Identify, Identity, ReplyBody};
 pub use limits::Limits;

@@ -10,6 +10,7 @@ use navicert_types::tree::Node;
 
 use crate::health::AwaitedIssuers;
 use crate::limits::Limits;
+use crate::proxy;
 use crate::serving::Ending;
 use crate::webhook;
 
@@ -42,6 +43,8 @@ pub struct Servers {
     pub shutdown_grace: Option<Duration>,
     /// The webhook's own.
     pub webhook: webhook::Settings,
+    /// The proxy's own.
+    pub proxy: proxy::Settings,
 }
 
 /// Limits that are set; the others are as they are by default.
@@ -126,6 +129,7 @@ impl Decode for Servers {
             shutdown_delay: duration(fields, "shutdownDelay"),
             shutdown_grace: duration(fields, "shutdownGrace"),
             webhook: fields.default("webhook"),
+            proxy: fields.default("proxy"),
         })
     }
 }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use crate::answer::Answer;
+use crate::http_server::Request;
 use crate::spdy::{self, Play};
 use crate::wait;
 
@@ -50,6 +54,26 @@ impl Tunnel {
     /// A port as `kubectl port-forward` reaches one over SPDY/3.1: it answers in capitals, once per connection.
     pub fn spdy_port_forward() -> Self {
         Tunnel::new(Bytes::new(), Some(Play::PortForward))
+    }
+
+    /// A command as clients run one over a WebSocket (`v4.channel.k8s.io`): it prints this and succeeds. Answer with
+    /// [`web_socket`](Self::web_socket).
+    pub fn web_socket_exec(stdout: &str) -> Self {
+        let status = r#"{"metadata":{},"status":"Success"}"#;
+        let greeting = [frame(1, stdout.as_bytes()), frame(3, status.as_bytes()), vec![0x88, 2, 0x03, 0xe8]];
+        Tunnel::new(greeting.concat().into(), None)
+    }
+
+    /// The answer to a WebSocket handshake, in the first protocol that was offered.
+    pub fn web_socket(&self, request: &Request) -> Answer {
+        let key = request.header("sec-websocket-key").unwrap_or_default();
+        let accepted = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
+        let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, accepted.as_bytes());
+        let offered = request.header("sec-websocket-protocol").unwrap_or_default();
+        let protocol = offered.split(',').map(str::trim).find(|name| name.starts_with("v4")).unwrap_or_default();
+        self.answer()
+            .header("sec-websocket-accept", &STANDARD.encode(digest))
+            .header("sec-websocket-protocol", protocol)
     }
 
     fn new(greeting: Bytes, spdy: Option<Play>) -> Self {
@@ -121,6 +145,12 @@ impl Tunnel {
         }
         let _ = stream.shutdown().await;
     }
+}
+
+/// A short binary frame of a server, on one of the protocol's channels.
+fn frame(channel: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len() + 1).ok().filter(|length| *length < 126).expect("a short frame");
+    [&[0x82, length, channel], bytes].concat()
 }
 
 /// Counts the end of a tunnel, also when its task is dropped.

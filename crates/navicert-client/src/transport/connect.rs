@@ -38,6 +38,20 @@ pub fn connect(
     surroundings: &exec::Surroundings,
     environment: &Environment,
 ) -> Result<Transport, BuildError> {
+    connect_with(effective, exec, surroundings, environment, |settings| settings)
+}
+
+/// The same with other settings than the kubeconfig's.
+///
+/// # Errors
+/// [`BuildError`]: the credentials or the settings cannot be used.
+pub fn connect_with(
+    effective: &Effective,
+    exec: &exec::Settings,
+    surroundings: &exec::Surroundings,
+    environment: &Environment,
+    change: impl FnOnce(Settings) -> Settings,
+) -> Result<Transport, BuildError> {
     let files: SharedFiles = Arc::new(Disk);
     let around = Around {
         clock: Arc::clone(&surroundings.clock),
@@ -45,7 +59,7 @@ pub fn connect(
         files: Arc::clone(&files),
         recorder: Arc::clone(&surroundings.recorder),
     };
-    let settings = Settings::of(effective, environment)?;
+    let settings = change(Settings::of(effective, environment)?);
     let source = choose(effective, &files, exec, surroundings)?;
     let source = CertificateFiles::watch(source, effective, &around);
     Transport::new(settings, source, around)

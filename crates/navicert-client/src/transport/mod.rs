@@ -51,7 +51,7 @@ use http_body_util::BodyExt;
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
 pub use certificate_files::CertificateFiles;
-pub use connect::connect;
+pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
@@ -227,7 +227,7 @@ impl Stack {
         if let Some(credential) = self.source.ready() {
             return Ok(Some(credential));
         }
-        let head_start = self.pools.head_start();
+        let head_start = if self.source.may_call_ahead() { self.pools.head_start() } else { None };
         let credential = self.source.current(traits.asking).await.map_err(TransportError::Credentials)?;
         if let Some(untaken) = head_start {
             untaken.keep();

@@ -5,6 +5,7 @@
 //! ```
 
 mod one_meaning;
+mod proxy_protocol;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -84,6 +85,11 @@ pub trait Handler: Send + Sync + 'static {
     fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         let _ = (peer, local);
         true
+    }
+
+    /// Whether every connection begins with a header of the PROXY protocol, which says where it really comes from.
+    fn has_proxy_protocol(&self) -> bool {
+        false
     }
 
     /// Answers a request. Dropped when the client goes away first.
@@ -181,7 +187,7 @@ struct Serving {
 }
 
 impl Serving {
-    async fn connection<H: Handler>(self, stream: TcpStream, peer: SocketAddr, handler: Arc<H>) {
+    async fn connection<H: Handler>(self, mut stream: TcpStream, peer: SocketAddr, handler: Arc<H>) {
         let Ok(local) = stream.local_addr() else { return };
         if !handler.admits(peer, local) {
             tracing::warn!(%peer, "connection refused: not a peer of ours");
@@ -190,6 +196,10 @@ impl Serving {
         let _ = stream.set_nodelay(true);
         let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+        let peer = match self.real_peer(&mut stream, peer, &*handler).await {
+            Ok(peer) => peer,
+            Err(error) => return tracing::debug!(%peer, %error, "PROXY protocol"),
+        };
         let outcome = match &self.security {
             Security::Plain => {
                 let answering = self.answering(handler, Peer::new(peer, Vec::new()));
@@ -203,6 +213,20 @@ impl Serving {
         if let Err(error) = outcome {
             tracing::debug!(%error, "connection ended");
         }
+    }
+
+    /// Where a connection comes from, by the word of whoever passed it on.
+    async fn real_peer<H: Handler>(
+        &self,
+        stream: &mut TcpStream,
+        peer: SocketAddr,
+        handler: &H,
+    ) -> io::Result<SocketAddr> {
+        if !handler.has_proxy_protocol() {
+            return Ok(peer);
+        }
+        let read = tokio::time::timeout(self.limits.handshake, proxy_protocol::read(stream)).await;
+        Ok(read.map_err(|_| io::ErrorKind::TimedOut)??.unwrap_or(peer))
     }
 
     async fn secured<H: Handler>(

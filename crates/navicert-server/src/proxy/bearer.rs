@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use http::HeaderMap;
-use http::header::{AUTHORIZATION, HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use zeroize::Zeroizing;
 
 /// How browsers put a token into a WebSocket's protocols.
@@ -73,19 +73,11 @@ pub enum Unreadable {
 /// # Errors
 /// [`Unreadable`]: something is shown, and it is none.
 pub fn read(headers: &HeaderMap) -> Result<Option<Token>, Unreadable> {
-    match authorization(headers) {
-        Some(token) => Ok(Some(token)),
-        None => web_socket(headers),
+    // Two headers have been refused already (S244).
+    match crate::bearer::token(headers) {
+        Ok(Some(token)) => Ok(Some(Token(Zeroizing::new(token.to_owned())))),
+        _ => web_socket(headers),
     }
-}
-
-/// S97
-fn authorization(headers: &HeaderMap) -> Option<Token> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?.trim();
-    let mut parts = value.splitn(3, ' ');
-    let scheme = parts.next()?;
-    let token = parts.next().filter(|token| !token.is_empty())?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| Token(Zeroizing::new(token.to_owned())))
 }
 
 /// S98

@@ -2,10 +2,11 @@
 //!
 //! Nothing is trimmed, replaced or escaped on the way: who cannot be said exactly is not let through.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use http::header::{HeaderName, HeaderValue};
-use navicert_authn::User;
+
+use crate::who::{ANONYMOUS, Told};
 
 /// The most that headers about one person may take together (S267).
 const MOST_BYTES: usize = 64 * 1024;
@@ -50,64 +51,6 @@ impl HeaderNames {
     pub fn canonical(&self) -> Vec<String> {
         let names = [self.user.as_str(), self.uid.as_str(), self.group.as_str(), &self.extra_prefix];
         names.map(|name| name.to_ascii_lowercase().replace('_', "-")).to_vec()
-    }
-}
-
-/// Somebody as an API server is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Person {
-    /// The name.
-    pub username: String,
-    /// The UID; empty if there is none.
-    pub uid: String,
-    /// The groups.
-    pub groups: Vec<String>,
-    /// Further attributes.
-    pub extra: BTreeMap<String, Vec<String>>,
-}
-
-impl Person {
-    /// Whoever comes without a credential (S57).
-    pub fn anonymous() -> Self {
-        let groups = vec!["system:unauthenticated".to_owned()];
-        Person { username: ANONYMOUS.to_owned(), groups, ..Person::default() }
-    }
-
-    /// The same, looked at.
-    pub fn told(&self) -> Told<'_> {
-        let Person { username, uid, groups, extra } = self;
-        Told { username, uid, groups, extra }
-    }
-}
-
-/// A look at somebody.
-#[derive(Clone, Copy, Debug)]
-pub struct Told<'p> {
-    /// The name.
-    pub username: &'p str,
-    /// The UID; empty if there is none.
-    pub uid: &'p str,
-    /// The groups.
-    pub groups: &'p [String],
-    /// Further attributes.
-    pub extra: &'p BTreeMap<String, Vec<String>>,
-}
-
-impl<'p> From<&'p User> for Told<'p> {
-    fn from(user: &'p User) -> Self {
-        Told { username: user.username(), uid: user.uid(), groups: user.groups(), extra: user.extra() }
-    }
-}
-
-impl Told<'_> {
-    /// The same as a value of its own.
-    pub fn to_person(self) -> Person {
-        Person {
-            username: self.username.to_owned(),
-            uid: self.uid.to_owned(),
-            groups: self.groups.to_vec(),
-            extra: self.extra.clone(),
-        }
     }
 }
 
@@ -158,8 +101,6 @@ impl Unfit {
         }
     }
 }
-
-const ANONYMOUS: &str = "system:anonymous";
 
 /// The headers of somebody: name, UID, groups, extra, in this order.
 ///

@@ -16,27 +16,31 @@ pub mod reviews;
 pub mod self_check;
 pub mod service_accounts;
 pub mod settings;
-mod standing;
+pub mod standing;
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::header::HeaderValue;
 use http::{Method, Request, Response, Uri, request};
 use hyper::body::Incoming;
+use navicert_authn::metrics::hashed;
 use navicert_authn::{Live, NoOpinion, Outcome, User};
 use navicert_client::transport::{Timer, Transport};
 use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
+use navicert_types::token_review::UserInfo;
 
+use crate::audit::{Audit, Decision, Entry};
 use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
+use crate::who::{self, Told};
 use bearer::Token;
 use client_address::FORWARDED_FOR;
-use identity_headers::{Allowed, HeaderNames, Person, Told, Unfit};
+use identity_headers::{Allowed, HeaderNames, Unfit};
 use nested::{Denied, Wish};
 use service_accounts::{Accounts, ReviewToken};
 use settings::{MaxStreamAge, Mode, Nested, ServiceAccountTokens};
@@ -65,13 +69,43 @@ pub struct Parts {
 
 /// Whoever is told what was decided: an audit log.
 pub trait Witness: fmt::Debug + Send + Sync {
+    /// Whether anybody listens.
+    fn is_there(&self) -> bool {
+        true
+    }
+
     /// This was decided.
     fn saw(&self, seen: &Seen<'_>);
 }
 
-/// Tells nobody.
-impl Witness for () {
-    fn saw(&self, _: &Seen<'_>) {}
+impl Witness for Audit {
+    fn is_there(&self) -> bool {
+        self.is_on()
+    }
+
+    fn saw(&self, seen: &Seen<'_>) {
+        let decision = match (seen.reason, seen.code) {
+            (_, 500..) => Decision::Error,
+            (Some(_), _) | (None, 400) => Decision::Deny,
+            (None, _) if seen.who.is_none() => Decision::Deny,
+            _ => Decision::Allow,
+        };
+        self.record(&Entry {
+            event: "request",
+            decision,
+            reason: seen.reason,
+            user: seen.who,
+            acting_as: seen.acting_as,
+            issuer_hash: seen.issuer.map(|url| hashed(url.as_bytes())).as_deref(),
+            source: seen.source,
+            caller: None,
+            audit_id: seen.audit_id,
+            method: Some(seen.method.as_str()),
+            path: Some(seen.uri.path()),
+            code: seen.code,
+            took_micros: u64::try_from(seen.took.as_micros()).unwrap_or(u64::MAX),
+        });
+    }
 }
 
 /// One request, and what was decided about it.
@@ -81,6 +115,8 @@ pub struct Seen<'s> {
     pub who: Option<Told<'s>>,
     /// Whom that user acts as, if as somebody else.
     pub acting_as: Option<&'s str>,
+    /// The URL of the token's issuer, if it is one of ours.
+    pub issuer: Option<&'s str>,
     /// Why it was refused, from a closed set.
     pub reason: Option<&'static str>,
     /// Where it comes from.
@@ -141,11 +177,19 @@ impl Proxy {
     }
 
     /// Whoever this is, if anybody.
-    async fn authenticate(&self, head: &request::Parts) -> Result<Authenticated, Refused> {
+    async fn authenticate(
+        &self,
+        head: &request::Parts,
+        issuer: &OnceLock<String>,
+    ) -> Result<Authenticated, Refused> {
         let Some(token) = bearer::read(&head.headers).map_err(|_| Refused::Unknown("malformed"))? else {
             return self.nobody(head);
         };
-        match self.live.authenticate(token.expose()).await {
+        let judgement = self.live.judge(token.expose()).await;
+        if let Some(url) = judgement.issuer().filter(|_| self.witness.is_there()) {
+            let _ = issuer.set(url.to_owned());
+        }
+        match judgement.outcome {
             Outcome::Authenticated(user) => {
                 Ok(Authenticated { who: Who::User(user), token: Some(token), by: By::Token })
             }
@@ -164,7 +208,7 @@ impl Proxy {
         if !is_open {
             return Err(Refused::Unknown("no_credentials"));
         }
-        Ok(Authenticated { who: Who::Person(Arc::new(Person::anonymous())), token: None, by: By::Nobody })
+        Ok(Authenticated { who: Who::Person(Arc::new(who::anonymous())), token: None, by: By::Nobody })
     }
 
     /// A token that no issuer claims (S276).
@@ -184,7 +228,7 @@ impl Proxy {
         &self,
         head: &request::Parts,
         somebody: &Authenticated,
-        acting_as: &OnceLock<Person>,
+        acting_as: &OnceLock<UserInfo>,
     ) -> Result<Identity, Refused> {
         let told = somebody.who.told();
         let is_passed_on = somebody.by == By::Review
@@ -201,7 +245,7 @@ impl Proxy {
             }
             let person = wish.grant(told, self.forwarder.upstream()).await?;
             // The API server has been asked about every part of it.
-            let headers = identity_headers::encode(person.told(), &self.names, Allowed::ALL)?;
+            let headers = identity_headers::encode(Told::from(&person), &self.names, Allowed::ALL)?;
             let _ = acting_as.set(person);
             return Ok(Identity::with_headers(headers));
         }
@@ -236,14 +280,14 @@ struct Authenticated {
 #[derive(Debug)]
 enum Who {
     User(Arc<User>),
-    Person(Arc<Person>),
+    Person(Arc<UserInfo>),
 }
 
 impl Who {
     fn told(&self) -> Told<'_> {
         match self {
             Who::User(user) => Told::from(&**user),
-            Who::Person(person) => person.told(),
+            Who::Person(person) => Told::from(&**person),
         }
     }
 }
@@ -315,9 +359,10 @@ impl Refused {
 struct Asked<'p> {
     proxy: &'p Proxy,
     who: OnceLock<Who>,
-    acting_as: OnceLock<Person>,
+    acting_as: OnceLock<UserInfo>,
     refused: OnceLock<&'static str>,
     source: OnceLock<IpAddr>,
+    issuer: OnceLock<String>,
 }
 
 impl Identify for Asked<'_> {
@@ -344,7 +389,7 @@ impl Identify for Asked<'_> {
 
 impl Asked<'_> {
     async fn told(&self, head: &request::Parts) -> Result<Identity, Refused> {
-        let somebody = self.proxy.authenticate(head).await?;
+        let somebody = self.proxy.authenticate(head, &self.issuer).await?;
         let identity = self.proxy.identity(head, &somebody, &self.acting_as).await;
         let longest = self.proxy.longest(&somebody);
         let _ = self.who.set(somebody.who);
@@ -353,20 +398,35 @@ impl Asked<'_> {
 }
 
 impl Handler for Proxy {
+    /// With the PROXY protocol, only whoever is trusted to speak it.
+    fn admits(&self, peer: SocketAddr, _: SocketAddr) -> bool {
+        let is_trusted = || self.settings.trusted_proxies.iter().any(|network| network.contains(peer.ip()));
+        !self.settings.proxy_protocol || is_trusted()
+    }
+
+    fn has_proxy_protocol(&self) -> bool {
+        self.settings.proxy_protocol
+    }
+
     async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
-        let started = self.clock.monotonic();
-        let (method, uri) = (request.method().clone(), request.uri().clone());
         let asked = Asked {
             proxy: self,
             who: OnceLock::new(),
             acting_as: OnceLock::new(),
             refused: OnceLock::new(),
             source: OnceLock::new(),
+            issuer: OnceLock::new(),
         };
+        if !self.witness.is_there() {
+            return self.forwarder.forward(request, &asked).await;
+        }
+        let started = self.clock.monotonic();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
         let reply = self.forwarder.forward(request, &asked).await;
         self.witness.saw(&Seen {
             who: asked.who.get().map(Who::told),
             acting_as: asked.acting_as.get().map(|person| person.username.as_str()),
+            issuer: asked.issuer.get().map(String::as_str),
             reason: asked.refused.get().copied(),
             source: asked.source.get().copied(),
             method: &method,

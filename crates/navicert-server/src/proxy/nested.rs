@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use http::HeaderMap;
 use navicert_client::transport::Transport;
+use navicert_types::token_review::UserInfo;
 
-use super::identity_headers::{Person, Told, extra_key};
+use super::identity_headers::extra_key;
 use super::reviews::{Permission, ReviewError, may_they};
+use crate::who::Told;
 
 /// Where the user behind a nested identity is told; a key with this beginning cannot be asked for.
 pub const ORIGINAL: &str = "original-user.navicert/";
@@ -21,7 +23,7 @@ const AUTHENTICATION: &str = "authentication.k8s.io";
 
 /// Whom a client wants to act as.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wish(Person);
+pub struct Wish(UserInfo);
 
 /// Why a wish is not granted.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +60,7 @@ impl Wish {
     /// # Errors
     /// [`Denied::Malformed`]: it asks for something without saying whom, or for what only we may say.
     pub fn read(headers: &HeaderMap) -> Result<Option<Self>, Denied> {
-        let mut person = Person::default();
+        let mut person = UserInfo::default();
         let (mut names, mut uids, mut others) = (0, 0, 0);
         for (name, value) in headers {
             let Some(what) = name.as_str().strip_prefix("impersonate-") else { continue };
@@ -97,7 +99,7 @@ impl Wish {
     ///
     /// # Errors
     /// [`Denied`]: it does not.
-    pub async fn grant(self, user: Told<'_>, upstream: &Transport) -> Result<Person, Denied> {
+    pub async fn grant(self, user: Told<'_>, upstream: &Transport) -> Result<UserInfo, Denied> {
         let questions = self.questions();
         if questions.len() > MOST_QUESTIONS {
             return Err(Denied::Malformed("more groups and attributes than are looked at for one request"));
@@ -115,7 +117,7 @@ impl Wish {
 
     /// S233: the same resources that the API server itself would ask about.
     fn questions(&self) -> Vec<Permission> {
-        let Person { username, uid, groups, extra } = &self.0;
+        let UserInfo { username, uid, groups, extra } = &self.0;
         let account = username.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
         let mut questions = vec![match account {
             Some((namespace, name)) => {
@@ -156,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn read(lines: &[(&'static str, &str)]) -> Result<Option<Person>, String> {
+    fn read(lines: &[(&'static str, &str)]) -> Result<Option<UserInfo>, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
@@ -195,7 +197,7 @@ mod tests {
     // B13: UIDs and extras are not resources of the core group.
     #[test]
     fn the_questions_are_the_servers_own() {
-        let wish = Wish(Person {
+        let wish = Wish(UserInfo {
             username: "system:serviceaccount:ns:robot".into(),
             uid: "7".into(),
             groups: vec!["g".into()],

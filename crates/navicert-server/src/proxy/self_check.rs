@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use navicert_authn::live::Mapped;
 use navicert_client::transport::Transport;
+use navicert_types::token_review::UserInfo;
 
-use super::identity_headers::{Allowed, Person, encode};
+use super::identity_headers::{Allowed, encode};
 use super::nested::ORIGINAL_KEYS;
 use super::reviews::{Permission, ReviewError, may_we, version, who_are_we};
 use super::settings::{Mode, Nested, ServiceAccountTokens, Settings};
+use crate::who::Told;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
 /// Whom the API server should take the proxy for when it says so in the headers of a front proxy.
@@ -100,8 +102,8 @@ pub async fn check(
     let since = match &settings.mode {
         Mode::Impersonation => (1, 22),
         Mode::RequestHeader(names) => {
-            let probe = Person { username: PROBE.to_owned(), ..Person::default() };
-            let headers = encode(probe.told(), names, Allowed::default()).unwrap_or_default();
+            let probe = UserInfo { username: PROBE.to_owned(), ..UserInfo::default() };
+            let headers = encode(Told::from(&probe), names, Allowed::default()).unwrap_or_default();
             if who_are_we(upstream, &headers).await? != PROBE {
                 return Ok(Some(Missing::Trust));
             }

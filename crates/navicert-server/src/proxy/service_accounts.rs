@@ -9,9 +9,8 @@ use std::time::Duration;
 use aws_lc_rs::hmac;
 use navicert_client::credential::BoxFuture;
 use navicert_types::Clock;
+use navicert_types::token_review::UserInfo;
 use tokio::sync::Semaphore;
-
-use super::identity_headers::Person;
 
 /// How long a yes counts, as in kube-apiserver's own cache.
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
@@ -25,7 +24,7 @@ const AT_A_TIME: usize = 16;
 /// Asks somebody who knows whose token it is.
 pub trait ReviewToken: fmt::Debug + Send + Sync {
     /// Whose it is; `None`: nobody's.
-    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<Person>, ReviewFailed>>;
+    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>>;
 }
 
 /// Nobody can say. Why is in the log.
@@ -45,7 +44,7 @@ pub struct Accounts {
 type Name = [u8; 32];
 
 struct Known {
-    person: Option<Arc<Person>>,
+    person: Option<Arc<UserInfo>>,
     until: Duration,
 }
 
@@ -62,7 +61,7 @@ impl Accounts {
     ///
     /// # Errors
     /// [`ReviewFailed`]: nobody can say.
-    pub async fn review(&self, token: &str) -> Result<Option<Arc<Person>>, ReviewFailed> {
+    pub async fn review(&self, token: &str) -> Result<Option<Arc<UserInfo>>, ReviewFailed> {
         let name = self.name(token);
         if let Some(known) = self.find(&name) {
             return Ok(known);
@@ -86,7 +85,7 @@ impl Accounts {
         Ok(person)
     }
 
-    fn find(&self, name: &Name) -> Option<Option<Arc<Person>>> {
+    fn find(&self, name: &Name) -> Option<Option<Arc<UserInfo>>> {
         let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(name).filter(|known| known.until > self.clock.monotonic())?;
         Some(known.person.clone())
@@ -120,9 +119,9 @@ mod tests {
     struct Counting(AtomicUsize);
 
     impl ReviewToken for Counting {
-        fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<Person>, ReviewFailed>> {
+        fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
             self.0.fetch_add(1, Ordering::Relaxed);
-            let known = Person { username: "system:serviceaccount:a:b".to_owned(), ..Person::default() };
+            let known = UserInfo { username: "system:serviceaccount:a:b".to_owned(), ..UserInfo::default() };
             let answer = match token {
                 "good" => Ok(Some(known)),
                 "down" => Err(ReviewFailed),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::header::HeaderName;
 use navicert_types::decode::{Decode, Decoder};
-use navicert_types::tree::Node;
+use navicert_types::tree::{Node, Value};
 
 use super::client_address::Network;
 use super::identity_headers::{Allowed, HeaderNames};
@@ -35,6 +35,8 @@ pub struct Settings {
     pub require_uid: bool,
     /// What follows from permissions that the proxy lacks (S270).
     pub self_check: SelfCheck,
+    /// Whether the API server is spoken to in HTTP/2, where it can (S249).
+    pub upstream_http2: bool,
 }
 
 impl Default for Settings {
@@ -51,6 +53,7 @@ impl Default for Settings {
             proxy_protocol: false,
             require_uid: false,
             self_check: SelfCheck::Required,
+            upstream_http2: true,
         }
     }
 }
@@ -155,6 +158,7 @@ impl Decode for Settings {
                     .optional::<Word<SelfCheck>>("selfCheck")
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
+                upstream_http2: fields.optional("upstreamHTTP2").unwrap_or(defaults.upstream_http2),
             };
             (settings, !request_header && names.is_some())
         });
@@ -195,12 +199,25 @@ words!(ServiceAccountTokens:
     "reject" => ServiceAccountTokens::Reject,
     "passthrough" => ServiceAccountTokens::PassThrough,
     "impersonate" => ServiceAccountTokens::Impersonate);
-words!(SelfCheck: "required" => SelfCheck::Required, "warn" => SelfCheck::Warn, "off" => SelfCheck::Off);
+
+impl Decode for Word<SelfCheck> {
+    fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
+        if is_off(node) {
+            return Some(Word(Some(SelfCheck::Off)));
+        }
+        let words = [("required", SelfCheck::Required), ("warn", SelfCheck::Warn), ("off", SelfCheck::Off)];
+        decoder.one_of(node, &words).map(|check| Word(Some(check)))
+    }
+}
+
+/// YAML reads an `off` without quotes as a boolean.
+fn is_off(node: &Node) -> bool {
+    matches!(node.value, Value::Bool(false))
+}
 
 impl Decode for Word<MaxStreamAge> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        // YAML reads `off` as a boolean.
-        if matches!(node.value, navicert_types::tree::Value::Bool(false)) {
+        if is_off(node) {
             return Some(Word(Some(MaxStreamAge::Off)));
         }
         let text = String::decode(node, decoder)?;
@@ -320,7 +337,7 @@ mod tests {
             "mode: requestHeader\nrequestHeaders: {user: X-Corp-User, extraPrefix: X-Corp-Extra-}\n\
              clientImpersonation: allow\nallowedNames: {serviceAccounts: true, nodes: true, anonymous: true}\n\
              serviceAccountTokens: passthrough\nmaxStreamAge: 90m\nforwardCookies: true\nforwardClientAddress: false\n\
-             trustedProxies: [10.0.0.0/8, '::1']\nproxyProtocol: true\nrequireUid: true\nselfCheck: warn\n",
+             trustedProxies: [10.0.0.0/8, '::1']\nproxyProtocol: true\nrequireUid: true\nselfCheck: warn\nupstreamHTTP2: false\n",
         )
         .unwrap();
         let names = settings.mode.names();
@@ -330,6 +347,8 @@ mod tests {
         assert_eq!(settings.allowed_names, Allowed::ALL);
         assert_eq!(settings.trusted_proxies.len(), 2);
         assert!(settings.proxy_protocol && settings.require_uid && !settings.forward_client_address);
+        assert!(!settings.upstream_http2 && Settings::default().upstream_http2);
+        assert_eq!(read("selfCheck: off").unwrap().self_check, SelfCheck::Off);
         assert_eq!(read("maxStreamAge: off").unwrap().max_stream_age, MaxStreamAge::Off);
         assert_eq!(read("maxStreamAge: token-exp").unwrap().max_stream_age, MaxStreamAge::TokenExpiry);
     }

@@ -2,6 +2,8 @@
 //! here (structured-authentication.md S246, S270).
 
 use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +12,9 @@ use navicert_client::transport::Timer;
 
 use super::self_check;
 use super::settings::{SelfCheck, Settings};
+use crate::files::Follows;
 use crate::forward::Forwarder;
+use crate::health::Check;
 
 /// Between two looks while something is missing.
 const SOON: Duration = Duration::from_secs(10);
@@ -103,6 +107,63 @@ impl Standing {
             let pause = if self.look().await.is_ok() { LATER } else { SOON };
             self.timer.sleep(pause).await;
         }
+    }
+}
+
+/// Permissions change like files do: they are looked at again and again, and when somebody asks (SIGHUP).
+#[derive(Debug)]
+pub struct Looking {
+    standing: Arc<Standing>,
+    is_begun: AtomicBool,
+}
+
+impl Looking {
+    /// Nobody looks yet.
+    pub fn new(standing: Arc<Standing>) -> Self {
+        Looking { standing, is_begun: AtomicBool::new(false) }
+    }
+}
+
+impl Follows for Looking {
+    fn watched(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    fn look(&self) {
+        let standing = Arc::clone(&self.standing);
+        if self.is_begun.swap(true, Ordering::Relaxed) {
+            tokio::spawn(async move { standing.look().await });
+        } else {
+            tokio::spawn(async move { standing.keep_looking().await });
+        }
+    }
+}
+
+/// The credential as a condition of readiness.
+#[derive(Debug)]
+pub struct Credential(pub Arc<Standing>);
+
+/// The permissions as one.
+#[derive(Debug)]
+pub struct Permissions(pub Arc<Standing>);
+
+impl Check for Credential {
+    fn name(&self) -> &'static str {
+        "upstream-credential"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.credential()
+    }
+}
+
+impl Check for Permissions {
+    fn name(&self) -> &'static str {
+        "upstream-permissions"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.0.permissions()
     }
 }
 

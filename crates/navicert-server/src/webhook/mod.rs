@@ -30,6 +30,7 @@ use crate::audit::{Audit, Decision, Entry};
 use crate::callers::Callers;
 use crate::forward::ReplyBody;
 use crate::listener::{Handler, Peer};
+use crate::who::Told;
 
 pub use settings::{AudienceMode, NotReadyStatus, Settings};
 
@@ -113,7 +114,7 @@ impl Webhook {
     fn record(&self, event: &'static str, head: &Parts, reviewed: &Reviewed, started: Duration) {
         let judgement = reviewed.judgement.as_ref();
         let user = judgement.and_then(|judgement| match &judgement.outcome {
-            Outcome::Authenticated(user) => Some(&**user),
+            Outcome::Authenticated(user) => Some(Told::from(&**user)),
             _ => None,
         });
         let peer = head.extensions.get::<Arc<Peer>>();
@@ -123,6 +124,7 @@ impl Webhook {
             decision: reviewed.decision,
             reason: reviewed.reason,
             user,
+            acting_as: None,
             issuer_hash: judgement.and_then(Judgement::issuer).map(|url| hashed(url.as_bytes())).as_deref(),
             source: peer.map(|peer| peer.address.ip()),
             caller: peer.and_then(|peer| peer.names()).and_then(|names| names.first()).map(String::as_str),

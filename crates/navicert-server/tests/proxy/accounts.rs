@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use navicert_client::credential::BoxFuture;
-use navicert_server::proxy::identity_headers::Person;
 use navicert_server::proxy::service_accounts::{ReviewFailed, ReviewToken};
 use navicert_server::proxy::settings::{SelfCheck, ServiceAccountTokens, Settings};
+use navicert_types::token_review::UserInfo;
 use serde_json::json;
 
 use super::{Front, OWN, Plan};
@@ -15,16 +15,16 @@ use super::{Front, OWN, Plan};
 struct Knows(String);
 
 impl ReviewToken for Knows {
-    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<Person>, ReviewFailed>> {
-        let robot = Person {
+    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
+        let robot = UserInfo {
             username: "system:serviceaccount:ns:robot".to_owned(),
             groups: vec!["system:serviceaccounts".to_owned()],
-            ..Person::default()
+            ..UserInfo::default()
         };
         let answer = match token {
             _ if token == self.0 => Ok(Some(robot)),
             _ if token.ends_with("eve") => {
-                Ok(Some(Person { username: "admin".to_owned(), ..Person::default() }))
+                Ok(Some(UserInfo { username: "admin".to_owned(), ..UserInfo::default() }))
             }
             _ if token.ends_with("down") => Err(ReviewFailed),
             _ => Ok(None),

@@ -4,11 +4,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use navicert_server::proxy::client_address::Network;
 use navicert_server::proxy::settings::{Mode, SelfCheck, Settings};
 use navicert_testkit::{Answer, ApiServer, RawClient, wait};
 use navicert_types::Clock as _;
 use navicert_types::clock::ManualClock;
+use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use super::{Front, Plan, configuration};
 
@@ -144,4 +147,35 @@ async fn a_front_proxy_that_is_not_believed_is_not_ready() {
     front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": "31+"})));
     let wrong = standing.look().await.unwrap_err();
     assert!(wrong.contains("requireUid"), "{wrong}");
+}
+
+// PROXY protocol: off, its header is no TLS; on, it says where a connection comes from, and only a trusted peer may speak.
+#[tokio::test]
+async fn a_load_balancers_word_counts_only_where_it_was_asked_for() {
+    let trusted: Vec<Network> = vec!["127.0.0.0/8".parse().unwrap()];
+    let strange: Vec<Network> = vec!["192.0.2.0/24".parse().unwrap()];
+    for (proxy_protocol, trusted_proxies, expected) in
+        [(true, trusted.clone(), Some("198.51.100.7")), (true, strange, None), (false, trusted, None)]
+    {
+        let front = Front::set(Settings { proxy_protocol, trusted_proxies, ..Settings::default() }).await;
+        let mut tcp = tokio::net::TcpStream::connect(front.address).await.unwrap();
+        tcp.write_all(b"PROXY TCP4 198.51.100.7 10.0.0.1 56324 443\r\n").await.unwrap();
+        let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(front.ca.root_store())
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let name = rustls_pki_types::ServerName::IpAddress(front.address.ip().into());
+        let secured = tokio_rustls::TlsConnector::from(Arc::new(config)).connect(name, tcp).await;
+        let Some(address) = expected else {
+            assert!(secured.is_err());
+            continue;
+        };
+        let mut client = RawClient::over(secured.unwrap());
+        let token = format!("Authorization: Bearer {}", front.ann());
+        client.write(front.head("GET /api", &[&token]).as_bytes()).await;
+        client.read_until(b"200").await;
+        assert_eq!(front.api.wait_for_requests(1).await[0].header_values("x-forwarded-for"), [address]);
+    }
 }

@@ -21,14 +21,15 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use http::header::HeaderValue;
-use navicert_authn::config::{BaseProfile, Reloader, Sources};
+use navicert_authn::config::{BaseProfile, Origin, Reloader, Sources};
 use navicert_authn::jwks::Around;
 use navicert_client::credential::{Credential, Fixed};
 use navicert_client::transport::{self, ProxyEnvironment, Timer, TokioTimer, Transport, Trust};
 use navicert_server::Limits;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::keeping::Keeping;
-use navicert_server::listener;
+use navicert_server::listener::{self, Security, Socket};
+use navicert_server::metrics::Traffic;
 use navicert_server::proxy::service_accounts::ReviewToken;
 use navicert_server::proxy::settings::{SelfCheck, Settings};
 use navicert_server::proxy::{Parts, Proxy, Seen, Witness};
@@ -131,7 +132,8 @@ impl Front {
         let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
         let own = plan.side_car.replace("ISSUER", &issuer.issuer_url());
         fs::write(&side_car, format!("{head}{own}")).unwrap();
-        let sources = Sources { config, side_car: Some(side_car), profile: Some(plan.profile) };
+        let sources =
+            Sources { config: Origin::File(config), side_car: Some(side_car), profile: Some(plan.profile) };
         let around = Around {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
             clock: Arc::clone(&plan.clock),
@@ -270,7 +272,10 @@ fn serve(ca: &Ca, proxy: &Arc<Proxy>, limits: Limits) -> (SocketAddr, watch::Sen
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    tokio::spawn(listener::serve(tcp, tls(ca), limits, Arc::clone(proxy), stopped));
+    let security = Security::fixed(tls(ca));
+    let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+    let socket = Socket { listener: tcp, security, limits, traffic };
+    tokio::spawn(listener::serve(socket, Arc::clone(proxy), stopped));
     (address, stop)
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use navicert_server::settings::address;
 
-use super::Profile;
+use super::client::PluginArgs;
+use super::{ConnectionArgs, Profile};
 
 pub(crate) const HELP: &str = "\
 Examples:
@@ -36,7 +37,20 @@ pub(crate) struct ServeArgs {
 pub(crate) enum ServerVerb {
     /// Answer an API server's TokenReviews, and nginx's or Envoy's question whether a request may pass
     Webhook(Box<WebhookArgs>),
+
+    /// Stand before an API server: whoever shows a good token goes on, named exactly
+    #[command(after_help = PROXY_HELP)]
+    Proxy(Box<ProxyArgs>),
 }
+
+const PROXY_HELP: &str = "\
+Examples:
+  navicert serve proxy --authentication-config auth.yaml --tls-cert-file tls.crt --tls-private-key-file tls.key
+  navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml --kubeconfig proxy.kubeconfig
+
+The proxy's own credential is that of the kubeconfig's user (token, file, certificate, exec plugin, HSM), or of the pod's
+service account. In a ClusterRole it needs the verb `impersonate` for what the configuration maps; `/readyz?verbose` says what
+is missing, as the rule to add. Every other setting is in `servers.proxy` of the NavicertConfiguration.";
 
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
@@ -48,6 +62,31 @@ pub(crate) struct WebhookArgs {
 
     #[command(flatten)]
     pub(crate) kubeconfig: KubeconfigArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProxyArgs {
+    #[command(flatten)]
+    pub(crate) shared: SharedArgs,
+
+    /// How the API server is told who is calling [default: impersonation, or `servers.proxy.mode`]
+    #[arg(long, value_enum, value_name = "MODE", help_heading = "Options")]
+    pub(crate) mode: Option<ProxyMode>,
+
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArgs,
+
+    #[command(flatten)]
+    pub(crate) plugins: PluginArgs,
+}
+
+/// How the API server is told who is calling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyMode {
+    /// By `Impersonate-*` headers: any cluster
+    Impersonation,
+    /// By `X-Remote-*` headers, and a client certificate that the API server trusts for it
+    RequestHeader,
 }
 
 /// Whose tokens are known, and by which rules.

@@ -1,24 +1,25 @@
+use navicert_types::token_review::UserInfo;
 use proptest::prelude::*;
 
 use super::*;
 
-fn person(username: &str) -> Person {
-    Person { username: username.to_owned(), ..Person::default() }
+fn person(username: &str) -> UserInfo {
+    UserInfo { username: username.to_owned(), ..UserInfo::default() }
 }
 
-fn lines(person: &Person, names: &HeaderNames) -> Vec<(String, Vec<u8>)> {
-    let headers = encode(person.told(), names, Allowed::default()).unwrap();
+fn lines(person: &UserInfo, names: &HeaderNames) -> Vec<(String, Vec<u8>)> {
+    let headers = encode(Told::from(person), names, Allowed::default()).unwrap();
     headers.into_iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect()
 }
 
-fn refused(person: &Person) -> Unfit {
-    encode(person.told(), &HeaderNames::impersonation(), Allowed::default()).unwrap_err()
+fn refused(person: &UserInfo) -> Unfit {
+    encode(Told::from(person), &HeaderNames::impersonation(), Allowed::default()).unwrap_err()
 }
 
 // PV1, PV7, PV8, S262–S264
 #[test]
 fn everything_is_told_byte_for_byte_one_line_for_each() {
-    let ann = Person {
+    let ann = UserInfo {
         username: "é".to_owned(),
         uid: "7".to_owned(),
         groups: ["dev", "a,b", "", "dev", "ops"].map(str::to_owned).to_vec(),
@@ -95,7 +96,7 @@ fn a_key_that_would_arrive_as_another_is_refused() {
     ] {
         let mut ann = person("ann");
         ann.extra = [(key.to_owned(), vec!["v".to_owned()])].into();
-        let told = encode(ann.told(), &HeaderNames::impersonation(), Allowed::default());
+        let told = encode(Told::from(&ann), &HeaderNames::impersonation(), Allowed::default());
         assert_eq!(told.is_ok(), fits, "{key}");
     }
     assert_eq!(extra_key("Example.org%2Ffoo"), b"example.org/foo");
@@ -127,7 +128,7 @@ fn names_of_the_clusters_own_need_a_permission() {
         (unauthenticated, Allowed { anonymous: true, ..Allowed::default() }),
     ] {
         assert!(matches!(refused(&person), Unfit::NameClass(_)), "{person:?}");
-        assert!(encode(person.told(), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
+        assert!(encode(Told::from(&person), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
     }
 }
 
@@ -144,10 +145,10 @@ proptest! {
         username in any::<String>(), uid in any::<String>(), groups in prop::collection::vec(any::<String>(), 0..4),
         extra in prop::collection::btree_map(any::<String>(), prop::collection::vec(any::<String>(), 0..3), 0..3),
     ) {
-        let meant = Person { username, uid, groups, extra };
+        let meant = UserInfo { username, uid, groups, extra };
         let names = HeaderNames::impersonation();
-        let Ok(headers) = encode(meant.told(), &names, Allowed::ALL) else { return Ok(()) };
-        let mut told = Person::default();
+        let Ok(headers) = encode(Told::from(&meant), &names, Allowed::ALL) else { return Ok(()) };
+        let mut told = UserInfo::default();
         for (name, value) in headers {
             // As a server over HTTP/1.1 reads it.
             let value = String::from_utf8(value.as_bytes().trim_ascii().to_vec()).unwrap();

@@ -9,6 +9,7 @@
 mod check;
 mod logging;
 mod print_kubeconfig;
+mod proxy;
 mod shared;
 mod webhook;
 
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &ServeArgs, environment: &Environment, output: &mut Outp
     match &args.server {
         None => check::run(&args.files, environment, output),
         Some(ServerVerb::Webhook(args)) => webhook::run(args, environment, output),
+        Some(ServerVerb::Proxy(args)) => proxy::run(args, environment, output),
     }
 }
 
