@@ -99,7 +99,7 @@ impl Webhook {
         let asking = async {
             while any.get(&format!("http://{}/readyz", self.health)).await.unwrap().status != 200 {}
         };
-        wait::within("readiness", asking).await;
+        wait::within("readiness", Box::pin(asking)).await;
     }
 }
 

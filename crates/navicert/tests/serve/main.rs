@@ -115,7 +115,7 @@ const OPEN: &[&str] =
 impl Serving {
     async fn inspect(&self, path: &str) -> (u16, String) {
         let any = HttpClient::trusting(&Ca::new("unused"));
-        let reply = any.get(&format!("http://{}{path}", self.health)).await.unwrap();
+        let reply = Box::pin(any.get(&format!("http://{}{path}", self.health))).await.unwrap();
         (reply.status.as_u16(), reply.text().to_owned())
     }
 
@@ -125,7 +125,7 @@ impl Serving {
             "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token},
         });
         let url = format!("https://{}/authenticate", self.listen);
-        let reply = HttpClient::trusting(ca).post_json(&url, &review).await.ok()?;
+        let reply = Box::pin(HttpClient::trusting(ca).post_json(&url, &review)).await.ok()?;
         assert_eq!(reply.status, 200, "{}", reply.text());
         Some(reply.json()["status"]["user"]["username"].as_str().unwrap_or_default().to_owned())
     }
@@ -137,6 +137,6 @@ impl Serving {
                 tokio::task::yield_now().await;
             }
         };
-        wait::within(&format!("`{expected}`"), Box::pin(asking)).await;
+        wait::within(&format!("`{expected}`"), asking).await;
     }
 }
