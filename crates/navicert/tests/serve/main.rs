@@ -93,7 +93,7 @@ impl Place {
             .own_environment()
             .start_running()
             .unwrap();
-        let said = running.wait_for_output("}\n").await;
+        let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
         let line = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
         let told: Value = serde_json::from_str(line).unwrap();
         let address = |name: &str| told[name].as_str().unwrap().to_owned();

@@ -106,9 +106,12 @@ impl Files {
         Reloader::open(self.sources, around).map_err(|error| match error {
             // They do not say by themselves which file they are about, or who named it.
             LoadError::Config(error) => Failure::bad_input(format!("{named}: {}", with_sources(&error))),
-            LoadError::Mismatch(_) => Failure::bad_input(format!(
-                "{own} does not fit {named}: {error}; it has to be an `issuer.url` of that file, to the letter"
-            )),
+            LoadError::Mismatch(_) => {
+                let told = error.to_string();
+                let way_out = "; it has to be an `issuer.url` of that file, to the letter";
+                let way_out = if told.contains("issuers[") { way_out } else { "" };
+                Failure::bad_input(format!("{own} does not fit {named}: {told}{way_out}"))
+            }
             LoadError::Read { path, source } => {
                 let flag = if Some(&path) == config.as_ref() { " (--authentication-config)" } else { "" };
                 Failure::bad_input(format!("cannot read `{}`{flag}: {source}", path.display()))
