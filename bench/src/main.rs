@@ -16,6 +16,7 @@ mod plugin;
 mod registries;
 mod rows;
 mod signer;
+mod webhook;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -26,7 +27,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [(&str, Area); 8] = [
+const AREAS: [(&str, Area); 9] = [
     ("plugin", plugin::races),
     ("cel", cel::races),
     ("client", client::races),
@@ -35,6 +36,7 @@ const AREAS: [(&str, Area); 8] = [
     ("signer", signer::races),
     ("authn", authn::races),
     ("registries", registries::races),
+    ("webhook", webhook::races),
 ];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;

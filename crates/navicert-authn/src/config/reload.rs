@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use navicert_types::Diagnostics;
@@ -142,6 +142,8 @@ pub struct Reloader {
     around: Around,
     live: Arc<Live>,
     state: tokio::sync::Mutex<State>,
+    /// The worst of the state's, outside of it: that is held while issuers are asked.
+    problem: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -165,6 +167,14 @@ struct Problems {
     list: Option<String>,
     /// Why there is no copy of what is in use.
     copy: Option<String>,
+}
+
+impl Problems {
+    /// The one to speak of.
+    fn worst(&self) -> Option<String> {
+        let Problems { config, list, copy } = self;
+        config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
+    }
 }
 
 /// A good configuration whose issuers are not ready yet.
@@ -213,7 +223,8 @@ impl Reloader {
         let problems = Problems { config: problem, ..Problems::default() };
         let mut state = State { tracked: files, used, revocations: text, anonymous, pending: None, problems };
         state.keep_copy(copy.as_deref());
-        Ok(Reloader { sources, around, live, state: tokio::sync::Mutex::new(state) })
+        let problem = Mutex::new(state.problems.worst());
+        Ok(Reloader { sources, around, live, state: tokio::sync::Mutex::new(state), problem })
     }
 
     /// The authenticators in service.
@@ -236,9 +247,8 @@ impl Reloader {
     }
 
     /// Why the files that are there now are not in use, if they are not.
-    pub async fn problem(&self) -> Option<String> {
-        let Problems { config, list, copy } = &self.state.lock().await.problems;
-        config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
+    pub fn problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at the files, and does what follows from it.
@@ -259,6 +269,7 @@ impl Reloader {
             (Reload::Unchanged, Some(listed)) => listed,
             (reload, _) => reload,
         };
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = state.problems.worst();
         Tended { reload, pause }
     }
 

@@ -16,6 +16,7 @@ mod request;
 mod settings;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderName};
@@ -25,6 +26,7 @@ use hyper::body::Incoming;
 use navicert_authn::metrics::hashed;
 use navicert_authn::{Judgement, Live, Outcome};
 use navicert_types::Clock;
+use navicert_types::token_review::Question;
 
 use crate::audit::{Audit, Decision, Entry};
 use crate::callers::Callers;
@@ -42,6 +44,7 @@ pub struct Webhook {
     settings: Settings,
     audit: Audit,
     clock: Arc<dyn Clock>,
+    has_told: AtomicBool,
 }
 
 /// What a path is for.
@@ -64,7 +67,7 @@ impl Webhook {
         audit: Audit,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Webhook { live, callers, settings, audit, clock }
+        Webhook { live, callers, settings, audit, clock, has_told: AtomicBool::new(false) }
     }
 
     fn route(&self, path: &str) -> Option<Route> {
@@ -96,6 +99,7 @@ impl Webhook {
         };
         let Ok(audiences) = audience::wanted(&question, &self.settings, route) else {
             // Not for anybody we speak for: the token is not even looked at (S221).
+            self.tell_of_audiences(&question);
             return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
         };
         let judged = tokio::time::timeout(self.settings.timeout, self.live.judge(&question.token)).await;
@@ -109,6 +113,18 @@ impl Webhook {
         };
         let response = reply::of(&judgement.outcome, question.version, route, &audiences, &self.settings);
         Reviewed::judged(response, judgement)
+    }
+
+    /// Every token is refused for as long as this is so: once, it is worth a line.
+    fn tell_of_audiences(&self, question: &Question<'_>) {
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                asked = ?question.audiences,
+                ours = ?self.settings.server_audiences,
+                "a caller asks for audiences none of which is ours: its tokens are all refused; name them with --api-audiences or \
+                 `serverAudiences`"
+            );
+        }
     }
 
     fn record(&self, event: &'static str, head: &Parts, reviewed: &Reviewed, started: Duration) {
