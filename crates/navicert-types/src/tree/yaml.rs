@@ -28,6 +28,9 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     }
 }
 
+const ANCHOR: &str =
+    "an anchor's name has only letters, digits, `-` and `_`; put a text that begins with `&` in quotes";
+
 /// Why there is no tree.
 enum Broken {
     /// The parser says so.
@@ -52,17 +55,25 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder::new(limits);
     let mut open: Vec<StructureStyle> = Vec::new();
+    let mut has_anchors = false;
     while let Some(next) = parser.next_event() {
         let (event, place) = next.map_err(Broken::Text)?;
         let written = span(place.start, place.end);
         let span = lenient.original(written);
         match event {
             // Later documents are not even looked at.
-            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::DocumentEnd | Event::StreamEnd => {
+                if has_anchors {
+                    leniency::refuse_newer_anchors(text, written.start)
+                        .map_err(|place| syntax(lenient.original(place), ANCHOR))?;
+                }
+                break;
+            }
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
                 return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out").into());
             }
             Event::Scalar(value, style, anchor, tag) => {
+                has_anchors |= anchor > 0;
                 leniency::refuse_newer(text, written, style).map_err(|message| syntax(span, message))?;
                 if matches!(open.last(), Some(StructureStyle::Flow)) {
                     leniency::refuse_leading_colon(text, written, style)
@@ -76,10 +87,12 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
                 add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;
             }
             Event::SequenceStart(style, anchor, _) => {
+                has_anchors |= anchor > 0;
                 open.push(style);
                 builder.open_sequence(span, anchor)?;
             }
             Event::MappingStart(style, anchor, _) => {
+                has_anchors |= anchor > 0;
                 open.push(style);
                 builder.open_mapping(span, anchor)?;
             }

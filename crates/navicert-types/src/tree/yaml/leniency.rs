@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{ErrorKind, ScalarStyle, ScanError};
+use granit_parser::{ErrorKind, ScalarStyle, ScanError, Scanner, StrInput, TokenType};
 
 use crate::tree::Span;
 
@@ -117,6 +117,21 @@ pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result
         let mut symbols = escape.chars();
         symbols.next();
         rest = symbols.as_str();
+    }
+    Ok(())
+}
+
+/// Names of anchors as YAML 1.1 has them; what may follow one without a space is not ours to judge.
+pub(super) fn refuse_newer_anchors(text: &str, end: usize) -> Result<(), Span> {
+    let newer = |symbol: char| !symbol.is_ascii_alphanumeric() && !"-_?:,]}%@`".contains(symbol);
+    // It was read without an error up to there.
+    for token in Scanner::new(StrInput::new(text)).map_while(Result::ok) {
+        let place = super::span(token.span().start, token.span().end);
+        match token.token_type() {
+            _ if place.start >= end => break,
+            TokenType::Anchor(name) if name.contains(newer) => return Err(place),
+            _ => {}
+        }
     }
     Ok(())
 }
