@@ -32,10 +32,10 @@ pub(crate) fn races() -> Result<Vec<Race>, Fault> {
     let run = "run: navicert run -- kubectl version / kubectl version";
     Ok(vec![
         Race::new(run, 1.4, version(&stage, true), version(&stage, false)),
+        Race::together(alone, 0.5, added_latency(&stage, |way| way.latencies(1, ALONE))),
         Race::new(throughput, 1.0 / 1.8, many(&stage, true), many(&stage, false)),
         Race::measured(cpu, 1.0 / 3.0, cpu_time(&stage, true), cpu_time(&stage, false)),
         Race::together(latency, 0.5, added_latency(&stage, |way| way.latencies(CONNECTIONS, REQUESTS))),
-        Race::together(alone, 0.5, added_latency(&stage, |way| way.latencies(1, ALONE))),
     ])
 }
 
