@@ -48,7 +48,7 @@ soak: ## the long forms of faults, floods and leak counts; `make test` runs thei
 
 clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials expire, are revoked or rotate
 	@scripts/install-clients
-	@cargo run --quiet --locked --package navicert-kube --example clients
+	@cargo run --quiet --locked --package navicert-kube --example clients -- --check docs/clients.md
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use navicert_authn::config::load;
+use navicert_authn::config::{load, load_beside};
 use navicert_authn::{Profile, batch};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use serde_json::{Value, json};
@@ -164,6 +164,31 @@ fn issuers_are_validated_as_kube_apiserver_validates_them() {
     }
     for odd in ["HTTPS://x", "https://x:99999"] {
         refuses("VV7", url(odd), &[], None);
+    }
+    let disallowed = ["https://sb".to_owned(), "https://sa".to_owned(), "https://sa?q".to_owned()];
+    for (url, said) in [
+        (
+            "https://sa",
+            Some("must not overlap with disallowed issuers: [https://sa https://sa?q https://sb]"),
+        ),
+        ("https://sa?q", Some("URL must not contain a query")),
+        ("https://sa/", None),
+    ] {
+        let config = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+            "jwt": [authenticator(|one| one["issuer"]["url"] = json!(url))],
+        });
+        let loaded = load_beside(config.to_string().as_bytes(), &Profile::KUBE, &disallowed);
+        let found = loaded.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(
+            found.contains(said.unwrap_or("")) && found.is_empty() == said.is_none(),
+            "VV8 {url}: {found}"
+        );
+        assert_eq!(
+            found.matches("jwt[0].issuer.url").count(),
+            said.map_or(0, |_| url.matches('?').count() + 1),
+            "{found}"
+        );
     }
     let discovery = |url: &'static str| move |one: &mut Value| one["issuer"]["discoveryURL"] = json!(url);
     refuses("VV9", discovery("https://i//"), &["issuer.discoveryURL Invalid"], None);
