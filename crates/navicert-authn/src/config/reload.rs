@@ -198,7 +198,7 @@ struct Files {
 
 impl Reloader {
     /// Reads the files for the first time. Issuers may be offline (S191). If the configuration is bad and our own file
-    /// names a copy of the last good one, that is used, and [`Reloader::problem`] says why (S192).
+    /// names a copy of the last good one, that is used, and [`Reloader::last_problem`] says why (S192).
     ///
     /// # Errors
     /// The files are bad, and there is nothing to fall back on.
