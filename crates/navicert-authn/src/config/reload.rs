@@ -142,7 +142,7 @@ pub struct Reloader {
     around: Around,
     live: Arc<Live>,
     state: tokio::sync::Mutex<State>,
-    /// Outside of the state, which is held while issuers are asked.
+    /// The worst of the state's, outside of it: that is held while issuers are asked.
     problem: Mutex<Option<String>>,
 }
 
@@ -170,6 +170,7 @@ struct Problems {
 }
 
 impl Problems {
+    /// The one to speak of.
     fn worst(&self) -> Option<String> {
         let Problems { config, list, copy } = self;
         config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
@@ -198,7 +199,7 @@ struct Files {
 
 impl Reloader {
     /// Reads the files for the first time. Issuers may be offline (S191). If the configuration is bad and our own file
-    /// names a copy of the last good one, that is used, and [`Reloader::last_problem`] says why (S192).
+    /// names a copy of the last good one, that is used, and [`Reloader::problem`] says why (S192).
     ///
     /// # Errors
     /// The files are bad, and there is nothing to fall back on.
@@ -246,7 +247,7 @@ impl Reloader {
     }
 
     /// Why the files that are there now are not in use, if they are not.
-    pub fn last_problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

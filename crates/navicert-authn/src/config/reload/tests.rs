@@ -166,7 +166,7 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
         rig.write("config.yaml", text);
         let Reload::Refused(said) = reloader.tend().await.reload else { panic!("{text} took over") };
         assert!(said.contains(why), "{said}");
-        assert_eq!(reloader.last_problem(), Some(said));
+        assert_eq!(reloader.problem(), Some(said));
         assert_eq!(rig.notes(), ["failure"], "{text}");
         assert_eq!(reloader.tend().await.reload, Reload::Unchanged, "{text}");
         assert_eq!(rig.notes(), [""; 0], "the same bad content is not counted again");
@@ -175,7 +175,7 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
     rig.write("config.yaml", &config(&["https://a"], "new:"));
     assert_eq!(reloader.tend().await.reload, Reload::Applied);
     assert_eq!(
-        (reloader.last_problem(), user(reloader.live(), &rig.token("https://a")).await),
+        (reloader.problem(), user(reloader.live(), &rig.token("https://a")).await),
         (None, "new:ann".into())
     );
 }
@@ -208,17 +208,17 @@ async fn a_start_with_a_bad_file_finds_the_last_good_one() {
         let reloader = rig.open(Some(SIDE_CAR));
         tend_all(reloader.live()).await;
         assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "good:ann");
-        let problem = reloader.last_problem().unwrap();
+        let problem = reloader.problem().unwrap();
         assert!(problem.contains("in use is the copy"), "{problem}");
         if bad.is_some() {
             assert_eq!(reloader.tend().await.reload, Reload::Unchanged, "S184: not tried again");
-            assert!(reloader.last_problem().is_some());
+            assert!(reloader.problem().is_some());
         }
         // Mended: the copy has done its duty.
         rig.write("config.yaml", &config(&["https://a"], "mended:"));
         assert_eq!(reloader.tend().await.reload, Reload::Applied);
         assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "mended:ann");
-        assert_eq!(reloader.last_problem(), None);
+        assert_eq!(reloader.problem(), None);
         rig.write("config.yaml", &good);
         assert_eq!(reloader.tend().await.reload, Reload::Applied);
     }
@@ -234,7 +234,7 @@ async fn a_copy_that_cannot_be_kept_is_told_and_stops_nothing() {
     let reloader = rig.open(Some(side_car));
     tend_all(reloader.live()).await;
     assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "ann");
-    let problem = reloader.last_problem().unwrap();
+    let problem = reloader.problem().unwrap();
     assert!(problem.starts_with("cannot keep a copy of the configuration in"), "{problem}");
 }
 
@@ -246,10 +246,10 @@ async fn a_file_that_was_gone_for_a_while_is_no_problem_afterwards() {
     let reloader = rig.open(None);
     fs::remove_file(&path).unwrap();
     assert!(matches!(reloader.tend().await.reload, Reload::Refused(_)));
-    assert!(reloader.last_problem().is_some());
+    assert!(reloader.problem().is_some());
     rig.write("config.yaml", &config(&["https://a"], ""));
     assert_eq!(reloader.tend().await.reload, Reload::Unchanged);
-    assert_eq!(reloader.last_problem(), None);
+    assert_eq!(reloader.problem(), None);
 }
 
 // LV4, S185
