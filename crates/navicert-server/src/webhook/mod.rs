@@ -7,7 +7,7 @@
 //! method     ask         TokenReview token may be       it is                   each outcome (S219)
 //! ```
 //!
-//! [`Webhook::review`] is the spine. A bad token is an answer, never an error of HTTP: kube-apiserver would ask again.
+//! `Webhook::review` is the spine. A bad token is an answer, never an error of HTTP: kube-apiserver would ask again.
 
 mod audience;
 mod auth;

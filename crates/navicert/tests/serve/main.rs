@@ -7,6 +7,7 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+mod load;
 mod nginx;
 mod process;
 mod secrets;
