@@ -35,10 +35,7 @@ impl Process {
                 let mut piece = vec![0; wanted];
                 // Some regions, such as the kernel's own pages, cannot be read: they are nobody's secrets.
                 let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read(&mut piece));
-                let read = match read {
-                    Ok(read @ 1..) => read,
-                    _ => break,
-                };
+                let Ok(read @ 1..) = read else { break };
                 if piece[..read].iter().any(|byte| *byte != 0) {
                     all.extend_from_slice(&piece[..read]);
                 }

@@ -70,7 +70,8 @@ impl Tunnel {
         let accepted = format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
         let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, accepted.as_bytes());
         let offered = request.header("sec-websocket-protocol").unwrap_or_default();
-        let protocol = offered.split(',').map(str::trim).find(|name| name.starts_with("v4")).unwrap_or_default();
+        let protocol =
+            offered.split(',').map(str::trim).find(|name| name.starts_with("v4")).unwrap_or_default();
         self.answer()
             .header("sec-websocket-accept", &STANDARD.encode(digest))
             .header("sec-websocket-protocol", protocol)

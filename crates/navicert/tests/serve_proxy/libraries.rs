@@ -29,7 +29,14 @@ fn pod(setup: &Setup) -> Pod {
     pod
 }
 
-async fn goes_through(setup: &Setup, serving: Serving, pod: &Pod, program: Program, pods: &str, status: bool) {
+async fn goes_through(
+    setup: &Setup,
+    serving: Serving,
+    pod: &Pod,
+    program: Program,
+    pods: &str,
+    status: bool,
+) {
     let running = program.start_running().unwrap();
     running.wait_for_output(pods).await;
     pod.events.wait_for_opened(1).await;
