@@ -9,6 +9,8 @@ mod client;
 mod gateway;
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/proxy.rs"]
+mod proxy;
 #[path = "demo/token.rs"]
 mod token;
 
@@ -95,6 +97,7 @@ fn tell() -> Result<(), String> {
     token::tell(&stage)?;
     client::tell(&stage)?;
     gateway::tell(&stage)?;
+    proxy::tell(&stage)?;
     image::tell(&stage)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");
