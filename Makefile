@@ -6,7 +6,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## the story in a minute: everything embedded, nothing to configure
-	@cargo build --quiet --package navicert --package navicert-image --package navicert-testkit --bins
+	@cargo build --quiet --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins
 	@target/debug/demo
 
 test: tools fmt lint unit docs deny ## everything that has to pass before a change lands

@@ -17,6 +17,7 @@ mod proxy;
 mod registries;
 mod rows;
 mod signer;
+mod webhook;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ const AREAS: [(&str, Area); 9] = [
     ("signer", signer::races),
     ("authn", authn::races),
     ("registries", registries::races),
+    ("webhook", webhook::races),
 ];
 
 type Area = fn() -> Result<Vec<Race>, Fault>;

@@ -63,7 +63,7 @@ impl Stage {
         let ours = Load::secured(front.address, &ca, &authorization, CONNECTIONS)?;
         let (nginx, address) = nginx(front.folder.path(), &upstream.url())?;
         let through_nginx = Load::secured(address, &ca, &authorization, CONNECTIONS)?;
-        let direct = Load::direct(&upstream, &ca, &ca.client("navicert-proxy").issue())?;
+        let direct = Load::direct(&upstream, &ca, &ca.client("navicert-proxy").issue(), 1)?;
         let Front { program, issuer, folder, .. } = front;
         Ok(Stage {
             _issuer: issuer,

@@ -3,20 +3,28 @@
 #![no_main]
 
 use std::pin::pin;
+use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 use libfuzzer_sys::fuzz_target;
 use navicert_authn::Profile;
-use navicert_authn::config::load;
+use navicert_authn::config::{CompiledIssuer, load};
 use navicert_authn::jwks::{ScriptedFetch, look};
 
 const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: https://i, audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
 
+fn issuer() -> &'static CompiledIssuer {
+    static ISSUER: OnceLock<CompiledIssuer> = OnceLock::new();
+    ISSUER.get_or_init(|| {
+        let loaded = load(CONFIG.as_bytes(), &Profile::KUBE).expect("the configuration is valid");
+        loaded.compiled.authenticators[0].issuer.clone()
+    })
+}
+
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
+    let issuer = issuer();
     for profile in [Profile::KUBE, Profile::HARDENED] {
-        let Ok(loaded) = load(CONFIG.as_bytes(), &profile) else { return };
-        let issuer = &loaded.compiled.authenticators[0].issuer;
         let fetch = ScriptedFetch::default();
         fetch.answer("https://i/.well-known/openid-configuration", 200, &text);
         fetch.answer("https://i/keys", 200, &text);

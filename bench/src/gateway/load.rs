@@ -117,13 +117,18 @@ impl Load {
         Load::open(address.parse()?, "", connections, None)
     }
 
-    /// To the API server itself, on one connection.
-    pub(crate) fn direct(upstream: &Upstream, ca: &Ca, identity: &Identity) -> Result<Self, Fault> {
+    /// To the API server itself.
+    pub(crate) fn direct(
+        upstream: &Upstream,
+        ca: &Ca,
+        identity: &Identity,
+        connections: usize,
+    ) -> Result<Self, Fault> {
         let config = ClientConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()?
             .with_root_certificates(ca.root_store())
             .with_client_auth_cert(identity.chain().to_vec(), identity.rustls_key())?;
-        Load::open(upstream.address, "", 1, Some(Arc::new(config)))
+        Load::open(upstream.address, "", connections, Some(Arc::new(config)))
     }
 
     /// With TLS, and these lines of a head.
@@ -162,34 +167,40 @@ impl Load {
 
     /// Asks so often on every connection, on all of them at once.
     pub(crate) fn ask(&self, requests: usize) -> Result<(), Fault> {
-        let failed = thread::scope(|scope| {
-            let threads: Vec<_> = self
-                .lines
-                .iter()
-                .map(|line| {
-                    scope.spawn(move || {
-                        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
-                        (0..requests)
-                            .try_for_each(|_| self.once(&mut **line))
-                            .map_err(|fault| fault.to_string())
-                    })
-                })
+        self.latencies(self.lines.len(), requests).map(drop)
+    }
+
+    /// The same on some of the connections, and the time of every answer.
+    pub(crate) fn latencies(&self, connections: usize, requests: usize) -> Result<Vec<Duration>, Fault> {
+        let measure = |line: &Mutex<Box<dyn Line>>| -> Result<Vec<Duration>, Fault> {
+            let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut times = Vec::with_capacity(requests);
+            for _ in 0..requests {
+                let started = SystemClock.monotonic();
+                self.once(&mut **line)?;
+                times.push(SystemClock.monotonic().saturating_sub(started));
+            }
+            Ok(times)
+        };
+        if let ([line, ..], 1) = (self.lines.as_slice(), connections) {
+            return measure(line);
+        }
+        thread::scope(|scope| {
+            let lines = self.lines.iter().take(connections);
+            let threads: Vec<_> = lines
+                .map(|line| scope.spawn(move || measure(line).map_err(|fault| fault.to_string())))
                 .collect();
-            threads.into_iter().find_map(|thread| match thread.join() {
-                Ok(outcome) => outcome.err(),
-                Err(_) => Some("a client panicked".to_owned()),
-            })
-        });
-        failed.map_or(Ok(()), |fault| Err(fault.into()))
+            let mut times = Vec::with_capacity(connections * requests);
+            for thread in threads {
+                times.extend(thread.join().map_err(|_| "a client panicked")??);
+            }
+            Ok(times)
+        })
     }
 
     /// The time of one answer.
     pub(crate) fn latency(&self) -> Result<Duration, Fault> {
-        let line = self.lines.first().ok_or("no connection")?;
-        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
-        let started = SystemClock.monotonic();
-        self.once(&mut **line)?;
-        Ok(SystemClock.monotonic().saturating_sub(started))
+        self.latencies(1, 1)?.pop().ok_or_else(|| "no answer".into())
     }
 
     fn once(&self, line: &mut dyn Line) -> Result<(), Fault> {

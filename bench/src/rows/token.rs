@@ -1,4 +1,5 @@
-//! Tokens: one through the whole authenticator, the bare verifications in it, and loading configurations.
+//! Tokens: one through the whole authenticator, the bare verifications in it, one that is remembered, and loading
+//! configurations.
 
 use std::sync::Arc;
 
@@ -14,9 +15,10 @@ use navicert_authn::{Authenticators, Outcome, Profile, Question};
 use navicert_types::Timestamp;
 
 use super::{Row, input};
+use crate::authn::{Input, remembered};
 use crate::frame::{Contestant, Fault};
 
-pub(super) const ROWS: [Row; 9] = [
+pub(super) const ROWS: [Row; 10] = [
     ("token-rs256-map", || token("rs256.jwt", "config-map.yaml")),
     ("token-rs256-cel", || token("rs256.jwt", "config-cel.yaml")),
     ("token-es256-map", || token("es256.jwt", "config-map.yaml")),
@@ -26,6 +28,7 @@ pub(super) const ROWS: [Row; 9] = [
     ("load-1", || loading(1)),
     ("load-16", || loading(16)),
     ("load-64", || loading(64)),
+    ("token-cache-hit", || Ok(Box::new(remembered(&Input::read()?)?))),
 ];
 
 /// Between every token's `nbf` and `exp`.

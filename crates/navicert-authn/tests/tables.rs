@@ -303,6 +303,13 @@ fn rules_are_validated() {
         ],
         None,
     );
+    // A rule's type is judged before a program is made of it; only a program knows that `(` is no pattern.
+    for (expression, error) in [
+        ("matches('a', '(') ? claims.b : true", "claimValidationRules[0].expression Invalid"),
+        ("matches('a', '(')", "claimValidationRules[0].expression InternalError"),
+    ] {
+        refuses("S66", rules(json!([{"expression": expression}])), &[error], None);
+    }
     let long = format!("'{}' == ''", "x".repeat(100_003));
     let deep = format!("{}true{}", "(".repeat(300), ")".repeat(300));
     for expression in [long, deep] {

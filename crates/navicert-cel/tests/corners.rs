@@ -57,6 +57,28 @@ fn wrappers_are_formatted_as_what_they_wrap_and_hold_nothing_else() {
 }
 
 #[test]
+fn elements_of_a_literal_are_of_one_type_whatever_is_wrapped_at_any_depth() {
+    let name = "google.protobuf.StringValue{}";
+    for expr in [
+        format!("[optional.of(''), optional.of({name})]"),
+        format!("[optional.of({name}), optional.of('')]"),
+        format!("[[''], [{name}]]"),
+        format!("[{{'a': ['']}}, {{'a': [{name}]}}]"),
+        format!("{{'a': optional.of({name}), 'b': optional.of('')}}"),
+    ] {
+        assert_eq!(answer(&expr)["ok"], json!(true), "{expr}: {}", answer(&expr));
+    }
+    for expr in [
+        "[optional.of(1), optional.of('')]",
+        "[optional.of(null), optional.of('')]",
+        "[optional.of(google.protobuf.StringValue{}), optional.of(1)]",
+        "[[1], [google.protobuf.StringValue{}]]",
+    ] {
+        assert_eq!(claims_environment().compile(expr).expect_err(expr).stage, Stage::Check, "{expr}");
+    }
+}
+
+#[test]
 fn odd_keys_are_written_plainly_and_some_are_none() {
     for (expr, value) in [
         ("{[]: 1}", json!({"list([])": 1})),

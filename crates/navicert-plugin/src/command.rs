@@ -45,6 +45,7 @@ pub struct Command {
     extra: Vec<(OsString, OsString)>,
     pub(crate) stdin: Stdin,
     settings: Vec<(String, String)>,
+    setting_names: Vec<String>,
     pub(crate) stdout_cap: usize,
     pub(crate) stdout_receiver: Option<StdoutReceiver>,
     pub(crate) stderr: Stderr,
@@ -67,6 +68,7 @@ impl Command {
             dropped: Vec::new(),
             extra: Vec::new(),
             settings: Vec::new(),
+            setting_names: Vec::new(),
             stdin: Stdin::Null,
             stdout_cap: DEFAULT_STDOUT_CAP,
             stdout_receiver: None,
@@ -111,6 +113,14 @@ impl Command {
     #[must_use]
     pub fn declare(mut self, setting: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((setting.into(), value.into()));
+        self
+    }
+
+    /// Declares what else the program will be told, by name: an entry that lists the settings a program may have has to
+    /// list these.
+    #[must_use]
+    pub fn declare_names(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.setting_names.extend(names);
         self
     }
 
@@ -182,6 +192,11 @@ impl Command {
     /// What was declared.
     pub fn declared(&self) -> &[(String, String)] {
         &self.settings
+    }
+
+    /// The names of what else it will be told.
+    pub fn declared_names(&self) -> &[String] {
+        &self.setting_names
     }
 
     /// The names of the variables set on top of the inherited ones, in order.

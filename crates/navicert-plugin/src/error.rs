@@ -131,6 +131,15 @@ pub enum Refusal {
         value: String,
     },
 
+    /// The entry for this program lists the settings it may have, and this one is not among them.
+    #[error("the allowlist entry for {} does not allow the setting {}", Quoted(.path), Quoted(.name))]
+    SettingName {
+        /// The program.
+        path: String,
+        /// The setting.
+        name: String,
+    },
+
     /// No entry names this program.
     #[error("plugin path {} is not permitted by the credential plugin allowlist", Quoted(.path))]
     NotListed {

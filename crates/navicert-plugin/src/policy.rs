@@ -83,6 +83,21 @@ impl Policy {
         self.decide(command, Unlisted::Refused)
     }
 
+    /// The program that an allowlist calls by this name: a file of the user's own says where it is, so that a kubeconfig
+    /// need not (C880).
+    pub fn signer(&self, name: &OsStr) -> Option<&OsStr> {
+        match self {
+            Policy::AllowAll | Policy::DenyAll => None,
+            Policy::Allowlist(allowlist) => {
+                let called = |entry: &&AllowlistEntry| {
+                    entry.signer.as_ref().is_some_and(|signer| OsStr::new(signer) == name)
+                };
+                allowlist.entries.iter().find(called).map(AllowlistEntry::command)
+            }
+            Policy::Both(one, other) => one.signer(name).or_else(|| other.signer(name)),
+        }
+    }
+
     fn decide(&self, command: Command, unlisted: Unlisted) -> Result<Permitted<Command>, PermitError> {
         command.check_shape()?;
         let candidate = Candidate::new(&command);
@@ -234,6 +249,8 @@ pub struct AllowlistEntry {
     args: Vec<OsString>,
     env_names: Vec<OsString>,
     settings: Vec<(String, String)>,
+    signer: Option<String>,
+    setting_names: Option<Vec<String>>,
 }
 
 impl AllowlistEntry {
@@ -245,6 +262,8 @@ impl AllowlistEntry {
             args: Vec::new(),
             env_names: Vec::new(),
             settings: Vec::new(),
+            signer: None,
+            setting_names: None,
         }
     }
 
@@ -276,6 +295,20 @@ impl AllowlistEntry {
         self
     }
 
+    /// The name by which a kubeconfig may call this program, if it is a signer (C880).
+    #[must_use]
+    pub fn signer(mut self, name: impl Into<String>) -> Self {
+        self.signer = Some(name.into());
+        self
+    }
+
+    /// The only settings it may be told (C880).
+    #[must_use]
+    pub fn setting_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.setting_names = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
     /// The command as written.
     pub fn command(&self) -> &OsStr {
         &self.command
@@ -296,6 +329,11 @@ impl AllowlistEntry {
         {
             let (path, name, value) = (candidate.shown_path(), name.clone(), value.clone());
             return Err(Refusal::Setting { path, name, value }.into());
+        }
+        let unlisted =
+            |name: &&String| self.setting_names.as_ref().is_some_and(|names| !names.contains(name));
+        if let Some(name) = command.declared_names().iter().find(unlisted) {
+            return Err(Refusal::SettingName { path: candidate.shown_path(), name: name.clone() }.into());
         }
         match self.sha256 {
             Some(expected) => candidate.require_digest(expected),

@@ -10,6 +10,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use navicert_authn::Live;
+use navicert_authn::config::Reloader;
 
 use crate::forward::ReplyBody;
 use crate::listener::Handler;
@@ -25,6 +26,11 @@ pub trait Check: Send + Sync {
     /// # Errors
     /// What is wrong, in a sentence without secrets.
     fn check(&self) -> Result<(), String>;
+
+    /// Something to know although it is well, in a sentence without secrets.
+    fn note(&self) -> Option<String> {
+        None
+    }
 }
 
 /// Everything that has to be well. Whoever has a condition joins here, once.
@@ -52,17 +58,18 @@ impl Health {
     pub fn look(&self) -> (bool, String) {
         let checks = self.0.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (mut is_well, mut text) = (true, String::new());
-        let mut told = |name: &str, verdict: Result<(), String>| match verdict {
-            Ok(()) => text += &format!("[+]{name} ok\n"),
-            Err(why) => {
+        let mut told = |name: &str, verdict: Result<(), String>, note: Option<String>| match (verdict, note) {
+            (Ok(()), None) => text += &format!("[+]{name} ok\n"),
+            (Ok(()), Some(note)) => text += &format!("[+]{name} ok: {}\n", note.replace('\n', " ")),
+            (Err(why), _) => {
                 is_well = false;
                 text += &format!("[-]{name} failed: {}\n", why.replace('\n', " "));
             }
         };
         let is_stopping = self.0.is_stopping.load(Ordering::Acquire);
-        told("shutdown", if is_stopping { Err("shutting down".to_owned()) } else { Ok(()) });
+        told("shutdown", if is_stopping { Err("shutting down".to_owned()) } else { Ok(()) }, None);
         for check in checks {
-            told(check.name(), check.check());
+            told(check.name(), check.check(), check.note());
         }
         (is_well, text)
     }
@@ -120,6 +127,25 @@ impl Check for Issuers {
             format!("{url}: {}", health.last_error.as_deref().unwrap_or("not asked yet"))
         });
         Err(told.collect::<Vec<_>>().join("; "))
+    }
+}
+
+/// The configuration: there is always one in use, but it may not be what the files say.
+#[derive(Debug)]
+pub struct Configuration(pub Arc<Reloader>);
+
+impl Check for Configuration {
+    fn name(&self) -> &'static str {
+        "configuration"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn note(&self) -> Option<String> {
+        let why = self.0.last_problem()?;
+        Some(format!("the files that are there now are not in use, those before them are: {why}"))
     }
 }
 

@@ -53,6 +53,11 @@ impl Bound {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// The socket itself.
+    pub fn into_listener(self) -> TcpListener {
+        self.listener
+    }
 }
 
 /// How a server ends.

@@ -111,6 +111,16 @@ pub enum SignError {
         /// What it needs.
         expected: &'static str,
     },
+    /// A key that wants its PIN for every single signature, where the module does not take it in between.
+    #[error(
+        "the key in the token `{token}` wants its PIN for every signature, as PIV slot 9c does, and its module cannot do that here ({code}); use another key, such as slot 9a's"
+    )]
+    AlwaysAuthenticates {
+        /// The token's label.
+        token: String,
+        /// The module's code.
+        code: String,
+    },
     /// The module cannot be loaded.
     #[error("the PKCS#11 module `{path}` cannot be loaded: {problem}")]
     Module {

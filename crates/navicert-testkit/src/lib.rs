@@ -24,6 +24,7 @@
 pub mod answer;
 pub mod api_server;
 mod background;
+pub mod bare_server;
 pub mod ca;
 pub mod canary;
 pub mod cloud;

@@ -54,6 +54,13 @@ pub struct HsmKey {
 }
 
 impl SoftHsm {
+    /// Whether there is a module and the two tools that make tokens and keys.
+    pub fn is_installed() -> bool {
+        let tools = [("softhsm2-util", "--version"), ("pkcs11-tool", "--help")];
+        let runs = |(tool, flag): (&str, &str)| Program::new(tool).arguments([flag]).run().is_ok();
+        MODULES.iter().any(|path| Path::new(path).exists()) && tools.into_iter().all(runs)
+    }
+
     /// An initialized token with this label and user PIN, and nothing in it.
     ///
     /// # Panics
@@ -105,6 +112,15 @@ impl SoftHsm {
 
     /// Makes a key inside the token, never to leave it.
     pub fn generate(&self, kind: KeyKind, id: &str, label: &str) -> HsmKey {
+        self.generate_with(kind, id, label, &[])
+    }
+
+    /// The same with a key that wants its PIN for every signature, as PIV slot 9c does.
+    pub fn generate_always_authenticating(&self, kind: KeyKind, id: &str, label: &str) -> HsmKey {
+        self.generate_with(kind, id, label, &["--always-auth"])
+    }
+
+    fn generate_with(&self, kind: KeyKind, id: &str, label: &str, flags: &[&str]) -> HsmKey {
         let key_type = match kind {
             KeyKind::Rsa2048 => "rsa:2048",
             KeyKind::EcP256 => "EC:prime256v1",
@@ -112,8 +128,8 @@ impl SoftHsm {
             KeyKind::EcP521 => "EC:secp521r1",
             KeyKind::Ed25519 => "EC:edwards25519",
         };
-        let outcome =
-            self.pkcs11_tool(["--keypairgen", "--key-type", key_type, "--id", id, "--label", label]);
+        let keypair = ["--keypairgen", "--key-type", key_type, "--id", id, "--label", label];
+        let outcome = self.pkcs11_tool(keypair.into_iter().chain(flags.iter().copied()));
         let public_key = match kind {
             KeyKind::Rsa2048 => self.read_public_key(id),
             curve => subject_public_key_info(curve, &point(&outcome)),

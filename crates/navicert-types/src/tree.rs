@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 use crate::diagnostic::Diagnostic;
 
 pub use source::source_text;
+pub(crate) use write::quoted;
 
 /// Which language a text is in, as its Kubernetes loader decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

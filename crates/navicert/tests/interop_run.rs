@@ -1,7 +1,7 @@
 //! `navicert run` between the current kubectl and a real kube-apiserver (`make interop`): whose rights a command has, by
 //! certificate, by plugin and by keys in devices, and what a read-only gateway lets through.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 mod hsm_support;
 

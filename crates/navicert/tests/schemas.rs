@@ -3,7 +3,11 @@
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
 
 use std::path::Path;
+use std::time::Duration;
 
+use navicert_authn::config::NavicertConfiguration;
+use navicert_server::settings::Servers;
+use navicert_server::webhook;
 use navicert_types::authentication_test::AuthenticationTest;
 use serde_json::{Map, Value, json};
 
@@ -23,7 +27,12 @@ fn sample(schema: &Value, definitions: &Value) -> Value {
     if let Some(values) = schema["enum"].as_array() {
         return values[0].clone();
     }
+    if let Some(example) = schema["examples"].get(0) {
+        return example.clone();
+    }
     match schema["type"].as_str() {
+        Some("integer") => schema["default"].clone(),
+        Some("boolean") => json!(true),
         Some("string") if schema["format"] == "date-time" => json!("2027-01-01T00:00:00Z"),
         Some("string") => json!("x"),
         Some("array") => json!([sample(&schema["items"], definitions)]),
@@ -67,6 +76,37 @@ fn the_schema_of_suites_is_what_is_read() {
         let mut other = whole.clone();
         other.pointer_mut(place).unwrap()["zz"] = json!(1);
         let wrong = AuthenticationTest::parse(other.to_string().as_bytes()).unwrap_err().to_string();
+        assert!(wrong.contains("unknown field"), "{place}: {wrong}");
+    }
+}
+
+#[test]
+fn the_schema_of_servers_is_what_is_read() {
+    let schema = schema("navicert-configuration.json");
+    let definitions = &schema["$defs"];
+    let servers = sample(&definitions["servers"], definitions);
+    let parse = |servers: &Value| {
+        let whole =
+            json!({"apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "servers": servers});
+        let read = NavicertConfiguration::parse(whole.to_string().as_bytes()).unwrap();
+        Servers::parse(&read.servers.unwrap()).map_err(|wrong| wrong.to_string())
+    };
+    let read = parse(&servers).unwrap();
+    assert_eq!(
+        read.webhook,
+        webhook::Settings {
+            server_audiences: vec!["x".into()],
+            expose_errors: true,
+            timeout: Duration::from_secs(90),
+            body_timeout: Duration::from_secs(90),
+            ..Default::default()
+        }
+    );
+    assert_eq!(read.limits.limits().http2_streams, 250);
+    for place in ["", "/limits", "/webhook"] {
+        let mut other = servers.clone();
+        other.pointer_mut(place).unwrap()["zz"] = json!(1);
+        let wrong = parse(&other).unwrap_err();
         assert!(wrong.contains("unknown field"), "{place}: {wrong}");
     }
 }

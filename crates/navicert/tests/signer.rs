@@ -62,6 +62,21 @@ impl Setup {
             .variable("NAVICERT_PKCS11_MODULE", self.hsm.module().to_str().unwrap())
     }
 
+    /// `navicert gateway` in this home.
+    fn gateway(&self, context: &TestContext) -> navicert_testkit::program::Running {
+        let signers = Path::new(NAVICERT).parent().unwrap().display().to_string();
+        Program::new(NAVICERT)
+            .arguments(["gateway"])
+            .own_environment()
+            .variable("PATH", format!("{signers}:/usr/bin:/bin"))
+            .variable("HOME", context.home())
+            .variable("SOFTHSM2_CONF", self.hsm.configuration())
+            .variable("NAVICERT_PINENTRY", context.home().join("pinentry"))
+            .variable("XDG_RUNTIME_DIR", context.home().join("run"))
+            .start_running()
+            .unwrap()
+    }
+
     /// A kubeconfig and a kuberc with what `signer list` prints, and nothing of a key's added.
     fn paste(&self, context: &TestContext) {
         let listed = stdout(&context.run("navicert signer list"));
@@ -268,15 +283,7 @@ fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_bef
     let setup = Setup::new(KeyKind::EcP256);
     let context = with_kubectl(&setup);
     let serving = Serving::start(&setup, &context);
-    let gateway = Program::new(NAVICERT)
-        .arguments(["gateway"])
-        .own_environment()
-        .variable("PATH", format!("{}:/usr/bin:/bin", Path::new(NAVICERT).parent().unwrap().display()))
-        .variable("HOME", context.home())
-        .variable("SOFTHSM2_CONF", setup.hsm.configuration())
-        .variable("XDG_RUNTIME_DIR", context.home().join("run"))
-        .start_running()
-        .unwrap();
+    let gateway = setup.gateway(&context);
     let told = navicert_testkit::wait::blocking(gateway.wait_for_output("\n"));
     let get = format!("kubectl --kubeconfig {} get --raw /version", told.trim());
     let succeeds = |when: &str| assert!(stdout(&context.run(&get)).contains("gitVersion"), "{when}");
@@ -293,6 +300,31 @@ fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_bef
     succeeds("with the token again");
     assert_eq!(times_asked(&context), 2, "the device was away, so its PIN was needed once more");
     drop(serving);
+}
+
+// C845: without a signer that stays, every signature asks for the PIN, so the questions are the signatures, or the touches.
+#[test]
+fn commands_that_share_a_gateway_share_one_touch() {
+    let setup = Setup::new(KeyKind::EcP256);
+    let context = with_kubectl(&setup);
+    let run = |flags: &str| {
+        let line = format!("navicert run {flags} -- kubectl get --raw /version");
+        assert!(stdout(&context.run(&line)).contains("gitVersion"));
+    };
+    for count in 1..=2 {
+        run("");
+        assert_eq!(
+            times_asked(&context),
+            count,
+            "each has a gateway, a connection and a signature of its own"
+        );
+    }
+    let gateway = setup.gateway(&context);
+    navicert_testkit::wait::blocking(gateway.wait_for_output("\n"));
+    for _ in 0..4 {
+        run("--gateway auto");
+    }
+    assert_eq!(times_asked(&context), 3, "one for all four");
 }
 
 #[test]

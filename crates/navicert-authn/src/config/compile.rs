@@ -194,13 +194,18 @@ impl Compiler {
         let program = match environment.compile(text) {
             Ok(program) => program,
             Err(error) => {
-                refused(&error, text, path, violations);
+                // A rule's type is looked at before a program is made of it.
+                let of_type = || environment.check(text).is_ok_and(|found| found == "bool");
+                if role != Role::Mapping && error.stage == Stage::Program && !of_type() {
+                    no_bool(text, path, violations);
+                } else {
+                    refused(&error, text, path, violations);
+                }
                 return None;
             }
         };
         if role != Role::Mapping && program.result_type() != "bool" {
-            violations.invalid(path.clone(), text, "must evaluate to bool");
-            violations.hint("compare explicitly, as in `claims.email_verified == true`");
+            no_bool(text, path, violations);
             return None;
         }
         if self.refuses_collections && query::treats_as_collection(program.tree(), "claims") {
@@ -212,6 +217,11 @@ impl Compiler {
         }
         Some(Expression { path: path.clone(), text: text.to_owned(), program })
     }
+}
+
+fn no_bool(text: &str, path: &FieldPath, violations: &mut Violations) {
+    violations.invalid(path.clone(), text, "must evaluate to bool");
+    violations.hint("compare explicitly, as in `claims.email_verified == true`");
 }
 
 /// S311

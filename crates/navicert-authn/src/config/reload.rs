@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use navicert_types::Diagnostics;
@@ -142,6 +142,8 @@ pub struct Reloader {
     around: Around,
     live: Arc<Live>,
     state: tokio::sync::Mutex<State>,
+    /// Outside of the state, which is held while issuers are asked.
+    problem: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -151,7 +153,6 @@ struct State {
     revocations: Option<Vec<u8>>,
     anonymous: Option<AnonymousAuthConfig>,
     pending: Option<Pending>,
-    problem: Option<String>,
 }
 
 /// A good configuration whose issuers are not ready yet.
@@ -196,8 +197,9 @@ impl Reloader {
         let set = prepared.set(&around, &changed, None).with_revocations(&revocations);
         let live = Arc::new(Live::new(set, revocations, &around, changed));
         around.recorder.record(&Event::Configuration { text: &files.config });
-        let state = State { tracked: files, revocations: text, anonymous, pending: None, problem: None };
-        Ok(Reloader { sources, around, live, state: tokio::sync::Mutex::new(state) })
+        let state = State { tracked: files, revocations: text, anonymous, pending: None };
+        let state = tokio::sync::Mutex::new(state);
+        Ok(Reloader { sources, around, live, state, problem: Mutex::default() })
     }
 
     /// The authenticators in service.
@@ -220,8 +222,8 @@ impl Reloader {
     }
 
     /// Why the files that are there now are not in use, if they are not.
-    pub async fn problem(&self) -> Option<String> {
-        self.state.lock().await.problem.clone()
+    pub fn last_problem(&self) -> Option<String> {
+        self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Looks at the files, and does what follows from it.
@@ -234,9 +236,10 @@ impl Reloader {
             (Reload::Unchanged, Some(listed)) => listed,
             (reload, _) => reload,
         };
+        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
         match &reload {
-            Reload::Refused(why) => state.problem = Some(why.clone()),
-            Reload::Applied => state.problem = None,
+            Reload::Refused(why) => *problem = Some(why.clone()),
+            Reload::Applied => *problem = None,
             Reload::Unchanged | Reload::Waiting => {}
         }
         Tended { reload, pause }

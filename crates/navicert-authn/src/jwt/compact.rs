@@ -35,9 +35,15 @@ impl<'t> RawToken<'t> {
         if text.trim().starts_with('{') {
             return Err(NoOpinion::NotCompact);
         }
-        let mut parts = text.splitn(4, '.');
-        match (parts.next(), parts.next(), parts.next(), parts.next()) {
-            (Some(header), Some(payload), Some(signature), None) => {
+        let mut dots = memchr::memchr_iter(b'.', text.as_bytes());
+        let parts = match (dots.next(), dots.next(), dots.next()) {
+            (Some(first), Some(second), None) => {
+                (text.get(..first), text.get(first + 1..second), text.get(second + 1..))
+            }
+            _ => (None, None, None),
+        };
+        match parts {
+            (Some(header), Some(payload), Some(signature)) => {
                 Ok(RawToken { text, header, payload, signature })
             }
             _ => Err(NoOpinion::NotCompact),

@@ -108,6 +108,31 @@ impl Validator<'_, '_> {
         }
     }
 
+    /// Whether two types are the same but for wrappers, at any depth.
+    fn equivalent(&self, left: TypeId, right: TypeId) -> bool {
+        let mut open = vec![(left, right)];
+        while let Some((left, right)) = open.pop() {
+            if left == right {
+                continue;
+            }
+            match (self.checked.types.node(left), self.checked.types.node(right)) {
+                (Type::Wrapper(inner), _) => open.push((inner, right)),
+                (_, Type::Wrapper(inner)) => open.push((left, inner)),
+                (Type::List(left), Type::List(right)) => open.push((left, right)),
+                (Type::Map(left_key, left_value), Type::Map(right_key, right_value)) => {
+                    open.extend([(left_key, right_key), (left_value, right_value)]);
+                }
+                (Type::Opaque(name, left, count), Type::Opaque(other, right, others))
+                    if name == other && count == others =>
+                {
+                    open.extend(left.into_iter().zip(right).take(usize::from(count)));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
     fn list(&mut self, elements: Run, optional: Run) {
         let flags = self.tree.flags(optional);
         let mut first = None;
@@ -115,7 +140,7 @@ impl Validator<'_, '_> {
             let found = self.element_type(element, flags.get(index).copied().unwrap_or(false));
             match first {
                 None => first = Some(found),
-                Some(expected) if expected != found => {
+                Some(expected) if !self.equivalent(expected, found) => {
                     self.mismatch(element, expected, found);
                     break;
                 }
@@ -134,10 +159,10 @@ impl Validator<'_, '_> {
             match first {
                 None => first = Some((key_type, value_type)),
                 Some((expected_key, expected_value)) => {
-                    if expected_key != key_type {
+                    if !self.equivalent(expected_key, key_type) {
                         self.mismatch(key, expected_key, key_type);
                     }
-                    if expected_value != value_type {
+                    if !self.equivalent(expected_value, value_type) {
                         self.mismatch(value, expected_value, value_type);
                     }
                 }

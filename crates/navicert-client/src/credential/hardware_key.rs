@@ -4,15 +4,16 @@
 
 use std::fmt;
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use navicert_plugin::{Backoff, Environment, FlightError, Lost, SingleFlight, Stderr};
+use navicert_plugin::{Backoff, Environment, FlightError, Lost, Policy, SingleFlight, Stderr};
 use navicert_signer::SignError;
 use navicert_signer::pkcs11::Selection;
 use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings as SignerSettings};
 use navicert_types::external_signer::{Configuration, v1};
 use navicert_types::kubeconfig::AuthProviderConfig;
-use navicert_types::redact;
+use navicert_types::{Clock, redact};
 use thiserror::Error;
 
 use super::{
@@ -79,12 +80,21 @@ pub enum SignerError {
 }
 
 /// A certificate from an external signer, asked for once and again when it has expired or was turned down (C821).
+///
+/// Clients of one process whose configurations are the same share it (C841); whether a client may use it is decided by
+/// that client's own policy.
 #[derive(Clone)]
-pub struct HardwareKey(Arc<Inner>);
-
-struct Inner {
+pub struct HardwareKey {
+    shared: Arc<SharedKey>,
     settings: SignerSettings,
     policy: PluginPolicy,
+    /// Set once this client's policy has agreed.
+    permitted: Arc<AtomicBool>,
+}
+
+/// What clients share.
+pub(crate) struct SharedKey {
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
     flights: SingleFlight<(), Arc<Credential>, SignerError>,
 }
@@ -136,18 +146,23 @@ impl HardwareKey {
             show: shown_at(&settings.stderr),
             allow_pin: settings.allow_pin_in_kubeconfig,
         };
-        let state = State { current: None, backoff: None, failure: None };
-        let (policy, flights) = (around.policy.clone(), SingleFlight::new());
-        Ok(HardwareKey(Arc::new(Inner { settings, policy, state: Mutex::new(state), flights })))
+        let shared = around.registry.signer(alike(&settings), || SharedKey {
+            clock: Arc::clone(&around.clock),
+            state: Mutex::new(State { current: None, backoff: None, failure: None }),
+            flights: SingleFlight::new(),
+        });
+        let (policy, permitted) = (around.policy.clone(), Arc::default());
+        Ok(HardwareKey { shared, settings, policy, permitted })
     }
 
     /// Asks the signer, unless somebody else is asking already.
     async fn ask(&self, asking: Asking) -> Result<Arc<Credential>, CredentialError> {
-        if let Some(failure) = self.0.still_waiting(asking) {
+        self.permit()?;
+        if let Some(failure) = self.shared.still_waiting(asking) {
             return Err(failure.into());
         }
-        let inner = Arc::clone(&self.0);
-        let landed = self.0.flights.join((), move || inner.connect()).await;
+        let asker = self.clone();
+        let landed = self.shared.flights.join((), move || asker.connect()).await;
         landed.map_err(|error| match error {
             FlightError::Failed(error) => error.into(),
             FlightError::Lost(lost) => SignerError::Lost(lost).into(),
@@ -155,14 +170,23 @@ impl HardwareKey {
     }
 }
 
-impl Inner {
+/// What makes two clients' signers one: the configuration without its PIN, and the cluster that the signer is told (C841,
+/// X9).
+fn alike(settings: &SignerSettings) -> String {
+    let cluster = settings.cluster.as_ref();
+    let server = cluster.map(|cluster| cluster.server.as_str()).unwrap_or_default();
+    let name = cluster.map(|cluster| cluster.tls_server_name.as_str()).unwrap_or_default();
+    format!("{}\n{server}\n{name}\n{}", settings.configuration.identity(), settings.allow_pin)
+}
+
+impl SharedKey {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn fresh(&self) -> Option<Arc<Credential>> {
         let current = self.lock().current.clone()?;
-        let is_over = current.expires.is_some_and(|expires| expires < self.settings.clock.now());
+        let is_over = current.expires.is_some_and(|expires| expires < self.clock.now());
         (!is_over).then_some(current)
     }
 
@@ -172,17 +196,52 @@ impl Inner {
         state.backoff.as_ref().filter(|_| asking == Asking::Background)?.remaining()?;
         state.failure.clone()
     }
+}
+
+impl HardwareKey {
+    /// A key that this client may use and that is there.
+    fn fresh(&self) -> Option<Arc<Credential>> {
+        self.shared.fresh().filter(|_| self.permitted.load(Ordering::Acquire))
+    }
+
+    /// Whether this client's policy lets it use the signer, also where another client has the key already.
+    fn permit(&self) -> Result<(), SignerError> {
+        if !self.permitted.load(Ordering::Acquire) {
+            let settings = SignerSettings { policy: self.policy()?, ..self.settings.clone() };
+            ExecSigner::may_run(&settings).map_err(|error| self.explained(error))?;
+            self.permitted.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn policy(&self) -> Result<Arc<Policy>, SignerError> {
+        match &self.policy {
+            PluginPolicy::Policy(policy) => Ok(Arc::clone(policy)),
+            PluginPolicy::Broken(policy) => {
+                Err(SignerError::PolicyUnreadable { program: self.program(), policy: Arc::clone(policy) })
+            }
+        }
+    }
+
+    fn program(&self) -> String {
+        redact::terminal(&self.settings.program.to_string_lossy()).into_owned()
+    }
+
+    /// A policy's no becomes the lines that would change it.
+    fn explained(&self, error: SignError) -> SignerError {
+        match error {
+            SignError::Denied { source } => {
+                let (reason, lines) = (source.to_string(), self.lines());
+                SignerError::Denied { program: self.program(), reason, lines }
+            }
+            error => SignerError::Sign(error),
+        }
+    }
 
     fn connect(&self) -> Result<Arc<Credential>, SignerError> {
-        let program = || redact::terminal(&self.settings.program.to_string_lossy()).into_owned();
-        let policy = match &self.policy {
-            PluginPolicy::Policy(policy) => Arc::clone(policy),
-            PluginPolicy::Broken(policy) => {
-                return Err(SignerError::PolicyUnreadable { program: program(), policy: Arc::clone(policy) });
-            }
-        };
-        let connected = ExecSigner::connect(SignerSettings { policy, ..self.settings.clone() });
-        let mut state = self.lock();
+        let settings = SignerSettings { policy: self.policy()?, ..self.settings.clone() };
+        let connected = ExecSigner::connect(settings);
+        let mut state = self.shared.lock();
         match connected {
             Ok(identity) => {
                 let identity = Arc::new(Identity::external(Arc::new(identity)));
@@ -206,13 +265,7 @@ impl Inner {
                 Ok(credential)
             }
             Err(error) => {
-                let error = match error {
-                    SignError::Denied { source } => {
-                        let (reason, lines) = (source.to_string(), self.lines());
-                        SignerError::Denied { program: program(), reason, lines }
-                    }
-                    error => SignerError::Sign(error),
-                };
+                let error = self.explained(error);
                 let clock = Arc::clone(&self.settings.clock);
                 state.backoff.get_or_insert_with(|| Backoff::new(Default::default(), clock)).failed();
                 state.failure = Some(error.clone());
@@ -276,16 +329,21 @@ fn another_credential(effective: &Effective) -> Result<(), SignerConfigError> {
 
 impl CredentialSource for HardwareKey {
     fn ready(&self) -> Option<Arc<Credential>> {
-        self.0.fresh()
+        self.fresh()
     }
 
     fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
         Box::pin(async move {
-            match self.0.fresh() {
+            self.permit()?;
+            match self.fresh() {
                 Some(credential) => Ok(credential),
                 None => self.ask(asking).await,
             }
         })
+    }
+
+    fn may_call_ahead(&self) -> bool {
+        false
     }
 
     /// A 401 says nothing about a certificate that was accepted in TLS; an alert does (C435).
@@ -295,7 +353,7 @@ impl CredentialSource for HardwareKey {
         reason: Refused,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         Box::pin(async move {
-            if let Some(newer) = self.0.fresh().filter(|current| current.generation > generation) {
+            if let Some(newer) = self.fresh().filter(|current| current.generation > generation) {
                 return Ok(Some(newer));
             }
             if !matches!(reason, Refused::TlsAlert) {
@@ -307,8 +365,14 @@ impl CredentialSource for HardwareKey {
     }
 }
 
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedKey")
+    }
+}
+
 impl fmt::Debug for HardwareKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HardwareKey").field("program", &self.0.settings.program).finish_non_exhaustive()
+        f.debug_struct("HardwareKey").field("program", &self.settings.program).finish_non_exhaustive()
     }
 }

@@ -14,7 +14,7 @@ mod choose;
 pub(crate) mod claims;
 mod error;
 mod fixed;
-mod hardware_key;
+pub(crate) mod hardware_key;
 mod identity;
 mod oidc;
 mod token_file;
@@ -186,6 +186,12 @@ pub trait CredentialSource: fmt::Debug + Send + Sync {
         generation: Generation,
         reason: Refused,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>>;
+
+    /// Whether the server may be called before there is a credential. Not where a human is asked for a PIN first: the
+    /// server's patience would run out meanwhile (C842, C845).
+    fn may_call_ahead(&self) -> bool {
+        true
+    }
 
     /// What to tell the user about a refusal that stays one, if this source knows something: a plugin that is
     /// configured but not used because of a static credential (C168), say.

@@ -10,10 +10,18 @@ use navicert_types::exec_credential::{ExecCredential, Spec};
 use super::entry::Entry;
 use super::plugin::Plugin;
 use super::settings::{Settings, Surroundings};
+use crate::credential::hardware_key::SharedKey;
 
 /// The authenticators of a process, or of a test. Cheap to clone; holds none of them alive.
 #[derive(Clone, Debug, Default)]
-pub struct Registry(Arc<Mutex<HashMap<Key, Weak<Entry>>>>);
+pub struct Registry(Arc<Registered>);
+
+#[derive(Debug, Default)]
+struct Registered {
+    plugins: Mutex<HashMap<Key, Weak<Entry>>>,
+    /// By what makes two signers one (C841).
+    signers: Mutex<HashMap<String, Weak<SharedKey>>>,
+}
 
 /// What makes two authenticators one: a digest, because the parts hold secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,8 +62,20 @@ impl Registry {
         entry
     }
 
+    /// The key behind a signer: of several clients that are alike, the first makes it, and one PIN serves them all.
+    pub(crate) fn signer(&self, alike: String, make: impl FnOnce() -> SharedKey) -> Arc<SharedKey> {
+        let mut signers = self.0.signers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = signers.get(&alike).and_then(Weak::upgrade) {
+            return key;
+        }
+        signers.retain(|_, key| key.strong_count() > 0);
+        let key = Arc::new(make());
+        signers.insert(alike, Arc::downgrade(&key));
+        key
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Weak<Entry>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -104,6 +104,8 @@ struct Entry {
     env_names: Vec<String>,
     sha256: Option<Sha256Digest>,
     libraries: Vec<String>,
+    signer: Option<String>,
+    settings: Option<Vec<String>>,
     node: Node,
 }
 
@@ -119,9 +121,14 @@ impl Decode for Entry {
                 env_names: fields.default("envNames"),
                 sha256: digest.as_deref().and_then(|digest| digest.parse().ok()),
                 libraries: fields.default("pathLib"),
+                signer: fields.optional("signer"),
+                settings: fields.optional("settings"),
                 node: node.clone(),
             };
             let decoder = fields.decoder();
+            if let Some(problem) = entry.signer.as_deref().and_then(|name| entry.misnamed(name)) {
+                decoder.invalid_value(node, problem);
+            }
             if !command.is_empty() && !name.is_empty() && command != name {
                 decoder.invalid_value(node, "`command` and its old spelling `name` differ; keep `command`");
             }
@@ -181,10 +188,21 @@ impl Preference {
 }
 
 impl Entry {
+    /// A signer's name is a name, and says exactly which program it means (C880).
+    fn misnamed(&self, name: &str) -> Option<&'static str> {
+        if name.is_empty() || name.contains(['/', '\\']) {
+            return Some("`signer` is a name, without `/`, by which a kubeconfig calls this program");
+        }
+        let is_absolute = std::path::Path::new(&self.command).is_absolute();
+        (!is_absolute).then_some("an entry with `signer` needs an absolute path as its `command`")
+    }
+
     fn to_allowlist(&self) -> AllowlistEntry {
         let entry = AllowlistEntry::new(&self.command).args(&self.args).env_names(&self.env_names);
         // What a signer may load (X3).
         let entry = self.libraries.iter().fold(entry, |entry, library| entry.setting("pathLib", library));
+        let entry = self.signer.iter().fold(entry, AllowlistEntry::signer);
+        let entry = self.settings.iter().fold(entry, AllowlistEntry::setting_names);
         match self.sha256 {
             Some(digest) => entry.sha256(digest),
             None => entry,

@@ -227,7 +227,7 @@ impl Stack {
         if let Some(credential) = self.source.ready() {
             return Ok(Some(credential));
         }
-        let head_start = self.pools.head_start();
+        let head_start = if self.source.may_call_ahead() { self.pools.head_start() } else { None };
         let credential = self.source.current(traits.asking).await.map_err(TransportError::Credentials)?;
         if let Some(untaken) = head_start {
             untaken.keep();

@@ -68,6 +68,32 @@ async fn sixty_four_first_requests_are_one_certificate_and_one_signature() {
     assert_eq!(setup.signer.most_at_once.load(Ordering::SeqCst), 1);
 }
 
+// C841: one certificate, and so one PIN, for clients that are alike; each by leave of its own policy.
+#[tokio::test]
+async fn clients_of_one_process_share_a_key_if_their_configurations_are_the_same() {
+    let ca = Ca::new("root");
+    let api = server(&ca, &[&TLS13]);
+    let config = json!({"pathExec": PROGRAM, "uri": "pkcs11:token=t"});
+    let setup = Setup::new(&api, &ca, KeyKind::EcP256, &config).unwrap();
+    assert_eq!(setup.status().await.unwrap(), 200);
+    let certificates =
+        || setup.signer.kinds().into_iter().filter(|kind| kind == "Certificate").collect::<Vec<_>>().len();
+    let alike = setup.another(&api, &ca, &config, allowed(&[]));
+    assert_eq!(support::status(&alike).await.unwrap(), 200);
+    assert_eq!(certificates(), 1);
+    let other = json!({"pathExec": PROGRAM, "uri": "pkcs11:token=u"});
+    assert_eq!(support::status(&setup.another(&api, &ca, &other, allowed(&[]))).await.unwrap(), 200);
+    assert_eq!(certificates(), 2, "another key");
+    let elsewhere = server(&ca, &[&TLS13]);
+    assert_eq!(support::status(&setup.another(&elsewhere, &ca, &config, allowed(&[]))).await.unwrap(), 200);
+    assert_eq!(certificates(), 3, "another cluster, which a signer may refuse (X9)");
+    let asked = setup.signer.asked().len();
+    let denied = support::status(&setup.another(&api, &ca, &config, Policy::DenyAll)).await.unwrap_err();
+    let TransportError::Credentials(denied) = denied else { panic!("{denied:?}") };
+    assert!(denied.is_denied(), "what another client may do is no leave");
+    assert_eq!(setup.signer.asked().len(), asked);
+}
+
 // C843, C845: also with a server that speaks HTTP/1.1 alone, where every request has a handshake.
 #[tokio::test]
 async fn sixty_four_handshakes_take_turns_at_the_signer_and_none_blocks_the_runtime() {
@@ -144,6 +170,55 @@ async fn a_module_that_the_entry_does_not_name_is_refused() {
         assert_eq!(setup.status().await.is_ok(), fine, "{config}");
         assert_eq!(setup.signer.kinds().is_empty(), !fine);
     }
+}
+
+// C880: a name instead of a path, from a file of the user's own, with digest and settings.
+#[tokio::test]
+async fn a_signer_may_be_called_by_a_name_that_the_users_own_list_explains() {
+    let ca = Ca::new("root");
+    let api = server(&ca, &[&TLS13]);
+    let digest = digest_of(PROGRAM);
+    let kuberc = |more: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kuberc");
+        let text = format!(
+            "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolicy: Allowlist\n\
+             credentialPluginAllowlist:\n- signer: work\n  command: {PROGRAM}\n{more}"
+        );
+        std::fs::write(&path, text).unwrap();
+        kuberc::load(&Source::Named(path), &navicert_client::kubeconfig::Disk)
+    };
+    let uri = "pkcs11:token=t";
+    for (more, config, fine) in [
+        ("", json!({"pathExec": "work", "uri": uri}), true),
+        ("", json!({"pathExec": "home", "uri": uri}), false),
+        ("  settings: [uri]\n", json!({"pathExec": "work", "uri": uri, "signerApiVersion": "v1"}), true),
+        ("  settings: [uri]\n", json!({"pathExec": "work", "uri": uri, "verbose": "1"}), false),
+        ("  settings: []\n", json!({"pathExec": "work"}), true),
+        ("  settings: []\n", json!({"pathExec": "work", "uri": uri}), false),
+        (&format!("  sha256: '{digest}'\n"), json!({"pathExec": "work"}), true),
+        (&format!("  sha256: '{}'\n", "0".repeat(64)), json!({"pathExec": "work"}), false),
+        ("", json!({"pathExec": "work", "pathLib": "/evil.so"}), false),
+        ("  pathLib: [/good.so]\n", json!({"pathExec": "work", "pathLib": "/good.so"}), true),
+    ] {
+        let policy = kuberc(more).unwrap().into();
+        let setup =
+            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy, &exec::Settings::default()).unwrap();
+        assert_eq!(setup.status().await.is_ok(), fine, "{more} {config}");
+        assert_eq!(setup.signer.kinds().is_empty(), !fine, "{more} {config}");
+    }
+    for wrong in ["  signer: a/b\n", "  signer: ''\n", "  settings: uri\n"] {
+        assert!(kuberc(wrong).is_err(), "{wrong}");
+    }
+}
+
+/// Its SHA-256, by somebody else's program.
+fn digest_of(path: &str) -> String {
+    let program = navicert_testkit::Program::new("sha256sum").arguments([path]);
+    // The kit waits for programs with a runtime of its own.
+    let outcome = std::thread::spawn(move || program.run().unwrap()).join().unwrap();
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    text.split(' ').next().unwrap().to_owned()
 }
 
 // X2, C810, C812, C820

@@ -190,6 +190,7 @@ pub(crate) struct Setup {
     pub(crate) signer: Arc<Signer>,
     pub(crate) transport: Transport,
     pub(crate) clock: Arc<ManualClock>,
+    around: Surroundings,
 }
 
 impl std::fmt::Debug for Setup {
@@ -219,10 +220,36 @@ impl Setup {
         ca: &Ca,
         kind: KeyKind,
         config: &Value,
-        mut user: Value,
+        user: Value,
         policy: PluginPolicy,
         settings: &exec::Settings,
     ) -> Result<Self, BuildError> {
+        let (signer, clock) = (Arc::new(Signer::new(ca, kind)), Arc::new(ManualClock::at(1_800_000_000)));
+        let around = Surroundings {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            runner: Arc::clone(&signer) as Arc<dyn Runner>,
+            registry: Registry::new(),
+            policy,
+            ..Surroundings::new(navicert_plugin::Environment::empty())
+        };
+        let transport = Setup::connect(api, ca, config, user, settings, &around)?;
+        Ok(Setup { signer, transport, clock, around })
+    }
+
+    /// Another client of the same process.
+    pub(crate) fn another(&self, api: &ApiServer, ca: &Ca, config: &Value, policy: Policy) -> Transport {
+        let around = Surroundings { policy: policy.into(), ..self.around.clone() };
+        Setup::connect(api, ca, config, json!({}), &exec::Settings::default(), &around).unwrap()
+    }
+
+    fn connect(
+        api: &ApiServer,
+        ca: &Ca,
+        config: &Value,
+        mut user: Value,
+        settings: &exec::Settings,
+        around: &Surroundings,
+    ) -> Result<Transport, BuildError> {
         let folder = tempfile::tempdir().unwrap();
         user["auth-provider"] = json!({"name": "externalSigner", "config": config});
         let text = json!({
@@ -237,16 +264,7 @@ impl Setup {
         let sources = Sources::locate(Some(&path), None, None);
         let (_, effective) =
             kubeconfig::select(&sources, &Overrides::default(), folder.path(), &Disk).unwrap();
-        let (signer, clock) = (Arc::new(Signer::new(ca, kind)), Arc::new(ManualClock::at(1_800_000_000)));
-        let around = Surroundings {
-            clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            runner: Arc::clone(&signer) as Arc<dyn Runner>,
-            registry: Registry::new(),
-            policy,
-            ..Surroundings::new(navicert_plugin::Environment::empty())
-        };
-        let transport = transport::connect(&effective, settings, &around, &Environment::default())?;
-        Ok(Setup { signer, transport, clock })
+        transport::connect(&effective, settings, around, &Environment::default())
     }
 
     pub(crate) async fn status(&self) -> Result<u16, TransportError> {

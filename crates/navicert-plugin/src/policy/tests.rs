@@ -141,6 +141,89 @@ fn an_entry_means_what_lookup_finds() {
 }
 
 #[test]
+fn every_policy_with_every_list_decides_every_command() {
+    // T13, C720, C730, C731: policy × list × entry × command; what is meant by each is worked out here once more.
+    let machine = Machine::new(&["plugin", "other"], &[]);
+    let spelled = |name: &str| [name.to_owned(), machine.path(0, name)];
+    let commands = ["plugin", "gone"].map(|name| spelled(name).map(|written| (name, written))).concat();
+    let entries =
+        ["plugin", "other", "gone", "nowhere"].map(|name| spelled(name).map(|written| (name, written)));
+    let mut tally = [0; 4];
+    for policy in ["", "AllowAll", "DenyAll", "Allowlist", "bogus"] {
+        for (entry_name, entry) in entries.concat() {
+            let lists: [Option<Vec<&str>>; 6] = [
+                None,
+                Some(vec![]),
+                Some(vec![&entry]),
+                Some(vec![&entry, "unrelated", "/no/such/file"]),
+                Some(vec!["/no/such/file", &entry, "unrelated"]),
+                Some(vec!["unrelated", "/no/such/file", &entry]),
+            ];
+            for list in lists {
+                let listed =
+                    list.as_ref().map(|list| list.iter().copied().map(AllowlistEntry::new).collect());
+                let makes_sense = match policy {
+                    "Allowlist" => list.as_ref().is_some_and(|list| !list.is_empty()),
+                    "bogus" => false,
+                    _ => list.is_none(),
+                };
+                let Ok(made) = Policy::from_parts(policy, listed) else {
+                    assert!(!makes_sense, "{policy:?} {list:?}");
+                    tally[0] += 1;
+                    continue;
+                };
+                assert!(makes_sense, "{policy:?} {list:?}");
+                for (name, command) in &commands {
+                    let is_there = *name == "plugin";
+                    let named = if is_there { entry_name == *name } else { entry == *command };
+                    let allowed = match policy {
+                        "Allowlist" => named,
+                        "DenyAll" => false,
+                        _ => true,
+                    };
+                    let decision = made.permit(machine.command(command));
+                    let case = format!("{policy:?} {list:?} {command}: {decision:?}");
+                    match decision {
+                        Ok(_) => assert!(allowed && is_there, "{case}"),
+                        Err(PermitError::Unresolved(_)) => assert!(allowed && !is_there, "{case}"),
+                        Err(PermitError::Refused(_)) => assert!(!allowed, "{case}"),
+                        Err(_) => panic!("{case}"),
+                    }
+                    tally[if !allowed {
+                        3
+                    } else if is_there {
+                        1
+                    } else {
+                        2
+                    }] += 1;
+                }
+            }
+        }
+    }
+    // Senseless policies, then permitted, not found, refused.
+    assert_eq!(tally, [184, 48, 40, 136]);
+}
+
+#[test]
+fn a_path_in_another_order_leads_to_another_program() {
+    // T13, C731, C734: nothing but the order of PATH changes between two runs.
+    let machine = Machine::new(&["plugin"], &["plugin"]);
+    let [first, second] = [0, 1].map(|directory| machine.path(directory, "plugin"));
+    let reordered = || {
+        let path = std::env::join_paths(machine.directories.iter().rev().map(TempDir::path)).unwrap();
+        Command::new("plugin", [(OsString::from("PATH"), path)].into_iter().collect())
+    };
+    let policy = allowlist([&*first]);
+    assert!(policy.permit(machine.command("plugin")).is_ok());
+    let Refusal::NotListed { path } = refusal(policy.permit(reordered())) else { panic!() };
+    assert_eq!(path, second);
+    // A bare entry means whatever is found, then and now.
+    let policy = allowlist(["plugin"]);
+    assert_eq!(policy.permit(machine.command("plugin")).unwrap().program(), Path::new(&first));
+    assert_eq!(policy.permit(reordered()).unwrap().program(), Path::new(&second));
+}
+
+#[test]
 fn a_refusal_names_the_resolved_path() {
     // C731 (4)
     let machine = Machine::new(&["plugin"], &[]);
@@ -168,7 +251,7 @@ fn a_command_that_leads_nowhere_is_refused_unless_it_is_listed_as_written() {
 
 #[test]
 fn comparison_is_of_text_and_does_not_follow_links() {
-    // C732
+    // C732, T13
     let machine = Machine::new(&["plugin"], &[]);
     symlink(machine.path(0, "plugin"), machine.path(1, "link")).unwrap();
     assert!(allowlist([&*machine.path(0, "plugin")]).permit(machine.command("link")).is_err());
@@ -232,7 +315,7 @@ fn all_conditions_of_one_entry_hold_or_another_entry_does() {
 
 #[test]
 fn variables_that_steer_a_loader_are_refused_unless_the_entry_opts_in() {
-    // C741
+    // C741, T13
     let machine = Machine::new(&["plugin"], &[]);
     let refused = [
         "LD_PRELOAD",

@@ -237,7 +237,7 @@ pub(super) fn device(error: &Error) -> SignError {
 }
 
 /// The code as the standard spells it: `GeneralError` is `CKR_GENERAL_ERROR`.
-fn code_name(code: RvError) -> String {
+pub(super) fn code_name(code: RvError) -> String {
     let mut name = String::from("CKR");
     for c in format!("{code:?}").chars() {
         if c.is_uppercase() {

@@ -5,14 +5,14 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cryptoki::error::{Error, RvError};
-use cryptoki::object::{Attribute, ObjectClass, ObjectHandle};
+use cryptoki::object::{Attribute, AttributeType, ObjectClass, ObjectHandle};
 use cryptoki::session::{Session, UserType};
 use cryptoki::types::AuthPin;
 use rustls_pki_types::CertificateDer;
 
 use super::configuration::Selection;
 use super::inventory::{self, Wanted};
-use super::module::{Leased, Module, PinState, Token, device};
+use super::module::{Leased, Module, PinState, Token, code_name, device};
 use super::sign;
 use super::uri::Uri;
 use crate::error::SignError;
@@ -64,6 +64,29 @@ struct Open {
     leased: Leased,
     key: ObjectHandle,
     token: Token,
+    /// Whether the key wants its PIN for every signature (PIV slot 9c does).
+    always: bool,
+}
+
+impl Open {
+    /// A session that is logged in, and its key.
+    fn new(leased: Leased, wanted: &Wanted, token: Token) -> Result<Self, SignError> {
+        let key = private_key(&leased.session, wanted)?;
+        let asked = leased.session.get_attributes(key, &[AttributeType::AlwaysAuthenticate]);
+        let always = asked.is_ok_and(|values| values.contains(&Attribute::AlwaysAuthenticate(true)));
+        Ok(Open { leased, key, token, always })
+    }
+}
+
+/// What a login is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Login {
+    /// A session.
+    Session,
+    /// A session with a device that was away.
+    Again,
+    /// One signature, which has begun.
+    Signature,
 }
 
 impl Pkcs11Key {
@@ -77,10 +100,9 @@ impl Pkcs11Key {
         let mut found = inventory::public_half(&leased.session, &wanted)?;
         let mut state = State::Closed;
         if !found.is_complete() && token.needs_login {
-            log_in(&leased.session, &token, &*ask, false)?;
+            log_in(&leased.session, &token, &*ask, Login::Session)?;
             found = inventory::public_half(&leased.session, &wanted)?;
-            let key = private_key(&leased.session, &wanted)?;
-            state = State::Open(Open { leased, key, token: token.clone() });
+            state = State::Open(Open::new(leased, &wanted, token.clone())?);
         }
         let (public_key, chain) = found.take(&wanted)?;
         let schemes = sign::schemes(public_key.algorithm(), &token.mechanisms);
@@ -128,8 +150,8 @@ impl Pkcs11Key {
             match self.reopen(again) {
                 Ok(open) => *state = State::Open(open),
                 Err(error) => {
-                    if matches!(error, SignError::PinIncorrect { .. } | SignError::PinLocked { .. }) {
-                        *state = State::Refused(error.clone());
+                    if let refused @ State::Refused(_) = after(&error) {
+                        *state = refused;
                     }
                     return Err(error);
                 }
@@ -150,14 +172,26 @@ impl Pkcs11Key {
             found => found?,
         };
         if token.needs_login {
-            log_in(&leased.session, &token, &*self.ask, again)?;
+            let login = if again { Login::Again } else { Login::Session };
+            log_in(&leased.session, &token, &*self.ask, login)?;
         }
-        let key = private_key(&leased.session, &self.wanted)?;
-        Ok(Open { leased, key, token })
+        Open::new(leased, &self.wanted, token)
     }
 
     fn removed(&self) -> SignError {
         SignError::Removed { token: self.label.clone() }
+    }
+
+    /// A key that wants its PIN for every signature, and a module that does not take one in the middle.
+    fn cannot_in_pieces(&self, error: &Error) -> SignError {
+        let Error::Pkcs11(code, _) = error else { return device(error) };
+        match code {
+            RvError::DeviceRemoved | RvError::TokenNotPresent | RvError::SessionHandleInvalid => {
+                self.removed()
+            }
+            RvError::FunctionCanceled | RvError::FunctionRejected => SignError::UserCancelled,
+            code => SignError::AlwaysAuthenticates { token: self.label.clone(), code: code_name(*code) },
+        }
     }
 
     /// What an error in the middle means for the session.
@@ -186,7 +220,7 @@ impl Pkcs11Key {
             }
             RvError::UserNotLoggedIn => {
                 *state = State::Closed;
-                SignError::Device { operation: "C_Sign".to_owned(), code: "CKR_USER_NOT_LOGGED_IN (is it a key that wants its PIN for every signature, such as PIV slot 9c? use another, such as 9a)".to_owned() }
+                self.cannot_in_pieces(error)
             }
             RvError::FunctionCanceled | RvError::FunctionRejected => SignError::UserCancelled,
             _ => device(error),
@@ -209,7 +243,15 @@ impl Key for Pkcs11Key {
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let open = self.ready(&mut state)?;
-        let signed = sign::sign(&open.leased.session, open.key, &open.token.mechanisms, scheme, input)?;
+        let (session, available) = (&open.leased.session, &open.token.mechanisms);
+        if open.always {
+            let log_in = || log_in(session, &open.token, &*self.ask, Login::Signature);
+            let signed = sign::sign_with_login(session, open.key, available, scheme, input, log_in);
+            return signed
+                .and_then(|signed| signed.map_err(|error| self.cannot_in_pieces(&error)))
+                .inspect_err(|error| *state = after(error));
+        }
+        let signed = sign::sign(session, open.key, available, scheme, input)?;
         signed.map_err(|error| self.interpret(&error, &mut state))
     }
 }
@@ -255,25 +297,36 @@ fn describe(uri: &Uri) -> String {
     if parts.is_empty() { "at all".to_owned() } else { parts.join(" ") }
 }
 
+/// Where a failure leaves a key: what the device refused is not tried again, and a signature that was begun is given up
+/// with its session.
+fn after(error: &SignError) -> State {
+    match error {
+        SignError::PinIncorrect { .. } | SignError::PinLocked { .. } => State::Refused(error.clone()),
+        SignError::Removed { .. } => State::Gone,
+        _ => State::Closed,
+    }
+}
+
 /// One attempt, and never a second one: devices count.
-fn log_in(session: &Session, token: &Token, ask: &dyn AskPin, again: bool) -> Result<(), SignError> {
+fn log_in(session: &Session, token: &Token, ask: &dyn AskPin, login: Login) -> Result<(), SignError> {
     let label = || token.label.clone();
+    let user = if login == Login::Signature { UserType::ContextSpecific } else { UserType::User };
     if token.pin == PinState::Locked {
         return Err(SignError::PinLocked { token: label() });
     }
     let logged_in = if token.has_pin_pad {
-        session.login(UserType::User, None)
+        session.login(user, None)
     } else {
         if ask.is_stored() && token.pin != PinState::Fine {
             return Err(SignError::PinCountLow { token: label() });
         }
         let question = Question { token: label(), last_try: token.pin == PinState::LastTry };
-        let pin = ask.ask(&question).map_err(|source| match again {
-            true => SignError::Reinserted { token: label(), source },
-            false => SignError::PinNeeded { token: label(), source },
+        let pin = ask.ask(&question).map_err(|source| match login {
+            Login::Again => SignError::Reinserted { token: label(), source },
+            Login::Session | Login::Signature => SignError::PinNeeded { token: label(), source },
         })?;
         let pin = AuthPin::from(pin.expose().as_str());
-        session.login(UserType::User, Some(&pin))
+        session.login(user, Some(&pin))
     };
     match logged_in {
         Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(()),

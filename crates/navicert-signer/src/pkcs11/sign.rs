@@ -1,5 +1,8 @@
 //! Which mechanism of a token does which scheme, and how its answer becomes what TLS wants (client-credentials.md C831).
 
+use std::borrow::Cow;
+
+use cryptoki::error::Error;
 use cryptoki::mechanism::eddsa::{EddsaParams, EddsaSignatureScheme};
 use cryptoki::mechanism::rsa::{PkcsMgfType, PkcsPssParams};
 use cryptoki::mechanism::{Mechanism, MechanismType};
@@ -73,6 +76,28 @@ fn salted(hash: Hash) -> PkcsPssParams {
     PkcsPssParams { hash_alg, mgf, s_len }
 }
 
+/// What a device is to do, and with which bytes.
+type Prepared<'a> = (Mechanism<'static>, Cow<'a, [u8]>);
+
+fn prepare(way: Way, scheme: Scheme, input: Input<'_>) -> Result<Prepared<'_>, SignError> {
+    match (way, input) {
+        (Way::Digest, input) => {
+            let wrong = || SignError::Input { scheme, expected: "a digest of its hash's length" };
+            let (digest, hash) = (input.digest(scheme).ok_or_else(wrong)?, scheme.hash().ok_or_else(wrong)?);
+            Ok(match scheme.padding() {
+                Some(Padding::Pss) => (Mechanism::RsaPkcsPss(salted(hash)), digest),
+                Some(Padding::Pkcs1) => (Mechanism::RsaPkcs, hash.digest_info(&digest).into()),
+                None => (Mechanism::Ecdsa, digest),
+            })
+        }
+        (Way::Message, Input::Message(message)) => {
+            let pure = || Mechanism::Eddsa(EddsaParams::new(EddsaSignatureScheme::Pure));
+            Ok((hashing(scheme).unwrap_or_else(pure), message.into()))
+        }
+        (Way::Message, Input::Digest(_)) => Err(SignError::Input { scheme, expected: "the whole message" }),
+    }
+}
+
 /// One signature, in TLS's encoding. The outer error is about what was asked, the inner one the module's.
 pub(super) fn sign(
     session: &Session,
@@ -80,36 +105,46 @@ pub(super) fn sign(
     available: &[MechanismType],
     scheme: Scheme,
     input: Input<'_>,
-) -> Result<Result<Vec<u8>, cryptoki::error::Error>, SignError> {
+) -> Result<Result<Vec<u8>, Error>, SignError> {
     let unsupported = || SignError::UnsupportedScheme { scheme: scheme.to_string() };
     let way = way(scheme, available).ok_or_else(unsupported)?;
-    let signed = match (way, input) {
-        (Way::Digest, input) => {
-            let wrong = || SignError::Input { scheme, expected: "a digest of its hash's length" };
-            let (digest, hash) = (input.digest(scheme).ok_or_else(wrong)?, scheme.hash().ok_or_else(wrong)?);
-            match scheme.padding() {
-                Some(Padding::Pss) => session.sign(&Mechanism::RsaPkcsPss(salted(hash)), key, &digest),
-                Some(Padding::Pkcs1) => session.sign(&Mechanism::RsaPkcs, key, &hash.digest_info(&digest)),
-                None => session.sign(&Mechanism::Ecdsa, key, &digest),
-            }
-        }
-        (Way::Message, Input::Message(message)) => match hashing(scheme) {
-            Some(mechanism) => session.sign(&mechanism, key, message),
-            None => {
-                let pure = Mechanism::Eddsa(EddsaParams::new(EddsaSignatureScheme::Pure));
-                session.sign(&pure, key, message)
-            }
-        },
-        (Way::Message, Input::Digest(_)) => {
-            return Err(SignError::Input { scheme, expected: "the whole message" });
-        }
+    let (mechanism, data) = prepare(way, scheme, input)?;
+    Ok(session.sign(&mechanism, key, &data).map(|signature| encoded(scheme, signature)))
+}
+
+/// The same by a key that wants a login for every signature (`CKA_ALWAYS_AUTHENTICATE`): it comes between the beginning
+/// and the rest. Piece by piece, because that is where there is a gap; so a mechanism that hashes by itself comes first,
+/// which every module takes in pieces.
+pub(super) fn sign_with_login(
+    session: &Session,
+    key: ObjectHandle,
+    available: &[MechanismType],
+    scheme: Scheme,
+    input: Input<'_>,
+    log_in: impl FnOnce() -> Result<(), SignError>,
+) -> Result<Result<Vec<u8>, Error>, SignError> {
+    let unsupported = || SignError::UnsupportedScheme { scheme: scheme.to_string() };
+    let hashes = hashing(scheme).is_some_and(|mechanism| available.contains(&mechanism.mechanism_type()));
+    let way = match input {
+        Input::Message(_) if hashes => Way::Message,
+        _ => way(scheme, available).ok_or_else(unsupported)?,
     };
-    Ok(signed.map(|signature| match scheme {
+    let (mechanism, data) = prepare(way, scheme, input)?;
+    if let Err(error) = session.sign_init(&mechanism, key) {
+        return Ok(Err(error));
+    }
+    log_in()?;
+    let signed = session.sign_update(&data).and_then(|()| session.sign_final());
+    Ok(signed.map(|signature| encoded(scheme, signature)))
+}
+
+fn encoded(scheme: Scheme, signature: Vec<u8>) -> Vec<u8> {
+    match scheme {
         Scheme::EcdsaP256Sha256 | Scheme::EcdsaP384Sha384 | Scheme::EcdsaP521Sha512 => {
             der::ecdsa_signature(&signature)
         }
         _ => signature,
-    }))
+    }
 }
 
 #[cfg(test)]

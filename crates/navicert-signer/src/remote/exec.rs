@@ -179,6 +179,15 @@ impl ExecSigner {
         Identity::new(answered.chain, Arc::new(signer)).map_err(|error| garbage(error.to_string()))
     }
 
+    /// Whether the policy lets this signer run. Nothing is run.
+    ///
+    /// # Errors
+    /// [`SignError::Denied`].
+    pub fn may_run(settings: &Settings) -> Result<(), SignError> {
+        let permitted = settings.policy.permit_if_listed(command(settings));
+        permitted.map(drop).map_err(|source| SignError::Denied { source })
+    }
+
     fn sign_by_process(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
         let mut backoff = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if backoff.remaining().is_some()
@@ -339,6 +348,18 @@ fn messages(name: &str, output: &[u8]) -> Result<(Option<String>, v1::Message), 
     Ok((ready, last))
 }
 
+/// The program and what it will be told that a policy has to know: modules by their values, settings by their names.
+fn command(settings: &Settings) -> Command {
+    // A name that the user's own list knows is the program that the list says (C880).
+    let program = settings.policy.signer(&settings.program).unwrap_or(&settings.program);
+    let command = Command::new(program, settings.environment.clone())
+        .drop_env(CONFIG_VARIABLE)
+        .drop_env(REQUEST_FD_VARIABLE)
+        .declare_names(settings.configuration.names_for_the_signer());
+    let modules = Selection::named_module(&settings.configuration.0);
+    modules.into_iter().fold(command, |command, module| command.declare("pathLib", module))
+}
+
 /// One run under the policy. The environment is the client's and the request; a kubeconfig cannot add to it (C821).
 fn run(
     settings: &Settings,
@@ -346,14 +367,9 @@ fn run(
     request: String,
     limit: Duration,
 ) -> Result<Secret<Vec<u8>>, SignError> {
-    let mut command = Command::new(&settings.program, settings.environment.clone())
-        .drop_env(CONFIG_VARIABLE)
-        .drop_env(REQUEST_FD_VARIABLE)
+    let mut command = command(settings)
         .process_group(if settings.interactive { ProcessGroup::Inherit } else { ProcessGroup::New })
         .limit(Some(limit));
-    for module in Selection::named_module(&settings.configuration.0) {
-        command = command.declare("pathLib", module);
-    }
     let mut turn = None;
     command = match settings.protocol {
         Protocol::V1Alpha1(_) => command.env(CONFIG_VARIABLE, request).stdin(if settings.interactive {

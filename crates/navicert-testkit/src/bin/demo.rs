@@ -1,5 +1,7 @@
 //! `make demo`: what navicert does, told in a minute. Everything is made here, in a temporary folder; no cluster is needed,
 //! nothing is configured, nothing stays behind. Each scene runs the real binary and shows what it prints.
+//!
+//! `demo --software-signer` tells the scene about keys alone, as it is told where SoftHSM is not installed.
 
 #![expect(clippy::print_stdout, reason = "telling the story is all this program does")]
 
@@ -9,6 +11,8 @@ mod client;
 mod gateway;
 #[path = "demo/image.rs"]
 mod image;
+#[path = "demo/key.rs"]
+mod key;
 #[path = "demo/proxy.rs"]
 mod proxy;
 #[path = "demo/token.rs"]
@@ -76,6 +80,9 @@ fn main() -> ExitCode {
 
 fn tell() -> Result<(), String> {
     let stage = Stage::set()?;
+    if std::env::args().any(|argument| argument == "--software-signer") {
+        return key::tell(&stage, false);
+    }
     println!("navicert: every Kubernetes credential, on every side\n\n$ export KUBECONFIG={KUBECONFIG}\n");
 
     stage.scene(
@@ -97,6 +104,7 @@ fn tell() -> Result<(), String> {
     token::tell(&stage)?;
     client::tell(&stage)?;
     gateway::tell(&stage)?;
+    key::tell(&stage, true)?;
     proxy::tell(&stage)?;
     image::tell(&stage)?;
 

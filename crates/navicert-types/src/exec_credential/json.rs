@@ -1,9 +1,7 @@
 //! JSON as Go's encoder writes it, to the byte: plugins hash, log and compare what they are given.
 
-use std::fmt::Write as _;
-
 use super::{KIND, Version};
-use crate::tree::{Entry, Node, Value};
+use crate::tree::{Entry, Node, Value, quoted};
 
 /// Every version begins with these, in this order (C210).
 pub(super) fn start(version: Version) -> String {
@@ -62,22 +60,5 @@ pub(super) fn tree(text: &mut String, node: &Node) {
 /// A string with Go's escapes: what could end a script element is spelled out, and so are the line separators that
 /// JavaScript once stumbled over.
 pub(super) fn string(text: &mut String, value: &str) {
-    text.push('"');
-    for c in value.chars() {
-        match c {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            '\u{8}' => text.push_str("\\b"),
-            '\u{c}' => text.push_str("\\f"),
-            '\0'..' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "\\u{:04x}", u32::from(c));
-            }
-            _ => text.push(c),
-        }
-    }
-    text.push('"');
+    quoted(text, value, |c| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}'));
 }

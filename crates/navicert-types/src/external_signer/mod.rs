@@ -38,6 +38,12 @@ impl Configuration {
         )
     }
 
+    /// The names of the settings that are the signer's to read: not those that only say how to talk to it.
+    pub fn names_for_the_signer(&self) -> Vec<String> {
+        const OURS: [&str; 4] = ["pathExec", "signerApiVersion", "signerProtocol", "pin"];
+        self.0.keys().filter(|name| !OURS.contains(&name.as_str())).cloned().collect()
+    }
+
     /// What makes two configurations the same signer: their sorted JSON without the PIN (C841).
     pub fn identity(&self) -> String {
         serde_json::to_string(&self.without_pin()).unwrap_or_default()

@@ -203,7 +203,7 @@ fn json_is_read_as_go_reads_it() {
         (br#"{"a":1.5,"b":[true,null]}"#, r#"{"a":1.5,"b":[true,null]}"#),
         (b"{\"a\":\"x\xFF\xFEy\"}", "{\"a\":\"x\u{FFFD}\u{FFFD}y\"}"),
         (br#"{"a":"\ud83d\ude00\ud800x\udc00"}"#, "{\"a\":\"😀\u{FFFD}x\u{FFFD}\"}"),
-        (br#"{"a":"\u0041\/\b\f\n\r\t\"\\"}"#, r#"{"a":"A/\u0008\u000c\n\r\t\"\\"}"#),
+        (br#"{"a":"\u0041\/\b\f\n\r\t\"\\"}"#, r#"{"a":"A/\b\f\n\r\t\"\\"}"#),
         (br#"{"a":1,"a":2}"#, r#"{"a":2}"#),
         (br#"{"a":1e400}"#, r#"{"a":1e400}"#),
         (br#"{"a":18446744073709551615,"b":-0}"#, r#"{"a":18446744073709551615,"b":0}"#),
@@ -450,17 +450,42 @@ fn later_lines_of_a_quoted_text_may_be_indented_anyhow() {
 }
 
 #[test]
-fn a_byte_order_mark_may_begin_a_line_and_elsewhere_is_text() {
+fn a_byte_order_mark_within_the_text_is_text() {
     let node = yaml("a: \u{feff}x\"\nb: [\u{feff}, 1]\n").unwrap();
     let entries = node.as_mapping().unwrap();
     assert_eq!(entries.last("a").unwrap().value.as_str(), Some("\u{feff}x\""));
     assert_eq!(entries.last("b").unwrap().value.as_sequence().unwrap()[0].as_str(), Some("\u{feff}"));
-    let text = "a: 1\n\u{feff}b: 2\nc: 3\n";
+    // At the beginning of a line too: it is the first character of the key.
+    let text = "a: 1\n\u{feff} b: 2\nc: 3\n";
     let node = yaml(text).unwrap();
     let entries = node.as_mapping().unwrap();
-    assert_eq!(entries.last("b").unwrap().value.value, Value::from(2_i64));
+    assert_eq!(entries.last("\u{feff} b").unwrap().value.value, Value::from(2_i64));
     let last = &entries.last("c").unwrap().value;
     assert_eq!(text.get(last.span.start..last.span.end), Some("3"));
+    assert!(yaml("- a:\n\u{feff}    b: 1\n  c: 2\n").is_err());
+}
+
+#[test]
+fn a_comment_needs_no_space_after_what_has_an_end_of_its_own() {
+    for text in ["a: 'x'#: y\nb: 1\n", "a: \"x\"#\nb: 1\n", "{a: 'x',#c\nb: 1}", "a: |-#c\n  x\nb: 1\n"] {
+        let node = yaml(text).unwrap();
+        let entries = node.as_mapping().unwrap();
+        assert_eq!(entries.last("a").unwrap().value.as_str(), Some("x"), "{text:?}");
+        let last = &entries.last("b").unwrap().value;
+        assert_eq!(text.get(last.span.start..last.span.end), Some("1"), "{text:?}");
+    }
+    let node = yaml("a: x#y\n").unwrap();
+    assert_eq!(node.as_mapping().unwrap().last("a").unwrap().value.as_str(), Some("x#y"));
+}
+
+#[test]
+fn in_braces_no_text_without_quotes_begins_with_a_colon() {
+    for text in ["{\"a\"::b\"}", "{a: :b}", "{:a}", "{a: ::b, c: 1}", "[a, :b]"] {
+        assert!(yaml(text).is_err(), "{text:?}");
+    }
+    for text in ["{a::b}", "{a: b:c}", "{a: ':b'}", "{a: , b: }", "a: :b"] {
+        assert!(yaml(text).is_ok(), "{text:?}");
+    }
 }
 
 #[test]

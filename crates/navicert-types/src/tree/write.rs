@@ -114,29 +114,39 @@ fn exponent_mark(value: f64) -> &'static str {
     if value.abs() >= 1.0 { "e+" } else { "e" }
 }
 
-/// Also good as a double-quoted YAML scalar.
+/// Also good as a double-quoted YAML scalar: what YAML does not let through as it is, and the line breaks of YAML 1.1,
+/// are spelled out.
 fn json_string(text: &mut String, value: &str) {
+    let is_spelled_out = |c: char| {
+        matches!(c, '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
+    };
+    quoted(text, value, is_spelled_out);
+}
+
+/// A string of JSON: quotes, backslashes and control characters are escaped, and whatever else is to be spelled out.
+pub(crate) fn quoted(text: &mut String, value: &str, is_spelled_out: impl Fn(char) -> bool) {
+    let is_special = |c: char| matches!(c, '"' | '\\' | '\0'..' ') || is_spelled_out(c);
     text.push('"');
-    for c in value.chars() {
-        match c {
+    let mut rest = value;
+    while let Some((plain, from_special)) = rest.find(is_special).and_then(|at| rest.split_at_checked(at)) {
+        text.push_str(plain);
+        let mut symbols = from_special.chars();
+        match symbols.next().unwrap_or_default() {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            // What YAML does not let through as it is, and the line breaks of YAML 1.1.
-            '\0'..' '
-            | '\u{7F}'..='\u{9F}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{FEFF}'
-            | '\u{FFFE}'
-            | '\u{FFFF}' => {
-                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            other => {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{:04x}", u32::from(other));
             }
-            _ => text.push(c),
         }
+        rest = symbols.as_str();
     }
+    text.push_str(rest);
     text.push('"');
 }
 

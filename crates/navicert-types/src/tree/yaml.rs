@@ -64,8 +64,13 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
             }
             Event::Scalar(value, style, anchor, tag) => {
                 leniency::refuse_newer(text, written, style).map_err(|message| syntax(span, message))?;
-                if builder.expects_key() && matches!(open.last(), Some(StructureStyle::Flow)) {
-                    leniency::refuse_spread_key(text, written).map_err(|message| syntax(span, message))?;
+                if matches!(open.last(), Some(StructureStyle::Flow)) {
+                    leniency::refuse_leading_colon(text, written, style)
+                        .map_err(|message| syntax(span, message))?;
+                    if builder.expects_key() {
+                        leniency::refuse_spread_key(text, written)
+                            .map_err(|message| syntax(span, message))?;
+                    }
                 }
                 let value = lenient.value(without_invented_line_end(&value, style, written, text));
                 add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;

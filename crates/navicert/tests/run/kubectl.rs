@@ -1,6 +1,6 @@
 //! Everything kubectl does, through the gateway.
 
-use navicert_testkit::wait;
+use navicert_testkit::{Tunnel, wait};
 use serde_json::json;
 
 use super::setup::{Setup, text};
@@ -79,6 +79,56 @@ fn exec_runs_a_command_with_and_without_standard_input() {
         wait::blocking(pod.exec.wait_for_closed(1));
         setup.assert_all_as_ann();
     }
+}
+
+/// What a command in a pod prints, on this path of the pod's.
+fn plays(setup: &Setup, path: &str, stdin: bool, stdout: Vec<u8>) -> Tunnel {
+    let tunnel = Tunnel::spdy_exec(stdin, stdout);
+    let answer = tunnel.answer().header("x-stream-protocol-version", "v4.channel.k8s.io");
+    setup.api.answer(&format!("/api/v1/namespaces/default/pods/web/{path}"), answer);
+    tunnel
+}
+
+#[test]
+fn attach_shows_what_the_container_prints() {
+    let setup = Setup::new();
+    setup.api.add_pod("web", false);
+    let attached = plays(&setup, "attach", false, b"up and running\n".to_vec());
+    let outcome = setup.kubectl(&[], &["attach", "web"]).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{}", text(&outcome.stderr));
+    assert!(text(&outcome.stdout).contains("up and running\n"), "{}", text(&outcome.stdout));
+    wait::blocking(attached.wait_for_closed(1));
+    setup.assert_all_as_ann();
+}
+
+#[test]
+fn files_are_copied_out_of_a_pod_and_into_it() {
+    let setup = Setup::new();
+    setup.api.add_pod("web", false);
+    let folder = setup.folder.path();
+    std::fs::create_dir(folder.join("pod")).unwrap();
+    let content = "a line of a report\n".repeat(5_000);
+    std::fs::write(folder.join("pod/report"), &content).unwrap();
+    // In a pod, tar writes to standard output; so does ours.
+    let tar =
+        navicert_testkit::Program::new("tar").arguments(["cf", "-", "report"]).directory(&folder.join("pod"));
+    let _ = plays(&setup, "exec", false, tar.run().unwrap().stdout);
+    let out = setup.kubectl(&[], &["cp", "web:report", "copied"]).run().unwrap();
+    assert_eq!(out.code(), Some(0), "{}", text(&out.stderr));
+    assert_eq!(std::fs::read_to_string(folder.join("copied")).unwrap(), content);
+    // On the way in, kubectl first looks whether there is a folder of that name.
+    let (looked, received) = (Tunnel::spdy_exec(false, ""), Tunnel::spdy_exec(true, ""));
+    let far_end = received.clone();
+    setup.api.answer_with("/api/v1/namespaces/default/pods/web/exec", move |request| {
+        let reads = request.query().is_some_and(|query| query.contains("stdin=true"));
+        let tunnel = if reads { &far_end } else { &looked };
+        tunnel.answer().header("x-stream-protocol-version", "v4.channel.k8s.io")
+    });
+    let into = setup.kubectl(&[], &["cp", "copied", "web:report"]).run().unwrap();
+    assert_eq!(into.code(), Some(0), "{}", text(&into.stderr));
+    let sent = String::from_utf8_lossy(&received.received()).into_owned();
+    assert!(sent.contains(&content), "{} bytes arrived", sent.len());
+    setup.assert_all_as_ann();
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `navicert gateway`, and commands that join it.
 
 use navicert_testkit::wait;
+use serde_json::json;
 
 use super::setup::{Setup, kubectl, text};
 
@@ -73,4 +74,38 @@ fn the_gateway_says_where_it_is_for_machines_too() {
     running.signal("INT");
     assert_eq!(wait::blocking(running.wait()).code(), Some(0));
     assert!(setup.left_behind().is_empty());
+}
+
+// Issue 8: whatever navicert-client can use, a command can: here a token, a file with one, and an exec plugin.
+#[test]
+fn tokens_and_plugins_work_as_certificates_do() {
+    let setup = Setup::new();
+    setup.api.accept_token("canary-token", "bob", &[]);
+    let folder = setup.folder.path();
+    std::fs::write(folder.join("token"), "canary-token\n").unwrap();
+    let credential = "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"canary-token\"}}";
+    std::fs::write(folder.join("credential"), credential).unwrap();
+    let exec = json!({
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/cat", "interactiveMode": "Never",
+        "args": [folder.join("credential")],
+    });
+    let config = std::fs::read_to_string(folder.join("config")).unwrap();
+    let mut config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    for user in
+        [json!({"token": "canary-token"}), json!({"tokenFile": folder.join("token")}), json!({"exec": exec})]
+    {
+        config["users"][0]["user"] = user.clone();
+        std::fs::write(folder.join("config"), config.to_string()).unwrap();
+        let script = format!("{} get --raw /version; cat $KUBECONFIG; env", kubectl().display());
+        let outcome = setup.shell(&script).run().unwrap();
+        let seen = text(&outcome.stdout);
+        assert!(
+            outcome.code() == Some(0) && seen.contains("gitVersion"),
+            "{user}: {}",
+            text(&outcome.stderr)
+        );
+        assert!(!seen.contains("canary-token"), "{user}: {seen}");
+        let requests = setup.api.requests();
+        assert_eq!(requests.last().unwrap().header("authorization"), Some("Bearer canary-token"), "{user}");
+    }
 }

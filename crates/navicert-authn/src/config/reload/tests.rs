@@ -162,7 +162,7 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
         rig.write("config.yaml", text);
         let Reload::Refused(said) = reloader.tend().await.reload else { panic!("{text} took over") };
         assert!(said.contains(why), "{said}");
-        assert_eq!(reloader.problem().await, Some(said));
+        assert_eq!(reloader.last_problem(), Some(said));
         assert_eq!(rig.notes(), ["failure"], "{text}");
         assert_eq!(reloader.tend().await.reload, Reload::Unchanged, "{text}");
         assert_eq!(rig.notes(), [""; 0], "the same bad content is not counted again");
@@ -171,7 +171,7 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
     rig.write("config.yaml", &config(&["https://a"], "new:"));
     assert_eq!(reloader.tend().await.reload, Reload::Applied);
     assert_eq!(
-        (reloader.problem().await, user(reloader.live(), &rig.token("https://a")).await),
+        (reloader.last_problem(), user(reloader.live(), &rig.token("https://a")).await),
         (None, "new:ann".into())
     );
 }

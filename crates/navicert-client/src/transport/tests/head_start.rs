@@ -14,6 +14,7 @@ use crate::credential::{
 struct Slow {
     script: Arc<Script>,
     gate: Gate,
+    ahead: bool,
 }
 
 impl CredentialSource for Slow {
@@ -35,11 +36,15 @@ impl CredentialSource for Slow {
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         self.script.refused(generation, reason)
     }
+
+    fn may_call_ahead(&self) -> bool {
+        self.ahead
+    }
 }
 
 fn slow(credentials: impl IntoIterator<Item = Credential>) -> (Arc<Slow>, Gate) {
     let gate = Gate::new();
-    (Arc::new(Slow { script: Script::of(credentials), gate: gate.clone() }), gate)
+    (Arc::new(Slow { script: Script::of(credentials), gate: gate.clone(), ahead: true }), gate)
 }
 
 #[tokio::test]
@@ -63,6 +68,27 @@ async fn the_server_is_called_while_the_credential_is_looked_for_and_told_nothin
         assert_eq!(wait::within("an answer", status).await.unwrap(), 200);
     }
     assert_eq!(api.connections().len(), 1, "the same one");
+}
+
+// C842, C845: a server gives up after half a minute, and a PIN may take longer.
+#[tokio::test]
+async fn a_source_that_asks_a_human_first_calls_nobody_ahead() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start(&ca);
+    api.accept_token("t", "ann", &[]);
+    let gate = Gate::new();
+    let source = Arc::new(Slow { script: Script::of([bearer("t")]), gate: gate.clone(), ahead: false });
+    let rig = rig(&api, &ca, source);
+    let transport = rig.transport.clone();
+    let asked = tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() });
+    gate.wait_for_arrivals(1).await;
+    // A connection of the test's own: whatever was dialed before it would have been accepted before it.
+    let own = tokio::net::TcpStream::connect(api.address()).await.unwrap();
+    let log = api.wait_until("the test's own connection", |log| !log.connections.is_empty()).await;
+    assert_eq!(log.connections.len(), 1);
+    drop(own);
+    gate.open();
+    assert_eq!(wait::within("an answer", asked).await.unwrap(), 200);
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ fn prepare(stage: &Stage, host: &str, address: &str) -> Result<(), String> {
     let helpers = json!({"credHelpers": {host: "navicert"}});
     write(&folder.join("auth.json"), &format!("{helpers}\n"))?;
     let bin = folder.join("bin");
-    std::fs::create_dir(&bin).map_err(|error| format!("cannot make a folder: {error}"))?;
+    std::fs::create_dir_all(&bin).map_err(|error| format!("cannot make a folder: {error}"))?;
     let provider = bin.join("registry-login");
     write(&provider, &format!("#!/bin/sh\ncat >/dev/null\necho '{answer}'\n"))?;
     std::fs::set_permissions(&provider, Permissions::from_mode(0o755))

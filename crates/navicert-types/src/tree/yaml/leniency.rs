@@ -14,14 +14,13 @@ pub(super) struct Lenient<'t> {
     stand_in: Option<char>,
 }
 
-/// White space put in, or a mark taken out.
+/// White space put in, or one character replaced by another of the same length.
 #[derive(Clone, Copy)]
 struct Edit {
     /// Where in the mended text.
     at: usize,
     line: usize,
     inserted: usize,
-    removed: usize,
 }
 
 /// A file that needs more than this is refused for its first flaw.
@@ -49,13 +48,14 @@ impl<'t> Lenient<'t> {
             ErrorKind::InvalidQuotedScalarIndent => {
                 let at = before.rfind(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).map_or(0, |at| at + 1);
                 let at = (at..=before.len()).find(|at| before.is_char_boundary(*at)).unwrap_or(at);
-                Edit { at, line: marker.line(), inserted: INDENT, removed: 0 }
+                Edit { at, line: marker.line(), inserted: INDENT }
             }
-            // A byte order mark may begin any line.
-            ErrorKind::BomInsideDocument if marker.col() == 0 && after.starts_with(MARK) => {
-                Edit { at, line: marker.line(), inserted: 0, removed: MARK.len_utf8() }
+            // `"text"#comment`: a comment needs no space before it where nothing else can begin with a `#`.
+            ErrorKind::CommentNotSeparated if after.starts_with('#') => {
+                Edit { at, line: marker.line(), inserted: 1 }
             }
-            // Elsewhere it is a character like any other.
+            // A byte order mark that is not the first character of the text is one like any other, also where it
+            // begins a line: go-yaml means to pass over it there, and looks at the wrong place for it.
             ErrorKind::BomInsideDocument if after.starts_with(MARK) => {
                 let unused = |symbol: &char| !self.text.contains(*symbol);
                 let Some(stand_in) = self.stand_in.or_else(|| ('\u{e000}'..'\u{f8ff}').find(unused)) else {
@@ -63,13 +63,12 @@ impl<'t> Lenient<'t> {
                 };
                 self.text.to_mut().replace_range(at..at + MARK.len_utf8(), &stand_in.to_string());
                 self.stand_in = Some(stand_in);
-                self.edits.push(Edit { at, line: marker.line(), inserted: 0, removed: 0 });
+                self.edits.push(Edit { at, line: marker.line(), inserted: 0 });
                 return true;
             }
             _ => return false,
         };
-        let white = " ".repeat(edit.inserted);
-        self.text.to_mut().replace_range(edit.at..edit.at + edit.removed, &white);
+        self.text.to_mut().insert_str(edit.at, &" ".repeat(edit.inserted));
         self.edits.push(edit);
         true
     }
@@ -88,15 +87,10 @@ impl<'t> Lenient<'t> {
         // The latest edit is behind all others, so that going back begins with it.
         for edit in self.edits.iter().rev() {
             let back = |offset: usize| {
-                if offset < edit.at {
-                    offset
-                } else {
-                    offset.saturating_sub(edit.inserted).max(edit.at) + edit.removed
-                }
+                if offset < edit.at { offset } else { offset.saturating_sub(edit.inserted).max(edit.at) }
             };
             if edit.line == original.line && original.start >= edit.at {
-                original.column =
-                    original.column.saturating_sub(edit.inserted).max(1) + usize::from(edit.removed > 0);
+                original.column = original.column.saturating_sub(edit.inserted).max(1);
             }
             original.start = back(original.start);
             original.end = back(original.end);
@@ -125,6 +119,15 @@ pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result
         rest = symbols.as_str();
     }
     Ok(())
+}
+
+/// In braces and brackets a colon is never the first character of a text without quotes.
+pub(super) fn refuse_leading_colon(text: &str, span: Span, style: ScalarStyle) -> Result<(), &'static str> {
+    let begins =
+        style == ScalarStyle::Plain && text.get(span.start..).is_some_and(|text| text.starts_with(':'));
+    // Nothing at all, between a colon and whatever comes next, is no text.
+    let is_text = span.end > span.start;
+    if begins && is_text { Err("a value that begins with `:` has to be in quotes here") } else { Ok(()) }
 }
 
 /// In braces and brackets too, a key stands on one line with its colon, unless a `?` is before it.

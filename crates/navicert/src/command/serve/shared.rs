@@ -12,8 +12,9 @@ use navicert_authn::jwks::Around;
 use navicert_authn::metrics::Metrics;
 use navicert_client::transport::{Timer, TokioTimer};
 use navicert_server::audit::{Audit, Target};
+use navicert_server::fetch::HttpFetch;
 use navicert_server::files::{Following, Follows};
-use navicert_server::health::{Health, Issuers};
+use navicert_server::health::{Configuration, Health, Issuers};
 use navicert_server::keeping::{self, Keeping};
 use navicert_server::listener::{Handler, Security};
 use navicert_server::metrics::{Registry, Traffic};
@@ -74,10 +75,20 @@ impl Files {
         })
     }
 
+    fn fetch(&self, environment: &Environment) -> Result<HttpFetch, Failure> {
+        let fetch = crate::command::authn::fetch(&self.side_car, environment);
+        fetch.map_err(|failure| match (failure, &self.sources.side_car) {
+            (Failure::Sentence { exit, text }, Some(path)) => {
+                Failure::Sentence { exit, text: format!("`{}`: {text}", path.display()) }
+            }
+            (failure, _) => failure,
+        })
+    }
+
     /// Puts the configuration to work; nothing is fetched yet.
     pub(super) fn open(self, recorder: Arc<Metrics>, environment: &Environment) -> Result<Reloader, Failure> {
         let around = Around {
-            fetch: Arc::new(crate::command::authn::fetch(&self.side_car, environment)?),
+            fetch: Arc::new(self.fetch(environment)?),
             clock: Arc::new(SystemClock),
             random: Arc::new(keeping::random),
             recorder,
@@ -86,12 +97,26 @@ impl Files {
             Origin::File(path) => format!("`{}`", path.display()),
             Origin::Flags { .. } => "the --oidc-* flags".to_owned(),
         };
+        let own =
+            self.sources.side_car.as_deref().map_or_else(String::new, |path| format!("`{}`", path.display()));
+        let config = match &self.sources.config {
+            Origin::File(path) => Some(path.clone()),
+            Origin::Flags { .. } => None,
+        };
         Reloader::open(self.sources, around).map_err(|error| match error {
-            // It does not say by itself which file it is about.
+            // They do not say by themselves which file they are about, or who named it.
             LoadError::Config(error) => Failure::bad_input(format!("{named}: {}", with_sources(&error))),
-            LoadError::Mismatch(_) => {
-                Failure::bad_input(format!("the NavicertConfiguration does not fit {named}: {error}"))
+            LoadError::Mismatch(_) => Failure::bad_input(format!(
+                "{own} does not fit {named}: {error}; it has to be an `issuer.url` of that file, to the letter"
+            )),
+            LoadError::Read { path, source } => {
+                let flag = if Some(&path) == config.as_ref() { " (--authentication-config)" } else { "" };
+                Failure::bad_input(format!("cannot read `{}`{flag}: {source}", path.display()))
             }
+            LoadError::Keys { path, source } => Failure::bad_input(format!(
+                "`{}` (jwksFile): {source}; it is what the issuer's `jwks_uri` gives",
+                path.display()
+            )),
             error => bad(&error),
         })
     }
@@ -121,6 +146,7 @@ impl Shared {
         let (health, figures) = (Health::default(), Registry::default());
         figures.join(metrics);
         figures.join(Arc::new(audit.clone()));
+        health.join(Arc::new(Configuration(Arc::clone(&reloader))));
         health.join(Arc::new(Issuers::new(Arc::clone(reloader.live()), servers.ready_issuers)));
         if let Some(tls) = &tls {
             health.join(Arc::clone(tls) as _);

@@ -1,0 +1,304 @@
+//! The webhook over keep-alive HTTP/1.1 on loopback, without TLS on either side, against a bare hyper server that answers
+//! everything with the same body; and where every token has to be verified, against that and bare verification.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use navicert_authn::Live;
+use navicert_authn::config::{Reloader, Sources};
+use navicert_authn::jwks::{
+    Around, BoxFuture, Fetch, FetchError, FetchRequest, Fetched, Stage as FetchStage,
+};
+use navicert_authn::metrics::Metrics;
+use navicert_authn::revocation::RevocationList;
+use navicert_server::Limits;
+use navicert_server::audit::Audit;
+use navicert_server::callers::Callers;
+use navicert_server::listener::{self, Security, Socket};
+use navicert_server::metrics::Traffic;
+use navicert_server::serving::Bound;
+use navicert_server::webhook::{Settings, Webhook};
+use navicert_testkit::bare_server::BareServer;
+use navicert_testkit::{Algorithm, SigningKey};
+use navicert_types::{Clock, SystemClock};
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use crate::frame::{Fault, Meter, Race};
+
+/// Threads of each server, and of those who ask.
+const THREADS: usize = 2;
+/// Connections of each asking thread.
+const CONNECTIONS: usize = 8;
+/// Requests on each connection, per turn.
+const REQUESTS: usize = 25;
+/// Tokens that have to be verified, per turn: one for each request.
+const TOKENS: usize = THREADS * CONNECTIONS * REQUESTS;
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let stage = Rc::new(Stage::new()?);
+    let cached = "webhook: cached tokens / bare hyper, constant body";
+    let uncached = "webhook: uncached RS256 / bare hyper and bare verification";
+    let (ours, reference) = (Rc::clone(&stage), Rc::clone(&stage));
+    let cached = Race::new(
+        cached,
+        1.0 / 0.7,
+        move || ours.webhook.ask(&ours.cached),
+        move || reference.bare.ask(&reference.cached),
+    );
+    let ours: Meter = {
+        let stage = Rc::clone(&stage);
+        Box::new(move || {
+            // Every earlier decision is made again.
+            stage.live.revocations().replace(RevocationList::default());
+            stage.timed(|stage| stage.webhook.ask(&stage.uncached))
+        })
+    };
+    let reference: Meter = Box::new(move || {
+        let asking = stage.timed(|stage| stage.bare.ask(&stage.cached))?;
+        Ok(asking + stage.timed(Stage::verify)?)
+    });
+    Ok(vec![cached, Race::measured(uncached, 1.0 / 0.85, ours, reference)])
+}
+
+struct Stage {
+    webhook: Load,
+    bare: Load,
+    live: Arc<Live>,
+    /// The same request for every connection.
+    cached: Vec<Vec<u8>>,
+    uncached: Vec<Vec<u8>>,
+    key: ParsedPublicKey,
+    /// Message and signature of every token.
+    signed: Vec<(Vec<u8>, Vec<u8>)>,
+    _server: (Runtime, watch::Sender<bool>),
+    _bare: BareServer,
+    _folder: tempfile::TempDir,
+}
+
+impl Stage {
+    fn new() -> Result<Self, Fault> {
+        let key = SigningKey::generate(Algorithm::Rs256, "k");
+        let now = SystemClock.now().as_second();
+        let token = |number: usize| {
+            key.token(&json!({
+                "iss": "https://issuer.example", "aud": "kubernetes", "sub": "0f8a2b31-5a3e-4c1f-9f0d-ann", "jti": number.to_string(),
+                "exp": now + 86_400, "iat": now, "nbf": now, "email": "ann@example.com", "email_verified": true, "name": "Ann Example",
+                "groups": ["developers", "platform", "on-call", "everybody"],
+            }))
+        };
+        let tokens: Vec<String> = (0..TOKENS).map(token).collect();
+        let folder = tempfile::tempdir()?;
+        let live = live(folder.path(), &key)?;
+        let (server, stop, address) = serve(&live)?;
+        let cached = request(tokens.first().ok_or("no token")?);
+        let (webhook, answer) = Load::open(address, &cached)?;
+        let bare = BareServer::start(answer, THREADS);
+        let (load, _) = Load::open(bare.address(), &cached)?;
+        let signed: Option<Vec<_>> = tokens.iter().map(|token| signed(token)).collect();
+        Ok(Stage {
+            webhook,
+            bare: load,
+            live,
+            cached: vec![cached; TOKENS],
+            uncached: tokens.iter().map(|token| request(token)).collect(),
+            key: ParsedPublicKey::new(&RSA_PKCS1_2048_8192_SHA256, key.public_key_der())?,
+            signed: signed.ok_or("a token without a signature")?,
+            _server: (server, stop),
+            _bare: bare,
+            _folder: folder,
+        })
+    }
+
+    /// How long one request's share takes.
+    fn timed(&self, work: impl FnOnce(&Self) -> Result<(), Fault>) -> Result<Duration, Fault> {
+        let before = SystemClock.monotonic();
+        work(self)?;
+        Ok(SystemClock.monotonic().saturating_sub(before) / u32::try_from(TOKENS)?)
+    }
+
+    /// Every token's signature once, on as many threads as the servers have.
+    fn verify(&self) -> Result<(), Fault> {
+        let share = self.signed.len().div_ceil(THREADS);
+        thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .signed
+                .chunks(share)
+                .map(|signed| {
+                    scope.spawn(|| {
+                        signed
+                            .iter()
+                            .all(|(message, signature)| self.key.verify_sig(message, signature).is_ok())
+                    })
+                })
+                .collect();
+            let all = threads.into_iter().all(|thread| thread.join().unwrap_or(false));
+            if all { Ok(()) } else { Err("a signature does not verify".into()) }
+        })
+    }
+}
+
+fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<Live>, Fault> {
+    let at = |name: &str| folder.join(name);
+    let config = json!({
+        "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+        "jwt": [{
+            "issuer": {"url": "https://issuer.example", "audiences": ["kubernetes"]},
+            "claimMappings": {
+                "username": {"claim": "sub", "prefix": "oidc:"}, "groups": {"claim": "groups", "prefix": "oidc:"},
+            },
+        }],
+    });
+    std::fs::write(at("config.yaml"), config.to_string())?;
+    std::fs::write(at("keys.json"), json!({"keys": [key.jwk()]}).to_string())?;
+    let side_car = json!({
+        "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
+        "issuers": [{"url": "https://issuer.example", "jwksFile": at("keys.json")}],
+    });
+    std::fs::write(at("navicert.yaml"), side_car.to_string())?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let around = Around {
+        fetch: Arc::new(Nobody),
+        recorder: Arc::new(Metrics::new("bench", Arc::clone(&clock))),
+        clock,
+        random: Arc::new(|| 0.5),
+    };
+    let sources =
+        Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
+    Ok(Arc::clone(Reloader::open(sources, around)?.live()))
+}
+
+/// The webhook as `navicert serve webhook --plain-http --allow-any-caller` has it, figures included.
+fn serve(live: &Arc<Live>) -> Result<(Runtime, watch::Sender<bool>, SocketAddr), Fault> {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let handler = Webhook::new(
+        Arc::clone(live),
+        Callers::anybody(),
+        Settings::default(),
+        Audit::off(),
+        Arc::clone(&clock),
+    );
+    let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
+    let bound = Bound::bind(([127, 0, 0, 1], 0).into())?;
+    let address = bound.address();
+    let socket = Socket {
+        listener: bound.into_listener(),
+        security: Security::Plain,
+        limits: Limits::default(),
+        traffic: Traffic::new("webhook", clock),
+    };
+    let (stop, stopped) = watch::channel(false);
+    runtime.spawn(listener::serve(socket, Arc::new(handler), stopped));
+    Ok((runtime, stop, address))
+}
+
+/// As kube-apiserver sends it (S208, S209).
+fn request(token: &str) -> Vec<u8> {
+    let body = format!(
+        "{{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\",\"metadata\":{{}},\"spec\":{{\"token\":\"{token}\"}},\
+         \"status\":{{\"user\":{{}}}}}}"
+    );
+    format!(
+        "POST /authenticate?timeout=30s HTTP/1.1\r\nHost: 127.0.0.1:8443\r\nUser-Agent: Go-http-client/1.1\r\n\
+         Content-Length: {}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}
+
+fn signed(token: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (message, signature) = token.rsplit_once('.')?;
+    Some((message.as_bytes().to_vec(), URL_SAFE_NO_PAD.decode(signature).ok()?))
+}
+
+/// Connections that stay open, to a server whose answers are all of one length.
+struct Load {
+    lines: Vec<Vec<TcpStream>>,
+    length: usize,
+}
+
+impl Load {
+    /// Also gives the body of the answer to this request.
+    fn open(address: SocketAddr, request: &[u8]) -> Result<(Self, Vec<u8>), Fault> {
+        let line = |_| -> Result<TcpStream, Fault> {
+            let stream = TcpStream::connect(address)?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        };
+        let lines: Result<Vec<Vec<_>>, Fault> =
+            (0..THREADS).map(|_| (0..CONNECTIONS).map(line).collect()).collect();
+        let mut first = line(0)?;
+        first.write_all(request)?;
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let read = first.read(&mut buffer)?;
+            answer.extend_from_slice(buffer.get(..read).unwrap_or_default());
+            let text = String::from_utf8_lossy(&answer);
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.to_ascii_lowercase();
+            let length = length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
+            let length: usize = length.ok_or("an answer without a length")?.parse()?;
+            if body.len() >= length {
+                if !head.starts_with("HTTP/1.1 200") || !body.contains("\"authenticated\":true") {
+                    return Err(format!("not the answer that was expected: {text}").into());
+                }
+                let body = body.as_bytes().to_vec();
+                return Ok((Load { lines: lines?, length: answer.len() }, body));
+            }
+            if read == 0 {
+                return Err("no answer".into());
+            }
+        }
+    }
+
+    /// Sends every request once: one on each connection at a time, all answers read before the next.
+    fn ask(&self, requests: &[Vec<u8>]) -> Result<(), Fault> {
+        let share = requests.len().div_ceil(THREADS);
+        thread::scope(|scope| {
+            let threads: Vec<_> = self
+                .lines
+                .iter()
+                .zip(requests.chunks(share))
+                .map(|(lines, requests)| {
+                    scope.spawn(|| self.ask_on(lines, requests).map_err(|fault| fault.to_string()))
+                })
+                .collect();
+            for thread in threads {
+                thread.join().map_err(|_| "a thread has panicked")??;
+            }
+            Ok(())
+        })
+    }
+
+    fn ask_on(&self, lines: &[TcpStream], requests: &[Vec<u8>]) -> std::io::Result<()> {
+        let mut answer = vec![0; self.length];
+        for batch in requests.chunks(lines.len()) {
+            for (mut line, request) in lines.iter().zip(batch) {
+                line.write_all(request)?;
+            }
+            for (mut line, _) in lines.iter().zip(batch) {
+                line.read_exact(&mut answer)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Keys come from a file: nobody is asked for anything.
+#[derive(Debug)]
+struct Nobody;
+
+impl Fetch for Nobody {
+    fn get<'f>(&'f self, _: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
+        Box::pin(std::future::ready(Err(FetchError::new(FetchStage::Connect, "nobody is there"))))
+    }
+}

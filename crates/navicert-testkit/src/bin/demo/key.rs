@@ -1,0 +1,147 @@
+//! The scene about keys that never leave: one is made in a token, kubectl uses it, and nobody can read it.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Program, SoftHsm};
+use serde_json::{Value, json};
+
+use super::{Stage, beside, kubectl, write};
+
+const PIN: &str = "demo-pin-271828";
+
+/// With SoftHSM where it is installed, else with a signer whose key is in a file, which is said.
+pub(super) fn tell(stage: &Stage, with_softhsm: bool) -> Result<(), String> {
+    let ca = Ca::new("demo keys");
+    let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Required(ca.clone())));
+    api.add_pod("web", false);
+    write(&stage.folder.path().join("keys-ca.crt"), &ca.pem())?;
+    let outcome = if with_softhsm && SoftHsm::is_installed() {
+        in_softhsm(stage, &ca, &api)
+    } else {
+        println!(
+            "(SoftHSM is not installed or not wanted: a software signer stands in, whose key is in a file)"
+        );
+        in_software(stage, &ca, &api)
+    };
+    // The other scenes have no such policy.
+    let _ = std::fs::remove_file(stage.folder.path().join(".kube/kuberc"));
+    outcome
+}
+
+fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+    let hsm = SoftHsm::new("demo", PIN);
+    let module = hsm.module().display().to_string();
+    stage.scene("A key is born in a token. Its certificate is issued for the public half; the private half has no copy.");
+    println!(
+        "$ pkcs11-tool --module {module} --token-label demo --login --keypairgen --key-type EC:prime256v1 --id 01 --label ann"
+    );
+    let key = hsm.generate(KeyKind::EcP256, "01", "ann");
+    let chain = ca.client("ann").organization("developers").issue_for(&key.public_key);
+    println!(
+        "$ pkcs11-tool --module {module} --token-label demo --login --write-object ann.der --type cert --id 01 --label ann\n"
+    );
+    hsm.import_certificate(chain.first().ok_or("no certificate")?, "01", "ann");
+
+    let pinentry = stage.folder.path().join("pinentry");
+    write(&pinentry, &format!("#!/bin/sh\ncat >/dev/null\nprintf 'OK\\nD {PIN}\\nOK\\n'\n"))?;
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&pinentry, executable).map_err(|error| error.to_string())?;
+    let settings = json!({
+        "pathExec": stage_link(stage, "navicert-signer-pkcs11")?, "signerApiVersion": "v1",
+        "uri": "pkcs11:token=demo;id=%01;type=private",
+    });
+    let variables = vec![
+        ("SOFTHSM2_CONF", hsm.configuration().display().to_string()),
+        ("NAVICERT_PKCS11_MODULE", module.clone()),
+        ("NAVICERT_PINENTRY", pinentry.display().to_string()),
+    ];
+    used(stage, api, &settings, &variables)?;
+
+    stage.scene("Nobody can read it: not kubectl, not navicert, not whoever knows the PIN.");
+    let shown = ["--list-objects", "--type", "privkey"];
+    let mut program = Program::new("pkcs11-tool")
+        .arguments(["--module", &module, "--token-label", "demo", "--login", "--pin", PIN])
+        .arguments(shown);
+    for (name, value) in &variables {
+        program = program.variable(name, value);
+    }
+    stage.show("pkcs11-tool … --login --list-objects --type privkey", &program, 0)?;
+    let objects = hsm.objects();
+    if objects.contains("never extractable") {
+        Ok(())
+    } else {
+        Err(format!("it could be extracted: {objects}"))
+    }
+}
+
+/// The same story with the signer that our tests use.
+fn in_software(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+    let folder = stage.folder.path().join("signer");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let ann = ca.client("ann").organization("developers").issue();
+    std::fs::write(folder.join("key.der"), ann.key_der()).map_err(|error| error.to_string())?;
+    write(&folder.join("chain.pem"), &ann.chain_pem())?;
+    let settings = json!({"pathExec": stage_link(stage, "navicert-fake-signer")?, "signerApiVersion": "v1"});
+    let variables = vec![("FAKE_SIGNER_FOLDER", folder.display().to_string())];
+    used(stage, api, &settings, &variables)
+}
+
+/// kubectl, or a shell where there is none, with the key behind these settings.
+fn used(
+    stage: &Stage,
+    api: &ApiServer,
+    settings: &Value,
+    variables: &[(&str, String)],
+) -> Result<(), String> {
+    let config = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "key",
+        "contexts": [{"name": "key", "context": {"cluster": "demo", "user": "ann"}}],
+        "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "keys-ca.crt"}}],
+        "users": [{"name": "ann", "user": {"auth-provider": {"name": "externalSigner", "config": settings}}}],
+    });
+    write(&stage.folder.path().join("key.yaml"), &config.to_string())?;
+    let kuberc = json!({
+        "apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference", "credentialPluginPolicy": "Allowlist",
+        "credentialPluginAllowlist": [{"command": settings["pathExec"]}],
+    });
+    std::fs::create_dir_all(stage.folder.path().join(".kube")).map_err(|error| error.to_string())?;
+    write(&stage.folder.path().join(".kube/kuberc"), &kuberc.to_string())?;
+
+    stage.scene("kubectl uses it, through a gateway that asks the token for one signature per connection.");
+    let run = |line: &str, arguments: &[&str]| {
+        println!("$ navicert {line}");
+        let mut program = Program::new(&stage.navicert).arguments(arguments);
+        for (name, value) in variables {
+            program = program.variable(name, value);
+        }
+        stage.show_with("key.yaml", &program, 0)
+    };
+    run("whoami", &["whoami"])?;
+    if kubectl().is_some() {
+        let get = ["run", "--", "kubectl", "get", "pods", "-o", "name"];
+        run("run -- kubectl get pods -o name", &get)?;
+    } else {
+        println!("(kubectl is not in target/tools; `make tools` installs it)\n");
+    }
+    let requests = api.requests();
+    let is_anns = |name: Option<&str>| name == Some("ann");
+    if requests
+        .iter()
+        .all(|request| is_anns(request.client.as_ref().map(|client| client.common_name.as_str())))
+    {
+        Ok(())
+    } else {
+        Err("a request came without ann's certificate".to_owned())
+    }
+}
+
+/// A program of ours, by its name alone in the story's own `PATH`.
+fn stage_link(stage: &Stage, name: &str) -> Result<String, String> {
+    let bin = stage.folder.path().join("bin");
+    std::fs::create_dir_all(&bin).map_err(|error| error.to_string())?;
+    let link = bin.join(name);
+    if !link.exists() {
+        std::os::unix::fs::symlink(beside(name)?, &link).map_err(|error| error.to_string())?;
+    }
+    Ok(name.to_owned())
+}

@@ -1,0 +1,99 @@
+//! Debian's nginx with `auth_request` at `/auth`: who passes, and as whom.
+
+use std::net::TcpListener;
+
+use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
+use serde_json::json;
+
+use super::Place;
+
+#[tokio::test]
+async fn nginx_lets_pass_whom_the_webhook_knows_and_tells_the_server_behind_who_it_is() {
+    let place = Place::new();
+    let serving = place.serve(&["--plain-http", "--allow-any-caller"]).await;
+    let behind = HttpServer::start_plain();
+    behind.answer("/page", Answer::text("the page"));
+    // Free a moment ago; nginx takes it at once.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let folder = place.folder.path().display();
+    place.write(
+        "nginx.conf",
+        &format!(
+            "daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr warn;
+events {{ worker_connections 64; }}
+http {{
+  access_log off;
+  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
+  scgi_temp_path {folder}/s;
+  upstream navicert {{ server {}; keepalive 8; }}
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      auth_request /navicert;
+      auth_request_set $user $upstream_http_x_remote_user;
+      auth_request_set $groups $upstream_http_x_remote_groups;
+      proxy_set_header X-Remote-User $user;
+      proxy_set_header X-Remote-Groups $groups;
+      proxy_set_header Authorization \"\";
+      proxy_pass {};
+    }}
+    location = /navicert {{
+      internal;
+      proxy_pass http://navicert/auth;
+      proxy_pass_request_body off;
+      proxy_set_header Content-Length \"\";
+      proxy_http_version 1.1;
+      proxy_set_header Connection \"\";
+    }}
+  }}
+}}
+",
+            serving.listen,
+            behind.url().trim_end_matches('/'),
+        ),
+    );
+    let nginx =
+        ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| std::path::Path::new(path).exists());
+    let nginx = Program::new(nginx.expect("nginx is installed by `make tools`"))
+        .arguments(["-e", "stderr", "-c"])
+        .arguments([place.path("nginx.conf")])
+        .start_running()
+        .unwrap();
+    let listens = async {
+        while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within("nginx listens", listens).await;
+    let client = HttpClient::trusting(&Ca::new("unused"));
+    let ask = async |authorization: Option<String>| {
+        let mut request =
+            http::Request::get(format!("http://127.0.0.1:{port}/page")).header("x-remote-user", "root");
+        if let Some(authorization) = authorization {
+            request = request.header("authorization", authorization);
+        }
+        client.send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap()
+    };
+    for _ in 0..3 {
+        let reply = ask(Some(format!("Bearer {}", place.token(&json!({}))))).await;
+        assert_eq!((reply.status.as_u16(), reply.text()), (200, "the page"), "{}", nginx.output());
+    }
+    for request in behind.requests() {
+        assert_eq!(request.header("x-remote-user"), Some("oidc:ann"));
+        assert_eq!(request.header("x-remote-groups"), Some("dev,ops"));
+        assert_eq!(request.header("authorization"), None);
+    }
+    for refused in [None, Some("Bearer opaque"), Some("Bearer"), Some("Basic YTpi")] {
+        assert_eq!(ask(refused.map(str::to_owned)).await.status, 401, "{refused:?}");
+    }
+    let expired = place.token(&json!({"exp": 1_000}));
+    assert_eq!(ask(Some(format!("Bearer {expired}"))).await.status, 401);
+    assert_eq!(behind.requests().len(), 3, "nobody else gets there");
+    drop(serving);
+    assert_eq!(
+        ask(Some(format!("Bearer {}", place.token(&json!({}))))).await.status,
+        500,
+        "nobody to ask: nobody passes"
+    );
+    nginx.signal("QUIT");
+}

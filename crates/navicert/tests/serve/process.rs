@@ -1,0 +1,156 @@
+//! Signals, files that change, and flags.
+
+use navicert_testkit::{Ca, Program, RawClient, wait};
+use serde_json::json;
+
+use super::{NAVICERT, OPEN, Place};
+
+// A certificate and a configuration that are replaced count without a word; SIGHUP is a word, and opens the log again.
+#[tokio::test]
+async fn files_are_followed_and_sighup_opens_the_audit_log_again() {
+    let place = Place::new();
+    let serving = place.serve(&[OPEN, &["--audit-log-path", "audit.log"]].concat()).await;
+    let token = place.token(&json!({}));
+    serving.until(&place.ca, &token, "oidc:ann").await;
+    place.write("config.yaml", &place.config("other:"));
+    serving.until(&place.ca, &token, "other:ann").await;
+    place.write("config.yaml", "jwt: [");
+    serving.running.wait_for_output("the earlier configuration stays in use").await;
+    assert_eq!(serving.name(&place.ca, &token).await.as_deref(), Some("other:ann"));
+    let (code, told) = serving.inspect("/readyz?verbose").await;
+    assert!(
+        code == 200 && told.contains("[+]configuration ok: the files that are there now are not in use"),
+        "{told}"
+    );
+
+    let new = Ca::new("new");
+    place.write_identity(&new);
+    serving.until(&new, &token, "other:ann").await;
+
+    std::fs::rename(place.path("audit.log"), place.path("audit.log.1")).unwrap();
+    serving.running.signal("HUP");
+    let made = async {
+        while !place.path("audit.log").exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    wait::within("a new log", made).await;
+    let (code, page) = serving.inspect("/metrics").await;
+    assert_eq!(code, 200);
+    for figure in [
+        "apiserver_authentication_config_controller_automatic_reloads_total",
+        "authentication_token_cache_request_total",
+        "navicert_requests_total{code=\"200\",server=\"webhook\"}",
+        "navicert_tls_certificate_reloads_total{status=\"success\"} 1",
+        "navicert_audit_lines_total{result=\"dropped\"} 0",
+    ] {
+        assert!(page.contains(figure), "{figure} in\n{page}");
+    }
+    assert_eq!(serving.inspect("/healthz").await, (200, "ok".to_owned()));
+}
+
+// SIGTERM: what has begun is finished, nothing new is taken, and the exit code is 0.
+#[tokio::test]
+async fn sigterm_finishes_what_has_begun() {
+    let place = Place::new();
+    let serving = place.serve(OPEN).await;
+    let body = json!({
+        "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": place.token(&json!({}))},
+    });
+    let body = body.to_string();
+    let (begun, rest) = body.split_at(30);
+    let address = serving.listen.parse().unwrap();
+    let mut client = RawClient::connect_tls(address, &place.ca, None, &["http/1.1"]).await;
+    let head =
+        format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{begun}", body.len());
+    client.write(head.as_bytes()).await;
+    let in_flight = async {
+        while !serving
+            .inspect("/metrics")
+            .await
+            .1
+            .contains("navicert_requests_in_flight{server=\"webhook\"} 1")
+        {}
+    };
+    wait::within("it has begun", in_flight).await;
+    serving.running.signal("TERM");
+    serving.running.wait_for_output("shutting down").await;
+    let (code, told) = serving.inspect("/readyz").await;
+    assert!(code == 503 && told.contains("[-]shutdown failed"), "{told}");
+    client.write(rest.as_bytes()).await;
+    let answer = String::from_utf8(client.read_to_end(1 << 16).await).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("oidc:ann"), "{answer}");
+    let outcome = serving.running.wait().await;
+    assert_eq!(outcome.code(), Some(0));
+    assert!(String::from_utf8_lossy(&outcome.stdout).contains("everything was finished"));
+}
+
+// S198–S201, S203: kube-apiserver's own flags, with the algorithms they allow.
+#[tokio::test]
+async fn kube_apiservers_flags_do_instead_of_a_file() {
+    let place = Place::new();
+    place.write("ca.pem", &place.ca.pem());
+    let running = Program::new(NAVICERT)
+        .arguments([
+            "serve",
+            "webhook",
+            "-o",
+            "json",
+            "--listen",
+            "127.0.0.1:0",
+            "--health-listen",
+            "127.0.0.1:0",
+        ])
+        .arguments(["--oidc-issuer-url", &place.issuer.issuer_url(), "--oidc-client-id", "aud1"])
+        .arguments(["--oidc-ca-file", "ca.pem", "--oidc-username-prefix", "-", "--oidc-groups-claim=groups"])
+        .arguments(["--oidc-signing-algs=RS256,ES256"])
+        .arguments(OPEN)
+        .directory(place.folder.path())
+        .start_running()
+        .unwrap();
+    let said = running.wait_for_output("}\n").await;
+    let line = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
+    let told: serde_json::Value = serde_json::from_str(line).unwrap();
+    let address = |name: &str| told[name].as_str().unwrap().to_owned();
+    let serving = super::Serving { listen: address("listen"), health: address("health"), running };
+    serving.until(&place.ca, &place.token(&json!({})), "ann").await;
+    let key = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es384, "narrow");
+    place.issuer.add_key(key.clone());
+    let claims = place.issuer.claims("ann", "aud1", navicert_types::Clock::now(&navicert_types::SystemClock));
+    assert_eq!(
+        serving.name(&place.ca, &key.token(&claims)).await.as_deref(),
+        Some(""),
+        "ES384 is not among them"
+    );
+}
+
+// The file for --authentication-token-webhook-config-file holds no secret, and our own reader understands it.
+#[test]
+fn the_kubeconfig_for_the_api_server_is_printed() {
+    let place = Place::new();
+    place.write("token", "a-long-enough-secret");
+    let arguments = ["serve", "webhook", "--authentication-config", "config.yaml", "--print-kubeconfig"];
+    let outcome = Program::new(NAVICERT)
+        .arguments(arguments)
+        .arguments([
+            "--tls-cert-file",
+            "tls.crt",
+            "--tls-private-key-file",
+            "tls.key",
+            "--bearer-token-file",
+            "token",
+        ])
+        .arguments(["--server-url", "https://navicert.auth.svc:8443", "--client-certificate", "/pki/c.crt"])
+        .directory(place.folder.path())
+        .run()
+        .unwrap();
+    let text = String::from_utf8(outcome.stdout).unwrap();
+    assert_eq!(outcome.status.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    assert!(!text.contains("a-long-enough-secret"), "{text}");
+    let config = navicert_types::kubeconfig::decode(text.as_bytes()).unwrap();
+    assert_eq!(config.clusters[0].cluster.server, "https://navicert.auth.svc:8443/authenticate");
+    assert!(!config.clusters[0].cluster.certificate_authority_data.is_empty());
+    assert_eq!(config.users[0].user.token_file, "token");
+    assert_eq!(config.users[0].user.client_certificate, "/pki/c.crt");
+    assert_eq!(config.current_context, "webhook");
+}

@@ -1,0 +1,88 @@
+//! Secrets that were planted are in nothing that the webhook writes, at any level.
+
+use http::Request;
+use navicert_testkit::{Canaries, HttpClient};
+use serde_json::json;
+
+use super::Place;
+
+// S224, S282; CVE-2019-11250
+#[tokio::test]
+async fn no_token_and_no_key_is_ever_written_at_any_level() {
+    let mut canaries = Canaries::new();
+    let place = Place::new();
+    let callers = canaries.plant("the callers' token");
+    place.write("token", &callers);
+    let key = std::fs::read_to_string(place.path("tls.key")).unwrap();
+    canaries.adopt("the key's first line", key.lines().nth(1).unwrap().as_bytes());
+    let tokens = [
+        place.token(&json!({})),
+        place.token(&json!({"exp": 1_000})),
+        navicert_testkit::jws::with_tampered_signature(&place.token(&json!({"n": 1}))),
+        canaries.plant("an opaque token"),
+    ];
+    for token in &tokens {
+        canaries.adopt("a token", token.as_bytes());
+        // Also a piece of it would do harm: the signature.
+        if let Some((_, signature)) = token.rsplit_once('.') {
+            canaries.adopt("a signature", signature.as_bytes());
+        }
+    }
+    for format in ["text", "json"] {
+        let serving = place
+            .serve(&[
+                "--tls-cert-file",
+                "tls.crt",
+                "--tls-private-key-file",
+                "tls.key",
+                "--bearer-token-file",
+                "token",
+                "--log-level",
+                "trace",
+                "--log-format",
+                format,
+                "--audit-log-path",
+                "audit.log",
+            ])
+            .await;
+        let mut answers = Vec::new();
+        let client = HttpClient::trusting(&place.ca);
+        for token in &tokens {
+            for (path, body, own) in [
+                (
+                    "/authenticate",
+                    json!({"kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1",
+                    "spec": {"token": token}}),
+                    &callers,
+                ),
+                ("/authenticate", json!({"kind": "TokenReview", "spec": {"token": token}}), &callers),
+                ("/authenticate", json!({"token": token}), &"wrong".to_owned()),
+                ("/auth", json!(null), token),
+                (&*format!("/{token}"), json!(token), token),
+            ] {
+                let request = Request::post(format!("https://{}{path}?token={token}", serving.listen))
+                    .header("authorization", format!("Bearer {own}"))
+                    .header("proxy-authorization", format!("Bearer {callers}"))
+                    .header("audit-id", "a-1")
+                    .body(bytes::Bytes::from(body.to_string()))
+                    .unwrap();
+                for client in [&client, &client.http2()] {
+                    let reply = client.send(request.clone()).await.unwrap();
+                    answers.extend_from_slice(format!("{:?}", reply.headers).as_bytes());
+                    answers.extend_from_slice(&reply.body);
+                }
+            }
+        }
+        canaries.assert_absent("answers", &answers);
+        canaries.assert_absent("figures", serving.inspect("/metrics").await.1.as_bytes());
+        canaries.assert_absent("readiness", serving.inspect("/readyz?verbose").await.1.as_bytes());
+        serving.running.signal("TERM");
+        let outcome = serving.running.wait().await;
+        assert!(outcome.stdout.len() > 1_000, "something is logged at this level");
+        canaries.assert_absent("the log", &outcome.stdout);
+        let audit = std::fs::read(place.path("audit.log")).unwrap();
+        assert!(String::from_utf8_lossy(&audit).contains("\"username\":\"oidc:ann\""), "the real identity");
+        assert!(String::from_utf8_lossy(&audit).contains("\"auditId\":\"a-1\""));
+        canaries.assert_absent("the audit log", &audit);
+    }
+}
