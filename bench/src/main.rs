@@ -28,7 +28,7 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [(&str, Area); 9] = [
+const AREAS: [(&str, Area); 10] = [
     ("plugin", plugin::races),
     ("cel", cel::races),
     ("client", client::races),
