@@ -213,7 +213,7 @@ async fn a_service_accounts_token_is_passed_on_or_impersonated() {
         assert_eq!(outcome.code(), Some(0), "{mode}: {}", text(&outcome.stderr));
         let review: Value = serde_json::from_slice(&outcome.stdout).unwrap();
         assert_eq!(review["status"]["userInfo"]["username"], "system:serviceaccount:default:robot", "{mode}");
-        let forged = format!("{}x", token);
+        let forged = format!("{token}x");
         assert_eq!(setup.get(&serving, "/api", &forged).await.status, 401, "{mode}");
         serving.end().await;
     }
