@@ -1,7 +1,7 @@
 //! `navicert run` and the gateway against Debian's kubectl: what the detour costs a command, and how the gateway compares
 //! with `kubectl proxy`, which takes plain HTTP where the gateway takes TLS.
 
-mod load;
+pub(crate) mod load;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -158,7 +158,7 @@ fn added_latency(stage: &Rc<Stage>, ask: fn(&Load) -> Result<Vec<Duration>, Faul
 }
 
 /// From the scheduler's own books, in nanoseconds: the first figure of every thread's `schedstat`.
-fn on_processor(pid: u32) -> Result<Duration, Fault> {
+pub(crate) fn on_processor(pid: u32) -> Result<Duration, Fault> {
     let mut total = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(thread?.path().join("schedstat"))?;
@@ -187,12 +187,12 @@ fn kubectl() -> Result<PathBuf, Fault> {
 }
 
 /// Beside this program: `make bench` builds both.
-fn navicert() -> Result<PathBuf, Fault> {
+pub(crate) fn navicert() -> Result<PathBuf, Fault> {
     let navicert = std::env::current_exe()?.with_file_name("navicert");
     if navicert.is_file() { Ok(navicert) } else { Err("navicert is not built: run `make bench`".into()) }
 }
 
 /// Shared by everything that speaks TLS here.
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
+pub(crate) fn provider() -> Arc<rustls::crypto::CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }

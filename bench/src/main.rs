@@ -13,6 +13,7 @@ mod frame;
 mod gateway;
 mod image;
 mod plugin;
+mod proxy;
 mod registries;
 mod rows;
 mod signer;
@@ -27,12 +28,13 @@ use frame::{Fault, Race, Table};
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
 /// Where races come from. A new area adds its file above and its line here.
-const AREAS: [(&str, Area); 9] = [
+const AREAS: [(&str, Area); 10] = [
     ("plugin", plugin::races),
     ("cel", cel::races),
     ("client", client::races),
     ("image", image::races),
     ("gateway", gateway::races),
+    ("proxy", proxy::races),
     ("signer", signer::races),
     ("authn", authn::races),
     ("registries", registries::races),

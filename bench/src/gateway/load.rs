@@ -22,19 +22,13 @@ const BODY: &str = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.0\"
     \"buildDate\":\"2026-01-01T00:00:00Z\",\"goVersion\":\"go1\",\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}";
 
 /// An API server of one answer, over HTTP/1.1.
-pub(super) struct Upstream {
+pub(crate) struct Upstream {
     address: SocketAddr,
 }
 
 impl Upstream {
-    pub(super) fn start(ca: &Ca) -> Result<Self, Fault> {
-        let identity = ca.server().issue();
-        let verifier = WebPkiClientVerifier::builder_with_provider(ca.root_store(), provider()).build()?;
-        let config = ServerConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(identity.chain().to_vec(), identity.rustls_key())?;
-        let config = Arc::new(config);
+    pub(crate) fn start(ca: &Ca) -> Result<Self, Fault> {
+        let config = demanding(ca)?;
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
         thread::spawn(move || {
@@ -46,9 +40,29 @@ impl Upstream {
         Ok(Upstream { address })
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://{}", self.address)
     }
+}
+
+/// A server's side of TLS that demands a certificate.
+pub(crate) fn demanding(ca: &Ca) -> Result<Arc<ServerConfig>, Fault> {
+    let identity = ca.server().issue();
+    let verifier = WebPkiClientVerifier::builder_with_provider(ca.root_store(), provider()).build()?;
+    let config = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())?;
+    Ok(Arc::new(config))
+}
+
+/// A client's side of TLS without a certificate.
+pub(crate) fn trusting(ca: &Ca) -> Result<Arc<ClientConfig>, Fault> {
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(ca.root_store())
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }
 
 fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Result<(), Fault> {
@@ -73,18 +87,18 @@ fn serve(stream: TcpStream, config: Arc<ServerConfig>) -> Result<(), Fault> {
     }
 }
 
-trait Line: Read + Write + Send {}
+pub(crate) trait Line: Read + Write + Send {}
 impl<S: Read + Write + Send> Line for S {}
 
 /// Connections that stay open.
-pub(super) struct Load {
+pub(crate) struct Load {
     request: String,
     lines: Vec<Mutex<Box<dyn Line>>>,
 }
 
 impl Load {
     /// As the kubeconfig of a gateway says.
-    pub(super) fn of_kubeconfig(config: &Config, connections: usize) -> Result<Self, Fault> {
+    pub(crate) fn of_kubeconfig(config: &Config, connections: usize) -> Result<Self, Fault> {
         let (cluster, user) = (config.clusters.first(), config.users.first());
         let (cluster, user) = (&cluster.ok_or("no cluster")?.cluster, &user.ok_or("no user")?.user);
         let address: SocketAddr = cluster.server.trim_start_matches("https://").parse()?;
@@ -99,12 +113,12 @@ impl Load {
     }
 
     /// Without TLS.
-    pub(super) fn plain(address: &str, connections: usize) -> Result<Self, Fault> {
+    pub(crate) fn plain(address: &str, connections: usize) -> Result<Self, Fault> {
         Load::open(address.parse()?, "", connections, None)
     }
 
     /// To the API server itself.
-    pub(super) fn direct(
+    pub(crate) fn direct(
         upstream: &Upstream,
         ca: &Ca,
         identity: &Identity,
@@ -115,6 +129,16 @@ impl Load {
             .with_root_certificates(ca.root_store())
             .with_client_auth_cert(identity.chain().to_vec(), identity.rustls_key())?;
         Load::open(upstream.address, "", connections, Some(Arc::new(config)))
+    }
+
+    /// With TLS, and these lines of a head.
+    pub(crate) fn secured(
+        address: SocketAddr,
+        ca: &Ca,
+        more: &str,
+        connections: usize,
+    ) -> Result<Self, Fault> {
+        Load::open(address, more, connections, Some(trusting(ca)?))
     }
 
     fn open(
@@ -142,12 +166,12 @@ impl Load {
     }
 
     /// Asks so often on every connection, on all of them at once.
-    pub(super) fn ask(&self, requests: usize) -> Result<(), Fault> {
+    pub(crate) fn ask(&self, requests: usize) -> Result<(), Fault> {
         self.latencies(self.lines.len(), requests).map(drop)
     }
 
     /// The same on some of the connections, and the time of every answer.
-    pub(super) fn latencies(&self, connections: usize, requests: usize) -> Result<Vec<Duration>, Fault> {
+    pub(crate) fn latencies(&self, connections: usize, requests: usize) -> Result<Vec<Duration>, Fault> {
         let measure = |line: &Mutex<Box<dyn Line>>| -> Result<Vec<Duration>, Fault> {
             let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
             let mut times = Vec::with_capacity(requests);
@@ -172,6 +196,11 @@ impl Load {
             }
             Ok(times)
         })
+    }
+
+    /// The time of one answer.
+    pub(crate) fn latency(&self) -> Result<Duration, Fault> {
+        self.latencies(1, 1)?.pop().ok_or_else(|| "no answer".into())
     }
 
     fn once(&self, line: &mut dyn Line) -> Result<(), Fault> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_authn::config::NavicertConfiguration;
+use navicert_server::proxy;
 use navicert_server::settings::Servers;
 use navicert_server::webhook;
 use navicert_types::authentication_test::AuthenticationTest;
@@ -84,7 +85,8 @@ fn the_schema_of_suites_is_what_is_read() {
 fn the_schema_of_servers_is_what_is_read() {
     let schema = schema("navicert-configuration.json");
     let definitions = &schema["$defs"];
-    let servers = sample(&definitions["servers"], definitions);
+    let mut servers = sample(&definitions["servers"], definitions);
+    servers["proxy"]["mode"] = json!("requestHeader"); // so that its headers have a meaning
     let parse = |servers: &Value| {
         let whole =
             json!({"apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "servers": servers});
@@ -103,7 +105,9 @@ fn the_schema_of_servers_is_what_is_read() {
         }
     );
     assert_eq!(read.limits.limits().http2_streams, 250);
-    for place in ["", "/limits", "/webhook"] {
+    assert_eq!(read.proxy.max_stream_age, proxy::settings::MaxStreamAge::TokenExpiry);
+    assert!(read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::Allowed::ALL);
+    for place in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {
         let mut other = servers.clone();
         other.pointer_mut(place).unwrap()["zz"] = json!(1);
         let wrong = parse(&other).unwrap_err();

@@ -2,6 +2,8 @@
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "serve_proxy/faults.rs"]
+mod faults;
 #[path = "serve_proxy/kubectl.rs"]
 mod kubectl;
 #[path = "serve_proxy/libraries.rs"]

@@ -5,12 +5,9 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
-use navicert_client::credential::BoxFuture;
 use navicert_client::transport::{Body, Transport, TransportError};
-use navicert_types::token_review::{self, UserInfo};
 use serde_json::{Value, json};
 
-use super::service_accounts::{ReviewFailed, ReviewToken};
 use crate::who::Told;
 
 /// More than this is no review.
@@ -165,8 +162,11 @@ pub async fn who_are_we(
 ///
 /// # Errors
 /// [`ReviewError`]: nobody says.
-pub async fn version(transport: &Transport) -> Result<(u32, u32), ReviewError> {
-    let (status, answer) = ask(transport, Method::GET, "/version", &[], None).await?;
+pub async fn version(
+    transport: &Transport,
+    headers: &[(HeaderName, HeaderValue)],
+) -> Result<(u32, u32), ReviewError> {
+    let (status, answer) = ask(transport, Method::GET, "/version", headers, None).await?;
     let number = |name: &str| {
         // Some providers write `34+`.
         let text = answer.get(name)?.as_str()?;
@@ -174,32 +174,6 @@ pub async fn version(transport: &Transport) -> Result<(u32, u32), ReviewError> {
     };
     let both = number("major").zip(number("minor")).filter(|_| status.is_success());
     both.ok_or(ReviewError::Answer { kind: "version", status })
-}
-
-/// Asks the API server whose tokens are, for its own audience (S276).
-#[derive(Clone, Debug)]
-pub struct Reviewer(pub Transport);
-
-impl ReviewToken for Reviewer {
-    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
-        Box::pin(async move {
-            let question = json!({
-                "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token},
-            });
-            let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-            let failed = |error: &dyn std::error::Error| {
-                tracing::warn!(%error, "a token cannot be reviewed");
-                ReviewFailed
-            };
-            let asked = ask(&self.0, Method::POST, path, &[], Some(&question)).await;
-            let (status, answer) = asked.map_err(|error| failed(&error))?;
-            let answer = serde_json::from_value::<token_review::Answer>(answer).unwrap_or_default();
-            if !status.is_success() || answer.kind != token_review::KIND {
-                return Err(failed(&ReviewError::Answer { kind: token_review::KIND, status }));
-            }
-            Ok(Some(answer.status.user).filter(|_| answer.status.authenticated))
-        })
-    }
 }
 
 async fn ask(

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use http::StatusCode;
 use navicert_authn::live::Mapped;
 use navicert_client::transport::Transport;
 use navicert_types::token_review::UserInfo;
@@ -99,18 +100,23 @@ pub async fn check(
     if !missing.is_empty() {
         return Ok(Some(Missing::Permissions(missing)));
     }
-    let since = match &settings.mode {
-        Mode::Impersonation => (1, 22),
+    let (since, headers) = match &settings.mode {
+        Mode::Impersonation => ((1, 22), Vec::new()),
         Mode::RequestHeader(names) => {
             let probe = UserInfo { username: PROBE.to_owned(), ..UserInfo::default() };
             let headers = encode(Told::from(&probe), names, Allowed::default()).unwrap_or_default();
-            if who_are_we(upstream, &headers).await? != PROBE {
+            // A front proxy's certificate alone is nobody's: a refusal says that it is not taken for one either.
+            let is_believed = match who_are_we(upstream, &headers).await {
+                Err(ReviewError::Answer { status: StatusCode::UNAUTHORIZED, .. }) => false,
+                told => told? == PROBE,
+            };
+            if !is_believed {
                 return Ok(Some(Missing::Trust));
             }
-            (1, 32)
+            ((1, 32), headers)
         }
     };
-    let is_old = settings.require_uid && version(upstream).await? < since;
+    let is_old = settings.require_uid && version(upstream, &headers).await? < since;
     Ok(is_old.then_some(Missing::Uid))
 }
 
@@ -144,7 +150,8 @@ pub fn rules(permissions: &[Permission]) -> Vec<String> {
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let rule = |(group, verb, resources): &(&str, &str, Vec<String>)| {
-        format!("- apiGroups: [\"{group}\"]\n  resources: [{}]\n  verbs: [\"{verb}\"]\n", quoted(resources))
+        // One line each, so that it can be copied from wherever lines are joined.
+        format!("- {{apiGroups: [\"{group}\"], resources: [{}], verbs: [\"{verb}\"]}}\n", quoted(resources))
     };
     rules.iter().map(rule).collect()
 }
@@ -165,13 +172,13 @@ mod tests {
         };
         assert_eq!(
             told(&Settings::default(), &Mapped::default()),
-            "- apiGroups: [\"\"]\n  resources: [\"users\"]\n  verbs: [\"impersonate\"]\n"
+            "- {apiGroups: [\"\"], resources: [\"users\"], verbs: [\"impersonate\"]}\n"
         );
         assert_eq!(
             told(&Settings::default(), &mapped()),
-            "- apiGroups: [\"\"]\n  resources: [\"groups\", \"users\"]\n  verbs: [\"impersonate\"]\n\
-             - apiGroups: [\"authentication.k8s.io\"]\n  resources: [\"uids\", \"userextras/example.org/foo\"]\n  \
-             verbs: [\"impersonate\"]\n"
+            "- {apiGroups: [\"\"], resources: [\"groups\", \"users\"], verbs: [\"impersonate\"]}\n\
+             - {apiGroups: [\"authentication.k8s.io\"], resources: [\"uids\", \"userextras/example.org/foo\"], \
+             verbs: [\"impersonate\"]}\n"
         );
         let all = Settings {
             client_impersonation: Nested::Allow,

@@ -12,6 +12,8 @@ use navicert_types::Clock;
 use navicert_types::token_review::UserInfo;
 use tokio::sync::Semaphore;
 
+use crate::token_review_client::{ReviewError, Reviewed, TokenReviewClient};
+
 /// How long a yes counts, as in kube-apiserver's own cache.
 const ACCEPTED_FOR: Duration = Duration::from_secs(10);
 /// How long a no does.
@@ -31,6 +33,24 @@ pub trait ReviewToken: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the API server did not review the token")]
 pub struct ReviewFailed;
+
+/// The API server itself, for its own audience.
+impl ReviewToken for TokenReviewClient {
+    fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
+        Box::pin(async move {
+            match TokenReviewClient::review(self, token, &[]).await {
+                Ok(Reviewed::Authenticated { user, .. }) => Ok(Some(user)),
+                Ok(Reviewed::Nobody) => Ok(None),
+                // kube-apiserver has a word for every token that is none; it is not that nobody could say.
+                Err(ReviewError::Unknown(_)) => Ok(None),
+                Err(error) => {
+                    tracing::warn!(%error, "a token cannot be reviewed");
+                    Err(ReviewFailed)
+                }
+            }
+        })
+    }
+}
 
 /// A reviewer with a memory.
 pub struct Accounts {

@@ -166,6 +166,11 @@ impl Decode for Settings {
         if are_names_idle {
             decoder.invalid_value(node, "`requestHeaders` needs `mode: requestHeader`");
         }
+        let is_reviewed = settings.service_account_tokens != ServiceAccountTokens::Reject;
+        if is_reviewed && settings.mode != Mode::Impersonation {
+            let why = "`serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account of its own to ask with";
+            decoder.invalid_value(node, why);
+        }
         if settings.proxy_protocol && settings.trusted_proxies.is_empty() {
             decoder.invalid_value(node, "`proxyProtocol` needs `trustedProxies`: from whom it is believed");
         }
@@ -336,7 +341,7 @@ mod tests {
         let settings = read(
             "mode: requestHeader\nrequestHeaders: {user: X-Corp-User, extraPrefix: X-Corp-Extra-}\n\
              clientImpersonation: allow\nallowedNames: {serviceAccounts: true, nodes: true, anonymous: true}\n\
-             serviceAccountTokens: passthrough\nmaxStreamAge: 90m\nforwardCookies: true\nforwardClientAddress: false\n\
+             serviceAccountTokens: reject\nmaxStreamAge: 90m\nforwardCookies: true\nforwardClientAddress: false\n\
              trustedProxies: [10.0.0.0/8, '::1']\nproxyProtocol: true\nrequireUid: true\nselfCheck: warn\nupstreamHTTP2: false\n",
         )
         .unwrap();
@@ -356,6 +361,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_place() {
         for (text, expected) in [
+            (
+                "mode: requestHeader\nserviceAccountTokens: passthrough",
+                "line 1, column 1: `serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account of \
+                 its own to ask with",
+            ),
             ("mod: x", "mod: unknown field (line 1, column 1); did you mean `mode`?"),
             ("mode: header", "mode: expected one of `impersonation`, `requestHeader` (line 1, column 7)"),
             ("requestHeaders: {user: A}", "line 1, column 1: `requestHeaders` needs `mode: requestHeader`"),

@@ -103,8 +103,8 @@ async fn a_missing_permission_is_told_as_the_rule_to_add() {
         !asked.contains("userextras/example.org/foo") && !asked.contains(":user-info")
     });
     let expected = "the proxy's account lacks permissions; add these rules to its ClusterRole:\n\
-                    - apiGroups: [\"authentication.k8s.io\"]\n  resources: [\"userextras/example.org/foo\"]\n  \
-                    verbs: [\"impersonate\"]\n";
+                    - {apiGroups: [\"authentication.k8s.io\"], resources: [\"userextras/example.org/foo\"], \
+                    verbs: [\"impersonate\"]}\n";
     assert_eq!(standing.look().await, Err(expected.to_owned()));
     assert_eq!(standing.permissions(), Err(expected.to_owned()));
     review(&front.api, |asked| asked.starts_with("impersonate "));

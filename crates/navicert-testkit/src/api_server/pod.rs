@@ -75,6 +75,8 @@ fn object(name: &str) -> Value {
         "kind": "Pod", "apiVersion": "v1",
         "metadata": {"name": name, "namespace": "default", "uid": "1", "resourceVersion": "1"},
         "spec": {"containers": [{"name": "main", "image": "none"}]},
-        "status": {"phase": "Running", "containerStatuses": [{"name": "main", "ready": true, "restartCount": 0}]},
+        "status": {"phase": "Running", "containerStatuses": [
+            {"name": "main", "ready": true, "restartCount": 0, "image": "web:1", "imageID": "web@sha256:0"},
+        ]},
     })
 }

@@ -13,6 +13,8 @@ mod gateway;
 mod image;
 #[path = "demo/key.rs"]
 mod key;
+#[path = "demo/proxy.rs"]
+mod proxy;
 #[path = "demo/token.rs"]
 mod token;
 
@@ -103,6 +105,7 @@ fn tell() -> Result<(), String> {
     client::tell(&stage)?;
     gateway::tell(&stage)?;
     key::tell(&stage, true)?;
+    proxy::tell(&stage)?;
     image::tell(&stage)?;
 
     println!("That is all so far. `navicert --help` lists the verbs, docs/ explains them.");

@@ -45,7 +45,7 @@ async fn readiness_names_the_rule_that_is_missing() {
     };
     review(false);
     let serving = setup.start(&[]).await;
-    let rule = "- apiGroups: [\"\"]   resources: [\"groups\"]   verbs: [\"impersonate\"]";
+    let rule = "- {apiGroups: [\"\"], resources: [\"groups\"], verbs: [\"impersonate\"]}";
     let until = |code: u16, words: &'static str| {
         let serving = &serving;
         let asking = async move {

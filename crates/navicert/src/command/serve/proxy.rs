@@ -7,11 +7,11 @@ use navicert_client::in_cluster;
 use navicert_client::kubeconfig::{Disk, Effective};
 use navicert_client::transport::{self, BuildError, Transport};
 use navicert_server::files::Follows;
-use navicert_server::proxy::reviews::Reviewer;
 use navicert_server::proxy::service_accounts::ReviewToken;
 use navicert_server::proxy::settings::{Mode, ServiceAccountTokens};
 use navicert_server::proxy::standing::{self, Looking};
 use navicert_server::proxy::{Parts, Proxy, Settings};
+use navicert_server::token_review_client::TokenReviewClient;
 
 use super::shared::Shared;
 use super::{bad, check};
@@ -52,7 +52,11 @@ fn with_flags(mut settings: Settings, args: &ProxyArgs) -> Settings {
 
 fn build(settings: Settings, ways: Ways, shared: &Shared) -> Proxy {
     let is_reviewed = settings.service_account_tokens != ServiceAccountTokens::Reject;
-    let reviewer = is_reviewed.then(|| Arc::new(Reviewer(ways.own.clone())) as Arc<dyn ReviewToken>);
+    let reviewer = is_reviewed.then(|| {
+        let timer = Arc::clone(&shared.timer);
+        Arc::new(TokenReviewClient::of_api_server(ways.own.clone(), Vec::new(), timer))
+            as Arc<dyn ReviewToken>
+    });
     let parts = Parts {
         live: Arc::clone(shared.reloader.live()),
         upstream: ways.own,

@@ -1,0 +1,217 @@
+//! `navicert serve proxy` against Debian's nginx as a plain reverse proxy (TLS in, TLS to the API server over connections that
+//! are kept, two workers), which authenticates nobody; a watch against a bare copy loop; and what a thousand watches weigh.
+
+mod watching;
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use navicert_testkit::program::Running;
+use navicert_testkit::{Ca, Issuer, Program, wait};
+use navicert_types::{Clock, SystemClock};
+use serde_json::json;
+
+use crate::frame::{Contestant, Fault, Meeting, Meter, ROUNDS, Race, median};
+use crate::gateway::load::{Load, Upstream};
+use crate::gateway::{navicert, on_processor};
+
+/// Connections at a time, and requests on each of them per round.
+const CONNECTIONS: usize = 16;
+const REQUESTS: usize = 60;
+/// Requests of a round whose median latency counts, on each of the three ways.
+const REQUESTS_EACH_WAY: usize = 200;
+
+pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+    let stage = Rc::new(Stage::new()?);
+    let throughput = "proxy: GETs over 16 connections / nginx";
+    let cpu = "proxy: CPU time of a GET / nginx";
+    let latency = "proxy: what it adds to a GET's median latency / what nginx adds";
+    let event = "proxy: a watch's event / a bare copy loop";
+    let weight = "proxy: memory with 1000 idle watches / 64 MiB";
+    let mut known = None;
+    let once = move || match known {
+        Some(weight) => Ok(weight),
+        None => watching::weight().inspect(|weight| known = Some(*weight)),
+    };
+    Ok(vec![
+        Race::new(throughput, 1.0 / 0.8, many(&stage, true), many(&stage, false)),
+        Race::measured(cpu, 3.0, cpu_time(&stage, true), cpu_time(&stage, false)),
+        Race::together(latency, 1.5, added_latency(&stage)),
+        Race::measured(event, 2.0, watching::event(true)?, watching::event(false)?),
+        Race::sizes(weight, 1.0, once, || Ok(64 << 20)),
+    ])
+}
+
+/// An API server that demands a certificate, a proxy and an nginx before it that have one.
+struct Stage {
+    _issuer: Issuer,
+    _folder: tempfile::TempDir,
+    ours: (Running, Load),
+    nginx: (Running, Load),
+    direct: Load,
+}
+
+impl Stage {
+    fn new() -> Result<Self, Fault> {
+        let ca = Ca::new("proxy bench");
+        let upstream = Upstream::start(&ca)?;
+        let front = Front::start(&ca, &upstream.url())?;
+        let authorization = format!("authorization: Bearer {}\r\n", front.token);
+        let ours = Load::secured(front.address, &ca, &authorization, CONNECTIONS)?;
+        let (nginx, address) = nginx(front.folder.path(), &upstream.url())?;
+        let through_nginx = Load::secured(address, &ca, &authorization, CONNECTIONS)?;
+        let direct = Load::direct(&upstream, &ca, &ca.client("navicert-proxy").issue(), 1)?;
+        let Front { program, issuer, folder, .. } = front;
+        Ok(Stage {
+            _issuer: issuer,
+            _folder: folder,
+            ours: (program, ours),
+            nginx: (nginx, through_nginx),
+            direct,
+        })
+    }
+
+    fn side(&self, ours: bool) -> &(Running, Load) {
+        if ours { &self.ours } else { &self.nginx }
+    }
+}
+
+/// A proxy before an API server, and a token that is good there.
+struct Front {
+    program: Running,
+    address: SocketAddr,
+    token: String,
+    issuer: Issuer,
+    folder: tempfile::TempDir,
+}
+
+impl Front {
+    fn start(ca: &Ca, upstream: &str) -> Result<Self, Fault> {
+        let (issuer, folder) = (Issuer::start(ca), tempfile::tempdir()?);
+        let path = |name: &str| folder.path().join(name);
+        ca.server().issue().write_to(folder.path(), "server");
+        let own = ca.client("navicert-proxy").issue().write_to(folder.path(), "proxy");
+        fs::write(path("ca.crt"), ca.pem())?;
+        let config = json!({
+            "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+            "jwt": [{
+                "issuer": {
+                    "url": issuer.issuer_url(), "audiences": ["kubernetes"], "certificateAuthority": ca.pem(),
+                },
+                "claimMappings": {
+                    "username": {"claim": "sub", "prefix": "corp:"}, "groups": {"claim": "groups", "prefix": "corp:"},
+                },
+            }],
+        });
+        fs::write(path("authentication.yaml"), config.to_string())?;
+        let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
+        fs::write(path("navicert.yaml"), format!("{head}servers: {{proxy: {{selfCheck: off}}}}\n"))?;
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": upstream, "certificate-authority": path("ca.crt")}}],
+            "users": [{"name": "u", "user": {"client-certificate": own.certificate, "client-key": own.key}}],
+        });
+        fs::write(path("proxy.kubeconfig"), kubeconfig.to_string())?;
+        let program = Program::new(navicert()?)
+            .arguments(["serve", "proxy", "--authentication-config", "authentication.yaml"])
+            .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "proxy.kubeconfig"])
+            .arguments(["--tls-cert-file", "server.crt", "--tls-private-key-file", "server.key"])
+            .arguments(["--listen", "127.0.0.1:0", "--log-level", "error"])
+            .own_environment()
+            .variable("PATH", "/usr/bin:/bin")
+            .variable("HOME", folder.path())
+            .directory(folder.path())
+            .start_running()?;
+        let told = wait::blocking(program.wait_for_output("listening on "));
+        let address = told.split_whitespace().find_map(|word| word.parse().ok()).ok_or("no address")?;
+        let mut claims = issuer.claims("ann", "kubernetes", SystemClock.now());
+        if let Some(claims) = claims.as_object_mut() {
+            claims.insert("groups".to_owned(), json!(["developers", "operators"]));
+            claims.insert("exp".to_owned(), json!(SystemClock.now().as_second() + 3_600));
+        }
+        let token = issuer.token(&claims);
+        wait::blocking(issuer.wait_for_requests(2)); // discovery and keys
+        Ok(Front { program, address, token, issuer, folder })
+    }
+}
+
+/// Two workers, TLS on both sides, connections kept on both sides; everything that nginx writes is in the folder.
+fn nginx(folder: &Path, upstream: &str) -> Result<(Running, SocketAddr), Fault> {
+    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let (place, server) = (folder.display(), upstream.trim_start_matches("https://"));
+    let config = format!(
+        "daemon off; worker_processes 2; pid {place}/nginx.pid; error_log stderr error;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n  access_log off; keepalive_requests 100000000;\n  client_body_temp_path {place}/body; \
+         proxy_temp_path {place}/proxy; fastcgi_temp_path {place}/fastcgi; uwsgi_temp_path {place}/uwsgi; \
+         scgi_temp_path {place}/scgi;\n  upstream api {{ server {server}; keepalive 64; keepalive_requests 100000000; }}\n  \
+         server {{\n    listen {address} ssl; ssl_certificate {place}/server.crt; ssl_certificate_key {place}/server.key;\n    \
+         location / {{ proxy_pass https://api; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
+         proxy_buffering off; proxy_ssl_certificate {place}/proxy.crt; proxy_ssl_certificate_key {place}/proxy.key; \
+         proxy_ssl_protocols TLSv1.3; }}\n  }}\n}}\n"
+    );
+    let path = folder.join("nginx.conf");
+    fs::write(&path, config)?;
+    let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| Path::new(path).is_file());
+    let nginx = nginx.ok_or("nginx is not installed: run scripts/install-tools")?;
+    let program = Program::new(nginx).arguments(["-c"]).arguments([path]).start_running()?;
+    for _ in 0..200 {
+        if std::net::TcpStream::connect(address).is_ok() {
+            return Ok((program, address));
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    Err(format!("nginx does not listen: {}", program.output()).into())
+}
+
+fn many(stage: &Rc<Stage>, ours: bool) -> Contestant {
+    let stage = Rc::clone(stage);
+    Box::new(move || stage.side(ours).1.ask(REQUESTS))
+}
+
+/// The time its threads (and nginx's workers) spent on a processor, per request.
+fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
+    let stage = Rc::clone(stage);
+    Box::new(move || {
+        let (process, load) = stage.side(ours);
+        let spent = || -> Result<Duration, Fault> {
+            let mut total = on_processor(process.pid())?;
+            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.pid()))?;
+            for child in children.split_whitespace() {
+                total = total.saturating_add(on_processor(child.parse()?)?);
+            }
+            Ok(total)
+        };
+        let before = spent()?;
+        load.ask(REQUESTS)?;
+        Ok(spent()?.saturating_sub(before) / u32::try_from(CONNECTIONS * REQUESTS)?)
+    })
+}
+
+/// How much longer the median GET takes by each detour than straight to the API server, as in the race of the gateway.
+fn added_latency(stage: &Rc<Stage>) -> Meeting {
+    let stage = Rc::clone(stage);
+    Box::new(move || {
+        let ways = [&stage.ours.1, &stage.nginx.1, &stage.direct];
+        let mut best = [Duration::MAX; 3];
+        for _ in 0..ROUNDS {
+            let mut taken: [Vec<Duration>; 3] = Default::default();
+            for _ in 0..REQUESTS_EACH_WAY {
+                for (way, taken) in ways.iter().zip(&mut taken) {
+                    taken.push(way.latency()?);
+                }
+            }
+            best = std::array::from_fn(|way| {
+                let median = median(taken.get_mut(way).map(std::mem::take).unwrap_or_default());
+                best.get(way).map_or(median, |best| median.min(*best))
+            });
+        }
+        let [ours, nginx, direct] = best;
+        let added = |way: Duration| way.checked_sub(direct).filter(|added| !added.is_zero());
+        Ok(added(ours).zip(added(nginx)).ok_or("a detour cannot be shorter")?)
+    })
+}

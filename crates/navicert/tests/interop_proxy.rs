@@ -1,0 +1,220 @@
+//! `navicert serve proxy` between the current kubectl and a real kube-apiserver (`make interop`): in both modes the API
+//! server sees exactly whom a token stands for, and a missing permission is named as the rule to add.
+
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "serve_proxy/setup.rs"]
+#[expect(dead_code, reason = "other tests use the rest of it")]
+mod setup;
+
+use std::fs;
+use std::path::Path;
+
+use navicert_testkit::cluster::Cluster;
+use navicert_testkit::{Program, wait};
+use serde_json::{Value, json};
+use setup::{Serving, Setup, text};
+
+const MAPPINGS: &str = "{
+  username: {claim: sub, prefix: 'corp:'}, groups: {claim: groups, prefix: 'corp:'}, uid: {claim: uid},
+  extra: [{key: example.org/foo, valueExpression: claims.foo}]}";
+
+/// A proxy before the cluster, with its own issuer, as this client.
+fn prepare(cluster: &Cluster, proxy: &str, user: &Value) -> Setup {
+    let setup = Setup::new();
+    let config = format!(
+        "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n- issuer: {}\n  claimMappings: {}\n",
+        json!({
+            "url": setup.issuer.issuer_url(), "audiences": ["kubernetes"], "certificateAuthority": setup.ca.pem(),
+        }),
+        MAPPINGS.replace('\n', " "),
+    );
+    setup.configure(proxy, &json!({"claim": "sub", "prefix": ""}));
+    fs::write(setup.folder.path().join("authentication.yaml"), config).unwrap();
+    setup.kubeconfig("proxy.kubeconfig", cluster.server(), user);
+    // That kubeconfig is for the cluster's own authority.
+    let path = setup.folder.path().join("proxy.kubeconfig");
+    let mut kubeconfig: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    kubeconfig["clusters"][0]["cluster"]["certificate-authority"] = json!(cluster.ca());
+    fs::write(path, kubeconfig.to_string()).unwrap();
+    setup
+}
+
+fn kubectl(cluster: &Cluster, kubeconfig: &Path, arguments: &[&str]) -> Program {
+    cluster.kubectl(kubeconfig).arguments(arguments)
+}
+
+fn admin(cluster: &Cluster, arguments: &[&str], stdin: &str) {
+    let outcome =
+        kubectl(cluster, cluster.admin_kubeconfig(), arguments).stdin(stdin.to_owned()).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", text(&outcome.stderr));
+}
+
+/// A ClusterRole with these rules, for this user.
+fn role(cluster: &Cluster, name: &str, rules: &str, user: &str) {
+    let role = format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {{name: {name}}}\nrules:\n{rules}---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {name}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}}\n\
+         subjects: [{{kind: User, apiGroup: rbac.authorization.k8s.io, name: '{user}'}}]\n"
+    );
+    admin(cluster, &["apply", "-f", "-"], &role);
+}
+
+/// What ann's kubectl uses.
+fn ann(setup: &Setup, serving: &Serving) -> std::path::PathBuf {
+    let token = setup.token(&json!({"uid": "7", "foo": ["x", "y"], "jti": "4f2a", "groups": ["dev", "a,b"]}));
+    setup.kubeconfig("client.kubeconfig", &format!("https://{}", serving.address), &json!({"token": token}))
+}
+
+/// whoami, create, get and watch, as ann.
+async fn works_as_ann(cluster: &Cluster, setup: &Setup, serving: &Serving, namespace: &str) {
+    let client = ann(setup, serving);
+    let outcome = kubectl(cluster, &client, &["auth", "whoami", "-o", "json"]).run().unwrap();
+    assert_eq!(outcome.code(), Some(0), "{}", text(&outcome.stderr));
+    let review: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let expected = json!({
+        "username": "corp:ann", "uid": "7", "groups": ["corp:dev", "corp:a,b", "system:authenticated"],
+        "extra": {
+            "example.org/foo": ["x", "y"],
+            "authentication.kubernetes.io/credential-id": ["JTI=4f2a"],
+        },
+    });
+    assert_eq!(review["status"]["userInfo"], expected, "S256");
+    let rules = "- {apiGroups: [''], resources: [configmaps, namespaces], verbs: ['*']}\n";
+    role(cluster, &format!("{namespace}-ann"), rules, "corp:ann");
+    let run = |arguments: &[&str]| {
+        let outcome = kubectl(cluster, &client, arguments).run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", text(&outcome.stderr));
+        text(&outcome.stdout)
+    };
+    run(&["create", "namespace", namespace]);
+    let watching =
+        kubectl(cluster, &client, &["get", "configmaps", "-n", namespace, "--watch", "-o", "name"])
+            .start_running()
+            .unwrap();
+    for name in ["one", "two"] {
+        run(&["create", "configmap", name, "-n", namespace, "--from-literal=a=b"]);
+        watching.wait_for_output(&format!("configmap/{name}")).await;
+    }
+    watching.signal("INT");
+    assert!(run(&["get", "configmap", "one", "-n", namespace, "-o", "yaml"]).contains("a: b"));
+    // Ann's rights are ann's, not the proxy's.
+    let refused = kubectl(cluster, &client, &["get", "secrets", "-n", namespace]).run().unwrap();
+    assert!(text(&refused.stderr).contains("User \"corp:ann\" cannot list"), "{}", text(&refused.stderr));
+}
+
+/// Asks until readiness has this code and this does not stand in it.
+async fn readiness(serving: &Serving, code: u16, without: &str) -> String {
+    let mut last = String::new();
+    let asking = async {
+        loop {
+            let reply = serving.inspect("/readyz?verbose").await;
+            reply.text().clone_into(&mut last);
+            if reply.status.as_u16() == code && !last.contains("not asked yet") && !last.contains(without) {
+                return;
+            }
+            // Rules take a moment to count, and permissions are looked at when somebody asks.
+            serving.program.signal("HUP");
+            tokio::task::yield_now().await;
+        }
+    };
+    let asked = tokio::time::timeout(wait::LIMIT, Box::pin(asking)).await;
+    assert!(asked.is_ok(), "readiness {code} does not come: {last}");
+    last
+}
+
+// S270, S256, S233: the rules that readiness names are exactly those that are missing.
+#[tokio::test(flavor = "multi_thread")]
+async fn by_impersonation_the_api_server_sees_the_mapped_user_once_the_named_rules_are_there() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let identity = cluster.client_authority().client("navicert-proxy").issue();
+    let folder = tempfile::tempdir().unwrap();
+    let files = identity.write_to(folder.path(), "own");
+    let user = json!({"client-certificate": files.certificate, "client-key": files.key});
+    let setup = prepare(cluster, "{}", &user);
+    let serving = setup.start(&[]).await;
+    let users = "- {apiGroups: [''], resources: [users], verbs: [impersonate]}\n";
+    role(cluster, "navicert-proxy", users, "navicert-proxy");
+    let told = readiness(&serving, 503, "\"users\"").await;
+    let named: Vec<&str> = told
+        .match_indices("- {")
+        .map(|(start, _)| told.get(start..).unwrap().split_inclusive('}').next().unwrap())
+        .collect();
+    let told: String = named.iter().map(|rule| format!("{rule}\n")).collect();
+    for part in ["groups", "uids", "userextras/example.org/foo", "credential-id"] {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    role(cluster, "navicert-proxy", &format!("{users}{told}"), "navicert-proxy");
+    readiness(&serving, 200, "[-]").await;
+    works_as_ann(cluster, &setup, &serving, "by-impersonation").await;
+    serving.end().await;
+}
+
+// S228, S229, S256
+#[tokio::test(flavor = "multi_thread")]
+async fn as_a_front_proxy_the_api_server_sees_the_mapped_user() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (certificate, key) = cluster.front_proxy();
+    let user = json!({"client-certificate": certificate, "client-key": key});
+    let setup = prepare(cluster, "{mode: requestHeader, requireUid: true}", &user);
+    let serving = setup.start(&[]).await;
+    readiness(&serving, 200, "[-]").await;
+    works_as_ann(cluster, &setup, &serving, "as-front-proxy").await;
+    // S268: no token makes somebody a member of the cluster's own groups.
+    let masters = setup.token(&json!({"uid": "7", "foo": [], "groups": ["x"], "sub": "system:admin\n"}));
+    assert_eq!(setup.get(&serving, "/api", &masters).await.status, 401);
+    serving.end().await;
+}
+
+// S228: a certificate that the API server does not take for a front proxy's is found out at the start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_front_proxy_that_is_none_is_not_ready() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let identity = cluster.client_authority().client("navicert-other").issue();
+    let folder = tempfile::tempdir().unwrap();
+    let files = identity.write_to(folder.path(), "own");
+    let user = json!({"client-certificate": files.certificate, "client-key": files.key});
+    let setup = prepare(cluster, "{mode: requestHeader}", &user);
+    let serving = setup.start(&[]).await;
+    let told = readiness(&serving, 503, "cannot be asked").await;
+    assert!(told.contains("--requestheader-client-ca-file"), "{told}");
+    serving.end().await;
+}
+
+// S276, S277: a service account's own token, both ways.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_accounts_token_is_passed_on_or_impersonated() {
+    let Some(cluster) = Cluster::shared() else { return };
+    admin(cluster, &["create", "serviceaccount", "robot", "-n", "default"], "");
+    let made = kubectl(cluster, cluster.admin_kubeconfig(), &["create", "token", "robot", "-n", "default"])
+        .run()
+        .unwrap();
+    let token = text(&made.stdout).trim().to_owned();
+    let user = {
+        let identity = cluster.client_authority().client("navicert-accounts").issue();
+        let folder = tempfile::tempdir().unwrap().keep();
+        let files = identity.write_to(&folder, "own");
+        json!({"client-certificate": files.certificate, "client-key": files.key})
+    };
+    let rules = "- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}\n\
+                 - {apiGroups: [''], resources: [users, groups, serviceaccounts], verbs: [impersonate]}\n\
+                 - {apiGroups: [authentication.k8s.io], resources: ['*'], verbs: [impersonate]}\n";
+    role(cluster, "navicert-accounts", rules, "navicert-accounts");
+    for mode in ["passthrough", "impersonate"] {
+        let setup = prepare(cluster, &format!("{{serviceAccountTokens: {mode}}}"), &user);
+        let serving = setup.start(&[]).await;
+        let client = setup.kubeconfig(
+            "robot.kubeconfig",
+            &format!("https://{}", serving.address),
+            &json!({"token": token}),
+        );
+        let outcome = kubectl(cluster, &client, &["auth", "whoami", "-o", "json"]).run().unwrap();
+        assert_eq!(outcome.code(), Some(0), "{mode}: {}", text(&outcome.stderr));
+        let review: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+        assert_eq!(review["status"]["userInfo"]["username"], "system:serviceaccount:default:robot", "{mode}");
+        let forged = format!("{token}x");
+        assert_eq!(setup.get(&serving, "/api", &forged).await.status, 401, "{mode}");
+        serving.end().await;
+    }
+}
