@@ -122,6 +122,23 @@ fn algorithms_and_key_ids() {
     table(rows);
 }
 
+// A67: an issuer is its URL, byte by byte.
+#[test]
+fn an_issuer_that_only_begins_alike_is_nobodys() {
+    let issuers = [
+        "https://i.evil",
+        "https://i/",
+        "https://i/..",
+        "https://i/../i",
+        "https://I",
+        "https://",
+        "HTTPS://i",
+        "https://i ",
+    ];
+    let rows = issuers.map(|issuer| (issuer, with("iss", json!(issuer)), NOBODY, NOBODY));
+    table(rows.into_iter().chain([("itself", with("iss", json!("https://i")), YES, YES)]).collect());
+}
+
 // TV24
 #[test]
 fn another_algorithms_name_over_a_signature_is_refused() {
