@@ -74,7 +74,7 @@ impl Webhook {
         if path == self.settings.path {
             return Some(Route::Webhook);
         }
-        if self.settings.auth_path.as_deref() == Some(path) {
+        if self.settings.auth_path.as_deref().is_some_and(|own| is_below(path, own)) {
             return Some(Route::Auth);
         }
         let version = path.strip_prefix("/apis/authentication.k8s.io/")?.strip_suffix("/tokenreviews")?;
@@ -212,6 +212,11 @@ impl Reviewed {
         };
         Reviewed { response, decision, reason, judgement: Some(judgement) }
     }
+}
+
+/// The path itself; Envoy puts the path that its client asked for behind it.
+fn is_below(path: &str, own: &str) -> bool {
+    path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The request's own name, if it is one that can stand in a log.

@@ -14,6 +14,7 @@ use navicert_client::transport::{Timer, TokioTimer};
 use navicert_server::audit::{Audit, Target};
 use navicert_server::fetch::HttpFetch;
 use navicert_server::files::{Following, Follows};
+use navicert_server::gateway::hide_memory;
 use navicert_server::health::{Configuration, Health, Issuers};
 use navicert_server::keeping::{self, Keeping};
 use navicert_server::listener::{Handler, Security};
@@ -175,6 +176,9 @@ impl Shared {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         logging::start(args.listener.log_level, args.listener.log_format);
+        if let Err(error) = hide_memory() {
+            tracing::warn!(%error, "this process's memory may be written to a disk when it crashes");
+        }
         let failed = |error: BindError| Failure::Sentence { exit: Exit::No, text: with_sources(&error) };
         let bound = Bound::bind(self.listen).map_err(failed)?;
         let inspection = self.servers.health_listen.map(Bound::bind).transpose().map_err(failed)?;
