@@ -99,7 +99,7 @@ impl<'a> Address<'a> {
         if let Some(authority_and_path) = rest.strip_prefix("//").filter(|_| has_authority) {
             let end = authority_and_path.find('/').unwrap_or(authority_and_path.len());
             let (authority, path) = authority_and_path.split_at(end);
-            (address.user_info, address.host) = split_authority(authority)?;
+            (address.user_info, address.host) = split_authority(&address.scheme, authority)?;
             address.path = path;
         }
         check_escapes(address.path)?;
@@ -156,12 +156,12 @@ fn split_scheme(text: &str) -> Result<(&str, &str), AddressError> {
     Ok(("", text))
 }
 
-fn split_authority(authority: &str) -> Result<(Option<&str>, &str), AddressError> {
+fn split_authority<'a>(scheme: &str, authority: &'a str) -> Result<(Option<&'a str>, &'a str), AddressError> {
     let (user_info, host) = match authority.rsplit_once('@') {
         Some((user_info, host)) => (Some(user_info), host),
         None => (None, authority),
     };
-    check_host(host)?;
+    check_host(scheme, host)?;
     if let Some(user_info) = user_info {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
         if !user_info.bytes().all(allowed) {
@@ -172,23 +172,36 @@ fn split_authority(authority: &str) -> Result<(Option<&str>, &str), AddressError
     Ok((user_info, host))
 }
 
-fn check_host(host: &str) -> Result<(), AddressError> {
+fn check_host(scheme: &str, host: &str) -> Result<(), AddressError> {
     if let Some(rest) = host.strip_prefix('[') {
         let (literal, port) = rest.rsplit_once(']').ok_or(AddressError::Host)?;
         check_port(port)?;
-        // A zone is written `%25name` and may hold more; the address itself may not.
-        let (plain, zone) = match literal.split_once("%25") {
-            Some((plain, zone)) => (plain, zone),
-            None => (literal, ""),
-        };
-        check_escapes(zone)?;
-        return check_host_bytes(plain);
+        return check_literal(literal);
     }
-    // The first colon: since Go 1.26 `h:80:80` is no address.
-    if let Some(colon) = host.find(':') {
+    // Brackets are for addresses of IPv6, and those have nothing before them.
+    if host.contains('[') {
+        return Err(AddressError::Host);
+    }
+    // The first colon: since Go 1.26 `h:80:80` is no address, but of databases, whose addresses may list several hosts.
+    let colon = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
+    if let Some(colon) = colon {
         check_port(host.split_at(colon).1)?;
     }
     check_host_bytes(host)
+}
+
+/// What stands in brackets: an address of IPv6, with a zone perhaps, which is written `%25name` and may hold escapes.
+fn check_literal(literal: &str) -> Result<(), AddressError> {
+    let (plain, zone) = match literal.split_once("%25") {
+        Some((plain, zone)) => (plain, Some(zone)),
+        None => (literal, None),
+    };
+    check_host_bytes(plain)?;
+    check_escapes(zone.unwrap_or_default())?;
+    if plain.parse::<std::net::Ipv6Addr>().is_err() || zone.is_some_and(str::is_empty) {
+        return Err(AddressError::Host);
+    }
+    Ok(())
 }
 
 /// Empty, or a colon and digits.
@@ -261,6 +274,11 @@ mod tests {
             ("127.0.0.1:3128", AddressError::ColonInFirstSegment),
             ("http://[::1", AddressError::Host),
             ("http://[::1]x", AddressError::Port),
+            ("http://[]", AddressError::Host),
+            ("http://[1.2.3.4]", AddressError::Host),
+            ("http://[fe80::1%25]", AddressError::Host),
+            ("http://h[::1]", AddressError::Host),
+            ("ttps://127.0.0.[:1/base", AddressError::Host),
             ("http://h/%zz", AddressError::Escape),
             ("http://h/\u{1}", AddressError::ControlCharacter),
             ("http://u[@h", AddressError::UserInfo),
@@ -279,6 +297,8 @@ mod tests {
             ("http://[::1]:80", "http", "[::1]:80"),
             ("http://[fe80::1%25eth0]:80", "http", "[fe80::1%25eth0]:80"),
             ("http://h:", "http", "h:"),
+            ("http://[::ffff:1.2.3.4]", "http", "[::ffff:1.2.3.4]"),
+            ("mongodb://h:1,i:2", "mongodb", "h:1,i:2"),
             ("//h/p", "", "h"),
             ("http://%C3%A4", "http", "%C3%A4"),
             ("", "", ""),
