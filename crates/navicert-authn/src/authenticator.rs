@@ -12,7 +12,7 @@ use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::{Part, RawToken};
 use crate::jwt::header::{self, Header};
 use crate::jwt::{Algorithms, VerifiedClaims, signature};
-use crate::mapping::distributed::{self, Distributed, Elsewhere, Resolved};
+use crate::mapping::distributed::{self, Asked, Distributed, Elsewhere};
 use crate::mapping::{self, Interrupt, User};
 use crate::outcome::{NoOpinion, Outcome, Refusal, Rejection};
 use crate::profile::{Profile, Rule};
@@ -145,7 +145,7 @@ impl Authenticators {
 
     /// Whose token is this, as far as it can be said from what is here?
     pub fn authenticate(&self, question: &Question<'_>) -> Outcome {
-        match self.attempt(question, None) {
+        match self.attempt(question, &[]) {
             Ok(Attempt { result: Ok((user, _)), .. }) => Outcome::Authenticated(Arc::new(user)),
             Ok(Attempt { result: Err(stop), authenticator, .. }) => rejected(authenticator, stop.into()),
             Err(nobodys) => Outcome::NoOpinion(nobodys),
@@ -159,9 +159,9 @@ impl Authenticators {
 
     /// Attempts, and after a request that may have helped, attempts once more.
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Decision {
-        let (mut resolved, mut has_asked, mut overtaken) = (None, false, 0);
+        let (mut asked, mut has_asked, mut overtaken) = (Vec::new(), false, 0);
         loop {
-            let attempt = match self.attempt(question, resolved.as_ref()) {
+            let attempt = match self.attempt(question, &asked) {
                 Ok(attempt) => attempt,
                 Err(nobodys) => {
                     let outcome = Outcome::NoOpinion(nobodys);
@@ -170,6 +170,11 @@ impl Authenticators {
             };
             let authenticator = attempt.authenticator;
             let ours = Some(Arc::clone(authenticator));
+            let refused = |refusal| Decision {
+                outcome: rejected(authenticator, refusal),
+                evidence: None,
+                authenticator: Some(Arc::clone(authenticator)),
+            };
             let stop = match attempt.result {
                 Ok((user, expires)) => {
                     let keys = Arc::clone(&authenticator.keys);
@@ -194,31 +199,25 @@ impl Authenticators {
                         Refreshed::Failed(why) => Refusal::Keys(why),
                     }
                 }
-                (Stop::Elsewhere(elsewhere), Some(distributed)) if resolved.is_none() => {
-                    match distributed.resolve(&elsewhere, authenticator, question, &self.profile).await {
-                        Ok(found) => {
-                            resolved = Some(found);
-                            continue;
-                        }
-                        Err(refusal) => refusal,
-                    }
+                (Stop::Elsewhere(elsewhere), Some(distributed)) if !is_asked(&asked, &elsewhere) => {
+                    let found = distributed.resolve(&elsewhere, authenticator, question, &self.profile).await;
+                    let value = match found {
+                        Ok(found) => Ok(found.value),
+                        // The expression that wants it fails, and perhaps another one does not need it (S181).
+                        Err(refusal) if elsewhere.is_lazy => Err(refusal.to_string()),
+                        Err(refusal) => return refused(refusal),
+                    };
+                    asked.push(Asked { claim: elsewhere.claim().to_owned(), value });
+                    continue;
                 }
                 (stop, _) => stop.into(),
             };
-            return Decision {
-                outcome: rejected(authenticator, refusal),
-                evidence: None,
-                authenticator: ours,
-            };
+            return refused(refusal);
         }
     }
 
     /// Reads what a token says it is, and hands it to the one authenticator that may judge it.
-    fn attempt<'s>(
-        &'s self,
-        question: &Question<'_>,
-        resolved: Option<&Resolved>,
-    ) -> Result<Attempt<'s>, NoOpinion> {
+    fn attempt<'s>(&'s self, question: &Question<'_>, asked: &[Asked]) -> Result<Attempt<'s>, NoOpinion> {
         let token = RawToken::new(question.token)?;
         question.passed(Step::Compact);
         let payload = token.payload()?;
@@ -230,7 +229,7 @@ impl Authenticators {
         }
         question.passed(Step::Routing);
         let version = authenticator.keys.version();
-        let result = self.judge(authenticator, (&token, &payload, claims), question, resolved);
+        let result = self.judge(authenticator, (&token, &payload, claims), question, asked);
         Ok(Attempt { authenticator, version, result })
     }
 
@@ -240,7 +239,7 @@ impl Authenticators {
         authenticator: &Authenticator,
         (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
         question: &Question<'_>,
-        resolved: Option<&'p Resolved>,
+        asked: &'p [Asked],
     ) -> Result<(User, i64), Stop> {
         let (configuration, profile) = (&authenticator.configuration, &self.profile);
         let mut verified = authenticator.verify(token, payload, claims, question, profile)?;
@@ -250,13 +249,23 @@ impl Authenticators {
             }
             question.passed(Step::Revocation);
         }
+        for one in asked {
+            if let Ok(value) = &one.value {
+                verified.insert(&one.claim, value);
+            }
+        }
         if let Some(elsewhere) = distributed::find(configuration, &verified)? {
-            let resolved = resolved.ok_or_else(|| Stop::Elsewhere(Box::new(elsewhere)))?;
-            verified.insert(&resolved.claim, &resolved.value);
+            return Err(Stop::Elsewhere(Box::new(elsewhere)));
         }
         question.passed(Step::Distributed);
-        let user = mapping::user(configuration, &verified, question, profile)?;
-        Ok((user, verified.expires()))
+        let elsewhere = distributed::lazy(configuration, &verified, asked);
+        match mapping::user(configuration, &verified, &elsewhere, question, profile) {
+            Ok(user) => Ok((user, verified.expires())),
+            Err(refusal) => match distributed::wanted(elsewhere, &refusal) {
+                Some(wanted) => Err(Stop::Elsewhere(Box::new(wanted))),
+                None => Err(refusal.into()),
+            },
+        }
     }
 
     /// Every authenticator.
@@ -350,6 +359,10 @@ pub(crate) async fn refresh(keys: &dyn Keys, tried: u64, token: &str, refusal: &
         Refusal::Signature => keys.refresh(Wanted::Signature, tried).await,
         _ => Refreshed::Same,
     }
+}
+
+fn is_asked(asked: &[Asked], elsewhere: &Elsewhere) -> bool {
+    asked.iter().any(|one| one.claim == elsewhere.claim())
 }
 
 fn rejected(authenticator: &Authenticator, refusal: Refusal) -> Outcome {

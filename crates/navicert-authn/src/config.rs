@@ -17,10 +17,10 @@ mod violation;
 pub use compile::{
     Compiled, CompiledAuthenticator, CompiledIssuer, Egress, Expression, Extra, Mapping, RequiredClaim, Rule,
 };
-pub use load::{ConfigError, Loaded, load};
+pub use load::{ConfigError, Loaded, load, load_beside};
 pub use reload::{LoadError, Origin, Reload, Reloader, Sources, Tended};
 pub use side_car::{
     API_VERSION, BaseProfile, IssuerSettings, NavicertConfiguration, ReloadHealth, SideCarError,
 };
-pub use validate::validate;
+pub use validate::{validate, validate_beside};
 pub use violation::{Violation, ViolationKind, Violations};

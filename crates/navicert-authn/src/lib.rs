@@ -15,6 +15,7 @@ pub mod authenticator;
 pub mod batch;
 pub mod config;
 pub mod explain;
+mod flights;
 mod issuers;
 mod json;
 pub mod jwks;

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 
 use crate::authenticator::{Authenticator, Authenticators, Question};
 use crate::config::{Compiled, CompiledIssuer};
+use crate::flights::Flights;
 use crate::jwks::{Around, FixedKeys, Health, Keeper};
 use crate::mapping::CREDENTIAL_ID;
 use crate::mapping::distributed::Distributed;
@@ -39,13 +40,33 @@ pub struct Live {
     current: ArcSwap<Set>,
     revocations: Arc<Revocations>,
     cache: TokenCache,
+    flights: Flights<Judgement>,
     clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
     changed: Arc<Notify>,
 }
 
+/// Something that was begun and is told of when it ends, also if nobody waits for that.
+struct Ended<'r> {
+    recorder: &'r Arc<dyn Recorder>,
+    as_what: Event<'static>,
+}
+
+impl<'r> Ended<'r> {
+    fn new(recorder: &'r Arc<dyn Recorder>, begun: Event<'static>, as_what: Event<'static>) -> Self {
+        recorder.record(&begun);
+        Ended { recorder, as_what }
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.recorder.record(&self.as_what);
+    }
+}
+
 /// What was decided about a token, and whose authenticator decided it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Judgement {
     /// How it ended.
     pub outcome: Outcome,
@@ -151,6 +172,7 @@ impl Live {
             current: ArcSwap::from_pointee(set),
             revocations,
             cache: TokenCache::new(),
+            flights: Flights::new(),
             clock: Arc::clone(&around.clock),
             recorder: Arc::clone(&around.recorder),
             changed,
@@ -175,8 +197,14 @@ impl Live {
         } else {
             let took = self.clock.monotonic().saturating_sub(started);
             self.recorder.record(&Event::CacheLookup { is_hit: false, took });
+            // Of a token that was accepted meanwhile, the memory knows whether that still holds.
+            let still = |landed: &Judgement| match landed.outcome {
+                Outcome::Authenticated(_) => self.cache.find(&name, grounds, self.clock.now()),
+                _ => Some(landed.clone()),
+            };
+            let _waiting = Ended::new(&self.recorder, Event::WaitStarted, Event::WaitEnded);
             // Verifying is the larger part of the future, and seldom needed.
-            Box::pin(self.decide(token, &name)).await
+            Box::pin(self.flights.share((name, grounds), still, self.decide(token, &name))).await
         };
         let took = self.clock.monotonic().saturating_sub(started);
         self.recorder.record(&Event::Attempt { outcome: &judgement.outcome, took });
@@ -190,11 +218,12 @@ impl Live {
         let is_late = || self.clock.monotonic().saturating_sub(started) > EXPRESSIONS;
         let interrupt: Option<&(dyn Fn() -> bool + Sync)> =
             if set.has_deadline { Some(&is_late) } else { None };
-        self.recorder.record(&Event::FetchStarted);
+        let failed = Event::FetchEnded { is_error: true };
+        let mut fetching = Ended::new(&self.recorder, Event::FetchStarted, failed);
         let question = Question { interrupt, ..Question::new(token, now) };
         let decision = set.authenticators.decide(&question).await;
-        let is_error = matches!(decision.outcome, Outcome::Rejected(_));
-        self.recorder.record(&Event::FetchEnded { is_error });
+        fetching.as_what = Event::FetchEnded { is_error: matches!(decision.outcome, Outcome::Rejected(_)) };
+        drop(fetching);
         if let Some(authenticator) = &decision.authenticator {
             self.count(authenticator, &decision.outcome, started);
         }

@@ -18,20 +18,24 @@ use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
+use distributed::Elsewhere;
 pub(crate) use user::CREDENTIAL_ID;
+
 pub use user::User;
 
 /// Asked now and then while an expression runs: `true` stops it.
 pub type Interrupt<'i> = Option<&'i (dyn Fn() -> bool + Sync)>;
 
-/// The user that verified claims stand for, if every rule holds.
+/// The user that verified claims stand for, if every rule holds. Of what is `elsewhere`, expressions see that it is there.
 pub(crate) fn user(
     configuration: &CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
+    elsewhere: &[Elsewhere],
     question: &Question<'_>,
     profile: &Profile,
 ) -> Result<User, Refusal> {
-    let set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
+    let mut set = claims_value::convert(claims, configuration.reached.as_deref(), profile)?;
+    elsewhere.iter().for_each(|one| one.show(&mut set));
     // An arena's memory is taken once for each thread; a larger one than usual is given back.
     let arena = ARENA.take().unwrap_or_default().with_longest_pattern(profile.limits.pattern);
     let user = mapped(configuration, claims, (&set, &arena), question, profile);

@@ -30,6 +30,10 @@ pub enum Event<'e> {
     },
     /// It did not know: a decision begins.
     FetchStarted,
+    /// Somebody waits for a decision, the own or somebody else's about the same token.
+    WaitStarted,
+    /// Nobody waits for it any more.
+    WaitEnded,
     /// The decision is made.
     FetchEnded {
         /// The token is refused.

@@ -9,7 +9,7 @@ use crate::jwt::Algorithms;
 use crate::mapping::User;
 
 /// How it ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// This is who it is.
     Authenticated(Arc<User>),
@@ -40,7 +40,7 @@ pub enum NoOpinion {
 }
 
 /// A refusal and whose it is.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{refusal}")]
 pub struct Rejection {
     /// Which authenticator refused: its place in the file.
@@ -51,7 +51,7 @@ pub struct Rejection {
 }
 
 /// Why a token is refused. No text here holds a claim's value (H16).
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
     /// The issuer's keys have never been seen (S108).
     #[error("oidc: authenticator for this issuer is not initialized")]

@@ -30,7 +30,7 @@ const SHARDS: usize = 32;
 type Digest = [u8; 32];
 
 /// What a decision rests on. When any of it changes, the decision is made again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Grounds {
     /// The configuration's.
     pub(crate) generation: u64,
@@ -74,7 +74,7 @@ struct Refused {
 }
 
 /// A token as the cache knows it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Name(Digest);
 
 impl TokenCache {

@@ -122,6 +122,43 @@ fn algorithms_and_key_ids() {
     table(rows);
 }
 
+// A67: an issuer is its URL, byte by byte.
+#[test]
+fn an_issuer_that_only_begins_alike_is_nobodys() {
+    let issuers = [
+        "https://i.evil",
+        "https://i/",
+        "https://i/..",
+        "https://i/../i",
+        "https://I",
+        "https://",
+        "HTTPS://i",
+        "https://i ",
+    ];
+    let rows = issuers.map(|issuer| (issuer, with("iss", json!(issuer)), NOBODY, NOBODY));
+    table(rows.into_iter().chain([("itself", with("iss", json!("https://i")), YES, YES)]).collect());
+}
+
+// TV24
+#[test]
+fn another_algorithms_name_over_a_signature_is_refused() {
+    let key = SigningKey::generate(Algorithm::Rs256, "r1");
+    let keys = json!({"keys": [key.jwk()]});
+    for profile in [Profile::KUBE, Profile::HARDENED] {
+        for alg in ["RS384", "RS512", "PS256", "ES256"] {
+            let token = key.token_with_header(&json!({"alg": alg, "kid": "r1"}), &claims());
+            let answer = outcome(&token, &keys, &profile);
+            assert_eq!(
+                (&answer["outcome"], &answer["class"]),
+                (&json!(NO), &json!("signature")),
+                "{alg}: {answer}"
+            );
+        }
+        let token = key.token_with_header(&json!({"alg": "RS256", "kid": "r1"}), &claims());
+        assert_eq!(outcome(&token, &keys, &profile)["outcome"], YES);
+    }
+}
+
 // A13–A19, A22, A23, A39, TV25–TV31, H8, H25
 #[test]
 fn header_members() {

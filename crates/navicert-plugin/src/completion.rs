@@ -8,10 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread;
 use std::time::Duration;
 
 use thiserror::Error;
+
+use crate::workers;
 
 /// Why detached work gave no answer at all.
 #[derive(Clone, Debug, Error)]
@@ -28,8 +29,8 @@ pub enum Lost {
     },
 }
 
-/// Does the work on a thread of its own. It goes on whether or not anybody waits, and always answers.
-pub fn detach<T>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Waiter<Result<T, Lost>>
+/// Does the work on a thread that has nothing else to do. It goes on whether or not anybody waits, and always answers.
+pub fn detach<T>(name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> Waiter<Result<T, Lost>>
 where
     T: Clone + Send + 'static,
 {
@@ -39,15 +40,15 @@ where
     waiter
 }
 
-/// Does the work on a thread of its own and hands the answer to `land`: on that thread, or here if there is none.
+/// Does the work on another thread and hands the answer to `land`: on that thread, or here if there is none.
 pub(crate) fn spawn_catching<T: 'static>(
-    name: &str,
+    name: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
     land: impl FnOnce(Result<T, Lost>) + Clone + Send + 'static,
 ) {
     let land_here = land.clone();
     let body = move || land(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Lost::Panicked));
-    if let Err(source) = thread::Builder::new().name(name.to_owned()).spawn(body) {
+    if let Err(source) = workers::run(name, body) {
         land_here(Err(Lost::NoThread { source: Arc::new(source) }));
     }
 }
@@ -162,6 +163,7 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
     use std::task::Wake;
+    use std::thread;
 
     const SOON: Duration = Duration::from_secs(30);
 

@@ -27,6 +27,7 @@ pub mod resolve;
 pub mod runner;
 pub mod single_flight;
 pub mod terminal;
+mod workers;
 
 #[cfg(any(test, feature = "test-util"))]
 pub mod contract;

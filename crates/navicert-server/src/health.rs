@@ -144,7 +144,7 @@ impl Check for Configuration {
     }
 
     fn note(&self) -> Option<String> {
-        let why = self.0.last_problem()?;
+        let why = self.0.problem()?;
         Some(format!("the files that are there now are not in use, those before them are: {why}"))
     }
 }

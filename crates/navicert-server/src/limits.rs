@@ -51,17 +51,17 @@ impl InFlight {
     }
 
     /// A place for one more request, if there is one.
-    pub(crate) fn enter(&self) -> Option<Place> {
-        let place = Place(Arc::clone(&self.count));
+    pub(crate) fn enter(&self) -> Option<Place<'_>> {
+        let place = Place(&self.count);
         (self.count.fetch_add(1, Ordering::AcqRel) < self.most).then_some(place)
     }
 }
 
 /// A request's place until its answer begins.
 #[derive(Debug)]
-pub(crate) struct Place(Arc<AtomicUsize>);
+pub(crate) struct Place<'p>(&'p AtomicUsize);
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 
@@ -33,7 +34,7 @@ const SECURITY_OFFICER_PIN: &str = "security-officer";
 /// assert!(hsm.module().exists());
 /// ```
 pub struct SoftHsm {
-    directory: TempDir,
+    directory: Arc<TempDir>,
     configuration: PathBuf,
     module: PathBuf,
     label: String,
@@ -77,12 +78,28 @@ impl SoftHsm {
             tokens.display()
         );
         std::fs::write(&configuration, text).expect("SoftHSM's configuration");
+        let directory = Arc::new(directory);
         let hsm = SoftHsm { directory, configuration, module, label: label.to_owned(), pin: pin.to_owned() };
-        hsm.run(
-            "softhsm2-util",
-            ["--init-token", "--free", "--label", label, "--pin", pin, "--so-pin", SECURITY_OFFICER_PIN],
-        );
+        hsm.initialize();
         hsm
+    }
+
+    /// A second token beside this one: a module shows both.
+    pub fn another_token(&self, label: &str, pin: &str) -> Self {
+        let other = SoftHsm {
+            directory: Arc::clone(&self.directory),
+            configuration: self.configuration.clone(),
+            module: self.module.clone(),
+            label: label.to_owned(),
+            pin: pin.to_owned(),
+        };
+        other.initialize();
+        other
+    }
+
+    fn initialize(&self) {
+        let named = ["--init-token", "--free", "--label", &self.label, "--pin", &self.pin];
+        self.run("softhsm2-util", named.into_iter().chain(["--so-pin", SECURITY_OFFICER_PIN]));
     }
 
     /// The PKCS#11 module to load.

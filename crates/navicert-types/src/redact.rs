@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    // C166
+    // C166, T11
     #[test]
     fn what_could_move_the_cursor_is_spelled_out() {
         let cases = [

@@ -55,6 +55,7 @@ impl Webhook {
                 .arguments(["serve", "webhook", "-o", "json", "--authentication-config", "config.yaml"])
                 .arguments(["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"])
                 .arguments(["--client-ca-file", "callers.pem", "--client-allowed-names", "kube-apiserver"])
+                .arguments(["--api-audiences", "https://kubernetes.default.svc"])
                 .directory(folder.path())
         };
         let running = program()
@@ -68,7 +69,7 @@ impl Webhook {
             ])
             .start_running()
             .unwrap();
-        let said = wait::blocking(running.wait_for_output("}\n"));
+        let said = wait::blocking(running.wait_for_output("\"server\":\"webhook\"}\n"));
         let told = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
         let told: Value = serde_json::from_str(told).unwrap();
         let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap().to_owned();

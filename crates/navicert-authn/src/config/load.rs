@@ -6,7 +6,7 @@ use navicert_types::tree::{self, Limits, Node, Syntax};
 use navicert_types::{Diagnostic, Diagnostics, FieldPath};
 
 use super::compile::Compiled;
-use super::validate::validate;
+use super::validate::validate_beside;
 use super::violation::Violations;
 use crate::profile::{Profile, Rule};
 
@@ -82,6 +82,18 @@ fn with_place(mut wrong: Diagnostic) -> Diagnostic {
 /// # Errors
 /// Everything that is wrong with the text, or everything that is wrong with its content.
 pub fn load(text: &[u8], profile: &Profile) -> Result<Loaded, ConfigError> {
+    load_beside(text, profile, &[])
+}
+
+/// The same where some issuers are spoken for (S22).
+///
+/// # Errors
+/// As [`load`].
+pub fn load_beside(
+    text: &[u8],
+    profile: &Profile,
+    disallowed_issuers: &[String],
+) -> Result<Loaded, ConfigError> {
     if text.is_empty() {
         return Err(ConfigError::Empty);
     }
@@ -100,7 +112,7 @@ pub fn load(text: &[u8], profile: &Profile) -> Result<Loaded, ConfigError> {
         let wrong = Diagnostic { path, span, kind, message, hint, is_secret: false };
         return Err(ConfigError::Decode(wrong.into()));
     }
-    match validate(&configuration, profile) {
+    match validate_beside(&configuration, profile, disallowed_issuers) {
         Ok(compiled) => Ok(Loaded { configuration, compiled }),
         Err(violations) => Err(ConfigError::Invalid { violations, tree: Box::new(tree) }),
     }

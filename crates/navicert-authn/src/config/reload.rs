@@ -12,7 +12,7 @@ use navicert_types::Diagnostics;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use tokio::sync::Notify;
 
-use super::load::{ConfigError, load};
+use super::load::{ConfigError, load_beside};
 use super::side_car::{BaseProfile, NavicertConfiguration, ReloadHealth, SideCarError};
 use crate::jwks::{Around, FixedKeys, Keeper, KeySet, KeySetError};
 use crate::jwt::Algorithms;
@@ -142,7 +142,7 @@ pub struct Reloader {
     around: Around,
     live: Arc<Live>,
     state: tokio::sync::Mutex<State>,
-    /// Outside of the state, which is held while issuers are asked.
+    /// The worst of the state's, outside of it: that is held while issuers are asked.
     problem: Mutex<Option<String>>,
 }
 
@@ -150,9 +150,31 @@ pub struct Reloader {
 struct State {
     /// The files as they were when they were last dealt with, for good or ill.
     tracked: Files,
+    /// The configuration that is in use.
+    used: Vec<u8>,
     revocations: Option<Vec<u8>>,
     anonymous: Option<AnonymousAuthConfig>,
     pending: Option<Pending>,
+    problems: Problems,
+}
+
+/// What is wrong at the moment.
+#[derive(Debug, Default)]
+struct Problems {
+    /// Why the files are not in use.
+    config: Option<String>,
+    /// Why the list of revoked tokens is not.
+    list: Option<String>,
+    /// Why there is no copy of what is in use.
+    copy: Option<String>,
+}
+
+impl Problems {
+    /// The one to speak of.
+    fn worst(&self) -> Option<String> {
+        let Problems { config, list, copy } = self;
+        config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
+    }
 }
 
 /// A good configuration whose issuers are not ready yet.
@@ -176,15 +198,15 @@ struct Files {
 }
 
 impl Reloader {
-    /// Reads the files for the first time. Issuers may be offline (S191).
+    /// Reads the files for the first time. Issuers may be offline (S191). If the configuration is bad and our own file
+    /// names a copy of the last good one, that is used, and [`Reloader::problem`] says why (S192).
     ///
     /// # Errors
     /// The files are bad, and there is nothing to fall back on.
     pub fn open(sources: Sources, around: Around) -> Result<Self, LoadError> {
         let revocations = Arc::new(Revocations::default());
         let changed = Arc::new(Notify::new());
-        let files = Files::read(&sources)?;
-        let prepared = prepare(&files, &sources)?;
+        let Opened { files, used, prepared, problem } = Opened::new(&sources)?;
         let anonymous = prepared.compiled.anonymous.clone();
         let text = match &prepared.side_car.revocation_list {
             None => None,
@@ -194,12 +216,15 @@ impl Reloader {
                 Some(text)
             }
         };
+        let copy = prepared.side_car.last_good_copy.clone();
         let set = prepared.set(&around, &changed, None).with_revocations(&revocations);
         let live = Arc::new(Live::new(set, revocations, &around, changed));
-        around.recorder.record(&Event::Configuration { text: &files.config });
-        let state = State { tracked: files, revocations: text, anonymous, pending: None };
-        let state = tokio::sync::Mutex::new(state);
-        Ok(Reloader { sources, around, live, state, problem: Mutex::default() })
+        around.recorder.record(&Event::Configuration { text: &used });
+        let problems = Problems { config: problem, ..Problems::default() };
+        let mut state = State { tracked: files, used, revocations: text, anonymous, pending: None, problems };
+        state.keep_copy(copy.as_deref());
+        let problem = Mutex::new(state.problems.worst());
+        Ok(Reloader { sources, around, live, state: tokio::sync::Mutex::new(state), problem })
     }
 
     /// The authenticators in service.
@@ -222,7 +247,7 @@ impl Reloader {
     }
 
     /// Why the files that are there now are not in use, if they are not.
-    pub fn last_problem(&self) -> Option<String> {
+    pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -232,16 +257,19 @@ impl Reloader {
         let reload = self.look(&mut state).await;
         let listed = self.look_at_revocations(&mut state);
         let pause = state.pending.as_ref().map_or(POLL, |pending| pending.soon);
+        if let Reload::Refused(why) = &reload {
+            state.problems.config = Some(why.clone());
+        }
+        match &listed {
+            Some(Reload::Refused(why)) => state.problems.list = Some(why.clone()),
+            Some(_) => state.problems.list = None,
+            None => {}
+        }
         let reload = match (reload, listed) {
             (Reload::Unchanged, Some(listed)) => listed,
             (reload, _) => reload,
         };
-        let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-        match &reload {
-            Reload::Refused(why) => *problem = Some(why.clone()),
-            Reload::Applied => *problem = None,
-            Reload::Unchanged | Reload::Waiting => {}
-        }
+        *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = state.problems.worst();
         Tended { reload, pause }
     }
 
@@ -253,6 +281,9 @@ impl Reloader {
         };
         if files == state.tracked {
             state.pending = None;
+            if files.config == state.used {
+                state.problems.config = None;
+            }
             return Reload::Unchanged;
         }
         if state.pending.as_ref().is_none_or(|pending| pending.files != files) {
@@ -313,7 +344,11 @@ impl Reloader {
         self.around.recorder.record(&Event::Reloaded { is_success: true });
         self.around.recorder.record(&Event::Configuration { text: &pending.files.config });
         self.live.swap(pending.set);
+        state.used = pending.files.config.clone();
         state.tracked = pending.files;
+        state.problems.config = None;
+        state
+            .keep_copy(side_car(&state.tracked, &self.sources).unwrap_or_default().last_good_copy.as_deref());
         Reload::Applied
     }
 
@@ -344,8 +379,70 @@ impl Reloader {
 
     fn refuse(&self, error: &LoadError) -> Reload {
         self.around.recorder.record(&Event::Reloaded { is_success: false });
-        let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
-        Reload::Refused(format!("{error}{source}"))
+        Reload::Refused(described(error))
+    }
+}
+
+fn described(error: &LoadError) -> String {
+    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    format!("{error}{source}")
+}
+
+impl State {
+    /// Keeps a copy of the configuration that is in use. A copy that cannot be kept is a problem, and stops nothing.
+    fn keep_copy(&mut self, path: Option<&Path>) {
+        self.problems.copy = None;
+        let Some(path) = path.filter(|path| fs::read(path).ok().as_ref() != Some(&self.used)) else { return };
+        // In one step: whoever starts meanwhile finds the old copy or the new one.
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        let new = PathBuf::from(new);
+        if let Err(why) = fs::write(&new, &self.used).and_then(|()| fs::rename(&new, path)) {
+            let path = path.display();
+            self.problems.copy = Some(format!("cannot keep a copy of the configuration in `{path}`: {why}"));
+        }
+    }
+}
+
+/// What a start found.
+struct Opened {
+    /// As they are.
+    files: Files,
+    /// The configuration that is used, theirs or the copy's.
+    used: Vec<u8>,
+    prepared: Prepared,
+    /// Why it is the copy's.
+    problem: Option<String>,
+}
+
+impl Opened {
+    fn new(sources: &Sources) -> Result<Self, LoadError> {
+        let (found, error) = match Files::read(sources) {
+            Err(error) => (None, error),
+            Ok(files) => match prepare(&files, sources) {
+                Err(error) => (Some(files), error),
+                Ok(prepared) => {
+                    return Ok(Opened { used: files.config.clone(), files, prepared, problem: None });
+                }
+            },
+        };
+        Opened::from_copy(sources, found, &error).ok_or(error)
+    }
+
+    /// S192: the last configuration that was good, with our own file as it is now.
+    fn from_copy(sources: &Sources, found: Option<Files>, error: &LoadError) -> Option<Self> {
+        let text = fs::read(sources.side_car.as_ref()?).ok()?;
+        let only = Files { side_car: Some(text), ..Files::default() };
+        let copy = side_car(&only, sources).ok()?.last_good_copy?;
+        let mut files = Files::around(fs::read(&copy).ok()?, sources).ok()?;
+        let prepared = prepare(&files, sources).ok()?;
+        let used = files.config.clone();
+        let problem = format!("{} (in use is the copy `{}`)", described(error), copy.display());
+        // What is bad is tracked: the same content is not tried again (S184).
+        if let Some(found) = found {
+            files = found;
+        }
+        Some(Opened { files, used, prepared, problem: Some(problem) })
     }
 }
 
@@ -355,6 +452,11 @@ impl Files {
             Origin::File(path) => read(path)?,
             Origin::Flags { text, .. } => text.clone().into_bytes(),
         };
+        Files::around(config, sources)
+    }
+
+    /// A configuration with the files that go with it.
+    fn around(config: Vec<u8>, sources: &Sources) -> Result<Self, LoadError> {
         let mut files = Files { config, ..Files::default() };
         files.side_car = sources.side_car.as_deref().map(read).transpose()?;
         // A bad side-car is reported later, with everything else.
@@ -388,7 +490,7 @@ fn prepare(files: &Files, sources: &Sources) -> Result<Prepared, LoadError> {
         // With flags kube-apiserver narrows the algorithms too (S59).
         profile = profile.with(Rule::H25, true);
     }
-    let mut compiled = load(&files.config, &profile)?.compiled;
+    let mut compiled = load_beside(&files.config, &profile, &side_car.disallowed_issuers)?.compiled;
     side_car.apply(&mut compiled).map_err(LoadError::Mismatch)?;
     if let Origin::Flags { algorithms, .. } = &sources.config {
         for authenticator in &mut compiled.authenticators {

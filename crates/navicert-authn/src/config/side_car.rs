@@ -38,6 +38,10 @@ pub struct NavicertConfiguration {
     pub reload_health: ReloadHealth,
     /// The file with the list of revoked tokens.
     pub revocation_list: Option<PathBuf>,
+    /// Issuers that no authenticator may have: those of the cluster's service accounts (S22, S26).
+    pub disallowed_issuers: Vec<String>,
+    /// Where a copy of the last good configuration is kept, for a start with a bad one (S192).
+    pub last_good_copy: Option<PathBuf>,
     /// What this instance is called in metrics; `None`: the host's name (S196).
     pub instance: Option<String>,
     /// The ways out that issuers can ask for: a proxy's address, or `direct` (S154).
@@ -82,6 +86,8 @@ pub struct IssuerSettings {
     pub jwks_file: Option<PathBuf>,
     /// Other issuers whose word counts for its distributed claims (H23).
     pub distributed_claim_issuers: Vec<String>,
+    /// Expressions get distributed claims, each fetched when one wants it (S181).
+    pub lazy_distributed_claims: bool,
 }
 
 /// A side-car that does not fit the configuration it is beside.
@@ -115,7 +121,7 @@ impl NavicertConfiguration {
     #[must_use]
     pub fn in_folder(mut self, folder: &Path) -> Self {
         let files = self.issuers.iter_mut().filter_map(|issuer| issuer.jwks_file.as_mut());
-        for path in files.chain(self.revocation_list.as_mut()) {
+        for path in files.chain(self.revocation_list.as_mut()).chain(self.last_good_copy.as_mut()) {
             *path = folder.join(&*path);
         }
         self
@@ -171,6 +177,8 @@ impl Decode for NavicertConfiguration {
                 .and_then(|word| word.0)
                 .unwrap_or_default(),
             revocation_list: fields.optional::<String>("revocationList").map(PathBuf::from),
+            disallowed_issuers: fields.default("disallowedIssuers"),
+            last_good_copy: fields.optional::<String>("lastGoodCopy").map(PathBuf::from),
             instance: fields.optional("instance"),
             egress: fields.default::<Ways>("egress").0,
             issuers: fields.default::<DistinctIssuers>("issuers").0,
@@ -187,6 +195,7 @@ impl Decode for IssuerSettings {
             allow_system_prefix: fields.default("allowSystemPrefix"),
             jwks_file: fields.optional::<String>("jwksFile").map(PathBuf::from),
             distributed_claim_issuers: fields.default("distributedClaimIssuers"),
+            lazy_distributed_claims: fields.default("lazyDistributedClaims"),
         })
     }
 }
@@ -330,9 +339,9 @@ mod tests {
     fn every_field_is_read() {
         let read = parse(
             "profile: kube\nrules: {H7: on, H17: true, H9: off}\nreloadHealth: all\nrevocationList: /r.yaml\n\
-             instance: one\negress: {cluster: 'socks5://127.0.0.1:1080', controlplane: direct}\nissuers:\n\
+             disallowedIssuers: [https://sa]\nlastGoodCopy: /copy.yaml\ninstance: one\negress: {cluster: 'socks5://127.0.0.1:1080', controlplane: direct}\nissuers:\n\
              - url: https://i\n  allowedAlgorithms: [RS256, ES256]\n  allowSystemPrefix: true\n  jwksFile: /k.json\n\
-             \x20 distributedClaimIssuers: [https://d]\nservers: {webhook: {}}\n",
+             \x20 distributedClaimIssuers: [https://d]\n  lazyDistributedClaims: true\nservers: {webhook: {}}\n",
         )
         .unwrap();
         let profile = read.profile(None);
@@ -352,8 +361,11 @@ mod tests {
         assert!(issuer.allow_system_prefix && issuer.allowed_algorithms.unwrap().contains(Algorithm::ES256));
         assert!(!issuer.allowed_algorithms.unwrap().contains(Algorithm::PS256));
         assert_eq!(issuer.distributed_claim_issuers, ["https://d"]);
+        assert!(issuer.lazy_distributed_claims);
         assert_eq!(read.egress[0], (Egress::Cluster, "socks5://127.0.0.1:1080".to_owned()));
         assert!(read.servers.is_some());
+        assert_eq!(read.disallowed_issuers, ["https://sa"]);
+        assert_eq!(read.last_good_copy.as_deref(), Some(Path::new("/copy.yaml")));
         let nothing = parse("").unwrap();
         assert_eq!(
             (nothing.profile(None), nothing.reload_health),

@@ -29,7 +29,21 @@ pub fn validate(
     configuration: &AuthenticationConfiguration,
     profile: &Profile,
 ) -> Result<Compiled, Violations> {
-    let mut check = Check { compiler: Compiler::new(profile), profile, found: Violations::default() };
+    validate_beside(configuration, profile, &[])
+}
+
+/// The same where some issuers are spoken for: those of service accounts, whose tokens the API server judges itself
+/// (S22, S26).
+///
+/// # Errors
+/// Every violation there is.
+pub fn validate_beside(
+    configuration: &AuthenticationConfiguration,
+    profile: &Profile,
+    disallowed_issuers: &[String],
+) -> Result<Compiled, Violations> {
+    let found = Violations::default();
+    let mut check = Check { compiler: Compiler::new(profile), profile, disallowed_issuers, found };
     let compiled = check.configuration(configuration);
     match compiled {
         Some(compiled) if check.found.is_empty() => Ok(compiled),
@@ -40,6 +54,7 @@ pub fn validate(
 struct Check<'p> {
     compiler: Compiler,
     profile: &'p Profile,
+    disallowed_issuers: &'p [String],
     found: Violations,
 }
 
@@ -113,6 +128,7 @@ impl Check<'_> {
         if issuer.url.is_empty() {
             self.found.required(url, "");
         } else {
+            self.not_disallowed(&issuer.url, &url);
             self.url(&issuer.url, &url);
         }
         let discovery_url = path.field("discoveryURL");
@@ -154,6 +170,19 @@ impl Check<'_> {
             audiences: issuer.audiences.clone(),
             egress,
         }
+    }
+
+    /// S22: byte by byte, so that a slash at the end makes another issuer.
+    fn not_disallowed(&mut self, url: &str, path: &FieldPath) {
+        if !self.disallowed_issuers.iter().any(|issuer| issuer == url) {
+            return;
+        }
+        let mut all: Vec<&str> = self.disallowed_issuers.iter().map(String::as_str).collect();
+        all.sort_unstable();
+        all.dedup();
+        let detail = format!("must not overlap with disallowed issuers: [{}]", all.join(" "));
+        self.found.invalid(path.clone(), url, detail);
+        self.found.hint("its tokens are those of service accounts, which the API server judges itself");
     }
 
     /// S23–S25

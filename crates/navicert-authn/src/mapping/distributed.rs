@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA256, digest};
+use navicert_cel::ClaimSet;
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
@@ -26,6 +27,8 @@ const MOST_VERIFIERS: usize = 16;
 const FIRST_KEYS: Duration = Duration::from_secs(5);
 /// How long the claim itself may take (H23).
 const ANSWER: Duration = Duration::from_secs(10);
+/// As many claims that are elsewhere are looked at.
+const MOST_NAMES: usize = 16;
 /// How long a resolved claim is kept (H23), and how many.
 const KEPT: i64 = 60;
 const MOST_KEPT: usize = 1_024;
@@ -38,6 +41,71 @@ pub(crate) struct Elsewhere {
     subject: Option<String>,
     /// When the token that says so expires.
     expires: i64,
+    /// Fetched when an expression wants it, and not before (S181).
+    pub(crate) is_lazy: bool,
+    /// Why it could not be had.
+    failed: Option<String>,
+}
+
+impl Elsewhere {
+    /// The claim's name.
+    pub(crate) fn claim(&self) -> &str {
+        &self.claim
+    }
+
+    /// Puts it among the claims that expressions see.
+    pub(super) fn show<'c>(&'c self, set: &mut ClaimSet<'c>) {
+        match &self.failed {
+            None => set.insert_elsewhere(self.claim.as_str(), self.reason()),
+            Some(why) => set.insert(self.claim.as_str(), Err(why.clone())),
+        }
+    }
+
+    fn reason(&self) -> String {
+        format!("distributed claim {:?} has not been fetched", self.claim)
+    }
+}
+
+/// The claim that an expression lacked, if that is why it failed. Where one failed that cannot be had, another one in the same
+/// expression may still decide: `||` tells of its first error only.
+pub(crate) fn wanted(elsewhere: Vec<Elsewhere>, refusal: &Refusal) -> Option<Elsewhere> {
+    let Refusal::Evaluation { source, text, .. } = refusal else { return None };
+    let why = source.to_string();
+    let is_known = elsewhere.iter().any(|one| one.failed.as_ref() == Some(&why));
+    let is_wanted = |one: &Elsewhere| {
+        one.failed.is_none() && (why == one.reason() || (is_known && text.contains(&one.claim)))
+    };
+    elsewhere.into_iter().find(is_wanted)
+}
+
+/// What came of asking for a claim elsewhere: its value as JSON, or why there is none.
+pub(crate) struct Asked {
+    pub(crate) claim: String,
+    pub(crate) value: Result<Vec<u8>, String>,
+}
+
+/// The claims that the token says are elsewhere and that nobody has asked for with success, where an issuer's settings let
+/// expressions have them (S181).
+pub(crate) fn lazy(
+    configuration: &CompiledAuthenticator,
+    claims: &VerifiedClaims<'_>,
+    asked: &[Asked],
+) -> Vec<Elsewhere> {
+    if !configuration.settings.lazy_distributed_claims {
+        return Vec::new();
+    }
+    let names = claims.claim("_claim_names").into_iter().flat_map(Raw::members);
+    let is_reached = |name: &str| {
+        configuration.reached.as_ref().is_none_or(|reached| reached.iter().any(|known| known == name))
+    };
+    let elsewhere = |name: &str| {
+        let mut found = locate(claims, name).ok().flatten()?;
+        let failed = asked.iter().find(|one| one.claim == name).and_then(|one| one.value.as_ref().err());
+        (found.is_lazy, found.failed) = (true, failed.cloned());
+        Some(found)
+    };
+    let wanted = names.filter(|(name, _)| is_reached(name) && claims.claim(name).is_none());
+    wanted.take(MOST_NAMES).filter_map(|(name, _)| elsewhere(&name)).collect()
 }
 
 /// A claim that was elsewhere: its name, and its value as JSON.
@@ -73,6 +141,11 @@ pub(crate) fn find(
     if claims.claim(claim).is_some() {
         return Ok(None);
     }
+    locate(claims, claim)
+}
+
+/// Where a claim is, if the token says so.
+fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<Elsewhere>, Refusal> {
     let Some(names) = claims.claim("_claim_names") else { return Ok(None) };
     if !matches!(names.kind(), Kind::Object | Kind::Null) {
         return Err(Refusal::Distributed("`_claim_names` is not an object"));
@@ -99,7 +172,15 @@ pub(crate) fn find(
     }
     let access_token = Secret::new(text("access_token"));
     let subject = claims.claim("sub").and_then(Raw::string).map(String::from);
-    Ok(Some(Elsewhere { claim: claim.clone(), endpoint, access_token, subject, expires: claims.expires() }))
+    Ok(Some(Elsewhere {
+        claim: claim.to_owned(),
+        endpoint,
+        access_token,
+        subject,
+        expires: claims.expires(),
+        is_lazy: false,
+        failed: None,
+    }))
 }
 
 impl Distributed {

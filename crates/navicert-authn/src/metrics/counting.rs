@@ -46,6 +46,7 @@ pub struct Metrics {
     pub(super) lookups: [Histogram<11>; 2],
     pub(super) fetches: [AtomicU64; 2],
     pub(super) in_flight: AtomicI64,
+    pub(super) blocked: AtomicI64,
     pub(super) entries: AtomicU64,
     pub(super) attempts: [Histogram<15>; 3],
     pub(super) users: [AtomicU64; 7],
@@ -86,6 +87,7 @@ impl Metrics {
             lookups: Default::default(),
             fetches: Default::default(),
             in_flight: AtomicI64::new(0),
+            blocked: AtomicI64::new(0),
             entries: AtomicU64::new(0),
             attempts: Default::default(),
             users: Default::default(),
@@ -158,6 +160,12 @@ impl Recorder for Metrics {
                 // Upstream counts whole milliseconds.
                 let took = Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
                 (if is_hit { hit } else { miss }).observe(took, &CACHE_BUCKETS);
+            }
+            Event::WaitStarted => {
+                self.blocked.fetch_add(1, Ordering::Relaxed);
+            }
+            Event::WaitEnded => {
+                self.blocked.fetch_sub(1, Ordering::Relaxed);
             }
             Event::FetchStarted => {
                 self.in_flight.fetch_add(1, Ordering::Relaxed);

@@ -69,7 +69,8 @@ impl Page {
         let name = format!("{CACHE}_active_fetch_count");
         self.head(&name, "gauge", "Decisions that are being made");
         let in_flight = metrics.in_flight.load(Ordering::Relaxed).to_string();
-        for (status, count) in [("blocked", "0"), ("in_flight", in_flight.as_str())] {
+        let blocked = metrics.blocked.load(Ordering::Relaxed).to_string();
+        for (status, count) in [("blocked", blocked.as_str()), ("in_flight", in_flight.as_str())] {
             self.line(&name, &[("status", status)], count);
         }
     }

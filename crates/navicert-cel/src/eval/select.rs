@@ -161,6 +161,9 @@ impl<'a> Machine<'a, '_> {
             Val::Claims(claims) => match key {
                 Val::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
+                    Some(Err(_)) if mode == Mode::Presence && claims.is_elsewhere(name, escaped) => {
+                        Ok(Some(Val::Null))
+                    }
                     Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
                     None => missing(self),
                 },

@@ -32,6 +32,8 @@ enum Claim<'p> {
     Text(Cow<'p, str>),
     Value(serde_json::Value),
     Broken(String),
+    /// It is there and has to be fetched; why it has not been.
+    Elsewhere(String),
 }
 
 /// As many claims are searched one by one.
@@ -57,6 +59,11 @@ impl<'p> ClaimSet<'p> {
     /// Adds a claim that is a text. A repeated name replaces the earlier claim.
     pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
         self.put(name.into(), Claim::Text(text.into()));
+    }
+
+    /// Adds a claim that is elsewhere: `has` finds it, and who wants its value finds the reason why there is none yet.
+    pub fn insert_elsewhere(&mut self, name: impl Into<Cow<'p, str>>, reason: String) {
+        self.put(name.into(), Claim::Elsewhere(reason));
     }
 
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
@@ -121,9 +128,16 @@ impl<'a> Claims<'a> {
             Claims::Set(set) => set.get(&name).map(|claim| match claim {
                 Claim::Text(text) => Ok(Val::Str(text)),
                 Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
-                Claim::Broken(reason) => Err(reason.as_str()),
+                Claim::Broken(reason) | Claim::Elsewhere(reason) => Err(reason.as_str()),
             }),
         }
+    }
+
+    /// Whether a claim is there, and its value elsewhere.
+    pub(crate) fn is_elsewhere(&self, name: &str, escaped: bool) -> bool {
+        let Claims::Set(set) = self else { return false };
+        let name = if escaped { unescape(name) } else { Some(Cow::Borrowed(name)) };
+        name.is_some_and(|name| matches!(set.get(&name), Some(Claim::Elsewhere(_))))
     }
 
     /// How many claims there are.
@@ -267,6 +281,38 @@ mod tests {
         ];
         for (escaped, plain) in cases {
             assert_eq!(unescape(escaped).as_deref(), plain, "{escaped}");
+        }
+    }
+
+    // S181
+    #[test]
+    fn a_claim_that_is_elsewhere_is_there_and_has_no_value() {
+        let mut set = ClaimSet::new();
+        set.insert_elsewhere("a.b", "not here".to_owned());
+        set.insert("c", Err("broken".to_owned()));
+        let claims = Claims::Set(&set);
+        assert!(matches!(claims.select("a__dot__b", true), Some(Err("not here"))));
+        assert!(claims.is_elsewhere("a__dot__b", true) && claims.is_elsewhere("a.b", false));
+        assert!(!claims.is_elsewhere("c", false) && !claims.is_elsewhere("d", false));
+        let environment = crate::kubernetes::claims_environment();
+        for (expression, value) in [
+            ("has(claims.a__dot__b)", Ok(true)),
+            ("has(claims.a__dot__b) && false", Ok(false)),
+            ("claims.a__dot__b == 'x' || true", Ok(true)),
+            ("claims.a__dot__b == 'x' || false", Err("not here")),
+            ("claims.?a__dot__b.orValue('x') == 'x'", Err("not here")),
+            ("has(claims.c)", Err("broken")),
+        ] {
+            let program = environment.compile(expression).unwrap();
+            let arena = crate::Arena::new();
+            let bindings = crate::Bindings::new().with("claims", Val::Claims(claims));
+            match (program.evaluate(&arena, &bindings), value) {
+                (Ok(found), Ok(value)) => {
+                    assert!(matches!(found.value, Val::Bool(is) if is == value), "{expression}");
+                }
+                (Err(error), Err(reason)) => assert_eq!(error.to_string(), reason, "{expression}"),
+                (found, _) => panic!("{expression}: {found:?}"),
+            }
         }
     }
 }

@@ -39,7 +39,7 @@ fn problems(cluster: &str, user: &str) -> Vec<String> {
 
 #[test]
 fn every_cluster_error_has_its_words() {
-    // C153
+    // C153, T30
     for (cluster, expected) in [
         ("{}", "no server found for cluster \"alpha\""),
         ("null", "no server found for cluster \"alpha\""),
@@ -67,7 +67,7 @@ fn every_cluster_error_has_its_words() {
 
 #[test]
 fn every_user_error_has_its_words() {
-    // C154
+    // C154, T30
     const EXEC: &str = "to use exec authentication plugin";
     let v1 = "apiVersion: client.authentication.k8s.io/v1";
     for (user, expected) in [
@@ -144,7 +144,7 @@ fn the_credentials_of_a_proxy_are_not_repeated_in_its_error() {
 
 #[test]
 fn a_missing_user_is_anonymous_and_worth_a_word_a_missing_cluster_is_an_error() {
-    // C152
+    // C152, T30
     let text = "clusters: [{name: alpha, cluster: {server: 'https://h'}}]\n\
                 contexts: [{name: dev, context: {cluster: alpha, user: ghost}}, {name: bad, context: {cluster: ghost}}]\n\
                 current-context: dev\n";
@@ -214,7 +214,7 @@ fn a_token_given_on_the_command_line_is_not_defeated_by_a_token_file() {
 
 #[test]
 fn over_plain_http_only_impersonation_is_left() {
-    // C160, C161
+    // C160, C161, T30
     for server in ["http://h", "h:443"] {
         let files = one_file(&format!("{{server: '{server}'}}"), "{token: t, as: boss}");
         let effective = selected(&files, &Overrides::default()).unwrap();
@@ -238,7 +238,7 @@ fn a_token_file_alone_has_to_be_readable_and_not_empty() {
 
 #[test]
 fn an_explicit_file_has_to_exist_and_a_listed_one_may_be_missing() {
-    // C120, C121
+    // C120, C121, T30
     let files = folder(&[("config", "")]);
     let errors = load(&Sources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
     assert_eq!(errors[0].to_string(), "error loading config file \"none\": entity not found");
@@ -248,11 +248,36 @@ fn an_explicit_file_has_to_exist_and_a_listed_one_may_be_missing() {
 
 #[test]
 fn every_bad_file_is_reported_not_only_the_first() {
-    // C122
+    // C122, T30
     let files = folder(&[("a", "{"), ("b", ""), ("c", "clusters: x"), ("d/e", "")]);
     let errors = load(&sources(&["a", "b", "c", "d"]), Path::new(ROOT), &files).unwrap_err();
     let named: Vec<String> = errors.iter().map(|error| error.path.display().to_string()).collect();
     assert_eq!(named, ["a", "c", "d"]);
+}
+
+#[test]
+fn of_two_files_the_first_gives_an_entry_whole_and_its_paths_are_its_own() {
+    // C123, C124, C130, C131, T30
+    let one = "clusters: [{name: alpha, cluster: {server: 'https://one', certificate-authority: ca}}]\n\
+               users: [{name: ann, user: {exec: {command: ./p, apiVersion: client.authentication.k8s.io/v1, \
+               interactiveMode: Never}}}]\n";
+    let two = "clusters: [{name: alpha, cluster: {server: 'https://two', tls-server-name: two}}]\n\
+               users: [{name: ann, user: {token: t}}, {name: bob, user: {tokenFile: token}}]\n\
+               contexts: [{name: dev, context: {cluster: alpha, user: ann}}, \
+               {name: ops, context: {cluster: alpha, user: bob}}]\ncurrent-context: dev\n";
+    let files = folder(&[("a/one", one), ("b/two", two), ("empty", ""), ("a/ca", ""), ("b/token", "t")]);
+    let chosen = |context: &str| {
+        let sources = sources(&["missing", "a/one", "empty", "b/two"]);
+        let overrides = Overrides { context: context.to_owned(), ..Overrides::default() };
+        select(&sources, &overrides, Path::new(ROOT), &files).unwrap().1
+    };
+    let dev = chosen("");
+    assert_eq!(dev.context.as_deref(), Some("dev"), "the first file that says so");
+    assert_eq!((&*dev.cluster.server, &*dev.cluster.tls_server_name), ("https://one", ""), "not mixed");
+    assert_eq!(dev.cluster.certificate_authority, format!("{ROOT}/a/ca"));
+    assert_eq!(dev.user.exec.unwrap().command, format!("{ROOT}/a/p"));
+    assert!(dev.user.token.is_empty());
+    assert_eq!(chosen("ops").user.token_file, format!("{ROOT}/b/token"));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
 }
 
-// C220, C221, C222, T12
+// C220, C221, C222, T12, T26
 #[test]
 fn the_plugin_has_the_terminal_exactly_when_it_is_told_so() {
     let taken = Some("used by stdin resource manifest reader");

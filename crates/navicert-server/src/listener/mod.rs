@@ -257,19 +257,19 @@ impl Serving {
         if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await }
     }
 
-    fn answering<H>(&self, handler: Arc<H>, peer: Peer) -> Answering<H> {
+    fn answering<H>(&self, handler: Arc<H>, peer: Peer) -> Arc<Answering<H>> {
         let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
-        Answering { handler, in_flight, traffic, peer: Arc::new(peer) }
+        Arc::new(Answering { handler, in_flight, traffic, peer: Arc::new(peer) })
     }
 
     async fn http1<H: Handler>(
         mut self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        answering: Answering<H>,
+        answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
         let service = service_fn(move |request: Request<Incoming>| {
-            let answering = answering.clone();
+            let answering = Arc::clone(&answering);
             async move {
                 let mut response = answering.answer(request).await;
                 if response.extensions_mut().remove::<CloseConnection>().is_some() {
@@ -297,12 +297,12 @@ impl Serving {
     async fn http2<H: Handler>(
         mut self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        answering: Answering<H>,
+        answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
         let (enough, mut had_enough) = watch::channel(false);
         let service = service_fn(move |request: Request<Incoming>| {
-            let (answering, enough) = (answering.clone(), enough.clone());
+            let (answering, enough) = (Arc::clone(&answering), enough.clone());
             async move {
                 let mut response = answering.answer(request).await;
                 if response.extensions_mut().remove::<CloseConnection>().is_some() {
@@ -330,7 +330,7 @@ impl Serving {
     }
 }
 
-/// What a connection needs to answer its requests.
+/// What a connection needs to answer its requests. One for each connection: what all share is not counted for every request.
 struct Answering<H> {
     handler: Arc<H>,
     in_flight: InFlight,
@@ -338,26 +338,15 @@ struct Answering<H> {
     peer: Arc<Peer>,
 }
 
-impl<H> Clone for Answering<H> {
-    fn clone(&self) -> Self {
-        Answering {
-            handler: Arc::clone(&self.handler),
-            in_flight: self.in_flight.clone(),
-            traffic: Arc::clone(&self.traffic),
-            peer: Arc::clone(&self.peer),
-        }
-    }
-}
-
 impl<H: Handler> Answering<H> {
     /// One request, if there is a place for it.
-    async fn answer(self, mut request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn answer(&self, mut request: Request<Incoming>) -> Response<ReplyBody> {
         let counted = self.traffic.request();
         let Some(_place) = self.in_flight.enter() else {
             return counted.answered(self.handler.overloaded());
         };
         let version = request.version();
-        request.extensions_mut().insert(self.peer);
+        request.extensions_mut().insert(Arc::clone(&self.peer));
         let response = self.handler.handle(request).await;
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return counted.answered(Problem::Malformed("HTTP/1.0 has no other protocols").response());

@@ -7,7 +7,7 @@
 //! method     ask         TokenReview token may be       it is                   each outcome (S219)
 //! ```
 //!
-//! [`Webhook::review`] is the spine. A bad token is an answer, never an error of HTTP: kube-apiserver would ask again.
+//! `Webhook::review` is the spine. A bad token is an answer, never an error of HTTP: kube-apiserver would ask again.
 
 mod audience;
 mod auth;
@@ -16,6 +16,7 @@ mod request;
 mod settings;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{AUTHORIZATION, HeaderName};
@@ -25,6 +26,7 @@ use hyper::body::Incoming;
 use navicert_authn::metrics::hashed;
 use navicert_authn::{Judgement, Live, Outcome};
 use navicert_types::Clock;
+use navicert_types::token_review::Question;
 
 use crate::audit::{Audit, Decision, Entry};
 use crate::callers::Callers;
@@ -42,6 +44,7 @@ pub struct Webhook {
     settings: Settings,
     audit: Audit,
     clock: Arc<dyn Clock>,
+    has_told: AtomicBool,
 }
 
 /// What a path is for.
@@ -64,14 +67,14 @@ impl Webhook {
         audit: Audit,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Webhook { live, callers, settings, audit, clock }
+        Webhook { live, callers, settings, audit, clock, has_told: AtomicBool::new(false) }
     }
 
     fn route(&self, path: &str) -> Option<Route> {
         if path == self.settings.path {
             return Some(Route::Webhook);
         }
-        if self.settings.auth_path.as_deref() == Some(path) {
+        if self.settings.auth_path.as_deref().is_some_and(|own| is_below(path, own)) {
             return Some(Route::Auth);
         }
         let version = path.strip_prefix("/apis/authentication.k8s.io/")?.strip_suffix("/tokenreviews")?;
@@ -96,6 +99,7 @@ impl Webhook {
         };
         let Ok(audiences) = audience::wanted(&question, &self.settings, route) else {
             // Not for anybody we speak for: the token is not even looked at (S221).
+            self.tell_of_audiences(&question);
             return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
         };
         let judged = tokio::time::timeout(self.settings.timeout, self.live.judge(&question.token)).await;
@@ -109,6 +113,18 @@ impl Webhook {
         };
         let response = reply::of(&judgement.outcome, question.version, route, &audiences, &self.settings);
         Reviewed::judged(response, judgement)
+    }
+
+    /// Every token is refused for as long as this is so: once, it is worth a line.
+    fn tell_of_audiences(&self, question: &Question<'_>) {
+        if !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                asked = ?question.audiences,
+                ours = ?self.settings.server_audiences,
+                "a caller asks for audiences none of which is ours: its tokens are all refused; name them with --api-audiences or \
+                 `serverAudiences`"
+            );
+        }
     }
 
     fn record(&self, event: &'static str, head: &Parts, reviewed: &Reviewed, started: Duration) {
@@ -196,6 +212,11 @@ impl Reviewed {
         };
         Reviewed { response, decision, reason, judgement: Some(judgement) }
     }
+}
+
+/// The path itself; Envoy puts the path that its client asked for behind it.
+fn is_below(path: &str, own: &str) -> bool {
+    path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The request's own name, if it is one that can stand in a log.

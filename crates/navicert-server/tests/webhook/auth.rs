@@ -75,3 +75,22 @@ async fn a_caller_shows_its_own_token_elsewhere_and_without_it_is_403() {
     assert_eq!(ask(&rig, &[("authorization", &good), ("proxy-authorization", own)]).await.status, 200);
     assert_eq!(ask(&rig, &[("authorization", own)]).await.status, 403);
 }
+
+// Envoy sends its client's own method and puts the path behind ours.
+#[tokio::test]
+async fn envoy_asks_with_the_clients_method_and_path() {
+    let rig = Rig::start(Options::default()).await;
+    for (method, path, code) in [
+        ("GET", "/auth", 200),
+        ("GET", "/auth?next=/page", 200),
+        ("POST", "/auth/api/v1/things?x=1", 200),
+        ("DELETE", "/auth/", 200),
+        ("GET", "/authx", 404),
+        ("GET", "/x/auth", 404),
+    ] {
+        let request = Request::builder().method(method).uri(rig.url(path));
+        let request = request.header("authorization", format!("Bearer {}", rig.ann()));
+        let reply = rig.client().send(request.body(bytes::Bytes::from("{}")).unwrap()).await.unwrap();
+        assert_eq!(reply.status, code, "{method} {path}");
+    }
+}

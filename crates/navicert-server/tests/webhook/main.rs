@@ -11,6 +11,7 @@ mod abuse;
 mod answers;
 mod auth;
 mod client;
+mod flood;
 mod over_time;
 mod shapes;
 

@@ -43,7 +43,7 @@ async fn a_new_configuration_counts_at_once_and_a_bad_one_changes_nothing() {
     assert_eq!(rig.status(&token).await["authenticated"], true);
     fs::write(rig.path("config.yaml"), "not: [a configuration").unwrap();
     rig.keeping.look_now();
-    rig.until("it is refused", || rig.reloader.last_problem().is_some()).await;
+    rig.until("it is refused", || rig.reloader.problem().is_some()).await;
     assert_eq!(rig.status(&token).await["authenticated"], true);
     let other = Issuer::start(&rig.ca);
     fs::write(rig.path("config.yaml"), config(&[(&other.issuer_url(), &rig.ca)])).unwrap();

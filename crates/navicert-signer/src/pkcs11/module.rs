@@ -222,6 +222,8 @@ fn problem(error: &Error) -> String {
     match error {
         Error::LibraryLoading(error) => error.to_string(),
         Error::MissingSymbol(_) => "it is no PKCS#11 module".to_owned(),
+        // The standard's own prose about these codes helps nobody.
+        Error::Pkcs11(code, function) => format!("{} in C_{function:?}", code_name(*code)),
         error => error.to_string(),
     }
 }

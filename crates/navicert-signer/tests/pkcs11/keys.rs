@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use navicert_signer::pkcs11::{self, Module, inventory};
+use navicert_signer::pkcs11::{self, Module, PinState, inventory};
 use navicert_signer::{Identity, Input, Key, Scheme, SignError, contract};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 
@@ -68,6 +68,40 @@ fn a_key_is_found_by_id_by_label_and_by_slot_and_not_by_guessing() {
             assert!(matches!(several, SignError::Ambiguous { what: "keys", count: 5 }), "{several:?}");
         },
     );
+}
+
+// Several tokens at once, as with two devices in one machine.
+#[test]
+fn of_several_tokens_the_one_that_is_meant_is_used_and_no_other() {
+    let prepare = |hsm: &SoftHsm| {
+        let ca = Ca::new("root");
+        let other = hsm.another_token("other token", "5813");
+        for (token, id) in [(hsm, "01"), (&other, "01"), (&other, "02")] {
+            let key = token.generate(KeyKind::EcP256, id, "mine");
+            token.import_certificate(&ca.client("ann").issue_for(&key.public_key)[0], id, "mine");
+        }
+    };
+    with_token("keys::of_several_tokens_the_one_that_is_meant_is_used_and_no_other", prepare, |inside| {
+        let module = Module::load(&inside.module).unwrap();
+        let tokens = module.tokens().unwrap();
+        assert_eq!(tokens.len(), 2);
+        let open = |uri: &str| pkcs11::open(&inside.select(uri), person()).map(|(_, key)| key);
+        let both = open("pkcs11:id=%01").unwrap_err();
+        assert!(matches!(both, SignError::Ambiguous { what: "tokens", count: 2 }), "{both:?}");
+        assert_eq!(open("pkcs11:id=%02").unwrap().token(), "other token", "only one has such a key");
+        let by_serial = tokens.iter().find(|token| token.label == TOKEN).unwrap();
+        for uri in [
+            "pkcs11:token=test%20token;id=%01".to_owned(),
+            format!("pkcs11:serial={};id=%01", by_serial.serial),
+        ] {
+            let key = open(&uri).unwrap();
+            assert_eq!(key.token(), TOKEN, "{uri}");
+            key.sign(Scheme::EcdsaP256Sha256, Input::Message(b"message")).unwrap();
+        }
+        // Each has its own PIN: what opens one is wrong for the other, and is not tried on it by mistake.
+        assert!(tokens.iter().all(|token| token.pin == PinState::Fine), "{tokens:?}");
+        assert!(module.tokens().unwrap().iter().all(|token| token.pin == PinState::Fine));
+    });
 }
 
 #[test]

@@ -133,6 +133,14 @@ fn slot_of(hsm: &SoftHsm) -> String {
 }
 
 #[test]
+fn a_module_that_does_not_start_is_told_by_its_code() {
+    let token = Token::new(KeyKind::EcP256);
+    let nowhere = [("SOFTHSM2_CONF", "/nonexistent")];
+    let error = ExecSigner::connect(token.settings(Protocol::V1, PIN, &nowhere)).unwrap_err();
+    assert!(error.to_string().ends_with("cannot be loaded: CKR_GENERAL_ERROR in C_Initialize"), "{error}");
+}
+
+#[test]
 fn without_a_question_it_says_what_it_is_for() {
     let run = |arguments: &[&str]| {
         navicert_testkit::Program::new(REAL).own_environment().arguments(arguments).run().unwrap()

@@ -137,6 +137,14 @@ impl Stage {
         Ok(Stage { folder, navicert: beside("navicert")?, bold, plain })
     }
 
+    /// Replaces a file in one step, as editors do: nobody who watches it sees half of it.
+    fn replace(&self, name: &str, text: &str) -> Result<(), String> {
+        let new = self.folder.path().join(format!("{name}.new"));
+        write(&new, text)?;
+        std::fs::rename(new, self.folder.path().join(name))
+            .map_err(|error| format!("cannot replace {name}: {error}"))
+    }
+
     fn scene(&self, title: &str) {
         println!("{}# {title}{}", self.bold, self.plain);
     }

@@ -479,6 +479,35 @@ fn a_comment_needs_no_space_after_what_has_an_end_of_its_own() {
 }
 
 #[test]
+fn anchors_are_named_as_in_yaml_1_1() {
+    for text in ["a: &\"\nb: 1\n", "a: &x.y 1\n", "- &ü [1]\n", "&a/b {a: 1}\n"] {
+        let error = yaml(text).unwrap_err();
+        assert!(text.get(error.span.start..error.span.end).unwrap().starts_with('&'), "{error:?}");
+    }
+    for text in ["a: &x-y_1 1\nb: *x-y_1\n", "a: '&x.y'\n", "a: &x 1\n---\nb: &x.y 1\n"] {
+        assert!(yaml(text).is_ok(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_tag_has_white_space_after_it_and_a_line_no_tab_before_its_first_word() {
+    for text in [
+        "{a: !5}",
+        "[!!str]",
+        "a: !!str#x\n  y\n",
+        "a:\n  - b:\n     \tc: 1\n",
+        "a:\n \t'b'\n",
+        "a:\n \t- 1\n",
+    ] {
+        assert!(yaml(text).is_err(), "{text:?}");
+    }
+    for text in ["{a: !!str 5}", "a: !!str\n", "a: !!str 5 # c\n", "a:\t1\n", "{\n \ta: 1}", "a: 'b\n \tc'\n"]
+    {
+        assert!(yaml(text).is_ok(), "{text:?}");
+    }
+}
+
+#[test]
 fn in_braces_no_text_without_quotes_begins_with_a_colon() {
     for text in ["{\"a\"::b\"}", "{a: :b}", "{:a}", "{a: ::b, c: 1}", "[a, :b]"] {
         assert!(yaml(text).is_err(), "{text:?}");

@@ -28,6 +28,8 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     }
 }
 
+const TAB: &str = "a tab cannot be used as indentation";
+
 /// Why there is no tree.
 enum Broken {
     /// The parser says so.
@@ -52,17 +54,33 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder::new(limits);
     let mut open: Vec<StructureStyle> = Vec::new();
+    let mut has_properties = false;
     while let Some(next) = parser.next_event() {
         let (event, place) = next.map_err(Broken::Text)?;
         let written = span(place.start, place.end);
         let span = lenient.original(written);
+        let is_something = written.end > written.start
+            || matches!(event, Event::SequenceStart(..) | Event::MappingStart(..));
+        if is_something
+            && !matches!(open.last(), Some(StructureStyle::Flow))
+            && leniency::is_indented_by_tab(text, written.start)
+        {
+            return Err(syntax(span, TAB).with_hint("use spaces").into());
+        }
         match event {
             // Later documents are not even looked at.
-            Event::DocumentEnd | Event::StreamEnd => break,
+            Event::DocumentEnd | Event::StreamEnd => {
+                if has_properties {
+                    leniency::refuse_newer_properties(text, written.start)
+                        .map_err(|(place, message)| syntax(lenient.original(place), message))?;
+                }
+                break;
+            }
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
                 return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out").into());
             }
             Event::Scalar(value, style, anchor, tag) => {
+                has_properties |= anchor > 0 || tag.is_some();
                 leniency::refuse_newer(text, written, style).map_err(|message| syntax(span, message))?;
                 if matches!(open.last(), Some(StructureStyle::Flow)) {
                     leniency::refuse_leading_colon(text, written, style)
@@ -75,11 +93,13 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
                 let value = lenient.value(without_invented_line_end(&value, style, written, text));
                 add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;
             }
-            Event::SequenceStart(style, anchor, _) => {
+            Event::SequenceStart(style, anchor, tag) => {
+                has_properties |= anchor > 0 || tag.is_some();
                 open.push(style);
                 builder.open_sequence(span, anchor)?;
             }
-            Event::MappingStart(style, anchor, _) => {
+            Event::MappingStart(style, anchor, tag) => {
+                has_properties |= anchor > 0 || tag.is_some();
                 open.push(style);
                 builder.open_mapping(span, anchor)?;
             }
@@ -125,7 +145,7 @@ fn refuse_leading_tab(text: &str) -> Result<(), Diagnostic> {
     let blank = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();
     let Some(tab) = text.bytes().take(blank).position(|byte| byte == b'\t') else { return Ok(()) };
     let place = source::Position::default().advance_to(text.as_bytes(), tab);
-    Err(syntax(place.span(tab + 1), "a tab cannot be used as indentation").with_hint("use spaces"))
+    Err(syntax(place.span(tab + 1), TAB).with_hint("use spaces"))
 }
 
 /// A block scalar at the very end of a text that has no final line break: the parser adds one, go-yaml does not.
@@ -187,7 +207,7 @@ fn broken(error: &ScanError, lenient: &Lenient<'_>, limits: Limits) -> Diagnosti
         ErrorKind::UnknownAnchor => syntax(span, "an alias of an anchor that is not defined before it"),
         ErrorKind::SimpleKeyExpected => syntax(span, "a mapping's key without `:` after it"),
         ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
-            syntax(span, "a tab cannot be used as indentation").with_hint("use spaces")
+            syntax(span, TAB).with_hint("use spaces")
         }
         _ => syntax(span, error.info()),
     }

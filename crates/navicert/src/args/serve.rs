@@ -60,6 +60,10 @@ pub(crate) struct WebhookArgs {
     #[command(flatten)]
     pub(crate) callers: CallerArgs,
 
+    /// What the API servers that ask are called, as kube-apiserver spells it (its default: --service-account-issuer)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Callers")]
+    pub(crate) api_audiences: Vec<String>,
+
     #[command(flatten)]
     pub(crate) kubeconfig: KubeconfigArgs,
 }

@@ -7,6 +7,7 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+mod load;
 mod nginx;
 mod process;
 mod secrets;
@@ -93,7 +94,7 @@ impl Place {
             .own_environment()
             .start_running()
             .unwrap();
-        let said = running.wait_for_output("}\n").await;
+        let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
         let line = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
         let told: Value = serde_json::from_str(line).unwrap();
         let address = |name: &str| told[name].as_str().unwrap().to_owned();

@@ -108,7 +108,7 @@ async fn kube_apiservers_flags_do_instead_of_a_file() {
         .directory(place.folder.path())
         .start_running()
         .unwrap();
-    let said = running.wait_for_output("}\n").await;
+    let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
     let line = said.lines().find(|line| line.starts_with("{\"health\"")).unwrap();
     let told: serde_json::Value = serde_json::from_str(line).unwrap();
     let address = |name: &str| told[name].as_str().unwrap().to_owned();

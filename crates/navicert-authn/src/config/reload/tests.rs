@@ -62,6 +62,10 @@ impl Rig {
     }
 
     fn open(&self, side_car: Option<&str>) -> Reloader {
+        self.try_open(side_car).unwrap()
+    }
+
+    fn try_open(&self, side_car: Option<&str>) -> Result<Reloader, LoadError> {
         let sources = Sources {
             config: self.folder.path().join("config.yaml").into(),
             side_car: side_car.map(|text| self.write("navicert.yaml", text)),
@@ -73,7 +77,7 @@ impl Rig {
             random: Arc::new(|| 0.5),
             recorder: Arc::clone(&self.notes) as _,
         };
-        Reloader::open(sources, around).unwrap()
+        Reloader::open(sources, around)
     }
 
     fn notes(&self) -> Vec<String> {
@@ -162,7 +166,7 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
         rig.write("config.yaml", text);
         let Reload::Refused(said) = reloader.tend().await.reload else { panic!("{text} took over") };
         assert!(said.contains(why), "{said}");
-        assert_eq!(reloader.last_problem(), Some(said));
+        assert_eq!(reloader.problem(), Some(said));
         assert_eq!(rig.notes(), ["failure"], "{text}");
         assert_eq!(reloader.tend().await.reload, Reload::Unchanged, "{text}");
         assert_eq!(rig.notes(), [""; 0], "the same bad content is not counted again");
@@ -171,9 +175,81 @@ async fn a_bad_file_changes_nothing_is_counted_once_and_says_why() {
     rig.write("config.yaml", &config(&["https://a"], "new:"));
     assert_eq!(reloader.tend().await.reload, Reload::Applied);
     assert_eq!(
-        (reloader.last_problem(), user(reloader.live(), &rig.token("https://a")).await),
+        (reloader.problem(), user(reloader.live(), &rig.token("https://a")).await),
         (None, "new:ann".into())
     );
+}
+
+// S192: opt-in.
+#[tokio::test]
+async fn a_start_with_a_bad_file_finds_the_last_good_one() {
+    const SIDE_CAR: &str =
+        "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nlastGoodCopy: copy.yaml\n";
+    let rig = Rig::new();
+    let good = config(&["https://a"], "good:");
+    rig.write("config.yaml", "{");
+    assert!(rig.try_open(Some(SIDE_CAR)).is_err(), "there is no copy yet");
+    rig.write("config.yaml", &config(&["https://a"], "first:"));
+    let reloader = rig.open(Some(SIDE_CAR));
+    rig.write("config.yaml", &good);
+    assert_eq!(reloader.tend().await.reload, Reload::Applied);
+    let copy = rig.folder.path().join("copy.yaml");
+    assert_eq!(fs::read_to_string(&copy).unwrap(), good);
+    rig.write("config.yaml", "{");
+    assert!(matches!(reloader.tend().await.reload, Reload::Refused(_)));
+    assert_eq!(fs::read_to_string(&copy).unwrap(), good, "what is bad is not copied");
+
+    for bad in [Some("{"), None] {
+        match bad {
+            Some(text) => drop(rig.write("config.yaml", text)),
+            None => fs::remove_file(rig.folder.path().join("config.yaml")).unwrap(),
+        }
+        assert!(rig.try_open(None).is_err(), "nobody asked for a copy");
+        let reloader = rig.open(Some(SIDE_CAR));
+        tend_all(reloader.live()).await;
+        assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "good:ann");
+        let problem = reloader.problem().unwrap();
+        assert!(problem.contains("in use is the copy"), "{problem}");
+        if bad.is_some() {
+            assert_eq!(reloader.tend().await.reload, Reload::Unchanged, "S184: not tried again");
+            assert!(reloader.problem().is_some());
+        }
+        // Mended: the copy has done its duty.
+        rig.write("config.yaml", &config(&["https://a"], "mended:"));
+        assert_eq!(reloader.tend().await.reload, Reload::Applied);
+        assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "mended:ann");
+        assert_eq!(reloader.problem(), None);
+        rig.write("config.yaml", &good);
+        assert_eq!(reloader.tend().await.reload, Reload::Applied);
+    }
+}
+
+// S192
+#[tokio::test]
+async fn a_copy_that_cannot_be_kept_is_told_and_stops_nothing() {
+    let rig = Rig::new();
+    rig.write("config.yaml", &config(&["https://a"], ""));
+    let side_car =
+        "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nlastGoodCopy: nowhere/copy.yaml\n";
+    let reloader = rig.open(Some(side_car));
+    tend_all(reloader.live()).await;
+    assert_eq!(user(reloader.live(), &rig.token("https://a")).await, "ann");
+    let problem = reloader.problem().unwrap();
+    assert!(problem.starts_with("cannot keep a copy of the configuration in"), "{problem}");
+}
+
+// LV7: a file that comes back as it was is no problem any more.
+#[tokio::test]
+async fn a_file_that_was_gone_for_a_while_is_no_problem_afterwards() {
+    let rig = Rig::new();
+    let path = rig.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = rig.open(None);
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(reloader.tend().await.reload, Reload::Refused(_)));
+    assert!(reloader.problem().is_some());
+    rig.write("config.yaml", &config(&["https://a"], ""));
+    assert_eq!(reloader.tend().await.reload, Reload::Unchanged);
+    assert_eq!(reloader.problem(), None);
 }
 
 // LV4, S185

@@ -56,7 +56,7 @@ const EXEC: &str =
     "exec: {command: /bin/sh, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
 const PAIR: &str = "client-certificate: tls.crt, client-key: tls.key";
 
-// C160, C162, C163, C164, C167, C470, T24
+// C160, C162, C163, C164, C167, C470, T24, T30
 #[test]
 fn the_table_of_precedence_holds_and_static_credentials_never_run_the_plugin() {
     let rows = [

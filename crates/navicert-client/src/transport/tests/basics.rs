@@ -46,20 +46,28 @@ async fn http2_can_be_turned_off() {
 #[tokio::test]
 async fn sixty_four_requests_at_once_share_what_they_can() {
     let ca = Ca::new("root");
-    let api = ApiServer::start(&ca);
-    api.accept_token("t", "ann", &[]);
-    let rig = rig(&api, &ca, Script::of([bearer("t")]));
-    let tasks: Vec<_> = (0..64)
-        .map(|_| {
-            let transport = rig.transport.clone();
-            tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
-        })
-        .collect();
-    for task in tasks {
-        assert_eq!(wait::within("an answer", task).await.unwrap(), StatusCode::OK);
+    for http1_only in [true, false] {
+        let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
+        api.accept_token("t", "ann", &[]);
+        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let tasks: Vec<_> = (0..64)
+            .map(|_| {
+                let transport = rig.transport.clone();
+                tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
+            })
+            .collect();
+        for task in tasks {
+            assert_eq!(wait::within("an answer", task).await.unwrap(), StatusCode::OK);
+        }
+        let (requests, connections) = (api.requests(), api.connections().len());
+        assert_eq!(requests.len(), 64);
+        assert!(requests.iter().all(|request| request.bearer_token() == Some("t")));
+        if http1_only {
+            assert!(connections <= 64, "{connections}: never more than there are requests");
+        } else {
+            assert_eq!(connections, 1, "HTTP/2 needs one connection for everybody");
+        }
     }
-    assert_eq!(api.connections().len(), 1, "HTTP/2 needs one connection for everybody");
-    assert!(api.requests().iter().all(|request| request.bearer_token() == Some("t")));
 }
 
 // A connection has room for so many streams; more watches than that must not wait for one another.

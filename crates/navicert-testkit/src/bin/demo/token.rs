@@ -1,10 +1,11 @@
-//! The scene about a token: it is refused, `explain` says why, the configuration is mended, the same login succeeds, and
-//! then its token is revoked.
+//! The scene about a token: it is refused, `explain` says why, the configuration is mended while a server runs, the same
+//! login succeeds, and then its token is revoked.
 
-use navicert_testkit::Program;
 use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_testkit::program::Running;
+use navicert_testkit::{Ca, HttpClient, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Stage, write};
 
@@ -24,6 +25,8 @@ const SIDE_CAR: &str = "\
 apiVersion: navicert/v1alpha1
 kind: NavicertConfiguration
 revocationList: revoked.yaml
+issuers:
+- {url: https://login.example.com, jwksFile: keys.json}
 ";
 
 const NOBODY: &str = "\
@@ -47,32 +50,107 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
         "sub": "ann", "groups": ["dev"],
     }));
     let keys = json!({"keys": [key.jwk()]}).to_string();
+    let ca = Ca::new("tokens");
+    ca.server().issue().write_to(stage.folder.path(), "webhook");
     for (name, text) in [
         ("authn.yaml", CONFIGURATION),
         ("navicert.yaml", SIDE_CAR),
         ("revoked.yaml", NOBODY),
         ("token.jwt", token.as_str()),
         ("keys.json", keys.as_str()),
+        ("api-server-ca.crt", &ca.pem()),
     ] {
         write(&stage.folder.path().join(name), text)?;
     }
+    // One thread for the scene, so that it can wait for the server.
+    wait::blocking(scene(stage, &ca, &token))
+}
 
+async fn scene(stage: &Stage, ca: &Ca, token: &str) -> Result<(), String> {
+    let server = Server::start(stage, ca, token).await?;
     stage.scene("A token is refused, and the API server says no more than `Unauthorized`. Why?");
+    println!("$ navicert {}\n", Server::COMMAND);
+    server.says("not authenticated").await?;
     let question = ["--config", "authn.yaml", "--jwks", "keys.json", "--token-file", "token.jwt"];
-    let ask = |verb: &str, more: &[&str], expected: i32| {
-        let words: Vec<&str> =
-            ["authn", verb].into_iter().chain(question).chain(more.iter().copied()).collect();
-        stage.run(&words, expected)
-    };
-    ask("explain", &[], 1)?;
+    let words: Vec<&str> = ["authn", "explain"].into_iter().chain(question).collect();
+    stage.run(&words, 1)?;
 
-    stage.scene("Mended: the same token is somebody.");
-    write(&stage.folder.path().join("authn.yaml"), &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
+    stage.scene("Mended while the server runs: the same token is somebody.");
     println!("$ sed -i 's/Kubernetes]/kubernetes]/' authn.yaml");
-    ask("eval", &["--navicert-config", "navicert.yaml"], 0)?;
+    stage.replace("authn.yaml", &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
+    server.says("authenticated as oidc:ann, in oidc:dev").await?;
 
     stage.scene("And now it is revoked, which kube-apiserver has no way to do.");
-    write(&stage.folder.path().join("revoked.yaml"), REVOKED)?;
+    stage.replace("revoked.yaml", REVOKED)?;
     stage.show("cat revoked.yaml", &Program::new("cat").arguments(["revoked.yaml"]), 0)?;
-    ask("eval", &["--navicert-config", "navicert.yaml"], 1)
+    server.says("not authenticated").await?;
+    server.end().await
+}
+
+/// `navicert serve webhook`, and an API server that asks it about one token.
+struct Server<'s> {
+    program: Running,
+    client: HttpClient,
+    url: String,
+    token: &'s str,
+}
+
+impl<'s> Server<'s> {
+    const COMMAND: &'static str = "serve webhook --authentication-config authn.yaml \
+        --navicert-config navicert.yaml --listen 127.0.0.1:0 --tls-cert-file webhook.crt \
+        --tls-private-key-file webhook.key --client-ca-file api-server-ca.crt";
+
+    async fn start(stage: &Stage, ca: &Ca, token: &'s str) -> Result<Self, String> {
+        let program = Program::new(&stage.navicert)
+            .arguments(Server::COMMAND.split_whitespace())
+            .own_environment()
+            .variable("HOME", stage.folder.path())
+            .directory(stage.folder.path())
+            .start_running()
+            .map_err(|error| format!("cannot start the webhook: {error}"))?;
+        let told = program.wait_for_output("listening on ").await;
+        let address = told.split_whitespace().skip_while(|word| *word != "on").nth(1).unwrap_or_default();
+        let client = HttpClient::with_identity(ca, &ca.client("kube-apiserver").issue());
+        Ok(Server { url: format!("https://{address}/authenticate"), program, client, token })
+    }
+
+    /// Asks until the answer begins like this: files are watched, and a change takes a moment.
+    async fn says(&self, expected: &str) -> Result<(), String> {
+        let asked = async {
+            loop {
+                let answer = self.ask().await?;
+                if answer.starts_with(expected) {
+                    return Ok::<_, String>(answer);
+                }
+            }
+        };
+        println!(
+            "the API server asks the webhook whose token it is\n{}\n",
+            wait::within(expected, asked).await?
+        );
+        Ok(())
+    }
+
+    async fn ask(&self) -> Result<String, String> {
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": self.token},
+        });
+        let reply = Box::pin(self.client.post_json(&self.url, &review)).await;
+        let reply = reply.map_err(|error| error.to_string())?;
+        let answer: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        let status = answer.get("status").ok_or_else(|| format!("no status in {answer}"))?;
+        let text = |path: &str| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        if status.get("authenticated") != Some(&Value::Bool(true)) {
+            return Ok("not authenticated".to_owned());
+        }
+        Ok(format!("authenticated as {}, in {}", text("/user/username"), text("/user/groups/0")))
+    }
+
+    async fn end(self) -> Result<(), String> {
+        self.program.signal("TERM");
+        match self.program.wait().await.code() {
+            Some(0) => Ok(()),
+            code => Err(format!("the webhook ends with {code:?}")),
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{ErrorKind, ScalarStyle, ScanError};
+use granit_parser::{ErrorKind, ScalarStyle, ScanError, Scanner, StrInput, TokenType};
 
 use crate::tree::Span;
 
@@ -117,6 +117,40 @@ pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result
         let mut symbols = escape.chars();
         symbols.next();
         rest = symbols.as_str();
+    }
+    Ok(())
+}
+
+/// Whether this is the first thing on its line, and has a tab before it.
+pub(super) fn is_indented_by_tab(text: &str, start: usize) -> bool {
+    let before = text.get(..start).unwrap_or_default();
+    let rest = before.trim_end_matches([' ', '\t']);
+    let indentation = before.get(rest.len()..).unwrap_or_default();
+    indentation.contains('\t') && (rest.is_empty() || rest.ends_with(['\n', '\r']))
+}
+
+/// Anchors have the names that YAML 1.1 allows (what may follow one without a space is not judged), and tags are followed by
+/// white space, in braces and brackets too.
+pub(super) fn refuse_newer_properties(text: &str, end: usize) -> Result<(), (Span, &'static str)> {
+    const ANCHOR: &str =
+        "an anchor's name has only letters, digits, `-` and `_`; a text that begins with `&` needs quotes";
+    const TAG: &str = "a space has to be after a tag; a text that begins with `!` needs quotes";
+    let newer = |symbol: char| !symbol.is_ascii_alphanumeric() && !"-_?:,]}%@`".contains(symbol);
+    // It was read without an error up to there.
+    for token in Scanner::new(StrInput::new(text)).map_while(Result::ok) {
+        let place = super::span(token.span().start, token.span().end);
+        let written = || text.get(place.start..place.end).unwrap_or_default();
+        let next = || text.get(place.end..).and_then(|rest| rest.chars().next());
+        match token.token_type() {
+            _ if place.start >= end => break,
+            TokenType::Anchor(name) if name.contains(newer) => return Err((place, ANCHOR)),
+            TokenType::Tag(..)
+                if written().contains('#') || next().is_some_and(|symbol| !symbol.is_whitespace()) =>
+            {
+                return Err((place, TAG));
+            }
+            _ => {}
+        }
     }
     Ok(())
 }

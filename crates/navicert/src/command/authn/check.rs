@@ -3,7 +3,7 @@
 
 use navicert_authn::Profile;
 use navicert_authn::config::lint::{Lint, lint};
-use navicert_authn::config::{ConfigError, load};
+use navicert_authn::config::{ConfigError, load_beside};
 use navicert_types::tree::{self, Node, Span, Syntax};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
     let name = path.display().to_string();
     let text = bytes(path)?;
     let findings = findings(&text, &settings);
-    let lints = lints(&text, &settings.profile);
+    let lints = lints(&text, &settings);
     let is_valid = !findings.iter().any(|finding| finding.fatal);
     let sights = if args.online && is_valid {
         let compiled = settings.compile(&text, &settings.profile).map_err(Failure::bad_input)?;
@@ -112,14 +112,14 @@ impl Finding {
 
 /// What the chosen profile refuses, and where the other one says otherwise.
 fn findings(text: &[u8], settings: &Settings) -> Vec<Finding> {
-    let ours = problems(text, &settings.profile);
+    let ours = problems(text, &settings.profile, settings);
     let is_kube = settings.profile == Profile::KUBE;
     let (other, takes, refuses) = if is_kube {
         (Profile::HARDENED, "profile `hardened` takes this", "profile `hardened` refuses this")
     } else {
         (Profile::KUBE, "kube-apiserver takes this", "kube-apiserver refuses this")
     };
-    let theirs = problems(text, &other);
+    let theirs = problems(text, &other, settings);
     let same = |one: &Finding, list: &[Finding]| list.iter().any(|known| known.message == one.message);
     let mut found: Vec<Finding> = ours
         .iter()
@@ -144,9 +144,9 @@ fn findings(text: &[u8], settings: &Settings) -> Vec<Finding> {
     found
 }
 
-fn problems(text: &[u8], profile: &Profile) -> Vec<Finding> {
+fn problems(text: &[u8], profile: &Profile, settings: &Settings) -> Vec<Finding> {
     let fatal = |message, hint, place| Finding { fatal: true, code: "", message, hint, place };
-    match load(text, profile) {
+    match load_beside(text, profile, &settings.side_car.disallowed_issuers) {
         Ok(_) => Vec::new(),
         Err(ConfigError::Decode(diagnostics)) => diagnostics
             .into_iter()
@@ -170,8 +170,9 @@ fn problems(text: &[u8], profile: &Profile) -> Vec<Finding> {
     }
 }
 
-fn lints(text: &[u8], profile: &Profile) -> Vec<Finding> {
-    let (Ok(loaded), Ok(tree)) = (load(text, profile), tree::parse(text, Syntax::JsonOrYaml)) else {
+fn lints(text: &[u8], settings: &Settings) -> Vec<Finding> {
+    let loaded = load_beside(text, &settings.profile, &settings.side_car.disallowed_issuers);
+    let (Ok(loaded), Ok(tree)) = (loaded, tree::parse(text, Syntax::JsonOrYaml)) else {
         return Vec::new();
     };
     lint(&loaded).into_iter().map(|lint| noticed(lint, text, &tree)).collect()

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use navicert_authn::config::{BaseProfile, Compiled, CompiledIssuer, NavicertConfiguration, load};
+use navicert_authn::config::{BaseProfile, Compiled, CompiledIssuer, NavicertConfiguration, load_beside};
 use navicert_authn::jwks::Keys;
 use navicert_authn::revocation::{RevocationList, Revocations};
 use navicert_authn::{Authenticators, Profile, batch};
@@ -92,8 +92,8 @@ impl Settings {
 
     /// A configuration with what our own file says of its issuers.
     pub(super) fn compile(&self, config: &[u8], profile: &Profile) -> Result<Compiled, String> {
-        let loaded =
-            load(config, profile).map_err(|error| format!("the configuration is not valid: {error}"))?;
+        let loaded = load_beside(config, profile, &self.side_car.disallowed_issuers)
+            .map_err(|error| format!("the configuration is not valid: {error}"))?;
         let mut compiled = loaded.compiled;
         self.side_car.apply(&mut compiled).map_err(|wrong| {
             let wrong: Vec<String> = wrong.iter().map(ToString::to_string).collect();

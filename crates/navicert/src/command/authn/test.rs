@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use navicert_authn::config::load;
+use navicert_authn::config::load_beside;
 use navicert_authn::suite::{CaseReport, Report, Suite};
 use navicert_types::authentication_test::{AuthenticationTest, Given, TestProfile};
 use navicert_types::redact::terminal;
@@ -120,7 +120,8 @@ fn read(path: &Path, args: &TestArgs, output: &mut Output) -> Result<Suite, Fail
     };
     let Settings { profile, side_car, .. } = Settings::read_or(&args.settings, otherwise, output)?;
     let configuration = beside(&test.configuration);
-    let loaded = load(&bytes(&configuration)?, &profile).map_err(|error| {
+    let text = bytes(&configuration)?;
+    let loaded = load_beside(&text, &profile, &side_car.disallowed_issuers).map_err(|error| {
         let file = configuration.display();
         Failure::bad_input(format!(
             "`{file}` is not valid (`navicert authn check {file}` shows where): {error}"

@@ -14,6 +14,7 @@ use navicert_client::transport::{Timer, TokioTimer};
 use navicert_server::audit::{Audit, Target};
 use navicert_server::fetch::HttpFetch;
 use navicert_server::files::{Following, Follows};
+use navicert_server::gateway::hide_memory;
 use navicert_server::health::{Configuration, Health, Issuers};
 use navicert_server::keeping::{self, Keeping};
 use navicert_server::listener::{Handler, Security};
@@ -106,9 +107,12 @@ impl Files {
         Reloader::open(self.sources, around).map_err(|error| match error {
             // They do not say by themselves which file they are about, or who named it.
             LoadError::Config(error) => Failure::bad_input(format!("{named}: {}", with_sources(&error))),
-            LoadError::Mismatch(_) => Failure::bad_input(format!(
-                "{own} does not fit {named}: {error}; it has to be an `issuer.url` of that file, to the letter"
-            )),
+            LoadError::Mismatch(_) => {
+                let told = error.to_string();
+                let way_out = "; it has to be an `issuer.url` of that file, to the letter";
+                let way_out = if told.contains("issuers[") { way_out } else { "" };
+                Failure::bad_input(format!("{own} does not fit {named}: {told}{way_out}"))
+            }
             LoadError::Read { path, source } => {
                 let flag = if Some(&path) == config.as_ref() { " (--authentication-config)" } else { "" };
                 Failure::bad_input(format!("cannot read `{}`{flag}: {source}", path.display()))
@@ -172,6 +176,9 @@ impl Shared {
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         logging::start(args.listener.log_level, args.listener.log_format);
+        if let Err(error) = hide_memory() {
+            tracing::warn!(%error, "this process's memory may be written to a disk when it crashes");
+        }
         let failed = |error: BindError| Failure::Sentence { exit: Exit::No, text: with_sources(&error) };
         let bound = Bound::bind(self.listen).map_err(failed)?;
         let inspection = self.servers.health_listen.map(Bound::bind).transpose().map_err(failed)?;

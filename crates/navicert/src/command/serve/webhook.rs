@@ -34,10 +34,14 @@ type Built = (Arc<Webhook>, Vec<Arc<dyn Follows>>);
 
 fn build(args: &WebhookArgs, shared: &Shared) -> Result<Built, Failure> {
     let (callers, followers) = callers(&args.callers, shared)?;
+    let mut settings = shared.servers.webhook.clone();
+    if !args.api_audiences.is_empty() {
+        settings.server_audiences.clone_from(&args.api_audiences);
+    }
     let handler = Webhook::new(
         Arc::clone(shared.reloader.live()),
         callers,
-        shared.servers.webhook.clone(),
+        settings,
         shared.audit.clone(),
         Arc::clone(&shared.clock),
     );

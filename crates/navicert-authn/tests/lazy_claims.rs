@@ -1,0 +1,143 @@
+//! S181: with `lazyDistributedClaims`, an expression that wants a claim which is elsewhere gets it, once; who does not want
+//! it costs nobody a request.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+
+use std::sync::Arc;
+
+use navicert_authn::config::{Reloader, Sources};
+use navicert_authn::jwks::{Around, ScriptedFetch};
+use navicert_authn::metrics::Metrics;
+use navicert_authn::{Outcome, Refusal};
+use navicert_testkit::jws::{Algorithm, SigningKey};
+use navicert_types::clock::ManualClock;
+use serde_json::{Value, json};
+
+const NOW: i64 = 1_800_000_000;
+
+struct Rig {
+    key: SigningKey,
+    fetch: Arc<ScriptedFetch>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Rig { key: SigningKey::generate(Algorithm::Es256, "k"), fetch: Arc::default() }
+    }
+
+    /// Serves a claim at an address of the issuer's own.
+    fn serve(&self, claim: &str, value: &Value) {
+        let mut claims = json!({"iss": "https://i", "aud": "a", "sub": "ann", "exp": NOW + 300});
+        claims.as_object_mut().unwrap().insert(claim.to_owned(), value.clone());
+        self.fetch.answer(&format!("https://i/{claim}"), 200, &self.key.token(&claims));
+    }
+
+    /// What becomes of a token whose claims `team` and `rank` are elsewhere, under one rule.
+    async fn judged(&self, rule: &str, is_lazy: bool) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str, value: &Value| std::fs::write(at(name), value.to_string()).unwrap();
+        write(
+            "config.yaml",
+            &json!({
+                "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
+                "jwt": [{
+                    "issuer": {"url": "https://i", "audiences": ["a"]},
+                    "claimMappings": {"username": {"claim": "sub", "prefix": ""}},
+                    "claimValidationRules": [{"expression": rule}],
+                }],
+            }),
+        );
+        write("keys.json", &json!({"keys": [self.key.jwk()]}));
+        write(
+            "navicert.yaml",
+            &json!({
+                "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
+                "issuers": [{"url": "https://i", "jwksFile": at("keys.json"), "lazyDistributedClaims": is_lazy}],
+            }),
+        );
+        let clock = Arc::new(ManualClock::at(NOW));
+        let around = Around {
+            fetch: Arc::clone(&self.fetch) as _,
+            recorder: Arc::new(Metrics::new("test", Arc::clone(&clock) as _)),
+            clock,
+            random: Arc::new(|| 0.5),
+        };
+        let sources =
+            Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
+        let token = self.key.token(&json!({
+            "iss": "https://i", "aud": "a", "sub": "ann", "exp": NOW + 300,
+            "_claim_names": {"team": "t", "rank": "r", "nowhere": "n"},
+            "_claim_sources": {
+                "t": {"endpoint": "https://i/team"}, "r": {"endpoint": "https://i/rank"}, "n": {"JWT": "x"},
+            },
+        }));
+        match Reloader::open(sources, around).unwrap().live().authenticate(&token).await {
+            Outcome::Authenticated(user) => user.username().to_owned(),
+            Outcome::Rejected(why) => match &why.refusal {
+                Refusal::Evaluation { source, .. } => source.to_string(),
+                other => other.class().to_string(),
+            },
+            Outcome::NoOpinion(why) => why.to_string(),
+        }
+    }
+
+    /// How often each was fetched since the last look.
+    fn fetched(&self, earlier: [usize; 2]) -> [usize; 2] {
+        let [team, rank] = earlier;
+        [self.fetch.count("https://i/team") - team, self.fetch.count("https://i/rank") - rank]
+    }
+
+    fn counts(&self) -> [usize; 2] {
+        self.fetched([0, 0])
+    }
+}
+
+// S181, S306
+#[tokio::test]
+async fn a_claim_is_fetched_when_an_expression_wants_it_and_once() {
+    let rig = Rig::new();
+    rig.serve("team", &json!("red"));
+    rig.serve("rank", &json!(7));
+    for (rule, outcome, fetches) in [
+        ("claims.team == 'red'", "ann", [1, 0]),
+        ("claims.team == 'blue'", "claim_rule", [1, 0]),
+        ("claims.team == 'red' && claims.team != 'blue' && claims.rank > 5", "ann", [1, 1]),
+        ("claims.?team.orValue('') == 'red'", "ann", [1, 0]),
+        ("has(claims.team) && has(claims.rank)", "ann", [0, 0]),
+        ("has(claims.nowhere)", "claim_rule", [0, 0]),
+        ("claims.sub == 'ann'", "ann", [0, 0]),
+        ("claims.sub == 'ann' || claims.team == 'red'", "ann", [0, 0]),
+    ] {
+        let earlier = rig.counts();
+        assert_eq!(rig.judged(rule, true).await, outcome, "{rule}");
+        assert_eq!(rig.fetched(earlier), fetches, "{rule}");
+    }
+}
+
+// S181: an error is remembered as the claim's, and another claim may still decide.
+#[tokio::test]
+async fn a_claim_that_cannot_be_had_fails_the_expression_that_wants_it() {
+    const UNREACHABLE: &str = "the source of a distributed claim cannot be reached";
+    let rig = Rig::new();
+    rig.serve("rank", &json!(7));
+    for (rule, outcome, fetches) in [
+        ("claims.team == 'red'", UNREACHABLE, [1, 0]),
+        ("claims.team == 'red' || claims.rank == 7", "ann", [1, 1]),
+        ("claims.team == 'red' || claims.rank == 8", UNREACHABLE, [1, 1]),
+    ] {
+        let earlier = rig.counts();
+        assert_eq!(rig.judged(rule, true).await, outcome, "{rule}");
+        assert_eq!(rig.fetched(earlier), fetches, "{rule}");
+    }
+}
+
+// S181: off by itself, in both profiles.
+#[tokio::test]
+async fn nothing_is_fetched_for_expressions_unless_somebody_asks_for_it() {
+    let rig = Rig::new();
+    rig.serve("team", &json!("red"));
+    assert_eq!(rig.judged("has(claims.team)", false).await, "claim_rule");
+    assert_eq!(rig.judged("claims.team == 'red'", false).await, "no such key: team");
+    assert_eq!(rig.counts(), [0, 0]);
+}

@@ -1,0 +1,100 @@
+//! Floods: nonsense, keys that nobody has, connections that say nothing. Good questions are still answered, and the issuer is
+//! left in peace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use navicert_server::Limits;
+use navicert_testkit::{Algorithm, RawClient, SigningKey, wait};
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use super::{Options, Rig, claims, review};
+
+/// Questions one after another on one connection; how many were answered with a user.
+async fn ask_all(mut client: RawClient, tokens: Vec<String>) -> usize {
+    let mut accepted = 0;
+    for token in tokens {
+        let body = review("v1", &token, &[]).to_string();
+        let head =
+            format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n", body.len());
+        client.write(format!("{head}{body}").as_bytes()).await;
+        let head = String::from_utf8(client.read_until(b"\r\n\r\n").await).unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+        let answer = client.read_exactly(length.parse().unwrap()).await;
+        accepted += usize::from(String::from_utf8_lossy(&answer).contains("\"username\":\"oidc:ann\""));
+    }
+    accepted
+}
+
+// A64, H22, S148, S309
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_of_keys_that_nobody_has_cost_the_issuer_nothing_and_good_ones_are_answered() {
+    let rig = Rig::start(Options::default()).await;
+    let stranger = SigningKey::generate(Algorithm::Es256, "stranger");
+    let claims = claims(&rig.issuer, json!({}));
+    let before = rig.issuer.count(rig.issuer.jwks_path());
+    let mut flood = JoinSet::new();
+    for line in 0..8 {
+        let client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+        let tokens: Vec<String> = (0..150)
+            .map(|number| match number % 3 {
+                0 => stranger.renamed(&format!("k-{line}-{number}")).token(&claims),
+                1 => format!("garbage-{line}-{number}"),
+                _ => format!("{}.{}.{}", "a".repeat(number), "b".repeat(200), "c".repeat(40)),
+            })
+            .collect();
+        flood.spawn(ask_all(client, tokens));
+    }
+    let client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+    let good: Vec<String> = (0..150).map(|number| rig.token(json!({"jti": number.to_string()}))).collect();
+    assert_eq!(ask_all(client, good).await, 150);
+    while let Some(accepted) = flood.join_next().await {
+        assert_eq!(accepted.unwrap(), 0);
+    }
+    let asked = rig.issuer.count(rig.issuer.jwks_path()) - before;
+    assert!(asked <= 3, "the issuer was asked {asked} times");
+    let entries = rig.figures.render();
+    let entries =
+        entries.lines().find_map(|line| line.strip_prefix("navicert_token_cache_entries ")).unwrap();
+    assert!(entries.parse::<usize>().unwrap() <= 700, "nonsense is hardly remembered: {entries}");
+}
+
+// Whoever says nothing, or says it slowly, is shown the door; meanwhile others are served.
+#[tokio::test]
+async fn slow_heads_and_silent_connections_are_ended_and_others_are_served() {
+    let limits = Limits {
+        handshake: Duration::from_millis(300),
+        head_time: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let rig = Arc::new(Rig::start(Options { limits, ..Options::default() }).await);
+    let mut slow = JoinSet::new();
+    for number in 0..40 {
+        let rig = Arc::clone(&rig);
+        slow.spawn(async move {
+            if number % 2 == 0 {
+                // Not even TLS.
+                let mut client = RawClient::connect(rig.address).await;
+                return client.read_to_end(1 << 10).await.len();
+            }
+            let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
+            client.write(b"POST /authenticate HTTP/1.1\r\nhost: h\r\nx-slow: ").await;
+            client.read_to_end(1 << 16).await.len()
+        });
+    }
+    for _ in 0..10 {
+        assert_eq!(rig.status(&rig.ann()).await["authenticated"], true);
+    }
+    let ended = async {
+        while let Some(ended) = slow.join_next().await {
+            ended.unwrap();
+        }
+    };
+    wait::within("all of them are ended", ended).await;
+    rig.until("no connection is left", || {
+        rig.figures.render().contains("navicert_connections{server=\"webhook\"} 0")
+    })
+    .await;
+}
