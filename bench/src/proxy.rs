@@ -4,7 +4,8 @@
 mod watching;
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub(crate) fn races() -> Result<Vec<Race>, Fault> {
     };
     Ok(vec![
         Race::new(throughput, 1.0 / 0.8, many(&stage, true), many(&stage, false)),
-        Race::measured(cpu, 3.0, cpu_time(&stage, true), cpu_time(&stage, false)),
+        Race::measured(cpu, 2.0, cpu_time(&stage, true), cpu_time(&stage, false)),
         Race::together(latency, 1.5, added_latency(&stage)),
         Race::measured(event, 2.0, watching::event(true)?, watching::event(false)?),
         Race::sizes(weight, 1.0, once, || Ok(64 << 20)),
@@ -50,8 +51,18 @@ struct Stage {
     _issuer: Issuer,
     _folder: tempfile::TempDir,
     ours: (Running, Load),
-    nginx: (Running, Load),
+    nginx: (Option<Running>, Load),
     direct: Load,
+}
+
+/// nginx's workers end only if nginx ends them.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if let Some(nginx) = self.nginx.0.take() {
+            nginx.signal("TERM");
+            wait::blocking(nginx.wait());
+        }
+    }
 }
 
 impl Stage {
@@ -69,13 +80,17 @@ impl Stage {
             _issuer: issuer,
             _folder: folder,
             ours: (program, ours),
-            nginx: (nginx, through_nginx),
+            nginx: (Some(nginx), through_nginx),
             direct,
         })
     }
 
-    fn side(&self, ours: bool) -> &(Running, Load) {
-        if ours { &self.ours } else { &self.nginx }
+    fn load(&self, ours: bool) -> &Load {
+        if ours { &self.ours.1 } else { &self.nginx.1 }
+    }
+
+    fn pid(&self, ours: bool) -> Option<u32> {
+        if ours { Some(self.ours.0.pid()) } else { self.nginx.0.as_ref().map(Running::pid) }
     }
 }
 
@@ -120,23 +135,40 @@ impl Front {
             .arguments(["serve", "proxy", "--authentication-config", "authentication.yaml"])
             .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "proxy.kubeconfig"])
             .arguments(["--tls-cert-file", "server.crt", "--tls-private-key-file", "server.key"])
-            .arguments(["--listen", "127.0.0.1:0", "--log-level", "error"])
+            .arguments(["--listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0", "--log-level", "error"])
             .own_environment()
             .variable("PATH", "/usr/bin:/bin")
             .variable("HOME", folder.path())
             .directory(folder.path())
             .start_running()?;
         let told = wait::blocking(program.wait_for_output("listening on "));
-        let address = told.split_whitespace().find_map(|word| word.parse().ok()).ok_or("no address")?;
+        let addresses: Vec<SocketAddr> =
+            told.split([' ', ',', '\n']).filter_map(|word| word.parse().ok()).collect();
+        let &[address, health] = addresses.as_slice() else { return Err("no addresses".into()) };
+        until_ready(health)?;
         let mut claims = issuer.claims("ann", "kubernetes", SystemClock.now());
         if let Some(claims) = claims.as_object_mut() {
             claims.insert("groups".to_owned(), json!(["developers", "operators"]));
             claims.insert("exp".to_owned(), json!(SystemClock.now().as_second() + 3_600));
         }
         let token = issuer.token(&claims);
-        wait::blocking(issuer.wait_for_requests(2)); // discovery and keys
         Ok(Front { program, address, token, issuer, folder })
     }
+}
+
+/// Until the issuer's keys are there.
+fn until_ready(health: SocketAddr) -> Result<(), Fault> {
+    for _ in 0..500 {
+        let mut stream = TcpStream::connect(health)?;
+        stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        if answer.starts_with("HTTP/1.1 200 ") {
+            return Ok(());
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+    Err("the proxy does not become ready".into())
 }
 
 /// Two workers, TLS on both sides, connections kept on both sides; everything that nginx writes is in the folder.
@@ -160,7 +192,7 @@ fn nginx(folder: &Path, upstream: &str) -> Result<(Running, SocketAddr), Fault> 
     let nginx = nginx.ok_or("nginx is not installed: run scripts/install-tools")?;
     let program = Program::new(nginx).arguments(["-c"]).arguments([path]).start_running()?;
     for _ in 0..200 {
-        if std::net::TcpStream::connect(address).is_ok() {
+        if TcpStream::connect(address).is_ok() {
             return Ok((program, address));
         }
         std::thread::park_timeout(Duration::from_millis(20));
@@ -170,17 +202,17 @@ fn nginx(folder: &Path, upstream: &str) -> Result<(Running, SocketAddr), Fault> 
 
 fn many(stage: &Rc<Stage>, ours: bool) -> Contestant {
     let stage = Rc::clone(stage);
-    Box::new(move || stage.side(ours).1.ask(REQUESTS))
+    Box::new(move || stage.load(ours).ask(REQUESTS))
 }
 
 /// The time its threads (and nginx's workers) spent on a processor, per request.
 fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     let stage = Rc::clone(stage);
     Box::new(move || {
-        let (process, load) = stage.side(ours);
+        let (pid, load) = (stage.pid(ours).ok_or("nginx is gone")?, stage.load(ours));
         let spent = || -> Result<Duration, Fault> {
-            let mut total = on_processor(process.pid())?;
-            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.pid()))?;
+            let mut total = on_processor(pid)?;
+            let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
             for child in children.split_whitespace() {
                 total = total.saturating_add(on_processor(child.parse()?)?);
             }
