@@ -5,7 +5,7 @@
 //!              one meaning only   the token  whose it is        --as          or refused           headers last
 //! ```
 //!
-//! [`Asked::identify`] is the spine. Only it makes an [`Identity`], and the forwarder sends nothing without one: a request
+//! `Asked::identify` is the spine. Only it makes an [`Identity`], and the forwarder sends nothing without one: a request
 //! that was not authenticated has no way to the API server.
 
 pub mod bearer;
