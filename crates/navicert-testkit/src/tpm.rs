@@ -27,11 +27,15 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
 const BROKER: &str = "tabrmd:bus_type=session";
 const LABEL: &str = "machine";
 
-/// What runs on the bus: the TPM and its broker, until standard input ends. It waits for the broker's name to appear.
+/// What runs on the bus: the TPM and its broker, until standard input ends. The broker is started when the TPM listens on
+/// both of its ports (it does not try twice, and a call to find out would be taken for its own), and has its name then.
 const SCRIPT: &str = r#"
 set -e
 swtpm socket --tpm2 --tpmstate dir=state --ctrl type=tcp,port=$((PORT + 1)) --server type=tcp,port=$PORT \
   --flags not-need-init,startup-clear & swtpm=$!
+for port in $PORT $((PORT + 1)); do
+  until grep -q "$(printf ':%04X 00000000:0000 0A' $port)" /proc/net/tcp; do kill -0 $swtpm; done
+done
 tpm2-abrmd --session --allow-root --tcti=swtpm:host=127.0.0.1,port=$PORT & broker=$!
 trap 'kill $broker $swtpm' EXIT
 until dbus-send --session --dest=org.freedesktop.DBus --print-reply /org/freedesktop/DBus \
