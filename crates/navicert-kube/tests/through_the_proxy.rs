@@ -23,8 +23,6 @@ use navicert_server::proxy::settings::{SelfCheck, Settings};
 use navicert_server::proxy::{Parts, Proxy};
 use navicert_testkit::{ApiServer, Ca, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -70,17 +68,9 @@ async fn kube_rs_lists_and_watches_as_the_mapped_user() {
     let proxy = Proxy::new(Settings { self_check: SelfCheck::Off, ..Settings::default() }, parts);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let identity = ca.server().issue();
-    let mut tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
-        .unwrap();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let (_stop, stopped) = watch::channel(false);
     let traffic = Traffic::new("proxy", Arc::new(SystemClock));
-    let security = Security::fixed(Arc::new(tls));
+    let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
     let socket = Socket { listener, security, limits: Limits::default(), traffic };
     tokio::spawn(listener::serve(socket, Arc::new(proxy), stopped));
     let known = async {

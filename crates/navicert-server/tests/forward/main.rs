@@ -18,10 +18,9 @@ use navicert_server::forward::Rules;
 use navicert_server::listener::{self, Handler, Security, Socket};
 use navicert_server::metrics::Traffic;
 use navicert_server::{Forwarder, Identify, Identity, Limits, Problem, ReplyBody};
+use navicert_testkit::raw::status;
 use navicert_testkit::{ApiServer, Ca, RawClient};
 use navicert_types::SystemClock;
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use tokio::sync::watch;
 
 /// What the proxy itself shows the API server.
@@ -85,7 +84,12 @@ impl Proxy {
         let address = tcp.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
         let traffic = Traffic::new("proxy", Arc::new(SystemClock));
-        let socket = Socket { listener: tcp, security: Security::fixed(tls(&ca)), limits, traffic };
+        let socket = Socket {
+            listener: tcp,
+            security: Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"])),
+            limits,
+            traffic,
+        };
         tokio::spawn(listener::serve(socket, handler, stopped));
         Proxy { ca, api, address, _stop: stop }
     }
@@ -106,21 +110,4 @@ impl Proxy {
         let lines: String = lines.map(|line| format!("{line}\r\n")).collect();
         format!("{request} HTTP/1.1\r\n{lines}\r\n")
     }
-}
-
-fn tls(ca: &Ca) -> Arc<ServerConfig> {
-    let identity = ca.server().issue();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Arc::new(config)
-}
-
-/// The status code of an answer's first line.
-fn status(answer: &[u8]) -> u16 {
-    String::from_utf8_lossy(answer).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
 }

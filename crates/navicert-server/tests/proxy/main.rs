@@ -34,10 +34,9 @@ use navicert_server::proxy::service_accounts::ReviewToken;
 use navicert_server::proxy::settings::{SelfCheck, Settings};
 use navicert_server::proxy::{Parts, Proxy, Seen, Witness};
 use navicert_testkit::http_client::Reply;
+use navicert_testkit::raw::status;
 use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, RawClient, wait};
 use navicert_types::{Clock, SystemClock};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -272,26 +271,9 @@ fn serve(ca: &Ca, proxy: &Arc<Proxy>, limits: Limits) -> (SocketAddr, watch::Sen
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
-    let security = Security::fixed(tls(ca));
+    let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
     let traffic = Traffic::new("proxy", Arc::new(SystemClock));
     let socket = Socket { listener: tcp, security, limits, traffic };
     tokio::spawn(listener::serve(socket, Arc::clone(proxy), stopped));
     (address, stop)
-}
-
-fn tls(ca: &Ca) -> Arc<ServerConfig> {
-    let identity = ca.server().issue();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
-        .unwrap();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Arc::new(config)
-}
-
-/// The status code of an answer's first line.
-fn status(answer: &[u8]) -> u16 {
-    String::from_utf8_lossy(answer).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
 }

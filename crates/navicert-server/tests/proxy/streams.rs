@@ -5,16 +5,15 @@ use std::time::Duration;
 
 use navicert_client::transport::ManualTimer;
 use navicert_server::proxy::settings::{MaxStreamAge, SelfCheck, Settings};
-use navicert_testkit::{Answer, Tunnel, Watch};
+use navicert_testkit::{Answer, RawClient, Tunnel, Watch};
 use serde_json::json;
 
 use super::{Front, Plan, status};
 
 const PODS: &str = "/api/v1/pods";
 
-// PV14, S253: each event is at the client before the next one exists.
-#[tokio::test]
-async fn every_event_comes_through_before_the_next_one_exists() {
+/// Ann watches pods through a proxy.
+async fn watching() -> (Front, Watch, RawClient) {
     let front = Front::start().await;
     let pods = Watch::new();
     front.api.answer(PODS, pods.answer());
@@ -22,6 +21,13 @@ async fn every_event_comes_through_before_the_next_one_exists() {
     let mut client = front.raw().await;
     client.write(front.head(&format!("GET {PODS}?watch=true"), &[&token]).as_bytes()).await;
     pods.wait_for_opened(1).await;
+    (front, pods, client)
+}
+
+// PV14, S253: each event is at the client before the next one exists.
+#[tokio::test]
+async fn every_event_comes_through_before_the_next_one_exists() {
+    let (_front, pods, mut client) = watching().await;
     for number in 0..5 {
         pods.event(&json!({"type": "ADDED", "object": {"number": number}}));
         client.read_until(format!("\"number\":{number}").as_bytes()).await;
@@ -31,13 +37,7 @@ async fn every_event_comes_through_before_the_next_one_exists() {
 // PV15, S253
 #[tokio::test]
 async fn a_client_that_goes_away_ends_the_watch_behind_us() {
-    let front = Front::start().await;
-    let pods = Watch::new();
-    front.api.answer(PODS, pods.answer());
-    let token = format!("Authorization: Bearer {}", front.ann());
-    let mut client = front.raw().await;
-    client.write(front.head(&format!("GET {PODS}?watch=true"), &[&token]).as_bytes()).await;
-    pods.wait_for_opened(1).await;
+    let (_front, pods, client) = watching().await;
     drop(client);
     pods.wait_for_closed(1).await;
 }

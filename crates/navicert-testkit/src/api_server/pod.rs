@@ -1,10 +1,14 @@
 //! A pod that kubectl can get, watch, read the log of, run commands in and forward a port to.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
 use serde_json::{Value, json};
 
 use super::ApiServer;
 use crate::answer::Answer;
 use crate::tunnel::Tunnel;
+use crate::wait;
 use crate::watch::Watch;
 
 /// A pod on a test API server. It lies in the namespace `default`.
@@ -20,6 +24,25 @@ pub struct Pod {
     pub exec: Tunnel,
     /// Ports that were forwarded to it: each answers in capitals.
     pub port_forward: Tunnel,
+}
+
+impl Pod {
+    /// Talks twice through the port that `kubectl port-forward` told it listens on, and hears itself in capitals.
+    ///
+    /// # Panics
+    /// If it does not.
+    pub fn answers_through(told: &str) {
+        let mut words = told.split_whitespace();
+        let address = words.find(|word| word.starts_with("127.0.0.1:")).expect("an address of loopback");
+        for said in ["one", "two"] {
+            let mut stream = TcpStream::connect(address).expect("a forwarded port");
+            stream.set_read_timeout(Some(wait::LIMIT)).expect("a limit");
+            stream.write_all(said.as_bytes()).expect("something said");
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).expect("an answer and its end");
+            assert_eq!(answer, said.to_uppercase());
+        }
+    }
 }
 
 impl ApiServer {

@@ -2,11 +2,14 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{KeyPair, PublicKeyData};
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::KeyKind;
@@ -80,6 +83,21 @@ impl Identity {
     /// The key as rustls takes it.
     pub fn rustls_key(&self) -> PrivateKeyDer<'static> {
         PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.clone()))
+    }
+
+    /// A TLS server that is this, speaks these protocols and asks clients for nothing.
+    ///
+    /// # Panics
+    /// If the key is not the certificate's.
+    pub fn server_config(&self, protocols: &[&str]) -> Arc<ServerConfig> {
+        let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("TLS versions the crypto provider has")
+            .with_no_client_auth()
+            .with_single_cert(self.chain().to_vec(), self.rustls_key())
+            .expect("a server certificate and its key");
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        Arc::new(config)
     }
 
     /// Writes `<name>.crt` and `<name>.key` into `directory`.

@@ -6,6 +6,11 @@ mod server;
 pub use client::{RawClient, Stream};
 pub use server::{RawServer, Step};
 
+/// The status code of an answer's first line; 0 if it has none.
+pub fn status(answer: &[u8]) -> u16 {
+    String::from_utf8_lossy(answer).split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;

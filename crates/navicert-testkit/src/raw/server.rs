@@ -1,11 +1,8 @@
 //! A peer that plays a fixed script on every connection and remembers what it read.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 
 use bytes::Bytes;
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -68,15 +65,8 @@ impl RawServer {
 
     /// A peer over TLS, with a certificate for loopback from this CA.
     pub fn start_tls(ca: &Ca, script: Vec<Step>) -> Self {
-        let identity = ca.server().issue();
-        let mut config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("TLS versions the crypto provider has")
-            .with_no_client_auth()
-            .with_single_cert(identity.chain().to_vec(), identity.rustls_key())
-            .expect("a server certificate and its key");
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        RawServer::run(Some(TlsAcceptor::from(Arc::new(config))), script)
+        let config = ca.server().issue().server_config(&["http/1.1"]);
+        RawServer::run(Some(TlsAcceptor::from(config)), script)
     }
 
     /// Where it listens.

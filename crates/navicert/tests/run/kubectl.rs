@@ -1,6 +1,6 @@
 //! Everything kubectl does, through the gateway.
 
-use navicert_testkit::{Tunnel, wait};
+use navicert_testkit::{Pod, Tunnel, wait};
 use serde_json::json;
 
 use super::setup::{Setup, text};
@@ -133,20 +133,11 @@ fn files_are_copied_out_of_a_pod_and_into_it() {
 
 #[test]
 fn a_port_is_forwarded() {
-    use std::io::{Read, Write};
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", false);
     let running = setup.kubectl(&[], &["port-forward", "web", ":80"]).start_running().unwrap();
     let told = wait::blocking(running.wait_for_output(" -> 80"));
-    let address = told.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
-    for said in ["one", "two"] {
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
-        stream.set_read_timeout(Some(wait::LIMIT)).unwrap();
-        stream.write_all(said.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, said.to_uppercase());
-    }
+    Pod::answers_through(&told);
     running.signal("INT");
     wait::blocking(pod.port_forward.wait_for_closed(1));
     setup.assert_all_as_ann();

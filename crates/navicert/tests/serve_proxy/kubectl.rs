@@ -1,6 +1,6 @@
 //! Everything Debian's kubectl does, through the proxy.
 
-use navicert_testkit::wait;
+use navicert_testkit::Pod;
 use serde_json::json;
 
 use super::setup::{Setup, text};
@@ -44,7 +44,6 @@ async fn get_watch_and_logs_go_through_as_the_mapped_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exec_and_port_forward_go_through_as_the_mapped_user() {
-    use std::io::{Read, Write};
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", true);
     let serving = setup.start(&[]).await;
@@ -55,15 +54,7 @@ async fn exec_and_port_forward_go_through_as_the_mapped_user() {
     pod.exec.wait_for_closed(1).await;
     let forwarding = setup.kubectl(&serving, &["port-forward", "web", ":80"]).start_running().unwrap();
     let told = forwarding.wait_for_output(" -> 80").await;
-    let address = told.split_whitespace().find(|word| word.starts_with("127.0.0.1:")).unwrap().to_owned();
-    for said in ["one", "two"] {
-        let mut stream = std::net::TcpStream::connect(&address).unwrap();
-        stream.set_read_timeout(Some(wait::LIMIT)).unwrap();
-        stream.write_all(said.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert_eq!(answer, said.to_uppercase());
-    }
+    Pod::answers_through(&told);
     forwarding.signal("INT");
     pod.port_forward.wait_for_closed(1).await;
     setup.assert_all_as_ann();
