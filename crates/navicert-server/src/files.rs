@@ -61,25 +61,15 @@ impl Drop for Following {
 }
 
 async fn follow(followers: Vec<Arc<dyn Follows>>, timer: Arc<dyn Timer>, asked: Arc<Notify>) {
-    let mut watcher = Watcher::new()
-        .inspect_err(|error| tracing::warn!(%error, "files are not watched, only looked at now and then"))
-        .ok();
+    let mut watcher = Watcher::start();
     loop {
         for follower in &followers {
-            if let Some(watcher) = &mut watcher {
-                // Before the look: what changes from here on is noticed.
-                watcher.watch(&follower.watched());
-            }
+            // Before the look: what changes from here on is noticed.
+            watcher.watch(&follower.watched());
             follower.look();
         }
-        let changed = async {
-            match &mut watcher {
-                Some(watcher) => watcher.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = changed => {}
+            () = watcher.changed() => {}
             () = asked.notified() => {}
             () = timer.sleep(POLL) => {}
         }

@@ -122,14 +122,10 @@ async fn tend(keeper: Arc<Keeper>, timer: Arc<dyn Timer>) {
 }
 
 async fn tend_files(reloader: Arc<Reloader>, timer: Arc<dyn Timer>, asked: Arc<Notify>) {
-    let mut watcher = Watcher::new()
-        .inspect_err(|error| tracing::warn!(%error, "files are not watched, only looked at now and then"))
-        .ok();
+    let mut watcher = Watcher::start();
     loop {
-        if let Some(watcher) = &mut watcher {
-            // Before the look: what changes from here on is noticed.
-            watcher.watch(&reloader.watched().await);
-        }
+        // Before the look: what changes from here on is noticed.
+        watcher.watch(&reloader.watched().await);
         let tended = reloader.tend().await;
         match &tended.reload {
             Reload::Unchanged | Reload::Waiting => {}
@@ -140,14 +136,8 @@ async fn tend_files(reloader: Arc<Reloader>, timer: Arc<dyn Timer>, asked: Arc<N
             }
             Reload::Refused(why) => tracing::error!(why, "the earlier configuration stays in use"),
         }
-        let changed = async {
-            match &mut watcher {
-                Some(watcher) => watcher.changed().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = changed => {}
+            () = watcher.changed() => {}
             () = asked.notified() => {}
             () = timer.sleep(tended.pause) => {}
         }

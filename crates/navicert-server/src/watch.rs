@@ -2,34 +2,41 @@
 //! ConfigMap whose link is turned to another folder, is noticed like one that is written to (S182).
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 
 /// Watches folders. Where the system cannot, nothing is ever told, and whoever waits has to look by himself.
 #[derive(Debug)]
-pub struct Watcher(platform::Events);
+pub struct Watcher(Option<platform::Events>);
 
 impl Watcher {
-    /// Watches nothing yet.
-    ///
-    /// # Errors
-    /// The system has no more of what it takes.
-    pub fn new() -> io::Result<Self> {
-        platform::Events::new().map(Watcher)
+    /// Watches nothing yet. Where the system has no more of what it takes, that is logged, and it never will.
+    pub fn start() -> Self {
+        let events = platform::Events::new();
+        Watcher(
+            events
+                .inspect_err(
+                    |error| tracing::warn!(%error, "files are not watched, only looked at now and then"),
+                )
+                .ok(),
+        )
     }
 
     /// Watches what surrounds these files from now on, also. What is watched already stays so, and a folder that is not
     /// there is passed over: call this again before every look.
     pub fn watch(&mut self, files: &[PathBuf]) {
+        let Some(events) = &self.0 else { return };
         let folders: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders(file)).collect();
         for folder in folders {
-            let _ = self.0.add(&folder);
+            let _ = events.add(&folder);
         }
     }
 
     /// Done when something happened in one of the folders since the last time.
     pub async fn changed(&mut self) {
-        self.0.next().await;
+        match &mut self.0 {
+            Some(events) => events.next().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
