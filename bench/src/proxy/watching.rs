@@ -69,17 +69,22 @@ impl Open {
     }
 }
 
-fn proxied() -> Result<Open, Fault> {
-    let ca = Ca::new("watch bench");
-    let listener = TcpListener::bind("127.0.0.1:0")?;
-    let front = Front::start(&ca, &format!("https://{}", listener.local_addr()?))?;
-    let mut client = outer(front.address, trusting(&ca)?)?;
+/// Asks the proxy for a watch.
+fn ask(client: &mut impl Write, front: &Front) -> Result<(), Fault> {
     write!(
         client,
         "GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\n\r\n",
         front.token
     )?;
-    client.flush()?;
+    Ok(client.flush()?)
+}
+
+fn proxied() -> Result<Open, Fault> {
+    let ca = Ca::new("watch bench");
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let front = Front::start(&ca, &format!("https://{}", listener.local_addr()?))?;
+    let mut client = outer(front.address, trusting(&ca)?)?;
+    ask(&mut client, &front)?;
     let server = inner(&listener, demanding(&ca)?)?;
     begun(Open { client, server, _between: Some(front) })
 }
@@ -176,12 +181,7 @@ pub(super) fn weight() -> Result<u64, Fault> {
     let mut clients = Vec::with_capacity(WATCHES);
     for number in 1..=WATCHES {
         let mut client = outer(front.address, Arc::clone(&config))?;
-        write!(
-            client,
-            "GET /api/v1/pods?watch=true HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\n\r\n",
-            front.token
-        )?;
-        client.flush()?;
+        ask(&mut client, &front)?;
         clients.push(client);
         if number % 50 == 0 {
             wait::blocking(pods.wait_for_opened(number));

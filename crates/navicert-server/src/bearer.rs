@@ -41,7 +41,9 @@ mod tests {
         for (value, expected) in [
             ("Bearer abc", Some("abc")),
             ("bearer abc", Some("abc")),
+            ("bEaReR abc", Some("abc")),
             ("BEARER abc more", Some("abc")),
+            ("Bearer abc def ghi", Some("abc")),
             ("  Bearer abc  ", Some("abc")),
             ("Bearer", None),
             ("Bearer ", None),

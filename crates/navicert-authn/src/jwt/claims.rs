@@ -299,24 +299,18 @@ enum Registry {
 }
 
 impl Registry {
-    const ALL: [Registry; 10] = {
-        use Registry::{
-            AccessTokenHash, Audience, ClaimNames, ClaimSources, Expiry, IssuedAt, Issuer, Nonce, NotBefore,
-            Subject,
-        };
-        [
-            Issuer,
-            Subject,
-            Audience,
-            Expiry,
-            IssuedAt,
-            NotBefore,
-            Nonce,
-            AccessTokenHash,
-            ClaimNames,
-            ClaimSources,
-        ]
-    };
+    const ALL: [Registry; 10] = [
+        Registry::Issuer,
+        Registry::Subject,
+        Registry::Audience,
+        Registry::Expiry,
+        Registry::IssuedAt,
+        Registry::NotBefore,
+        Registry::Nonce,
+        Registry::AccessTokenHash,
+        Registry::ClaimNames,
+        Registry::ClaimSources,
+    ];
 
     fn name(self) -> &'static str {
         match self {

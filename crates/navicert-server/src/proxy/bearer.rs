@@ -118,23 +118,12 @@ mod tests {
         read(&headers).map(|token| token.map(|token| token.expose().to_owned()))
     }
 
-    // S97, CVE-2023-48312
+    // S97 is `crate::bearer`'s; S243
     #[test]
-    fn a_token_is_the_second_word_behind_bearer() {
-        for (value, expected) in [
-            ("Bearer abc", Some("abc")),
-            ("bEaReR abc", Some("abc")),
-            ("Bearer abc def ghi", Some("abc")),
-            ("Bearer", None),
-            ("Bearer ", None),
-            ("Bearer  abc", None),
-            ("Bearer\tabc", None),
-            ("Basic abc", None),
-            ("abc", None),
-            ("", None),
-        ] {
-            assert_eq!(read_all(&[("authorization", value)]).unwrap().as_deref(), expected, "{value:?}");
-        }
+    fn nothing_else_is_read_as_a_token() {
+        assert_eq!(read_all(&[("authorization", "Bearer abc")]), Ok(Some("abc".to_owned())));
+        assert_eq!(read_all(&[("authorization", "Bearer ")]), Ok(None));
+        assert_eq!(read_all(&[("authorization", "Basic abc")]), Ok(None));
         assert_eq!(read_all(&[("cookie", "token=abc"), ("x-token", "abc")]), Ok(None));
     }
 

@@ -12,12 +12,12 @@ use super::{ConnectionArgs, Profile};
 
 pub(crate) const HELP: &str = "\
 Examples:
-  navicert serve webhook --authentication-config auth.yaml --tls-cert-file tls.crt --tls-private-key-file tls.key \\
-    --client-ca-file apiserver-ca.crt
+  navicert serve webhook --authentication-config auth.yaml \\
+    --tls-cert-file tls.crt --tls-private-key-file tls.key --client-ca-file apiserver-ca.crt
   navicert serve --check --authentication-config auth.yaml --navicert-config navicert.yaml
 
-SIGHUP looks at all files at once (they are watched anyway) and opens the audit log again. SIGTERM and SIGINT finish what has
-begun, then end.";
+SIGHUP looks at all files at once (they are watched anyway) and opens the audit log again. \
+SIGTERM and SIGINT finish what has begun, then end.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -45,12 +45,15 @@ pub(crate) enum ServerVerb {
 
 const PROXY_HELP: &str = "\
 Examples:
-  navicert serve proxy --authentication-config auth.yaml --tls-cert-file tls.crt --tls-private-key-file tls.key
-  navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml --kubeconfig proxy.kubeconfig
+  navicert serve proxy --authentication-config auth.yaml \\
+    --tls-cert-file tls.crt --tls-private-key-file tls.key
+  navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml \\
+    --kubeconfig proxy.kubeconfig
 
-The proxy's own credential is that of the kubeconfig's user (token, file, certificate, exec plugin, HSM), or of the pod's
-service account. In a ClusterRole it needs the verb `impersonate` for what the configuration maps; `/readyz?verbose` says what
-is missing, as the rule to add. Every other setting is in `servers.proxy` of the NavicertConfiguration.";
+The proxy's own credential is that of the kubeconfig's user (token, file, certificate, exec plugin, HSM), or of the \
+pod's service account. In a ClusterRole it needs the verb `impersonate` for what the configuration maps; \
+`/readyz?verbose` says what is missing, as the rule to add. Every other setting is in `servers.proxy` of the \
+NavicertConfiguration.";
 
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
