@@ -18,6 +18,7 @@
 pub mod audit;
 pub mod bearer;
 pub mod callers;
+pub mod descriptors;
 pub mod fetch;
 pub mod files;
 pub mod forward;

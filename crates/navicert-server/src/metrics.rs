@@ -101,6 +101,7 @@ pub struct Traffic {
     clock: Arc<dyn Clock>,
     accepted: AtomicU64,
     open: AtomicI64,
+    pushed_out: AtomicU64,
     handshakes_failed: AtomicU64,
     in_flight: AtomicI64,
     codes: [AtomicU64; CODES.len()],
@@ -120,6 +121,7 @@ impl Traffic {
             clock,
             accepted: AtomicU64::new(0),
             open: AtomicI64::new(0),
+            pushed_out: AtomicU64::new(0),
             handshakes_failed: AtomicU64::new(0),
             in_flight: AtomicI64::new(0),
             codes: std::array::from_fn(zeros),
@@ -135,6 +137,11 @@ impl Traffic {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Open(&self.open)
+    }
+
+    /// An idle connection has to go for a new one; how many had to before.
+    pub(crate) fn pushed_out(&self) -> u64 {
+        self.pushed_out.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn handshake_failed(&self) {
@@ -211,6 +218,9 @@ impl Figures for Traffic {
         let name = "navicert_connections";
         page.head(name, "gauge", "Connections that are open");
         page.line(name, &[server], self.open.load(Ordering::Relaxed));
+        let name = "navicert_connections_pushed_out_total";
+        page.head(name, "counter", "Idle connections that were ended to make room for new ones");
+        page.line(name, &[server], load(&self.pushed_out));
         let name = "navicert_tls_handshakes_failed_total";
         page.head(name, "counter", "Connections that ended before TLS was agreed on");
         page.line(name, &[server], load(&self.handshakes_failed));

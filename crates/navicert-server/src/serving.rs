@@ -18,6 +18,9 @@ use crate::limits::Limits;
 use crate::listener::{self, Handler, Security, Socket};
 use crate::metrics::{Registry, Traffic};
 
+/// Connections that wait to be taken; the system may have a lower limit of its own.
+const WAITING: i32 = 4_096;
+
 /// A socket that listens already and answers nothing yet: whoever comes waits.
 #[derive(Debug)]
 pub struct Bound {
@@ -43,6 +46,8 @@ impl Bound {
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         let bind = || {
             let listener = TcpListener::bind(address)?;
+            // The standard library lets 128 wait. A crowd that comes at once should not keep others out.
+            socket2::SockRef::from(&listener).listen(WAITING)?;
             let address = listener.local_addr()?;
             Ok(Bound { listener, address })
         };

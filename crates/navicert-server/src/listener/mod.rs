@@ -5,18 +5,23 @@
 //! ```
 
 mod one_meaning;
+mod places;
 mod proxy_protocol;
 
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -24,7 +29,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -34,9 +39,13 @@ use crate::limits::{InFlight, Limits};
 use crate::metrics::Traffic;
 use crate::problem::Problem;
 use one_meaning::OneMeaning;
+use places::{Busy, Places, Seat};
 
 /// Between two questions whether an idle peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Until the next try, after the system could not give us a connection.
+const BREATH: Duration = Duration::from_millis(100);
 
 /// Put among an answer's extensions, it makes this the connection's last answer: `Connection: close` in HTTP/1.1, `GOAWAY` in
 /// HTTP/2 (S274).
@@ -145,10 +154,9 @@ pub async fn serve<H: Handler>(
     let listener = TcpListener::from_std(listener)?;
     let in_flight = InFlight::new(limits.requests);
     let serving = Serving { limits, security, in_flight, traffic, stop };
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let places = Places::new(limits.connections, Arc::clone(&serving.traffic));
     let mut stopping = serving.stop.clone();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return Ok(()) };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stopping.wait_for(|stop| *stop) => break,
@@ -156,24 +164,33 @@ pub async fn serve<H: Handler>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Out of descriptors, or a peer that was gone before we looked: the next one may be luckier.
+                // A peer that was gone before we looked, or we are out of descriptors: some are to be had from whoever
+                // stands idle.
                 tracing::warn!(%error, "accept a connection");
-                tokio::task::yield_now().await;
+                if error.kind() != io::ErrorKind::ConnectionAborted {
+                    places.make_room();
+                    let _ = tokio::time::timeout(BREATH, stopping.wait_for(|stop| *stop)).await;
+                }
                 continue;
             }
+        };
+        let place = tokio::select! {
+            place = places.take() => place,
+            _ = stopping.wait_for(|stop| *stop) => break,
         };
         let (serving, handler) = (serving.clone(), Arc::clone(&handler));
         tokio::spawn(async move {
             let traffic = Arc::clone(&serving.traffic);
             let _counted = traffic.connection();
-            serving.connection(stream, peer, handler).await;
+            tokio::select! {
+                () = serving.connection(stream, peer, handler, place.seat()) => {}
+                () = place.seat().asked_to_go() => {}
+            }
             drop(place);
         });
     }
     drop(listener);
-    // Every connection gives its place back; having them all is the end.
-    let all = u32::try_from(limits.connections).unwrap_or(u32::MAX);
-    let _ = places.acquire_many(all).await;
+    places.empty().await;
     Ok(())
 }
 
@@ -187,7 +204,13 @@ struct Serving {
 }
 
 impl Serving {
-    async fn connection<H: Handler>(self, mut stream: TcpStream, peer: SocketAddr, handler: Arc<H>) {
+    async fn connection<H: Handler>(
+        self,
+        mut stream: TcpStream,
+        peer: SocketAddr,
+        handler: Arc<H>,
+        seat: &Arc<Seat>,
+    ) {
         let Ok(local) = stream.local_addr() else { return };
         if !handler.admits(peer, local) {
             tracing::warn!(%peer, "connection refused: not a peer of ours");
@@ -202,12 +225,12 @@ impl Serving {
         };
         let outcome = match &self.security {
             Security::Plain => {
-                let answering = self.answering(handler, Peer::new(peer, Vec::new()));
+                let answering = self.answering(handler, Peer::new(peer, Vec::new()), seat);
                 self.http1(stream, answering).await
             }
             Security::Tls(config) => {
                 let acceptor = TlsAcceptor::from(config.load_full());
-                self.secured(stream, acceptor, peer, handler).await
+                self.secured(stream, acceptor, peer, handler, seat).await
             }
         };
         if let Err(error) = outcome {
@@ -235,6 +258,7 @@ impl Serving {
         acceptor: TlsAcceptor,
         peer: SocketAddr,
         handler: Arc<H>,
+        seat: &Arc<Seat>,
     ) -> hyper::Result<()> {
         let stream = match tokio::time::timeout(self.limits.handshake, acceptor.accept(stream)).await {
             Ok(Ok(stream)) => stream,
@@ -253,13 +277,13 @@ impl Serving {
         let is_http2 = session.alpn_protocol() == Some(b"h2");
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        let answering = self.answering(handler, Peer::new(peer, certificates));
+        let answering = self.answering(handler, Peer::new(peer, certificates), seat);
         if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await }
     }
 
-    fn answering<H>(&self, handler: Arc<H>, peer: Peer) -> Arc<Answering<H>> {
+    fn answering<H>(&self, handler: Arc<H>, peer: Peer, seat: &Arc<Seat>) -> Arc<Answering<H>> {
         let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
-        Arc::new(Answering { handler, in_flight, traffic, peer: Arc::new(peer) })
+        Arc::new(Answering { handler, in_flight, traffic, peer: Arc::new(peer), seat: Arc::clone(seat) })
     }
 
     async fn http1<H: Handler>(
@@ -300,6 +324,7 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
+        let seat = Arc::clone(&answering.seat);
         let (enough, mut had_enough) = watch::channel(false);
         let service = service_fn(move |request: Request<Incoming>| {
             let (answering, enough) = (Arc::clone(&answering), enough.clone());
@@ -320,13 +345,25 @@ impl Serving {
             .adaptive_window(true)
             .serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
-        tokio::select! {
+        let has_rested = tokio::select! {
             outcome = connection.as_mut() => return outcome,
-            _ = self.stop.wait_for(|stop| *stop) => {}
-            _ = had_enough.wait_for(|enough| *enough) => {}
-        }
+            _ = self.stop.wait_for(|stop| *stop) => false,
+            _ = had_enough.wait_for(|enough| *enough) => false,
+            // hyper has no such limit for HTTP/2, and waits for ever for a peer that does not even begin.
+            () = seat.has_rested(limits.head_time) => true,
+        };
         connection.as_mut().graceful_shutdown();
-        connection.await
+        if !has_rested {
+            return connection.await;
+        }
+        loop {
+            match tokio::time::timeout(limits.handshake, connection.as_mut()).await {
+                Ok(outcome) => return outcome,
+                Err(_) if seat.is_resting() => return Ok(()),
+                // It asked while we said goodbye.
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -336,11 +373,18 @@ struct Answering<H> {
     in_flight: InFlight,
     traffic: Arc<Traffic>,
     peer: Arc<Peer>,
+    seat: Arc<Seat>,
 }
 
 impl<H: Handler> Answering<H> {
+    /// One request, from its head to the last byte of its answer.
+    async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
+        let busy = self.seat.busy();
+        self.begin(request).await.map(|body| Answer { body, _busy: busy })
+    }
+
     /// One request, if there is a place for it.
-    async fn answer(&self, mut request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn begin(&self, mut request: Request<Incoming>) -> Response<ReplyBody> {
         let counted = self.traffic.request();
         let Some(_place) = self.in_flight.enter() else {
             return counted.answered(self.handler.overloaded());
@@ -352,5 +396,31 @@ impl<H: Handler> Answering<H> {
             return counted.answered(Problem::Malformed("HTTP/1.0 has no other protocols").response());
         }
         counted.answered(response)
+    }
+}
+
+/// An answer that is being sent; until it is dropped, its connection is in use.
+struct Answer {
+    body: ReplyBody,
+    _busy: Busy,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = <ReplyBody as Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

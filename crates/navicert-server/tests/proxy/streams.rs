@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_client::transport::ManualTimer;
+use navicert_server::Limits;
 use navicert_server::proxy::settings::{MaxStreamAge, SelfCheck, Settings};
 use navicert_testkit::{Answer, RawClient, Tunnel, Watch};
 use serde_json::json;
@@ -14,7 +15,10 @@ const PODS: &str = "/api/v1/pods";
 
 /// Ann watches pods through a proxy.
 async fn watching() -> (Front, Watch, RawClient) {
-    let front = Front::start().await;
+    watching_at(Front::start().await).await
+}
+
+async fn watching_at(front: Front) -> (Front, Watch, RawClient) {
     let pods = Watch::new();
     front.api.answer(PODS, pods.answer());
     let token = format!("Authorization: Bearer {}", front.ann());
@@ -31,6 +35,22 @@ async fn every_event_comes_through_before_the_next_one_exists() {
     for number in 0..5 {
         pods.event(&json!({"type": "ADDED", "object": {"number": number}}));
         client.read_until(format!("\"number\":{number}").as_bytes()).await;
+    }
+}
+
+// However long nothing happens, whoever watches is no idle connection: others have to go when places are needed.
+#[tokio::test]
+async fn a_quiet_watch_keeps_its_place_when_all_are_taken() {
+    let limits = Limits { connections: 3, ..Limits::default() };
+    let (front, pods, mut client) = watching_at(Front::with(Plan { limits, ..Plan::default() }).await).await;
+    let mut idle = Vec::new();
+    for _ in 0..10 {
+        idle.push(front.raw().await);
+    }
+    pods.event(&json!({"type": "ADDED", "object": {"number": 1}}));
+    client.read_until(b"\"number\":1").await;
+    for client in &mut idle[..7] {
+        client.read_to_end(0).await;
     }
 }
 

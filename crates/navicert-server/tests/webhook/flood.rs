@@ -98,3 +98,67 @@ async fn slow_heads_and_silent_connections_are_ended_and_others_are_served() {
     })
     .await;
 }
+
+/// A connection that stands there, in one of the ways there are.
+async fn standing(rig: &Rig, way: usize) -> RawClient {
+    let protocol = if way == 4 { "h2" } else { "http/1.1" };
+    if way == 0 {
+        return RawClient::connect(rig.address).await;
+    }
+    let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &[protocol]).await;
+    match way {
+        1 => client.write(b"POST /authenticate HTTP/1.1\r\nhost: h\r\nx-slow: ").await,
+        2 => {
+            client.write(b"GET /nowhere HTTP/1.1\r\nhost: h\r\n\r\n").await;
+            assert!(client.read_until(b"\r\n\r\n").await.starts_with(b"HTTP/1.1 404"));
+        }
+        _ => {}
+    }
+    client
+}
+
+fn figure(rig: &Rig, name: &str) -> usize {
+    let page = rig.figures.render();
+    let name = format!("{name}{{server=\"webhook\"}} ");
+    page.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
+}
+
+// All places are taken by connections that only stand there, and none of their times is up: whoever comes is served at once.
+#[tokio::test]
+async fn connections_that_only_stand_there_make_room_for_whoever_comes() {
+    let limits = Limits { connections: 10, ..Limits::default() };
+    let rig = Rig::start(Options { limits, ..Options::default() }).await;
+    let mut all = Vec::new();
+    for number in 0..10 {
+        all.push(standing(&rig, number % 5).await);
+    }
+    rig.until("all places are taken", || figure(&rig, "navicert_connections") == 10).await;
+    for number in 0..20 {
+        assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "{number}");
+        all.push(standing(&rig, number % 5).await);
+    }
+    assert!(figure(&rig, "navicert_connections") <= 10);
+    assert!(figure(&rig, "navicert_connections_pushed_out_total") >= 20);
+    // Those that came first are gone.
+    for client in &mut all[..10] {
+        client.read_to_end(1 << 16).await;
+    }
+}
+
+// Neither does HTTP/2 let anybody stand there for ever, not even whoever never begins.
+#[tokio::test]
+async fn idle_connections_of_http2_are_ended_too() {
+    let limits = Limits {
+        head_time: Duration::from_millis(300),
+        handshake: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let rig = Rig::start(Options { limits, ..Options::default() }).await;
+    let mut silent = standing(&rig, 4).await;
+    let mut polite = standing(&rig, 4).await;
+    polite.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+    silent.read_to_end(1 << 16).await;
+    let told = polite.read_to_end(1 << 16).await;
+    assert!(told.windows(4).any(|bytes| bytes == [8, 7, 0, 0]), "a GOAWAY in {told:02x?}");
+    rig.until("no connection is left", || figure(&rig, "navicert_connections") == 0).await;
+}

@@ -12,6 +12,7 @@ use navicert_authn::jwks::Around;
 use navicert_authn::metrics::Metrics;
 use navicert_client::transport::{Timer, TokioTimer};
 use navicert_server::audit::{Audit, Target};
+use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
 use navicert_server::files::{Following, Follows};
 use navicert_server::gateway::hide_memory;
@@ -185,7 +186,7 @@ impl Shared {
         followers.extend(self.tls.clone().map(|tls| tls as _));
         let server = Server {
             security: self.tls.as_ref().map_or(Security::Plain, |tls| tls.security()),
-            limits: self.servers.limits.limits(),
+            limits: descriptors::provide(self.servers.limits.limits()),
             traffic: Traffic::new(name, Arc::clone(&self.clock)),
             bound,
             handler,
