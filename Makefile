@@ -44,8 +44,8 @@ bench: ## ratios against peers and against the physical limit, one table
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
-	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve load -- --nocapture --test-threads=1
-	NAVICERT_SOAK=50 cargo test --release --locked --package navicert --test serve_proxy faults
+	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve -- load:: floods:: --nocapture --test-threads=1
+	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve_proxy -- faults:: floods:: --nocapture --test-threads=1
 
 clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials expire, are revoked or rotate
 	@scripts/install-clients

@@ -7,11 +7,14 @@ use crate::limits::Limits;
 /// For files, probes, issuers and what else is open beside connections.
 const BESIDES: u64 = 1_024;
 
+/// The least of that.
+const LEAST_BESIDES: u64 = 64;
+
 /// Lets this process have the open files these limits need: two for each connection, its own and one to the API server, and
 /// some besides. No more than that: programs we start get the same, and some of them look at every one they might have.
 ///
 /// Gives the limits that can be kept: where the system does not let us have so many, a quarter of them stays for everything
-/// but connections.
+/// but connections, and no fewer than 64.
 pub fn provide(limits: Limits) -> Limits {
     let wanted =
         u64::try_from(limits.connections).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(BESIDES);
@@ -41,7 +44,7 @@ fn raised(had: Rlimit, wanted: u64) -> u64 {
 
 /// The limits that so many open files allow; `None`: any number.
 fn keep(limits: Limits, open: Option<u64>) -> Limits {
-    let most = open.map_or(u64::MAX, |open| open - open / 4);
+    let most = open.map_or(u64::MAX, |open| open.saturating_sub((open / 4).max(LEAST_BESIDES)));
     let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
     Limits { connections: limits.connections.min(most), ..limits }
 }
@@ -65,9 +68,14 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_open_files_is_not_for_connections() {
-        for (open, expected) in
-            [(Some(21_024), 10_000), (Some(10_000), 7_500), (Some(1_024), 768), (Some(0), 1), (None, 10_000)]
-        {
+        for (open, expected) in [
+            (Some(21_024), 10_000),
+            (Some(10_000), 7_500),
+            (Some(1_024), 768),
+            (Some(128), 64),
+            (Some(9), 1),
+            (None, 10_000),
+        ] {
             assert_eq!(keep(Limits::default(), open).connections, expected, "{open:?}");
         }
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use navicert_authn::Live;
 use navicert_authn::config::{Reload, Reloader};
-use navicert_authn::jwks::Keeper;
+use navicert_authn::jwks::{Keeper, Keys as _};
 use navicert_client::transport::Timer;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -105,9 +105,15 @@ impl Drop for Running {
 }
 
 async fn tend(keeper: Arc<Keeper>, timer: Arc<dyn Timer>) {
-    let mut said = None;
+    let (mut said, mut known) = (None, keeper.version());
     loop {
         let pause = keeper.tend().await;
+        let version = keeper.version();
+        if version != known {
+            let keys = keeper.health().usable_keys;
+            tracing::info!(issuer = keeper.issuer().url, keys, "an issuer's keys have changed");
+            known = version;
+        }
         let error = keeper.health().last_error;
         // The same trouble again is no news.
         if error != said {
@@ -117,7 +123,10 @@ async fn tend(keeper: Arc<Keeper>, timer: Arc<dyn Timer>) {
             }
             said = error;
         }
-        timer.sleep(pause).await;
+        tokio::select! {
+            () = timer.sleep(pause) => {}
+            () = keeper.asked() => {}
+        }
     }
 }
 

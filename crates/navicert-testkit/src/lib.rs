@@ -5,6 +5,7 @@
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
 //!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
+//!                Crowd (ten thousand at the door), Load (a steady pace of questions while something goes wrong)
 //!                cloud (Amazon, Google, Azure: what hands out registry passwords)
 //! ```
 //!
@@ -29,13 +30,16 @@ pub mod ca;
 pub mod canary;
 pub mod cloud;
 pub mod cluster;
+pub mod crowd;
 mod environment;
 pub mod gate;
+pub mod h2load;
 pub mod http_client;
 pub mod http_server;
 pub mod image_registry;
 pub mod issuer;
 pub mod jws;
+pub mod load;
 mod platform;
 pub mod plugin_desk;
 pub mod process;
@@ -55,12 +59,15 @@ pub use answer::{Answer, Cut};
 pub use api_server::{ApiServer, Pod};
 pub use ca::{Ca, Identity, KeyKind};
 pub use canary::Canaries;
+pub use crowd::Crowd;
 pub use gate::Gate;
+pub use h2load::H2load;
 pub use http_client::HttpClient;
 pub use http_server::{ClientAuth, HttpServer};
 pub use image_registry::ImageRegistry;
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
+pub use load::Load;
 pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};

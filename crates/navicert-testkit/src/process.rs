@@ -70,6 +70,17 @@ impl Process {
         Ok(places.iter().any(|place| contains(place, wanted)))
     }
 
+    /// How much of its memory is there, in KiB.
+    ///
+    /// # Errors
+    /// If the process is gone.
+    pub fn resident(self) -> io::Result<u64> {
+        let status = fs::read_to_string(self.file("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        number.ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
     /// The processes it started and that still run.
     pub fn children(self) -> Vec<Process> {
         let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -136,6 +147,7 @@ mod tests {
         }
         assert!(contains(&process.memory().unwrap(), b"typed-161803"), "in its memory");
         assert!(Process(std::process::id()).children().contains(&process));
+        assert!((100..1 << 20).contains(&process.resident().unwrap()));
     }
 
     #[test]

@@ -4,6 +4,8 @@
 
 #[path = "serve_proxy/faults.rs"]
 mod faults;
+#[path = "serve_proxy/floods.rs"]
+mod floods;
 #[path = "serve_proxy/kubectl.rs"]
 mod kubectl;
 #[path = "serve_proxy/libraries.rs"]

@@ -9,7 +9,10 @@
 //! async fn background<F: Future<Output = ()>>(keeper: &Keeper, sleep: impl Fn(Duration) -> F) {
 //!     loop {
 //!         let pause = keeper.tend().await;
-//!         sleep(pause).await;
+//!         tokio::select! {
+//!             () = sleep(pause) => {}
+//!             () = keeper.asked() => {}
+//!         }
 //!     }
 //! }
 //! ```
@@ -21,6 +24,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use navicert_types::{Clock, Timestamp};
+use tokio::sync::Notify;
 
 use super::demand::Demand;
 use super::discovery::{Discovered, discover_within};
@@ -96,6 +100,8 @@ pub struct Keeper {
     demand: Mutex<Demand>,
     /// How many times keys were asked for; tells a waiter that somebody else has asked meanwhile (S169).
     attempts: AtomicU64,
+    /// A token made us ask: what is due may have changed.
+    asked: Notify,
     work: tokio::sync::Mutex<Work>,
 }
 
@@ -160,6 +166,7 @@ impl Keeper {
             published: ArcSwap::from_pointee(published),
             demand: Mutex::default(),
             attempts: AtomicU64::new(0),
+            asked: Notify::new(),
             work: tokio::sync::Mutex::new(work),
         }
     }
@@ -204,6 +211,12 @@ impl Keeper {
         let trusted_until = self.published.load().trusted_until;
         let next = [work.discovery_due, work.keys_due, trusted_until].into_iter().flatten().min();
         next.map_or(IDLE, |due| due.saturating_sub(now)).min(IDLE)
+    }
+
+    /// Done when a token has made the keeper ask for keys: whoever waits for the time that [`Keeper::tend`] named comes back
+    /// now, since after a failure the next try is due sooner.
+    pub async fn asked(&self) {
+        self.asked.notified().await;
     }
 
     async fn discover(&self, work: &mut Work) {
@@ -405,6 +418,7 @@ impl Keeper {
                 return Refreshed::Same;
             }
             self.load(&mut work, Trigger::Token).await;
+            self.asked.notify_one();
         }
         if let Err(why) = &work.last {
             return Refreshed::Failed(why.clone());

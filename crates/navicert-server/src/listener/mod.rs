@@ -168,7 +168,7 @@ pub async fn serve<H: Handler>(
                 // stands idle.
                 tracing::warn!(%error, "accept a connection");
                 if error.kind() != io::ErrorKind::ConnectionAborted {
-                    places.make_room();
+                    places.make_room_if_crowded();
                     let _ = tokio::time::timeout(BREATH, stopping.wait_for(|stop| *stop)).await;
                 }
                 continue;

@@ -54,8 +54,15 @@ impl Places {
         }
     }
 
+    /// Something else than places is short, descriptors say: somebody goes if there are many here, since then they have them.
+    pub(super) fn make_room_if_crowded(&self) {
+        if self.taken().len() >= self.most / 4 {
+            self.make_room();
+        }
+    }
+
     /// Asks whoever has rested longest to go, if anybody rests.
-    pub(super) fn make_room(&self) {
+    fn make_room(&self) {
         let taken = self.taken();
         let resting = taken.values().filter(|seat| seat.is_resting());
         let Some(seat) = resting.min_by_key(|seat| seat.since.load(Ordering::Relaxed)) else { return };

@@ -4,6 +4,7 @@
 use std::io::{self, Read};
 use std::process::{Child, ChildStdin, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::sync::watch;
 
@@ -100,11 +101,30 @@ impl Running {
     /// # Panics
     /// If it ends first, or does not within [`wait::LIMIT`].
     pub async fn wait_for_output(&self, text: &str) -> String {
+        self.wait_for_output_within(text, wait::LIMIT).await
+    }
+
+    /// The same with a limit of its own.
+    ///
+    /// # Panics
+    /// If it ends first, or does not within the limit.
+    pub async fn wait_for_output_within(&self, text: &str, limit: Duration) -> String {
         let has = |output: &Output| output.bytes.windows(text.len()).any(|window| window == text.as_bytes());
-        let state = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
-        wait::until(text, self.output.clone(), |output| output.ended || has(output), state).await;
-        assert!(has(&self.output.borrow()), "ended without `{text}`: {}", self.output());
+        let mut output = self.output.clone();
+        let waited = tokio::time::timeout(limit, output.wait_for(|output| output.ended || has(output))).await;
+        drop(waited);
+        assert!(has(&self.output.borrow()), "no `{text}` within {limit:?}: {}", self.output());
         self.output()
+    }
+
+    /// Waits until it has printed this so many times.
+    ///
+    /// # Panics
+    /// If it does not within [`wait::LIMIT`].
+    pub async fn wait_for_repeated_output(&self, text: &str, times: usize) {
+        let has = |output: &Output| String::from_utf8_lossy(&output.bytes).matches(text).count() >= times;
+        let state = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
+        wait::until(&format!("{times} times `{text}`"), self.output.clone(), has, state).await;
     }
 
     /// Gives it more to read.

@@ -1,6 +1,7 @@
 //! Bytes on a socket, with nothing between: for peers that break the rules of HTTP on purpose.
 
 mod client;
+pub mod http2;
 mod server;
 
 pub use client::{RawClient, Stream};

@@ -1,86 +1,69 @@
-//! Faults under load: three hundred questions a second while issuers, files and processes come and go. No answer is wrong, and
-//! none is missing that a healthy system could have given. A few seconds here, a minute each in `make soak`.
+//! Faults under load: three hundred questions a second while issuers, files and processes come and go. No answer is wrong, none
+//! is missing that a healthy system could have given, and the log says what happened. A few seconds here, a minute each in
+//! `make soak`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use navicert_testkit::jws::with_tampered_signature;
-use navicert_testkit::{Algorithm, Answer, Gate, HttpClient, SigningKey, soak, wait};
-use navicert_types::{Clock as _, SystemClock};
+use navicert_testkit::load::{Trouble, Verdict, lasting};
+use navicert_testkit::{HttpClient, Load, soak, wait};
 use serde_json::{Value, json};
-use tokio::task::JoinSet;
 
 use super::{OPEN, Place};
 
-const A_SECOND: u32 = 300;
-const WORKERS: u32 = 6;
+/// Tokens, and the names that may be answered. Copies share them.
+#[derive(Clone)]
+pub(crate) struct Questions(Arc<Vec<(String, Vec<&'static str>)>>);
 
-/// How long each fault lasts.
-fn period() -> Duration {
-    Duration::from_millis(600) * u32::try_from(soak::factor()).unwrap()
+impl Questions {
+    /// Good tokens, mostly; some that are not.
+    pub(crate) fn of(place: &Place, names: &[&'static str]) -> Self {
+        let good = (0..60).map(|number| (place.token(&json!({"jti": number.to_string()})), names.to_vec()));
+        let bad = [
+            place.token(&json!({"exp": 1_000})),
+            place.token(&json!({"aud": "other"})),
+            with_tampered_signature(&place.token(&json!({"jti": "x"}))),
+            "opaque".to_owned(),
+        ];
+        Questions(Arc::new(good.chain(bad.into_iter().map(|token| (token, vec!["nobody"]))).collect()))
+    }
 }
 
-/// What is asked, and what may be answered.
-struct Question {
-    token: String,
-    names: Vec<&'static str>,
-}
-
-struct Load {
-    asked: AtomicUsize,
-    wrong: std::sync::Mutex<Vec<String>>,
-    is_over: AtomicBool,
-    /// Where to ask: the first as long as it is ready.
+/// Asks one question after another: the first address, or the second once the first is not ready any more.
+fn ask_both(
+    place: &Place,
     addresses: Vec<String>,
-    is_first_ready: AtomicBool,
+    questions: &Questions,
+    is_first_ready: Arc<AtomicBool>,
+) -> Load {
+    let (client, questions, addresses) =
+        (HttpClient::trusting(&place.ca), questions.clone(), Arc::new(addresses));
+    Load::start(move |number| {
+        let (client, questions, addresses) = (client.clone(), questions.clone(), Arc::clone(&addresses));
+        let is_first = is_first_ready.load(Ordering::Acquire);
+        async move {
+            let (token, names) = &questions.0[number % questions.0.len()];
+            let address = &addresses[usize::from(!is_first) % addresses.len()];
+            let review = json!({
+                "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": token},
+            });
+            let told =
+                match Box::pin(client.post_json(&format!("https://{address}/authenticate"), &review)).await {
+                    Ok(reply) if reply.status == 200 => name(&reply.json()),
+                    Ok(reply) => format!("{}: {}", reply.status, reply.text()),
+                    Err(error) => return Verdict::Lost(error.to_string()),
+                };
+            if names.contains(&told.as_str()) {
+                return Verdict::Right;
+            }
+            Verdict::Wrong(format!("`{told}`, expected one of {names:?}"))
+        }
+    })
 }
 
-impl Load {
-    fn new(addresses: Vec<String>) -> Arc<Self> {
-        Arc::new(Load {
-            asked: AtomicUsize::new(0),
-            wrong: std::sync::Mutex::default(),
-            is_over: AtomicBool::new(false),
-            addresses,
-            is_first_ready: AtomicBool::new(true),
-        })
-    }
-
-    /// Asks one question after another, at the pace of its share, until it is over.
-    async fn ask(self: Arc<Self>, client: HttpClient, questions: Arc<Vec<Question>>, number: usize) {
-        let mut pace = tokio::time::interval(Duration::from_secs(1) * WORKERS / A_SECOND);
-        for index in (number..).step_by(7) {
-            if self.is_over.load(Ordering::Relaxed) {
-                return;
-            }
-            pace.tick().await;
-            let question = &questions[index % questions.len()];
-            let is_first = self.is_first_ready.load(Ordering::Acquire);
-            let address = &self.addresses[usize::from(!is_first) % self.addresses.len()];
-            let review = json!({
-                "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": question.token},
-            });
-            let reply = Box::pin(client.post_json(&format!("https://{address}/authenticate"), &review)).await;
-            let told = match reply {
-                Ok(reply) if reply.status == 200 => name(&reply.json()),
-                Ok(reply) => format!("{}: {}", reply.status, reply.text()),
-                Err(error) => format!("no answer: {error}"),
-            };
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            if !question.names.contains(&told.as_str()) {
-                self.wrong.lock().unwrap().push(format!("`{told}`, expected one of {:?}", question.names));
-            }
-        }
-    }
-
-    fn assert_right(&self, what: &str) {
-        let wrong = self.wrong.lock().unwrap();
-        let asked = self.asked.load(Ordering::Relaxed);
-        let some: Vec<_> = wrong.iter().take(5).collect();
-        assert!(wrong.is_empty(), "{what}: {} of {asked} answers are wrong: {some:#?}", wrong.len());
-        assert!(asked > 50, "{what}: only {asked} questions were asked");
-    }
+pub(crate) fn ask(place: &Place, addresses: Vec<String>, questions: &Questions) -> Load {
+    ask_both(place, addresses, questions, Arc::new(AtomicBool::new(true)))
 }
 
 fn name(answer: &Value) -> String {
@@ -92,114 +75,42 @@ fn name(answer: &Value) -> String {
     }
 }
 
-/// Good tokens, mostly; some that are not.
-fn questions(place: &Place, names: &[&'static str]) -> Arc<Vec<Question>> {
-    let mut all: Vec<Question> = (0..60)
-        .map(|number| Question {
-            token: place.token(&json!({"jti": number.to_string()})),
-            names: names.to_vec(),
-        })
-        .collect();
-    for bad in [
-        place.token(&json!({"exp": 1_000})),
-        place.token(&json!({"aud": "other"})),
-        with_tampered_signature(&place.token(&json!({"jti": "x"}))),
-        "opaque".to_owned(),
-    ] {
-        all.push(Question { token: bad, names: vec!["nobody"] });
-    }
-    Arc::new(all)
-}
-
-/// Asks all the time that `fault` takes.
-async fn under(
-    load: &Arc<Load>,
-    place: &Place,
-    questions: &Arc<Vec<Question>>,
-    fault: impl Future<Output = ()>,
-) {
-    let client = HttpClient::trusting(&place.ca);
-    let mut workers = JoinSet::new();
-    for number in 0..WORKERS {
-        let number = usize::try_from(number).unwrap();
-        workers.spawn(Arc::clone(load).ask(client.clone(), Arc::clone(questions), number));
-    }
-    fault.await;
-    load.is_over.store(true, Ordering::Relaxed);
-    while let Some(ended) = workers.join_next().await {
-        ended.unwrap();
-    }
-}
-
-async fn lasting() {
-    let mut interval = tokio::time::interval(period());
-    interval.tick().await;
-    interval.tick().await;
-}
-
 #[tokio::test]
 async fn an_issuer_in_trouble_makes_no_answer_wrong() {
     let place = Place::new();
     let serving = place.serve(OPEN).await;
-    let (gate, path) = (Gate::new(), place.issuer.jwks_path().to_owned());
-    for (what, begin, end) in [
-        ("healthy", None, None),
-        ("500", Some(Answer::status(500)), None),
-        ("nonsense", Some(Answer::text("{\"keys\": 5}")), None),
-        ("slow", Some(Answer::json(&place.issuer.jwks()).after(&gate)), Some(&gate)),
-    ] {
-        if let Some(answer) = begin {
-            place.issuer.answer(&path, answer);
-        }
-        let load = Load::new(vec![serving.listen.clone()]);
-        let questions = questions(&place, &["oidc:ann"]);
-        Box::pin(under(&load, &place, &questions, lasting())).await;
-        load.assert_right(what);
-        if let Some(gate) = end {
-            gate.open();
-        }
-    }
-    place.issuer.refuse_connections();
-    let load = Load::new(vec![serving.listen.clone()]);
-    Box::pin(under(&load, &place, &questions(&place, &["oidc:ann"]), lasting())).await;
-    load.assert_right("down");
-    place.issuer.accept_connections();
-    place.issuer.forget_answers();
-    // Rotation: tokens of the old key all the time, and of the new one from the moment it is known.
-    let key = SigningKey::generate(Algorithm::Es256, "rotated");
-    place.issuer.add_key(key.clone());
-    let token = key.token(&place.issuer.claims("bob", "aud1", SystemClock.now()));
-    let load = Load::new(vec![serving.listen.clone()]);
-    let rotation = async {
-        serving.until(&place.ca, &token, "oidc:bob").await;
-        lasting().await;
-        assert_eq!(serving.name(&place.ca, &token).await.as_deref(), Some("oidc:bob"));
-    };
-    Box::pin(under(&load, &place, &questions(&place, &["oidc:ann"]), rotation)).await;
-    load.assert_right("rotating");
+    let questions = Questions::of(&place, &["oidc:ann"]);
+    let trouble = Trouble { issuer: &place.issuer, audience: "aud1", server: &serving.running };
+    let start = || ask(&place, vec![serving.listen.clone()], &questions);
+    let accepts = async |token: &str| serving.name(&place.ca, token).await.as_deref() == Some("oidc:bob");
+    Box::pin(trouble.befall(start, accepts)).await;
 }
 
 #[tokio::test]
 async fn files_that_change_make_no_answer_wrong() {
     let place = Place::new();
     let serving = place.serve(OPEN).await;
-    let load = Load::new(vec![serving.listen.clone()]);
-    let changes = async {
-        let mut round = 0;
-        while round < 4 || load.asked.load(Ordering::Relaxed) < 150 * soak::factor() {
-            round += 1;
-            // The same authority: whoever asks need not know.
-            place.write_identity(&place.ca);
-            place.write("config.yaml", if round % 2 == 0 { "jwt: [" } else { "{}" });
-            serving.running.signal("HUP");
-            let prefix = if round % 2 == 0 { "new:" } else { "oidc:" };
-            place.write("config.yaml", &place.config(prefix));
-            let token = place.token(&json!({"jti": format!("round-{round}")}));
-            serving.until(&place.ca, &token, &format!("{prefix}ann")).await;
-        }
-    };
-    Box::pin(under(&load, &place, &questions(&place, &["oidc:ann", "new:ann"]), changes)).await;
-    load.assert_right("files");
+    let load = ask(&place, vec![serving.listen.clone()], &Questions::of(&place, &["oidc:ann", "new:ann"]));
+    let mut round = 0;
+    while round < 4 || load.right() < 150 * soak::factor() {
+        round += 1;
+        // The same authority: whoever asks need not know.
+        place.write_identity(&place.ca);
+        place.write("config.yaml", if round % 2 == 0 { "jwt: [" } else { "{}" });
+        serving.running.signal("HUP");
+        let prefix = if round % 2 == 0 { "new:" } else { "oidc:" };
+        place.write("config.yaml", &place.config(prefix));
+        let token = place.token(&json!({"jti": format!("round-{round}")}));
+        serving.until(&place.ca, &token, &format!("{prefix}ann")).await;
+    }
+    load.end(&format!("{round} changes of certificate and configuration")).await;
+    for told in [
+        "the TLS certificate has been replaced",
+        "the configuration has been reloaded",
+        "told to look at the files",
+    ] {
+        serving.running.wait_for_repeated_output(told, 2).await;
+    }
 }
 
 // One replica ends while another goes on, as in a rollout: whoever minds readiness loses nothing.
@@ -208,19 +119,21 @@ async fn a_replica_that_ends_loses_no_request() {
     let place = Place::new();
     let first = place.serve(&[OPEN, &["--shutdown-delay", "2s"]].concat()).await;
     let second = place.serve(OPEN).await;
-    let load = Load::new(vec![first.listen.clone(), second.listen.clone()]);
-    let questions = questions(&place, &["oidc:ann"]);
-    let end = async {
-        lasting().await;
-        first.running.signal("TERM");
-        let noticed = async { while first.inspect("/readyz").await.0 == 200 {} };
-        wait::within("not ready", noticed).await;
-        load.is_first_ready.store(false, Ordering::Release);
-        let outcome = first.running.wait().await;
-        assert_eq!(outcome.code(), Some(0));
-        assert!(String::from_utf8_lossy(&outcome.stdout).contains("everything was finished"));
-    };
-    Box::pin(under(&load, &place, &questions, end)).await;
-    load.assert_right("the end of a replica");
+    let is_ready = Arc::new(AtomicBool::new(true));
+    let addresses = vec![first.listen.clone(), second.listen.clone()];
+    let load = ask_both(&place, addresses, &Questions::of(&place, &["oidc:ann"]), Arc::clone(&is_ready));
+    lasting().await;
+    first.running.signal("TERM");
+    let noticed = async { while first.inspect("/readyz").await.0 == 200 {} };
+    wait::within("not ready", noticed).await;
+    is_ready.store(false, Ordering::Release);
+    let outcome = first.running.wait().await;
+    assert_eq!(outcome.code(), Some(0));
+    let said = String::from_utf8_lossy(&outcome.stdout);
+    for told in ["shutting down: what has begun is finished", "everything was finished"] {
+        assert!(said.contains(told), "{said}");
+    }
+    load.more(20).await;
+    load.end("SIGTERM").await;
     drop(second);
 }

@@ -7,6 +7,7 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
+mod floods;
 mod load;
 mod nginx;
 mod process;
@@ -86,7 +87,12 @@ impl Place {
 
     /// Starts a webhook and waits until it is ready.
     async fn serve(&self, arguments: &[&str]) -> Serving {
-        let running = Program::new(NAVICERT)
+        self.serve_by(Program::new(NAVICERT), arguments).await
+    }
+
+    /// The same by a program that starts it.
+    async fn serve_by(&self, program: Program, arguments: &[&str]) -> Serving {
+        let running = program
             .arguments(["serve", "webhook", "-o", "json", "--listen", "127.0.0.1:0"])
             .arguments(["--health-listen", "127.0.0.1:0", "--authentication-config", "config.yaml"])
             .arguments(arguments)
@@ -118,6 +124,13 @@ impl Serving {
         let any = HttpClient::trusting(&Ca::new("unused"));
         let reply = Box::pin(any.get(&format!("http://{}{path}", self.health))).await.unwrap();
         (reply.status.as_u16(), reply.text().to_owned())
+    }
+
+    /// A figure of the webhook's listener.
+    async fn figure(&self, name: &str) -> usize {
+        let (_, page) = self.inspect("/metrics").await;
+        let name = format!("{name}{{server=\"webhook\"}} ");
+        page.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
     }
 
     /// The name the webhook gives a token's user, and empty if none.

@@ -109,6 +109,23 @@ async fn profile_kube_asks_every_ten_seconds_and_never_again() {
     assert_eq!((rig.fetch.count(DISCOVERY), rig.fetches()), (4, 0));
 }
 
+// H20: a failure that a token met is tried again as soon as any other, though the next look was far away.
+#[tokio::test]
+async fn whoever_tends_hears_of_a_failure_that_a_token_met() {
+    let rig = rig(Profile::HARDENED);
+    rig.publish(&["k1"], &[]);
+    assert!(rig.keeper.tend().await > Duration::from_secs(60));
+    rig.fetch.answer(KEYS, 500, "");
+    assert!(matches!(rig.refresh(Wanted::Kid("k2")).await, Refreshed::Failed(_)));
+    rig.keeper.asked().await;
+    assert_eq!(rig.keeper.tend().await, Duration::from_secs(1));
+    rig.publish(&["k1", "k2"], &[]);
+    rig.advance(1);
+    rig.keeper.tend().await;
+    assert_eq!(rig.kids(), ["k1", "k2"]);
+    assert_eq!(rig.keeper.health().last_error, None);
+}
+
 // Jitter: from a fifth less to a fifth more.
 #[tokio::test]
 async fn pauses_are_spread() {
