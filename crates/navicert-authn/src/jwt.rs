@@ -26,6 +26,13 @@ pub fn audiences_of_verified(token: &str) -> Vec<String> {
     }
 }
 
+/// What a token calls itself (`jti`), whether or not that is true: for a log, as a hash.
+pub fn identifier(token: &str) -> Option<String> {
+    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
+    let claims: Value = serde_json::from_slice(&payload).ok()?;
+    claims.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +52,20 @@ mod tests {
             assert_eq!(audiences_of_verified(&token), expected, "{claims}");
         }
         assert!(audiences_of_verified("opaque").is_empty());
+    }
+
+    // S224
+    #[test]
+    fn a_token_calls_itself_something_or_not() {
+        for (claims, expected) in [
+            (r#"{"jti":"a\u0062"}"#, Some("ab")),
+            (r#"{"jti":""}"#, None),
+            (r#"{"jti":5}"#, None),
+            ("[", None),
+        ] {
+            let token = format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims));
+            assert_eq!(identifier(&token).as_deref(), expected, "{claims}");
+        }
+        assert_eq!(identifier("opaque"), None);
     }
 }

@@ -32,6 +32,6 @@ pub mod token_cache;
 pub use authenticator::{Authenticators, Question};
 pub use live::{Judgement, Live};
 
-pub use mapping::User;
+pub use mapping::{CREDENTIAL_ID, User};
 pub use outcome::{NoOpinion, Outcome, Refusal, Rejection};
 pub use profile::{Profile, Rule};

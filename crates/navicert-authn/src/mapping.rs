@@ -19,7 +19,7 @@ use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
 use distributed::Elsewhere;
-pub(crate) use user::CREDENTIAL_ID;
+pub use user::CREDENTIAL_ID;
 
 pub use user::User;
 

@@ -43,6 +43,9 @@ pub struct Entry<'e> {
     /// Whose token it was: the hash of the issuer's URL, as in metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer_hash: Option<&'e str>,
+    /// Which token it was: the hash of its `jti`, as it says itself. What was refused may say anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jti_hash: Option<&'e str>,
     /// Where the connection comes from.
     pub source: Option<IpAddr>,
     /// Who asked, where that is somebody else: the name in its certificate.
@@ -277,6 +280,7 @@ mod tests {
             user: None,
             acting_as: None,
             issuer_hash: None,
+            jti_hash: None,
             source: Some(IpAddr::from([127, 0, 0, 1])),
             caller: Some("kube-apiserver\u{1b}[2J\n"),
             audit_id: None,

@@ -16,7 +16,7 @@ use crate::outcome::{Purpose, Refusal};
 use crate::profile::{Profile, Rule};
 
 /// Where the token's own identifier goes (S138).
-pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// Who a token stands for. Nothing can be changed about it, and only the mappings make one.
 #[derive(Clone, Debug)]

@@ -27,7 +27,7 @@ use http::header::HeaderValue;
 use http::{Method, Request, Response, Uri, request};
 use hyper::body::Incoming;
 use navicert_authn::metrics::hashed;
-use navicert_authn::{Live, NoOpinion, Outcome, User};
+use navicert_authn::{Judgement, Live, NoOpinion, Outcome, User};
 use navicert_client::transport::{Timer, Transport};
 use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
@@ -97,6 +97,7 @@ impl Witness for Audit {
             user: seen.who,
             acting_as: seen.acting_as,
             issuer_hash: seen.issuer.map(|url| hashed(url.as_bytes())).as_deref(),
+            jti_hash: seen.jti_hash,
             source: seen.source,
             caller: None,
             audit_id: seen.audit_id,
@@ -117,6 +118,8 @@ pub struct Seen<'s> {
     pub acting_as: Option<&'s str>,
     /// The URL of the token's issuer, if it is one of ours.
     pub issuer: Option<&'s str>,
+    /// The hash of the token's `jti`, if it has one and is of an issuer of ours or was reviewed (S224).
+    pub jti_hash: Option<&'s str>,
     /// Why it was refused, from a closed set.
     pub reason: Option<&'static str>,
     /// Where it comes from.
@@ -177,24 +180,20 @@ impl Proxy {
     }
 
     /// Whoever this is, if anybody.
-    async fn authenticate(
-        &self,
-        head: &request::Parts,
-        issuer: &OnceLock<String>,
-    ) -> Result<Authenticated, Refused> {
+    async fn authenticate(&self, head: &request::Parts, shown: &Shown) -> Result<Authenticated, Refused> {
         let Some(token) = bearer::read(&head.headers).map_err(|_| Refused::Unknown("malformed"))? else {
             return self.nobody(head);
         };
         let judgement = self.live.judge(token.expose()).await;
-        if let Some(url) = judgement.issuer().filter(|_| self.witness.is_there()) {
-            let _ = issuer.set(url.to_owned());
+        if self.witness.is_there() {
+            shown.note(&judgement, token.expose());
         }
         match judgement.outcome {
             Outcome::Authenticated(user) => {
                 Ok(Authenticated { who: Who::User(user), token: Some(token), by: By::Token })
             }
             Outcome::Rejected(rejection) => Err(Refused::Unknown(rejection.refusal.class().name())),
-            Outcome::NoOpinion(NoOpinion::UnknownIssuer) => self.account(token).await,
+            Outcome::NoOpinion(NoOpinion::UnknownIssuer) => self.account(token, shown).await,
             Outcome::NoOpinion(_) => Err(Refused::Unknown("malformed")),
         }
     }
@@ -212,10 +211,14 @@ impl Proxy {
     }
 
     /// A token that no issuer claims (S276).
-    async fn account(&self, token: Token) -> Result<Authenticated, Refused> {
+    async fn account(&self, token: Token, shown: &Shown) -> Result<Authenticated, Refused> {
         let Some(accounts) = &self.accounts else { return Err(Refused::Unknown("unknown_issuer")) };
         match accounts.review(token.expose()).await {
             Ok(Some(person)) if person.username.starts_with("system:serviceaccount:") => {
+                if let Some(jti) = Told::from(&*person).token_identifier().filter(|_| self.witness.is_there())
+                {
+                    let _ = shown.jti_hash.set(hashed(jti.as_bytes()));
+                }
                 Ok(Authenticated { who: Who::Person(person), token: Some(token), by: By::Review })
             }
             Ok(_) => Err(Refused::Unknown("unknown_issuer")),
@@ -362,7 +365,25 @@ struct Asked<'p> {
     acting_as: OnceLock<UserInfo>,
     refused: OnceLock<&'static str>,
     source: OnceLock<IpAddr>,
+    shown: Shown,
+}
+
+/// What a log says about the token.
+#[derive(Default)]
+struct Shown {
     issuer: OnceLock<String>,
+    jti_hash: OnceLock<String>,
+}
+
+impl Shown {
+    fn note(&self, judgement: &Judgement, token: &str) {
+        if let Some(url) = judgement.issuer() {
+            let _ = self.issuer.set(url.to_owned());
+        }
+        if let Some(hash) = who::jti_hash(judgement, token) {
+            let _ = self.jti_hash.set(hash);
+        }
+    }
 }
 
 impl Identify for Asked<'_> {
@@ -389,7 +410,7 @@ impl Identify for Asked<'_> {
 
 impl Asked<'_> {
     async fn told(&self, head: &request::Parts) -> Result<Identity, Refused> {
-        let somebody = self.proxy.authenticate(head, &self.issuer).await?;
+        let somebody = self.proxy.authenticate(head, &self.shown).await?;
         let identity = self.proxy.identity(head, &somebody, &self.acting_as).await;
         let longest = self.proxy.longest(&somebody);
         let _ = self.who.set(somebody.who);
@@ -415,7 +436,7 @@ impl Handler for Proxy {
             acting_as: OnceLock::new(),
             refused: OnceLock::new(),
             source: OnceLock::new(),
-            issuer: OnceLock::new(),
+            shown: Shown::default(),
         };
         if !self.witness.is_there() {
             return self.forwarder.forward(request, &asked).await;
@@ -426,7 +447,8 @@ impl Handler for Proxy {
         self.witness.saw(&Seen {
             who: asked.who.get().map(Who::told),
             acting_as: asked.acting_as.get().map(|person| person.username.as_str()),
-            issuer: asked.issuer.get().map(String::as_str),
+            issuer: asked.shown.issuer.get().map(String::as_str),
+            jti_hash: asked.shown.jti_hash.get().map(String::as_str),
             reason: asked.refused.get().copied(),
             source: asked.source.get().copied(),
             method: &method,

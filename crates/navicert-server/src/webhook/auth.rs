@@ -55,7 +55,7 @@ impl Webhook {
             // The same for every reason (S271).
             Outcome::NoOpinion(_) | Outcome::Rejected(_) => keep_open(Problem::Unauthorized.response()),
         };
-        Reviewed::judged(response, judgement)
+        self.judged(response, judgement, token)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::audit::{Audit, Decision, Entry};
 use crate::callers::Callers;
 use crate::forward::ReplyBody;
 use crate::listener::{Handler, Peer};
-use crate::who::Told;
+use crate::who::{Told, jti_hash};
 
 pub use settings::{AudienceMode, NotReadyStatus, Settings};
 
@@ -112,7 +112,12 @@ impl Webhook {
             return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
         };
         let response = reply::of(&judgement.outcome, question.version, route, &audiences, &self.settings);
-        Reviewed::judged(response, judgement)
+        self.judged(response, judgement, &question.token)
+    }
+
+    fn judged(&self, response: Response<ReplyBody>, judgement: Judgement, token: &str) -> Reviewed {
+        let jti_hash = if self.audit.is_on() { jti_hash(&judgement, token) } else { None };
+        Reviewed { jti_hash, ..Reviewed::judged(response, judgement) }
     }
 
     /// Every token is refused for as long as this is so: once, it is worth a line.
@@ -142,6 +147,7 @@ impl Webhook {
             user,
             acting_as: None,
             issuer_hash: judgement.and_then(Judgement::issuer).map(|url| hashed(url.as_bytes())).as_deref(),
+            jti_hash: reviewed.jti_hash.as_deref(),
             source: peer.map(|peer| peer.address.ip()),
             caller: peer.and_then(|peer| peer.names()).and_then(|names| names.first()).map(String::as_str),
             audit_id: audit_id(&head.headers),
@@ -187,11 +193,13 @@ struct Reviewed {
     decision: Decision,
     reason: Option<&'static str>,
     judgement: Option<Judgement>,
+    /// Of the token that was judged, if decisions are recorded.
+    jti_hash: Option<String>,
 }
 
 impl Reviewed {
     fn of(response: Response<ReplyBody>, decision: Decision, reason: &'static str) -> Self {
-        Reviewed { response, decision, reason: Some(reason), judgement: None }
+        Reviewed { response, decision, reason: Some(reason), judgement: None, jti_hash: None }
     }
 
     /// No token was looked at.
@@ -210,7 +218,7 @@ impl Reviewed {
                 (decision, Some(rejection.refusal.class().name()))
             }
         };
-        Reviewed { response, decision, reason, judgement: Some(judgement) }
+        Reviewed { response, decision, reason, judgement: Some(judgement), jti_hash: None }
     }
 }
 

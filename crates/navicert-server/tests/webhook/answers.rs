@@ -55,6 +55,9 @@ async fn a_bad_token_is_an_answer_that_may_be_kept_and_says_nothing() {
         rig.until(reason, || rig.audit().lines().last().is_some_and(|line| line.contains(reason))).await;
     }
     let audit = rig.audit();
+    // S224: of whoever is not ours, nothing is said; of others, which token it was, as a hash.
+    let hashes = audit.lines().filter(|line| line.contains("\"jtiHash\":\"sha256:")).count();
+    assert!(hashes == 6 && !audit.contains("j-1"), "{audit}");
     assert!(!audit.contains("oidc:ann") && audit.lines().count() == 9, "{audit}");
 }
 

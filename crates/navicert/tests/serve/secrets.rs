@@ -1,6 +1,7 @@
 //! Secrets that were planted are in nothing that the webhook writes, at any level.
 
 use http::Request;
+use navicert_authn::metrics::hashed;
 use navicert_testkit::{Canaries, HttpClient};
 use serde_json::json;
 
@@ -15,9 +16,11 @@ async fn no_token_and_no_key_is_ever_written_at_any_level() {
     place.write("token", &callers);
     let key = std::fs::read_to_string(place.path("tls.key")).unwrap();
     canaries.adopt("the key's first line", key.lines().nth(1).unwrap().as_bytes());
+    let mut identifiers = Canaries::new();
+    let (good, bad) = (identifiers.plant("a jti"), identifiers.plant("another jti"));
     let tokens = [
-        place.token(&json!({})),
-        place.token(&json!({"exp": 1_000})),
+        place.token(&json!({"jti": good})),
+        place.token(&json!({"jti": bad, "exp": 1_000})),
         navicert_testkit::jws::with_tampered_signature(&place.token(&json!({"n": 1}))),
         canaries.plant("an opaque token"),
     ];
@@ -79,10 +82,17 @@ async fn no_token_and_no_key_is_ever_written_at_any_level() {
         serving.running.signal("TERM");
         let outcome = serving.running.wait().await;
         assert!(outcome.stdout.len() > 1_000, "something is logged at this level");
-        canaries.assert_absent("the log", &outcome.stdout);
         let audit = std::fs::read(place.path("audit.log")).unwrap();
         assert!(String::from_utf8_lossy(&audit).contains("\"username\":\"oidc:ann\""), "the real identity");
         assert!(String::from_utf8_lossy(&audit).contains("\"auditId\":\"a-1\""));
-        canaries.assert_absent("the audit log", &audit);
+        // S224: which token it was is told by a hash, whether it was accepted or not.
+        for jti in [&good, &bad] {
+            let told = format!("\"jtiHash\":\"{}\"", hashed(jti.as_bytes()));
+            assert!(String::from_utf8_lossy(&audit).contains(&told), "{told}");
+        }
+        for canaries in [&canaries, &identifiers] {
+            canaries.assert_absent("the log", &outcome.stdout);
+            canaries.assert_absent("the audit log", &audit);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use navicert_authn::metrics::hashed;
 use navicert_testkit::{Answer, Canaries, wait};
 use serde_json::{Value, json};
 
@@ -71,8 +72,8 @@ async fn readiness_names_the_rule_that_is_missing() {
 async fn the_audit_log_has_the_real_user_and_no_log_has_a_token() {
     let setup = Setup::new();
     let serving = setup.start(&["--audit-log-path", "audit.log", "--log-level", "trace"]).await;
-    let good = setup.token(&json!({"jti": "4f2a", "secret": "canary-claim"}));
-    let bad = setup.token(&json!({"aud": "elsewhere"}));
+    let good = setup.token(&json!({"jti": "canary-good-token", "secret": "canary-claim"}));
+    let bad = setup.token(&json!({"jti": "canary-bad-token", "aud": "elsewhere"}));
     assert_eq!(setup.get(&serving, "/api/v1/pods?limit=1", &good).await.status, 200);
     assert_eq!(setup.get(&serving, "/api/v1/pods", &bad).await.status, 401);
     assert_eq!(setup.get(&serving, "/api/v1/pods", "canary-garbage").await.status, 401);
@@ -88,6 +89,10 @@ async fn the_audit_log_has_the_real_user_and_no_log_has_a_token() {
     assert_eq!((&lines[0]["method"], &lines[0]["path"]), (&json!("GET"), &json!("/api/v1/pods")));
     assert_eq!((&lines[1]["decision"], &lines[1]["reason"]), (&json!("deny"), &json!("audience")));
     assert_eq!((&lines[2]["reason"], &lines[2]["user"]), (&json!("malformed"), &Value::Null));
+    // S224: which token it was is told by a hash.
+    assert_eq!(lines[0]["jtiHash"], hashed(b"canary-good-token"));
+    assert_eq!(lines[1]["jtiHash"], hashed(b"canary-bad-token"));
+    assert_eq!(lines[2]["jtiHash"], Value::Null);
     let key = fs::read_to_string(setup.folder.path().join("proxy.key")).unwrap();
     let mut canaries = Canaries::new();
     for token in [&good, &bad] {
@@ -97,6 +102,8 @@ async fn the_audit_log_has_the_real_user_and_no_log_has_a_token() {
     }
     canaries.adopt("token", b"canary-garbage");
     canaries.adopt("claim", b"canary-claim");
+    canaries.adopt("jti", b"canary-good-token");
+    canaries.adopt("jti", b"canary-bad-token");
     canaries.adopt("key", key.lines().nth(1).unwrap().as_bytes());
     for (place, text) in [("log", told), ("audit", log), ("metrics", metrics)] {
         canaries.assert_absent(place, text.as_bytes());
