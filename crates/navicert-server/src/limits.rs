@@ -7,8 +7,8 @@ use std::time::Duration;
 /// The limits of one listener.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Connections at a time. When there are that many, a new one ends whichever has been idle longest; while every one of
-    /// them is being answered it waits.
+    /// Connections at a time. When there are that many, a new one ends whichever has been idle longest, and for a second
+    /// at least; otherwise it waits.
     pub connections: usize,
     /// Requests at a time whose answer has not begun; more get a 429. A watch that streams does not count.
     pub requests: usize,

@@ -39,7 +39,7 @@ use crate::limits::{InFlight, Limits};
 use crate::metrics::Traffic;
 use crate::problem::Problem;
 use one_meaning::OneMeaning;
-use places::{Busy, Places, Seat};
+use places::{Busy, LEAST_REST, Places, Seat};
 
 /// Between two questions whether an idle peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -154,7 +154,7 @@ pub async fn serve<H: Handler>(
     let listener = TcpListener::from_std(listener)?;
     let in_flight = InFlight::new(limits.requests);
     let serving = Serving { limits, security, in_flight, traffic, stop };
-    let places = Places::new(limits.connections, Arc::clone(&serving.traffic));
+    let places = Places::new(limits.connections, LEAST_REST, Arc::clone(&serving.traffic));
     let mut stopping = serving.stop.clone();
     loop {
         let accepted = tokio::select! {

@@ -1,5 +1,6 @@
 //! Who has a place at a listener. When all places are taken and somebody new comes, whoever has asked nothing for the longest
-//! time has to go: connections that only stand there keep nobody out.
+//! time has to go: connections that only stand there keep nobody out. Nobody has to who came or was answered a moment ago:
+//! however many come, each of them has time to ask.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,10 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use crate::metrics::Traffic;
 
-/// How long somebody who is asked to go may take before the next one is asked.
+/// Nobody has to go who has rested for less.
+pub(super) const LEAST_REST: Duration = Duration::from_secs(1);
+
+/// How long a newcomer waits before it looks again whether somebody can go.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Of so many connections that had to go, one is worth a line in the log.
@@ -21,17 +26,27 @@ pub(super) struct Places {
     free: Arc<Semaphore>,
     most: usize,
     taken: Mutex<HashMap<u64, Arc<Seat>>>,
-    /// Counts the moments at which a connection came to rest: the lowest has rested longest.
-    moments: Arc<AtomicU64>,
+    /// How many there have been.
+    numbers: AtomicU64,
+    /// When it began; times of rest are counted from here.
+    start: Instant,
+    least_rest: Duration,
     traffic: Arc<Traffic>,
 }
 
 impl Places {
     /// So many.
-    pub(super) fn new(most: usize, traffic: Arc<Traffic>) -> Arc<Self> {
+    pub(super) fn new(most: usize, least_rest: Duration, traffic: Arc<Traffic>) -> Arc<Self> {
         let most = most.min(Semaphore::MAX_PERMITS);
-        let free = Arc::new(Semaphore::new(most));
-        Arc::new(Places { free, most, taken: Mutex::default(), moments: Arc::default(), traffic })
+        Arc::new(Places {
+            free: Arc::new(Semaphore::new(most)),
+            most,
+            taken: Mutex::default(),
+            numbers: AtomicU64::new(0),
+            start: Instant::now(),
+            least_rest,
+            traffic,
+        })
     }
 
     /// A place for one more connection. Waits while every one of the others is being answered.
@@ -46,10 +61,10 @@ impl Places {
                 }
             };
             if let Ok(Ok(permit)) = permit {
-                let moment = self.moments.fetch_add(1, Ordering::Relaxed);
-                let seat = Arc::new(Seat::new(moment, Arc::clone(&self.moments)));
-                self.taken().insert(moment, Arc::clone(&seat));
-                return Place { seat, number: moment, places: Arc::clone(self), _permit: permit };
+                let seat = Arc::new(Seat::new(self.start));
+                let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+                self.taken().insert(number, Arc::clone(&seat));
+                return Place { seat, number, places: Arc::clone(self), _permit: permit };
             }
         }
     }
@@ -61,10 +76,12 @@ impl Places {
         }
     }
 
-    /// Asks whoever has rested longest to go, if anybody rests.
+    /// Asks whoever has rested longest to go, if anybody has rested long enough.
     fn make_room(&self) {
+        let latest = nanoseconds(self.start.elapsed().saturating_sub(self.least_rest));
         let taken = self.taken();
         let resting = taken.values().filter(|seat| seat.is_resting());
+        let resting = resting.filter(|seat| seat.since.load(Ordering::Relaxed) <= latest);
         let Some(seat) = resting.min_by_key(|seat| seat.since.load(Ordering::Relaxed)) else { return };
         seat.go.notify_one();
         drop(taken);
@@ -110,14 +127,16 @@ impl Drop for Place {
 /// What a connection does: whether it is being answered or rests, and since when. A head that is not complete is rest.
 pub(super) struct Seat {
     requests: AtomicUsize,
+    /// In nanoseconds from the start of the listener.
     since: AtomicU64,
+    start: Instant,
     go: Notify,
-    moments: Arc<AtomicU64>,
 }
 
 impl Seat {
-    fn new(moment: u64, moments: Arc<AtomicU64>) -> Self {
-        Seat { requests: AtomicUsize::new(0), since: AtomicU64::new(moment), go: Notify::new(), moments }
+    fn new(start: Instant) -> Self {
+        let since = AtomicU64::new(nanoseconds(start.elapsed()));
+        Seat { requests: AtomicUsize::new(0), since, start, go: Notify::new() }
     }
 
     /// One more request, until the last byte of its answer has been taken.
@@ -160,9 +179,13 @@ pub(super) struct Busy(Arc<Seat>);
 impl Drop for Busy {
     fn drop(&mut self) {
         let seat = &self.0;
-        seat.since.store(seat.moments.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        seat.since.store(nanoseconds(seat.start.elapsed()), Ordering::Relaxed);
         seat.requests.fetch_sub(1, Ordering::AcqRel);
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -175,7 +198,7 @@ mod tests {
     use super::*;
 
     fn places(most: usize) -> Arc<Places> {
-        Places::new(most, Traffic::new("test", Arc::new(SystemClock)))
+        Places::new(most, Duration::ZERO, Traffic::new("test", Arc::new(SystemClock)))
     }
 
     /// Whether it is done without anything else happening.
@@ -221,6 +244,17 @@ mod tests {
         only.seat().asked_to_go().await;
         drop(only);
         wait::within("a place", newcomer).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn nobody_goes_who_came_or_was_answered_a_moment_ago() {
+        let traffic = Traffic::new("test", Arc::new(SystemClock));
+        let places = Places::new(1, Duration::from_secs(3600), traffic);
+        let place = places.take().await;
+        places.make_room();
+        drop(place.seat().busy());
+        places.make_room();
+        assert!(!is_done(place.seat().asked_to_go()).await);
     }
 
     #[tokio::test]
