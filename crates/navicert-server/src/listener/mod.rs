@@ -4,6 +4,7 @@
 //! accept ──▶ admit ──▶ TLS ──▶ one_meaning (HTTP/1.1) ──▶ hyper ──▶ Handler
 //! ```
 
+mod at_once;
 mod one_meaning;
 mod proxy_protocol;
 
@@ -24,7 +25,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -33,6 +34,7 @@ use crate::forward::ReplyBody;
 use crate::limits::{InFlight, Limits};
 use crate::metrics::Traffic;
 use crate::problem::Problem;
+use at_once::at_once;
 use one_meaning::OneMeaning;
 
 /// Between two questions whether an idle peer is still there.
@@ -43,7 +45,7 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 #[derive(Clone, Copy, Debug)]
 pub struct CloseConnection;
 
-/// Who is at the other end of a connection; an `Arc` of it is among every request's extensions.
+/// Who is at the other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The address it comes from.
@@ -92,8 +94,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Answers a request. Dropped when the client goes away first.
-    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<ReplyBody>> + Send;
+    /// Answers a request of this peer's. Dropped when the client goes away first.
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<ReplyBody>> + Send;
 
     /// What a request is answered with that there is no place for.
     fn overloaded(&self) -> Response<ReplyBody> {
@@ -259,7 +265,7 @@ impl Serving {
 
     fn answering<H>(&self, handler: Arc<H>, peer: Peer) -> Arc<Answering<H>> {
         let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
-        Arc::new(Answering { handler, in_flight, traffic, peer: Arc::new(peer) })
+        Arc::new(Answering { handler, in_flight, traffic, peer, had_enough: Notify::new() })
     }
 
     async fn http1<H: Handler>(
@@ -268,16 +274,7 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let answering = Arc::clone(&answering);
-            async move {
-                let mut response = answering.answer(request).await;
-                if response.extensions_mut().remove::<CloseConnection>().is_some() {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                Ok::<_, Infallible>(response)
-            }
-        });
+        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head_time)
@@ -287,7 +284,8 @@ impl Serving {
             .with_upgrades();
         tokio::pin!(connection);
         tokio::select! {
-            outcome = connection.as_mut() => return outcome,
+            biased;
+            outcome = at_once(connection.as_mut()) => return outcome,
             _ = self.stop.wait_for(|stop| *stop) => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -300,17 +298,8 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let (enough, mut had_enough) = watch::channel(false);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (answering, enough) = (Arc::clone(&answering), enough.clone());
-            async move {
-                let mut response = answering.answer(request).await;
-                if response.extensions_mut().remove::<CloseConnection>().is_some() {
-                    enough.send_replace(true);
-                }
-                Ok::<_, Infallible>(response)
-            }
-        });
+        let answered = Arc::clone(&answering);
+        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
         let head = u32::try_from(limits.head).unwrap_or(u32::MAX);
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -323,7 +312,7 @@ impl Serving {
         tokio::select! {
             outcome = connection.as_mut() => return outcome,
             _ = self.stop.wait_for(|stop| *stop) => {}
-            _ = had_enough.wait_for(|enough| *enough) => {}
+            () = answered.had_enough.notified() => {}
         }
         connection.as_mut().graceful_shutdown();
         connection.await
@@ -335,22 +324,29 @@ struct Answering<H> {
     handler: Arc<H>,
     in_flight: InFlight,
     traffic: Arc<Traffic>,
-    peer: Arc<Peer>,
+    peer: Peer,
+    /// Told when an answer should be the last of an HTTP/2 connection.
+    had_enough: Notify,
 }
 
 impl<H: Handler> Answering<H> {
-    /// One request, if there is a place for it.
-    async fn answer(&self, mut request: Request<Incoming>) -> Response<ReplyBody> {
+    /// One request, if there is a place for it. One function, since every layer would move the request once more.
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ReplyBody>, Infallible> {
         let counted = self.traffic.request();
-        let Some(_place) = self.in_flight.enter() else {
-            return counted.answered(self.handler.overloaded());
-        };
         let version = request.version();
-        request.extensions_mut().insert(Arc::clone(&self.peer));
-        let response = self.handler.handle(request).await;
+        let mut response = match self.in_flight.enter() {
+            Some(_place) => self.handler.handle(request, &self.peer).await,
+            None => self.handler.overloaded(),
+        };
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return counted.answered(Problem::Malformed("HTTP/1.0 has no other protocols").response());
+            response = Problem::Malformed("HTTP/1.0 has no other protocols").response();
         }
-        counted.answered(response)
+        if response.extensions_mut().remove::<CloseConnection>().is_some() {
+            match version {
+                Version::HTTP_2 => self.had_enough.notify_one(),
+                _ => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
+            }
+        }
+        Ok(counted.answered(response))
     }
 }
