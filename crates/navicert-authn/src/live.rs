@@ -190,13 +190,14 @@ impl Live {
         let name = self.cache.name(token);
         let now = self.clock.now();
         let grounds = self.grounds(&self.current.load());
-        let judgement = if let Some(judgement) = self.cache.find(&name, grounds, now) {
-            let took = self.clock.monotonic().saturating_sub(started);
-            self.recorder.record(&Event::CacheLookup { is_hit: true, took });
-            judgement
-        } else {
-            let took = self.clock.monotonic().saturating_sub(started);
-            self.recorder.record(&Event::CacheLookup { is_hit: false, took });
+        let found = self.cache.find(&name, grounds, now);
+        let took = self.clock.monotonic().saturating_sub(started);
+        self.recorder.record(&Event::CacheLookup { is_hit: found.is_some(), took });
+        if let Some(judgement) = found {
+            self.recorder.record(&Event::Attempt { outcome: &judgement.outcome, took });
+            return judgement;
+        }
+        let judgement = {
             // Of a token that was accepted meanwhile, the memory knows whether that still holds.
             let still = |landed: &Judgement| match landed.outcome {
                 Outcome::Authenticated(_) => self.cache.find(&name, grounds, self.clock.now()),

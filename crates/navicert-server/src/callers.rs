@@ -38,17 +38,15 @@ impl Callers {
         Callers { is_open: false, names, token }
     }
 
-    /// Whether a request comes from somebody who may ask.
+    /// Whether a request of this peer's comes from somebody who may ask.
     ///
     /// # Errors
     /// 401 to strangers, 403 to whoever is known and not meant.
-    pub fn check(&self, head: &Parts, header: HeaderName) -> Result<(), Problem> {
+    pub fn check(&self, head: &Parts, peer: &Peer, header: HeaderName) -> Result<(), Problem> {
         if self.is_open {
             return Ok(());
         }
-        let peer = head.extensions.get::<Arc<Peer>>();
-        let shown = peer.and_then(|peer| peer.names());
-        if let (Some(names), Some(shown)) = (&self.names, shown) {
+        if let (Some(names), Some(shown)) = (&self.names, peer.names()) {
             if names.is_empty() || shown.iter().any(|name| names.contains(name)) {
                 return Ok(());
             }

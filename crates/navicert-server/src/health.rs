@@ -13,7 +13,7 @@ use navicert_authn::Live;
 use navicert_authn::config::Reloader;
 
 use crate::forward::ReplyBody;
-use crate::listener::Handler;
+use crate::listener::{Handler, Peer};
 use crate::metrics::Registry;
 
 /// One thing that has to be well before requests are sent here.
@@ -192,7 +192,7 @@ impl Inspection {
 }
 
 impl Handler for Inspection {
-    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
         self.answer(request.method(), request.uri().path(), request.uri().query())
     }
 }

@@ -1,7 +1,11 @@
 //! How much anybody may ask of a server: connections, sizes, times. Long-running streams are not limited in time.
 
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 /// The limits of one listener.
@@ -68,9 +72,41 @@ impl Drop for Place<'_> {
     }
 }
 
+/// What a future gives, if it does so within a time. Most have it ready at the first look, or one turn later, as the body of
+/// a request whose bytes have come with its head; a timer is dearer than both looks, and set only then.
+pub(crate) async fn within<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let mut is_first = true;
+    let early = poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(given) => Poll::Ready(Some(given)),
+        Poll::Pending if mem::take(&mut is_first) => {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await;
+    match early {
+        Some(given) => Some(given),
+        None => tokio::time::timeout(limit, future).await.ok(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_ready_now_or_a_turn_later_sets_no_timer_and_what_never_comes_is_given_up() {
+        let limit = Duration::from_secs(10);
+        assert_eq!(within(Duration::ZERO, std::future::ready(1)).await, Some(1));
+        assert_eq!(within(Duration::ZERO, async { tokio::task::yield_now().await }).await, Some(()));
+        let started = tokio::time::Instant::now();
+        assert_eq!(within(limit, std::future::pending::<()>()).await, None);
+        assert_eq!(started.elapsed(), limit);
+        let later = tokio::time::timeout(limit / 2, std::future::pending::<()>());
+        assert!(within(limit, later).await.is_some());
+    }
 
     #[test]
     fn a_place_is_free_again_when_its_holder_is_done_and_a_refusal_takes_none() {

@@ -28,7 +28,7 @@ use thiserror::Error;
 
 use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
 use crate::limits::Limits;
-use crate::listener::Handler;
+use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
 use child_kubeconfig::{ChildKubeconfig, Names, Whereabouts};
 use local_auth::LocalAuth;
@@ -197,7 +197,7 @@ impl Handler for Door {
         self.who.auth.admits(peer, local)
     }
 
-    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
         self.forwarder.forward(request, &self.who).await
     }
 }

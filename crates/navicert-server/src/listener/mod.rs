@@ -4,6 +4,8 @@
 //! accept ──▶ admit ──▶ TLS ──▶ one_meaning (HTTP/1.1) ──▶ hyper ──▶ Handler
 //! ```
 
+mod answer;
+mod at_once;
 mod one_meaning;
 mod places;
 mod proxy_protocol;
@@ -12,16 +14,12 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use http::header::{CONNECTION, HeaderValue};
 use http::{Request, Response, StatusCode, Version};
-use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -29,7 +27,7 @@ use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_rustls::TlsAcceptor;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -38,8 +36,10 @@ use crate::forward::ReplyBody;
 use crate::limits::{InFlight, Limits};
 use crate::metrics::Traffic;
 use crate::problem::Problem;
+use answer::Answer;
+use at_once::at_once;
 use one_meaning::OneMeaning;
-use places::{Busy, LEAST_REST, Places, Seat};
+use places::{LEAST_REST, Places, Seat};
 
 /// Between two questions whether an idle peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ const BREATH: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub struct CloseConnection;
 
-/// Who is at the other end of a connection; an `Arc` of it is among every request's extensions.
+/// Who is at the other end of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The address it comes from.
@@ -101,8 +101,12 @@ pub trait Handler: Send + Sync + 'static {
         false
     }
 
-    /// Answers a request. Dropped when the client goes away first.
-    fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<ReplyBody>> + Send;
+    /// Answers a request of this peer's. Dropped when the client goes away first.
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<ReplyBody>> + Send;
 
     /// What a request is answered with that there is no place for.
     fn overloaded(&self) -> Response<ReplyBody> {
@@ -183,6 +187,7 @@ pub async fn serve<H: Handler>(
             let traffic = Arc::clone(&serving.traffic);
             let _counted = traffic.connection();
             tokio::select! {
+                biased;
                 () = serving.connection(stream, peer, handler, place.seat()) => {}
                 () = place.seat().asked_to_go() => {}
             }
@@ -283,7 +288,8 @@ impl Serving {
 
     fn answering<H>(&self, handler: Arc<H>, peer: Peer, seat: &Arc<Seat>) -> Arc<Answering<H>> {
         let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
-        Arc::new(Answering { handler, in_flight, traffic, peer: Arc::new(peer), seat: Arc::clone(seat) })
+        let (seat, had_enough) = (Arc::clone(seat), Notify::new());
+        Arc::new(Answering { handler, in_flight, traffic, peer, seat, had_enough })
     }
 
     async fn http1<H: Handler>(
@@ -292,16 +298,7 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let service = service_fn(move |request: Request<Incoming>| {
-            let answering = Arc::clone(&answering);
-            async move {
-                let mut response = answering.answer(request).await;
-                if response.extensions_mut().remove::<CloseConnection>().is_some() {
-                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                Ok::<_, Infallible>(response)
-            }
-        });
+        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
         let connection = hyper::server::conn::http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head_time)
@@ -311,7 +308,8 @@ impl Serving {
             .with_upgrades();
         tokio::pin!(connection);
         tokio::select! {
-            outcome = connection.as_mut() => return outcome,
+            biased;
+            outcome = at_once(connection.as_mut()) => return outcome,
             _ = self.stop.wait_for(|stop| *stop) => {}
         }
         connection.as_mut().graceful_shutdown();
@@ -324,18 +322,8 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let seat = Arc::clone(&answering.seat);
-        let (enough, mut had_enough) = watch::channel(false);
-        let service = service_fn(move |request: Request<Incoming>| {
-            let (answering, enough) = (Arc::clone(&answering), enough.clone());
-            async move {
-                let mut response = answering.answer(request).await;
-                if response.extensions_mut().remove::<CloseConnection>().is_some() {
-                    enough.send_replace(true);
-                }
-                Ok::<_, Infallible>(response)
-            }
-        });
+        let answered = Arc::clone(&answering);
+        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
         let head = u32::try_from(limits.head).unwrap_or(u32::MAX);
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -348,9 +336,9 @@ impl Serving {
         let has_rested = tokio::select! {
             outcome = connection.as_mut() => return outcome,
             _ = self.stop.wait_for(|stop| *stop) => false,
-            _ = had_enough.wait_for(|enough| *enough) => false,
+            () = answered.had_enough.notified() => false,
             // hyper has no such limit for HTTP/2, and waits for ever for a peer that does not even begin.
-            () = seat.has_rested(limits.head_time) => true,
+            () = answered.seat.has_rested(limits.head_time) => true,
         };
         connection.as_mut().graceful_shutdown();
         if !has_rested {
@@ -359,7 +347,7 @@ impl Serving {
         loop {
             match tokio::time::timeout(limits.handshake, connection.as_mut()).await {
                 Ok(outcome) => return outcome,
-                Err(_) if seat.is_resting() => return Ok(()),
+                Err(_) if answered.seat.is_resting() => return Ok(()),
                 // It asked while we said goodbye.
                 Err(_) => {}
             }
@@ -372,55 +360,32 @@ struct Answering<H> {
     handler: Arc<H>,
     in_flight: InFlight,
     traffic: Arc<Traffic>,
-    peer: Arc<Peer>,
+    peer: Peer,
+    /// What its connection does.
     seat: Arc<Seat>,
+    /// Told when an answer should be the last of an HTTP/2 connection.
+    had_enough: Notify,
 }
 
 impl<H: Handler> Answering<H> {
-    /// One request, from its head to the last byte of its answer.
-    async fn answer(&self, request: Request<Incoming>) -> Response<Answer> {
+    /// One request, if there is a place for it. One function, since every layer would move the request once more.
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
         let busy = self.seat.busy();
-        self.begin(request).await.map(|body| Answer { body, _busy: busy })
-    }
-
-    /// One request, if there is a place for it.
-    async fn begin(&self, mut request: Request<Incoming>) -> Response<ReplyBody> {
         let counted = self.traffic.request();
-        let Some(_place) = self.in_flight.enter() else {
-            return counted.answered(self.handler.overloaded());
-        };
         let version = request.version();
-        request.extensions_mut().insert(Arc::clone(&self.peer));
-        let response = self.handler.handle(request).await;
+        let mut response = match self.in_flight.enter() {
+            Some(_place) => self.handler.handle(request, &self.peer).await,
+            None => self.handler.overloaded(),
+        };
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            return counted.answered(Problem::Malformed("HTTP/1.0 has no other protocols").response());
+            response = Problem::Malformed("HTTP/1.0 has no other protocols").response();
         }
-        counted.answered(response)
-    }
-}
-
-/// An answer that is being sent; until it is dropped, its connection is in use.
-struct Answer {
-    body: ReplyBody,
-    _busy: Busy,
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = <ReplyBody as Body>::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        if response.extensions_mut().remove::<CloseConnection>().is_some() {
+            match version {
+                Version::HTTP_2 => self.had_enough.notify_one(),
+                _ => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
+            }
+        }
+        Ok(counted.answered(response).map(|body| Answer::new(body, busy)))
     }
 }

@@ -7,6 +7,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use memchr::{memchr, memchr2, memmem};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream of requests, each with one meaning.
@@ -191,20 +192,23 @@ impl Frames {
 }
 
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
-    bytes.windows(4).position(|window| window == b"\r\n\r\n").and_then(|start| start.checked_add(4))
+    memmem::find(bytes, b"\r\n\r\n").and_then(|start| start.checked_add(4))
 }
 
 /// What comes behind a whole head.
 fn judge(head: &[u8]) -> Result<Place, Ambiguous> {
-    bare_ends(None, head)?;
-    let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let request = lines.next().unwrap_or_default();
+    let (request, mut rest) = next_line(head)?;
     // hyper skips empty lines before a request; and it drops a fragment, which nobody may send (S258).
-    if request.is_empty() || request.contains(&b'#') || request.contains(&b'\t') {
+    if request.is_empty() || memchr2(b'#', b'\t', request).is_some() {
         return Err(Ambiguous);
     }
     let (mut length, mut chunked, mut another) = (None, false, request.starts_with(b"CONNECT "));
-    for line in lines.take_while(|line| !line.is_empty()) {
+    loop {
+        let (line, after) = next_line(rest)?;
+        if line.is_empty() {
+            break;
+        }
+        rest = after;
         let (name, value) = field(line)?;
         if name.eq_ignore_ascii_case(b"content-length") {
             let digits = Some(value).filter(|value| value.iter().all(u8::is_ascii_digit));
@@ -230,16 +234,29 @@ fn judge(head: &[u8]) -> Result<Place, Ambiguous> {
     }
 }
 
+/// Takes a line off the front. Every carriage return and line feed belongs to a pair, and NUL to nobody.
+fn next_line(bytes: &[u8]) -> Result<(&[u8], &[u8]), Ambiguous> {
+    let end = memchr(b'\n', bytes).ok_or(Ambiguous)?;
+    let (line, rest) = bytes.split_at_checked(end).ok_or(Ambiguous)?;
+    let line = line.strip_suffix(b"\r").ok_or(Ambiguous)?;
+    if memchr2(b'\r', 0, line).is_some() {
+        return Err(Ambiguous);
+    }
+    Ok((line, rest.get(1..).unwrap_or_default()))
+}
+
 /// A header's name and value. A line that begins with white space would continue the line before; white space before the
 /// colon would make another name.
 fn field(line: &[u8]) -> Result<(&[u8], &[u8]), Ambiguous> {
-    let colon = line.iter().position(|byte| *byte == b':').ok_or(Ambiguous)?;
-    let (name, value) = line.split_at_checked(colon).ok_or(Ambiguous)?;
-    let is_token = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte);
-    if name.is_empty() || !name.iter().all(is_token) {
-        return Err(Ambiguous);
-    }
-    Ok((name, value.get(1..).unwrap_or_default().trim_ascii()))
+    let end = line.iter().position(|byte| !is_in_name(*byte)).ok_or(Ambiguous)?;
+    let (name, value) = line.split_at_checked(end).ok_or(Ambiguous)?;
+    let value = value.strip_prefix(b":").filter(|_| !name.is_empty()).ok_or(Ambiguous)?;
+    Ok((name, value.trim_ascii()))
+}
+
+/// Whether a header's name may have it.
+fn is_in_name(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
 }
 
 /// Every carriage return and line feed belongs to a pair; a last carriage return may still get its line feed.

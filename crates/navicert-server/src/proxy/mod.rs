@@ -361,6 +361,7 @@ impl Refused {
 /// One request's identity step, and what it found out.
 struct Asked<'p> {
     proxy: &'p Proxy,
+    peer: IpAddr,
     who: OnceLock<Who>,
     acting_as: OnceLock<UserInfo>,
     refused: OnceLock<&'static str>,
@@ -389,21 +390,19 @@ impl Shown {
 impl Identify for Asked<'_> {
     /// Who is it, how is that told, for how long, and from where.
     async fn identify(&self, head: &request::Parts) -> Result<Identity, Problem> {
-        let peer = head.extensions.get::<Arc<Peer>>().map(|peer| peer.address.ip());
         let settings = &self.proxy.settings;
-        let source = peer.map(|peer| client_address::client(peer, &head.headers, &settings.trusted_proxies));
-        if let Some(source) = source {
-            let _ = self.source.set(source);
-        }
+        let source = client_address::client(self.peer, &head.headers, &settings.trusted_proxies);
+        let _ = self.source.set(source);
         let told = self.told(head).await.map_err(|refused| {
             let _ = self.refused.set(refused.class());
             refused.problem()
         })?;
-        let source = source.filter(|_| settings.forward_client_address);
-        let source = source.and_then(|source| HeaderValue::try_from(source.to_string()).ok());
-        Ok(match source {
-            Some(source) => told.and(FORWARDED_FOR, source),
-            None => told,
+        if !settings.forward_client_address {
+            return Ok(told);
+        }
+        Ok(match HeaderValue::try_from(source.to_string()) {
+            Ok(source) => told.and(FORWARDED_FOR, source),
+            Err(_) => told,
         })
     }
 }
@@ -429,9 +428,10 @@ impl Handler for Proxy {
         self.settings.proxy_protocol
     }
 
-    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
         let asked = Asked {
             proxy: self,
+            peer: peer.address.ip(),
             who: OnceLock::new(),
             acting_as: OnceLock::new(),
             refused: OnceLock::new(),

@@ -10,6 +10,8 @@ use super::{Reviewed, Webhook, reply};
 use crate::audit::Decision;
 use crate::bearer;
 use crate::forward::ReplyBody;
+use crate::limits::within;
+use crate::listener::Peer;
 use crate::problem::Problem;
 
 /// Lines of identity in all; what stands behind has limits of its own (S267).
@@ -19,12 +21,12 @@ const MOST_BYTES: usize = 64 << 10;
 
 impl Webhook {
     /// The token is in `Authorization`, as the client sent it; a caller's own is in `Proxy-Authorization`.
-    pub(super) async fn check(&self, head: &Parts) -> Reviewed {
+    pub(super) async fn check(&self, head: &Parts, peer: &Peer) -> Reviewed {
         // nginx asks with GET; Envoy with the method of the client.
         if head.method == Method::CONNECT {
             return Reviewed::refused(reply::wrong_method("GET"), "method");
         }
-        if let Err(problem) = self.callers.check(head, PROXY_AUTHORIZATION) {
+        if let Err(problem) = self.callers.check(head, peer, PROXY_AUTHORIZATION) {
             // 401 would tell the client that its own token is bad.
             let problem = match problem {
                 Problem::Unauthorized => {
@@ -39,8 +41,8 @@ impl Webhook {
             Ok(None) => return Reviewed::refused(keep_open(Problem::Unauthorized.response()), "no_token"),
             Err(problem) => return Reviewed::refused(keep_open(problem.response()), "request"),
         };
-        let judged = tokio::time::timeout(self.settings.timeout, self.live.judge(token)).await;
-        let Ok(judgement) = judged else {
+        let judged = within(self.settings.timeout, self.live.judge(token)).await;
+        let Some(judgement) = judged else {
             return Reviewed::of(keep_open(Problem::Unauthorized.response()), Decision::Error, "timeout");
         };
         let response = match &judgement.outcome {

@@ -31,6 +31,7 @@ use navicert_types::token_review::Question;
 use crate::audit::{Audit, Decision, Entry};
 use crate::callers::Callers;
 use crate::forward::ReplyBody;
+use crate::limits::within;
 use crate::listener::{Handler, Peer};
 use crate::who::{Told, jti_hash};
 
@@ -82,11 +83,11 @@ impl Webhook {
     }
 
     /// The spine.
-    async fn review(&self, head: &Parts, body: Incoming, route: Route) -> Reviewed {
+    async fn review(&self, head: &Parts, body: Incoming, peer: &Peer, route: Route) -> Reviewed {
         if head.method != Method::POST {
             return Reviewed::refused(reply::wrong_method("POST"), "method");
         }
-        if let Err(problem) = self.callers.check(head, AUTHORIZATION) {
+        if let Err(problem) = self.callers.check(head, peer, AUTHORIZATION) {
             return Reviewed::refused(problem.response(), "caller");
         }
         let body = match request::read(body, &self.settings).await {
@@ -102,8 +103,8 @@ impl Webhook {
             self.tell_of_audiences(&question);
             return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
         };
-        let judged = tokio::time::timeout(self.settings.timeout, self.live.judge(&question.token)).await;
-        let Ok(judgement) = judged else {
+        let judged = within(self.settings.timeout, self.live.judge(&question.token)).await;
+        let Some(judgement) = judged else {
             let reply = reply::unknown(question.version, route, &self.settings, "timeout");
             return Reviewed::of(reply, Decision::Error, "timeout");
         };
@@ -132,13 +133,18 @@ impl Webhook {
         }
     }
 
-    fn record(&self, event: &'static str, head: &Parts, reviewed: &Reviewed, started: Duration) {
+    fn record(
+        &self,
+        event: &'static str,
+        (head, peer): (&Parts, &Peer),
+        reviewed: &Reviewed,
+        started: Duration,
+    ) {
         let judgement = reviewed.judgement.as_ref();
         let user = judgement.and_then(|judgement| match &judgement.outcome {
             Outcome::Authenticated(user) => Some(Told::from(&**user)),
             _ => None,
         });
-        let peer = head.extensions.get::<Arc<Peer>>();
         let took = self.clock.monotonic().saturating_sub(started);
         self.audit.record(&Entry {
             event,
@@ -148,8 +154,8 @@ impl Webhook {
             acting_as: None,
             issuer_hash: judgement.and_then(Judgement::issuer).map(|url| hashed(url.as_bytes())).as_deref(),
             jti_hash: reviewed.jti_hash.as_deref(),
-            source: peer.map(|peer| peer.address.ip()),
-            caller: peer.and_then(|peer| peer.names()).and_then(|names| names.first()).map(String::as_str),
+            source: Some(peer.address.ip()),
+            caller: peer.names().and_then(|names| names.first()).map(String::as_str),
             audit_id: audit_id(&head.headers),
             method: None,
             path: None,
@@ -160,13 +166,13 @@ impl Webhook {
 }
 
 impl Handler for Webhook {
-    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
         let started = if self.audit.is_on() { self.clock.monotonic() } else { Duration::ZERO };
         let (head, body) = request.into_parts();
         let Some(route) = self.route(head.uri.path()) else { return reply::not_found() };
         let (event, reviewed) = match route {
-            Route::Auth => ("auth", self.check(&head).await),
-            Route::Webhook | Route::Api => ("tokenreview", self.review(&head, body, route).await),
+            Route::Auth => ("auth", self.check(&head, peer).await),
+            Route::Webhook | Route::Api => ("tokenreview", self.review(&head, body, peer, route).await),
         };
         tracing::debug!(
             event,
@@ -176,7 +182,7 @@ impl Handler for Webhook {
             "decided"
         );
         if self.audit.is_on() {
-            self.record(event, &head, &reviewed, started);
+            self.record(event, (&head, peer), &reviewed, started);
         }
         reviewed.response
     }

@@ -7,6 +7,7 @@ use hyper::body::Incoming;
 use navicert_types::token_review::{Question, QuestionError};
 
 use super::Settings;
+use crate::limits::within;
 use crate::problem::Problem;
 
 /// The whole body. Mostly it comes in one piece, and then nothing is copied.
@@ -42,8 +43,7 @@ pub(super) async fn read(mut body: Incoming, settings: &Settings) -> Result<Byte
         }
         Ok(whole.map_or(first, BytesMut::freeze))
     };
-    // Mostly it is there already, and a timer is dearer than a look.
-    tokio::time::timeout(settings.body_timeout, reading).await.unwrap_or(Err(Problem::SlowBody))
+    within(settings.body_timeout, reading).await.unwrap_or(Err(Problem::SlowBody))
 }
 
 /// What is asked.

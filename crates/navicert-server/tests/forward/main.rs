@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 use navicert_client::credential::{Credential, Fixed};
 use navicert_client::transport::{Around, Settings, Transport, Trust};
 use navicert_server::forward::Rules;
-use navicert_server::listener::{self, Handler, Security, Socket};
+use navicert_server::listener::{self, Handler, Peer, Security, Socket};
 use navicert_server::metrics::Traffic;
 use navicert_server::{Forwarder, Identify, Identity, Limits, Problem, ReplyBody};
 use navicert_testkit::raw::status;
@@ -56,7 +56,7 @@ impl Identify for Ann {
 }
 
 impl Handler for Ann {
-    async fn handle(&self, request: Request<Incoming>) -> Response<ReplyBody> {
+    async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
         self.0.forward(request, self).await
     }
 }
