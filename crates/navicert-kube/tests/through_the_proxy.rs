@@ -1,8 +1,10 @@
-//! kube-rs as it comes through navicert's proxy: a list and a watch, as the mapped user.
+//! kube-rs through navicert's proxy, with a token and with an exec plugin: a list and a watch, as the mapped user.
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
 use std::fs;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, TryStreamExt};
@@ -12,6 +14,8 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use navicert_authn::config::{Origin, Reloader, Sources};
 use navicert_authn::jwks::Around;
 use navicert_client::credential::{Credential, Fixed};
+use navicert_client::exec;
+use navicert_client::kubeconfig::{self, Disk, Overrides};
 use navicert_client::transport::{self, ProxyEnvironment, TokioTimer, Transport, Trust};
 use navicert_server::Limits;
 use navicert_server::audit::Audit;
@@ -21,17 +25,107 @@ use navicert_server::listener::{self, Security, Socket};
 use navicert_server::metrics::Traffic;
 use navicert_server::proxy::settings::{SelfCheck, Settings};
 use navicert_server::proxy::{Parts, Proxy};
-use navicert_testkit::{ApiServer, Ca, Issuer, wait};
+use navicert_testkit::{ApiServer, Ca, Issuer, PluginDesk, wait};
 use navicert_types::{Clock as _, SystemClock};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn kube_rs_lists_and_watches_as_the_mapped_user() {
-    let (ca, folder) = (Ca::new("kube-rs"), tempfile::tempdir().unwrap());
-    let (issuer, api) = (Issuer::start(&ca), ApiServer::start(&ca));
-    api.accept_everyone();
-    let pod = api.add_pod("web", false);
+/// An issuer, an API server, and a proxy between them that trusts the one and speaks for its users to the other.
+struct Front {
+    ca: Ca,
+    issuer: Arc<Issuer>,
+    api: ApiServer,
+    address: SocketAddr,
+    folder: tempfile::TempDir,
+    _keeping: Keeping,
+    _stop: watch::Sender<bool>,
+}
+
+impl Front {
+    async fn start() -> Self {
+        let (ca, folder) = (Ca::new("kube-rs"), tempfile::tempdir().unwrap());
+        let (issuer, api) = (Arc::new(Issuer::start(&ca)), ApiServer::start(&ca));
+        api.accept_everyone();
+        let reloader = reloader(&issuer, &ca, folder.path());
+        let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+        let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
+        let socket = Socket { listener, security, limits: Limits::default(), traffic };
+        tokio::spawn(listener::serve(socket, Arc::new(proxy(&reloader, &api, &ca)), stopped));
+        let known = async {
+            while !reloader.live().health().iter().all(|(_, health)| health.is_ready) {
+                tokio::task::yield_now().await;
+            }
+        };
+        wait::within("the issuer's keys", known).await;
+        Front { ca, issuer, api, address, folder, _keeping: keeping, _stop: stop }
+    }
+
+    fn kubeconfig(&self, user: &Value) -> String {
+        let folder = self.folder.path();
+        fs::write(folder.join("ca.crt"), self.ca.pem()).unwrap();
+        json!({
+            "current-context": "x",
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {
+                "server": format!("https://{}", self.address), "certificate-authority": folder.join("ca.crt"),
+            }}],
+            "users": [{"name": "u", "user": user}],
+        })
+        .to_string()
+    }
+
+    /// kube-rs as it comes.
+    async fn stock(&self, user: &Value) -> kube::Client {
+        let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
+        let options = KubeConfigOptions::default();
+        kube::Client::try_from(kube::Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap())
+            .unwrap()
+    }
+
+    /// kube-rs with navicert's transport.
+    fn ours(&self, user: &Value) -> kube::Client {
+        let path = self.folder.path().join("config");
+        fs::write(&path, self.kubeconfig(user)).unwrap();
+        let sources = kubeconfig::Sources::locate(Some(&path), None, None);
+        let (_, effective) =
+            kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk).unwrap();
+        let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
+        let around =
+            exec::Surroundings { registry: exec::Registry::new(), ..exec::Surroundings::new(environment) };
+        let (settings, around_it) = (exec::Settings::default(), transport::Environment::default());
+        let transport = transport::connect(&effective, &settings, &around, &around_it).unwrap();
+        navicert_kube::client(transport, "default")
+    }
+
+    /// Lists and watches; everything reaches the API server as ann, and without her token.
+    async fn list_and_watch(&self, client: kube::Client) {
+        let pod = self.api.add_pod("web", false);
+        let pods: Api<Pod> = Api::default_namespaced(client);
+        let listed = pods.list(&ListParams::default()).await.unwrap();
+        assert_eq!(
+            listed.items.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect::<Vec<_>>(),
+            ["web"]
+        );
+        let mut events = pods.watch(&WatchParams::default(), "1").await.unwrap().boxed();
+        pod.events.wait_for_opened(1).await;
+        let metadata = json!({"name": "new", "namespace": "default", "resourceVersion": "2"});
+        pod.events.event(
+            &json!({"type": "ADDED", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}}),
+        );
+        let event = wait::within("an event", events.try_next()).await.unwrap();
+        assert!(matches!(event, Some(WatchEvent::Added(pod)) if pod.metadata.name.as_deref() == Some("new")));
+        for seen in self.api.requests() {
+            assert_eq!(seen.header_values("impersonate-user"), ["corp:ann"]);
+            assert_eq!(seen.header("authorization"), None);
+        }
+    }
+}
+
+fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<Reloader> {
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": [{
@@ -39,17 +133,19 @@ async fn kube_rs_lists_and_watches_as_the_mapped_user() {
             "claimMappings": {"username": {"claim": "sub", "prefix": "corp:"}},
         }],
     });
-    fs::write(folder.path().join("authentication.yaml"), config.to_string()).unwrap();
-    let origin = Origin::File(folder.path().join("authentication.yaml"));
+    let path = folder.join("authentication.yaml");
+    fs::write(&path, config.to_string()).unwrap();
     let around = Around {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
         clock: Arc::new(SystemClock),
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources = Sources { config: origin, side_car: None, profile: None };
-    let reloader = Arc::new(Reloader::open(sources, around).unwrap());
-    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let sources = Sources { config: Origin::File(path), side_car: None, profile: None };
+    Arc::new(Reloader::open(sources, around).unwrap())
+}
+
+fn proxy(reloader: &Reloader, api: &ApiServer, ca: &Ca) -> Proxy {
     let upstream = transport::Settings {
         trust: Trust::Pem(ca.pem().into_bytes()),
         compression: false,
@@ -65,50 +161,51 @@ async fn kube_rs_lists_and_watches_as_the_mapped_user() {
         clock: Arc::new(SystemClock),
         timer: Arc::new(TokioTimer),
     };
-    let proxy = Proxy::new(Settings { self_check: SelfCheck::Off, ..Settings::default() }, parts);
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let (_stop, stopped) = watch::channel(false);
-    let traffic = Traffic::new("proxy", Arc::new(SystemClock));
-    let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
-    let socket = Socket { listener, security, limits: Limits::default(), traffic };
-    tokio::spawn(listener::serve(socket, Arc::new(proxy), stopped));
-    let known = async {
-        while !reloader.live().health().iter().all(|(_, health)| health.is_ready) {
-            tokio::task::yield_now().await;
-        }
-    };
-    wait::within("the issuer's keys", known).await;
+    Proxy::new(Settings { self_check: SelfCheck::Off, ..Settings::default() }, parts)
+}
 
-    fs::write(folder.path().join("ca.crt"), ca.pem()).unwrap();
-    let token = issuer.token(&issuer.claims("ann", "kubernetes", SystemClock.now()));
-    let kubeconfig = json!({
-        "current-context": "x",
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "clusters": [{"name": "c", "cluster": {
-            "server": format!("https://{address}"), "certificate-authority": folder.path().join("ca.crt"),
-        }}],
-        "users": [{"name": "u", "user": {"token": token}}],
-    });
-    let kubeconfig = Kubeconfig::from_yaml(&kubeconfig.to_string()).unwrap();
-    let config =
-        kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
-    let pods: Api<Pod> = Api::default_namespaced(kube::Client::try_from(config).unwrap());
-    let listed = pods.list(&ListParams::default()).await.unwrap();
-    assert_eq!(
-        listed.items.iter().filter_map(|pod| pod.metadata.name.as_deref()).collect::<Vec<_>>(),
-        ["web"]
-    );
-    let mut events = pods.watch(&WatchParams::default(), "1").await.unwrap().boxed();
-    pod.events.wait_for_opened(1).await;
-    let metadata = json!({"name": "new", "namespace": "default", "resourceVersion": "2"});
-    pod.events.event(
-        &json!({"type": "ADDED", "object": {"kind": "Pod", "apiVersion": "v1", "metadata": metadata}}),
-    );
-    let event = wait::within("an event", events.try_next()).await.unwrap();
-    assert!(matches!(event, Some(WatchEvent::Added(pod)) if pod.metadata.name.as_deref() == Some("new")));
-    for seen in api.requests() {
-        assert_eq!(seen.header_values("impersonate-user"), ["corp:ann"]);
-        assert_eq!(seen.header("authorization"), None);
+fn token(issuer: &Issuer, change: &Value) -> String {
+    let mut claims = issuer.claims("ann", "kubernetes", SystemClock.now());
+    for (name, value) in change.as_object().unwrap() {
+        claims[name] = value.clone();
     }
+    issuer.token(&claims)
+}
+
+fn exec(desk: &PluginDesk, folder: &Path) -> Value {
+    json!({"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
+        "command": desk.write_plugin(folder),
+    }})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kube_rs_lists_and_watches_as_the_mapped_user() {
+    let front = Front::start().await;
+    let client = front.stock(&json!({"token": token(&front.issuer, &json!({}))})).await;
+    front.list_and_watch(client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kube_rs_with_an_exec_plugin_lists_and_watches_as_the_mapped_user() {
+    let front = Front::start().await;
+    let issuer = Arc::clone(&front.issuer);
+    let desk = PluginDesk::start(move |_| json!({"token": token(&issuer, &json!({}))}));
+    let client = front.stock(&exec(&desk, front.folder.path())).await;
+    front.list_and_watch(client).await;
+    assert!(!desk.runs().is_empty());
+}
+
+// C432, S271: the proxy's 401 is a 401 like any other; the plugin runs once more, and the request gets through.
+#[tokio::test(flavor = "multi_thread")]
+async fn navicert_asks_its_plugin_again_when_the_proxy_turns_a_token_down() {
+    let front = Front::start().await;
+    let issuer = Arc::clone(&front.issuer);
+    let desk = PluginDesk::start(move |run| {
+        let change = if run == 1 { json!({"exp": 1_000_000_000}) } else { json!({}) };
+        json!({"token": token(&issuer, &change)})
+    });
+    let client = front.ours(&exec(&desk, front.folder.path()));
+    front.list_and_watch(client).await;
+    assert_eq!(desk.runs().len(), 2, "one token that had expired, and one that serves for everything");
 }
