@@ -1,6 +1,10 @@
 //! kube-rs through navicert's proxy, with a token and with an exec plugin: a list and a watch, as the mapped user.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    reason = "helpers of tests; a broken set-up should stop the test"
+)]
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
