@@ -1,10 +1,15 @@
 //! Everything that can be wrong with an issuer, one after another, while a server that knows it is asked all the time.
 
+use std::time::Duration;
+
 use navicert_types::{Clock as _, SystemClock};
 
 use super::{Load, lasting};
 use crate::program::Running;
 use crate::{Algorithm, Answer, Gate, Issuer, SigningKey, wait};
+
+/// Longer than the longest pause between two tries of a server whose issuer is in trouble: a minute, and a fifth more.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A server whose issuer gets into trouble.
 #[derive(Clone, Copy, Debug)]
@@ -31,24 +36,24 @@ impl Trouble<'_> {
         issuer.answer(&path, Answer::status(500));
         self.make_it_ask("one", &accepts).await;
         under("JWKS 500", &ask).await;
-        server.wait_for_output("the answer is 500, not 200").await;
+        server.wait_for_output_within("the answer is 500, not 200", PATIENCE).await;
 
         issuer.answer(&path, Answer::text("{\"keys\": 5}"));
         under("JWKS nonsense", &ask).await;
-        server.wait_for_output("not a JSON Web Key Set").await;
+        server.wait_for_output_within("not a JSON Web Key Set", PATIENCE).await;
 
         issuer.answer(&path, Answer::json(&issuer.jwks()).after(&gate));
         under("a slow JWKS", &ask).await;
         gate.open();
         issuer.forget_answers();
-        server.wait_for_output("an issuer is well again").await;
+        server.wait_for_output_within("an issuer is well again", PATIENCE).await;
 
         issuer.refuse_connections();
         self.make_it_ask("two", &accepts).await;
         under("an issuer that is down", &ask).await;
-        server.wait_for_output("Connection refused").await;
+        server.wait_for_output_within("Connection refused", PATIENCE).await;
         issuer.accept_connections();
-        server.wait_for_repeated_output("an issuer is well again", 2).await;
+        server.wait_for_repeated_output("an issuer is well again", 2, PATIENCE).await;
 
         // Tokens of the old key all the time, and of the new one from the moment it is known.
         let key = SigningKey::generate(Algorithm::Es256, "rotated");
@@ -59,7 +64,7 @@ impl Trouble<'_> {
         lasting().await;
         assert!(accepts(&token).await, "a token of the new key");
         load.end("a rotating JWKS").await;
-        server.wait_for_repeated_output("an issuer's keys have changed", 2).await;
+        server.wait_for_repeated_output("an issuer's keys have changed", 2, PATIENCE).await;
     }
 
     /// A token of a key that nobody has: the issuer is asked at once, and from then on until it is well again.

@@ -120,11 +120,12 @@ impl Running {
     /// Waits until it has printed this so many times.
     ///
     /// # Panics
-    /// If it does not within [`wait::LIMIT`].
-    pub async fn wait_for_repeated_output(&self, text: &str, times: usize) {
+    /// If it does not within the limit.
+    pub async fn wait_for_repeated_output(&self, text: &str, times: usize, limit: Duration) {
         let has = |output: &Output| String::from_utf8_lossy(&output.bytes).matches(text).count() >= times;
-        let state = |output: &Output| String::from_utf8_lossy(&output.bytes).into_owned();
-        wait::until(&format!("{times} times `{text}`"), self.output.clone(), has, state).await;
+        let mut output = self.output.clone();
+        let waited = tokio::time::timeout(limit, output.wait_for(has)).await.is_ok();
+        assert!(waited, "not {times} times `{text}` within {limit:?}: {}", self.output());
     }
 
     /// Gives it more to read.

@@ -109,7 +109,7 @@ async fn files_that_change_make_no_answer_wrong() {
         "the configuration has been reloaded",
         "told to look at the files",
     ] {
-        serving.running.wait_for_repeated_output(told, 2).await;
+        serving.running.wait_for_repeated_output(told, 2, wait::LIMIT).await;
     }
 }
 

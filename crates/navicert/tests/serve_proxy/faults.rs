@@ -103,7 +103,7 @@ async fn certificate_and_configuration_are_replaced_and_no_request_notices() {
         assert!(matches!(user.as_slice(), [user] if user.ends_with(":ann")), "{user:?}");
     }
     for told in ["the TLS certificate has been replaced", "the configuration has been reloaded"] {
-        serving.program.wait_for_repeated_output(told, 2).await;
+        serving.program.wait_for_repeated_output(told, 2, wait::LIMIT).await;
     }
     serving.end().await;
 }
