@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
+use navicert_testkit::http_server::HttpServerBuilder;
 use navicert_testkit::{Answer, ApiServer, Ca, Canaries, Gate, HttpServer, Tunnel, Watch, wait};
 use navicert_types::kubeconfig::AuthInfo;
 use serde_json::json;
@@ -34,7 +35,7 @@ async fn one_connection_serves_many_requests_in_either_version_of_http() {
 #[tokio::test]
 async fn an_exchange_over_http1_needs_no_task_of_its_own_and_one_that_breaks_off_closes_its_connection() {
     let ca = Ca::new("root");
-    let api = ApiServer::start_with(&ca, |server| server.http1_only());
+    let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
     let rig = rig(&api, &ca, Script::of([bearer("t")]));
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
