@@ -17,9 +17,11 @@ use serde_json::json;
 use crate::frame::{Fault, Meeting, ROUNDS, Race, median};
 use load::{Load, Upstream};
 
-/// Connections at a time, and requests on each of them per round.
+/// Connections at a time, and requests on each of them per turn.
 const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 60;
+/// The same where one figure stands for a whole round: threads fall asleep and are woken, and it should even out.
+const MANY: usize = 300;
 /// The same where one connection is asked alone.
 const ALONE: usize = 200;
 
@@ -126,9 +128,9 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     Box::new(move || {
         let (process, load) = stage.side(ours);
         let before = on_processor(process.pid())?;
-        load.ask(REQUESTS)?;
+        load.ask(MANY)?;
         let spent = on_processor(process.pid())?.saturating_sub(before);
-        Ok(spent / u32::try_from(CONNECTIONS * REQUESTS)?)
+        Ok(spent / u32::try_from(CONNECTIONS * MANY)?)
     })
 }
 

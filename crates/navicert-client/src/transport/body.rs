@@ -134,8 +134,12 @@ impl ResponseBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.incoming).poll_frame(context));
-        Poll::Ready(match frame {
+        let mut frame = Pin::new(&mut self.incoming).poll_frame(context);
+        if frame.is_pending() {
+            self.exchange.drive(context);
+            frame = Pin::new(&mut self.incoming).poll_frame(context);
+        }
+        Poll::Ready(match std::task::ready!(frame) {
             Some(Ok(frame)) => Some(Ok(frame)),
             Some(Err(error)) => Some(Err(self.exchange.explain(error))),
             None => {

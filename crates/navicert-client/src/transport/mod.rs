@@ -27,6 +27,7 @@ mod certificate_files;
 mod connect;
 mod connector;
 mod draft;
+mod driver;
 mod error;
 mod head_start;
 mod impersonate;

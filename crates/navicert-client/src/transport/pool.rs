@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Context;
 use std::time::Duration;
 
 use http::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -19,6 +20,7 @@ use tokio::sync::Semaphore;
 
 use super::body::{Body, ResponseBody};
 use super::connector::{Connected, Connector, Encryption};
+use super::driver::Driver;
 use super::error::TransportError;
 use super::head_start::HeadStart;
 use super::line::LineState;
@@ -108,8 +110,10 @@ impl Http2 {
     }
 }
 
+/// The sender goes first: a connection that has none left ends in good order.
 struct Http1 {
     sender: http1::SendRequest<Body>,
+    driver: Driver,
     line: Arc<LineState>,
 }
 
@@ -218,13 +222,13 @@ impl Pool {
                     Exchange { pool: Weak::new(), connection: None, line, held: false, _load: Some(load) };
                 answered(sender.try_send_request(request).await, exchange)
             }
-            Connection::Http1(Http1 { mut sender, line }) => {
+            Connection::Http1(Http1 { mut sender, mut driver, line }) => {
                 let request = match self.settings.for_http1(request) {
                     Ok(request) => request,
                     Err(error) => return Err(TransportError::from(error).into()),
                 };
-                let sent = sender.try_send_request(request).await;
-                let connection = Some(Http1 { sender, line: Arc::clone(&line) });
+                let sent = driver.along(sender.try_send_request(request)).await;
+                let connection = Some(Http1 { sender, driver, line: Arc::clone(&line) });
                 // A connection that was asked for another protocol serves nobody else, whatever the answer
                 // (structured-authentication.md S252).
                 let pool = if upgrade { Weak::new() } else { Arc::downgrade(self) };
@@ -277,7 +281,7 @@ impl Pool {
                 }
                 idle.connection
             };
-            if connection.sender.ready().await.is_ok() {
+            if connection.driver.takes(&mut connection.sender).await {
                 return Some(Connection::Http1(connection));
             }
         }
@@ -303,8 +307,8 @@ impl Pool {
             Connection::Http2(Http2 { sender, line: Arc::clone(&line_state), load: Arc::default() })
         } else {
             let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&line_state, error))?;
-            drive(driver.with_upgrades());
-            Connection::Http1(Http1 { sender, line: Arc::clone(&line_state) })
+            let driver = Driver::new(driver);
+            Connection::Http1(Http1 { sender, driver, line: Arc::clone(&line_state) })
         };
         let mut state = self.state();
         if state.closed {
@@ -423,12 +427,13 @@ where
 
 fn answered(
     sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
-    exchange: Exchange,
+    mut exchange: Exchange,
 ) -> Result<Response<ResponseBody>, Failure> {
     match sent {
         Ok(response) => {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 exchange.line.upgrade();
+                exchange.set_free();
             }
             Ok(response.map(|incoming| ResponseBody::new(incoming, exchange)))
         }
@@ -464,11 +469,22 @@ impl Exchange {
     /// The answer has been read to its end.
     pub(super) fn finish(&mut self) {
         self.let_go();
-        if self.line.is_upgraded() {
-            self.connection = None;
-        }
         if let (Some(connection), Some(pool)) = (self.connection.take(), self.pool.upgrade()) {
             pool.give_back(connection);
+        }
+    }
+
+    /// Moves the connection on, if it needs somebody to do so.
+    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
+        if let Some(connection) = &mut self.connection {
+            connection.driver.poll(context);
+        }
+    }
+
+    /// What the connection becomes is the caller's.
+    fn set_free(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            connection.driver.set_free();
         }
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
+use navicert_testkit::http_server::HttpServerBuilder;
 use navicert_testkit::{Answer, ApiServer, Ca, Canaries, Gate, HttpServer, Tunnel, Watch, wait};
 use navicert_types::kubeconfig::AuthInfo;
 use serde_json::json;
@@ -29,6 +30,28 @@ async fn one_connection_serves_many_requests_in_either_version_of_http() {
         assert!(requests.iter().all(|request| request.version == version), "{requests:?}");
         assert_eq!(api.connections().len(), 1, "http1_only: {http1_only}");
     }
+}
+
+#[tokio::test]
+async fn an_exchange_over_http1_needs_no_task_of_its_own_and_one_that_breaks_off_closes_its_connection() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
+    api.accept_token("t", "ann", &[]);
+    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for _ in 0..2 {
+        let answer = rig.transport.send(request("/version")).await.unwrap();
+        assert_eq!(tasks(), before);
+        assert!(!answer.into_body().collect().await.unwrap().to_bytes().is_empty());
+    }
+    assert_eq!((api.connections().len(), tasks()), (1, before));
+    let watch = Watch::new();
+    api.answer("/watch", watch.answer());
+    drop(rig.transport.send(request("/watch")).await.unwrap());
+    watch.wait_for_closed(1).await;
+    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(api.connections().len(), 2);
 }
 
 // C149
