@@ -53,8 +53,8 @@ pub enum Verdict {
 /// let load = Load::start(|number| async move {
 ///     if number % 2 == 0 { Verdict::Right } else { Verdict::Excused }
 /// });
-/// load.more(10).await;
-/// assert!(load.end("an example").await.right >= 10);
+/// load.more(60).await;
+/// assert!(load.end("an example").await.right >= 60);
 /// # }
 /// ```
 #[derive(Debug)]
