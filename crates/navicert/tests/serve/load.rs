@@ -79,9 +79,9 @@ fn name(answer: &Value) -> String {
 async fn an_issuer_in_trouble_makes_no_answer_wrong() {
     let place = Place::new();
     let serving = place.serve(OPEN).await;
-    let questions = Questions::of(&place, &["oidc:ann"]);
     let trouble = Trouble { issuer: &place.issuer, audience: "aud1", server: &serving.running };
-    let start = || ask(&place, vec![serving.listen.clone()], &questions);
+    // New ones each time: all of it together takes longer than a token lasts.
+    let start = || ask(&place, vec![serving.listen.clone()], &Questions::of(&place, &["oidc:ann"]));
     let accepts = async |token: &str| serving.name(&place.ca, token).await.as_deref() == Some("oidc:bob");
     Box::pin(trouble.befall(start, accepts)).await;
 }
