@@ -92,7 +92,7 @@ async fn files_that_change_make_no_answer_wrong() {
     let serving = place.serve(OPEN).await;
     let load = ask(&place, vec![serving.listen.clone()], &Questions::of(&place, &["oidc:ann", "new:ann"]));
     let mut round = 0;
-    while round < 4 || load.right() < 150 * soak::factor() {
+    while round < 4 || load.right() < 180 * soak::factor() {
         round += 1;
         // The same authority: whoever asks need not know.
         place.write_identity(&place.ca);

@@ -79,7 +79,7 @@ async fn certificate_and_configuration_are_replaced_and_no_request_notices() {
     let load = requests(&setup, &serving);
     let token = setup.token(&json!({}));
     let mut round = 0;
-    while round < 2 || load.right() < 150 * soak::factor() {
+    while round < 2 || load.right() < 180 * soak::factor() {
         round += 1;
         load.more(20).await;
         setup.certify();
