@@ -97,9 +97,8 @@ impl Servers {
 }
 
 impl LimitSettings {
-    /// The limits that count.
-    pub fn limits(&self) -> Limits {
-        let default = Limits::default();
+    /// The limits that count, for a server with these by default.
+    pub fn limits(&self, default: Limits) -> Limits {
         let number = |set: Option<u32>, default: usize| set.map_or(default, |set| set as usize);
         Limits {
             connections: number(self.connections, default.connections),

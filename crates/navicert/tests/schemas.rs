@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_authn::config::NavicertConfiguration;
+use navicert_server::Limits;
 use navicert_server::proxy;
 use navicert_server::settings::Servers;
 use navicert_server::webhook;
@@ -104,7 +105,7 @@ fn the_schema_of_servers_is_what_is_read() {
             ..Default::default()
         }
     );
-    assert_eq!(read.limits.limits().http2_streams, 250);
+    assert_eq!(read.limits.limits(Limits::default()).http2_streams, 250);
     assert_eq!(read.proxy.max_stream_age, proxy::settings::MaxStreamAge::TokenExpiry);
     assert!(read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::Allowed::ALL);
     for place in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {

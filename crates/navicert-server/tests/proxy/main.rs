@@ -82,7 +82,7 @@ impl Default for Plan {
             clock: Arc::new(SystemClock),
             timer: Arc::new(TokioTimer),
             reviewer: None,
-            limits: Limits::default(),
+            limits: Limits::of_proxy(),
         }
     }
 }

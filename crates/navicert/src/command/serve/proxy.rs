@@ -6,6 +6,7 @@ use navicert_client::credential::{Credential, Fixed};
 use navicert_client::in_cluster;
 use navicert_client::kubeconfig::{Disk, Effective};
 use navicert_client::transport::{self, BuildError, Transport};
+use navicert_server::Limits;
 use navicert_server::files::Follows;
 use navicert_server::proxy::service_accounts::ReviewToken;
 use navicert_server::proxy::settings::{Mode, ServiceAccountTokens};
@@ -38,7 +39,7 @@ pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Outp
     shared.health.join(Arc::new(standing::Credential(Arc::clone(standing))));
     shared.health.join(Arc::new(standing::Permissions(Arc::clone(standing))));
     let looking: Arc<dyn Follows> = Arc::new(Looking::new(Arc::clone(standing)));
-    shared.serve("proxy", &args.shared, proxy, vec![looking], output)
+    shared.serve(("proxy", Limits::of_proxy()), &args.shared, proxy, vec![looking], output)
 }
 
 fn with_flags(mut settings: Settings, args: &ProxyArgs) -> Settings {

@@ -11,6 +11,7 @@ use navicert_authn::config::{BaseProfile, LoadError, NavicertConfiguration, Orig
 use navicert_authn::jwks::Around;
 use navicert_authn::metrics::Metrics;
 use navicert_client::transport::{Timer, TokioTimer};
+use navicert_server::Limits;
 use navicert_server::audit::{Audit, Target};
 use navicert_server::descriptors;
 use navicert_server::fetch::HttpFetch;
@@ -167,10 +168,11 @@ impl Shared {
         self.listen
     }
 
-    /// Serves until it is told to end. `name` is the server's in figures and logs; `followers` are files of its own.
+    /// Serves until it is told to end, within these limits unless others are set. `name` is the server's in figures and
+    /// logs; `followers` are files of its own.
     pub(super) fn serve<H: Handler>(
         self,
-        name: &'static str,
+        (name, limits): (&'static str, Limits),
         args: &SharedArgs,
         handler: Arc<H>,
         mut followers: Vec<Arc<dyn Follows>>,
@@ -186,7 +188,7 @@ impl Shared {
         followers.extend(self.tls.clone().map(|tls| tls as _));
         let server = Server {
             security: self.tls.as_ref().map_or(Security::Plain, |tls| tls.security()),
-            limits: descriptors::provide(self.servers.limits.limits()),
+            limits: descriptors::provide(self.servers.limits.limits(limits)),
             traffic: Traffic::new(name, Arc::clone(&self.clock)),
             bound,
             handler,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use navicert_server::Limits;
 use navicert_server::callers::{Callers, TokenFile};
 use navicert_server::files::Follows;
 use navicert_server::webhook::Webhook;
@@ -27,7 +28,7 @@ pub(super) fn run(
     if args.shared.check {
         return check::passed(&shared.reloader, output);
     }
-    shared.serve("webhook", &args.shared, handler, followers, output)
+    shared.serve(("webhook", Limits::default()), &args.shared, handler, followers, output)
 }
 
 type Built = (Arc<Webhook>, Vec<Arc<dyn Follows>>);
