@@ -65,7 +65,7 @@ pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
 
-use crate::credential::{Asking, BoxFuture, Credential, CredentialSource};
+use crate::credential::{Asking, BoxFuture, Credential, CredentialSource, Generation, Refused};
 use draft::{Draft, Traits};
 use head_start::HeadStart;
 use pool::{Failure, Forwarding, PoolSettings};
@@ -177,12 +177,24 @@ impl Stack {
         let mut outcome = self.attempt(draft, &mut spare, traits, &mut credential).await;
         let ours = credential.filter(|_| !traits.has_authorization);
         let refusal = ours.and_then(|used| Some((unauthorized::refusal(&outcome, &used)?, used.generation)));
-        let Some((refused, generation)) = refusal else {
+        let Some(refusal) = refusal else {
             return outcome.map_err(|failure| failure.error);
         };
         if let Ok(response) = &mut outcome {
             response.body_mut().hold();
         }
+        // On the heap: what is rare should not make room for itself in every request.
+        Box::pin(self.exchange_again(outcome, refusal, spare, traits)).await
+    }
+
+    /// The second half of the spine: the credential was turned down.
+    async fn exchange_again(
+        &self,
+        mut outcome: Result<Response<ResponseBody>, Failure>,
+        (refused, generation): (Refused, Generation),
+        spare: Option<Draft>,
+        traits: Traits,
+    ) -> Result<Response<ResponseBody>, TransportError> {
         let new = match self.source.refused(generation, refused).await {
             Ok(new) => new,
             Err(error) => {
@@ -246,7 +258,7 @@ impl Stack {
         credential: &mut Option<Arc<Credential>>,
     ) -> Result<Response<ResponseBody>, Failure> {
         if self.pools.roots_to_look_at().is_some() {
-            self.pools.look_at_roots().await;
+            Box::pin(self.pools.look_at_roots()).await;
         }
         let mut was_stale = false;
         for _ in 0..OVERTAKEN {

@@ -166,7 +166,13 @@ impl Pool {
         upgrade: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         loop {
-            let (connection, reused) = match self.checkout(upgrade).await {
+            let waiting = self.waiting(upgrade).await.map(|connection| (connection, true));
+            let found = match waiting {
+                Some(found) => Ok(found),
+                // On the heap: what is rare should not make room for itself in every request.
+                None => Box::pin(self.opened(upgrade)).await,
+            };
+            let (connection, reused) = match found {
                 Ok(found) => found,
                 Err(error) => return Err(Failure { error, unsent: Some(Box::new(request)), reused: false }),
             };
@@ -237,11 +243,8 @@ impl Pool {
         }
     }
 
-    /// A connection to send on, and whether it has served before.
-    async fn checkout(&self, upgrade: bool) -> Result<(Connection, bool), TransportError> {
-        if let Some(connection) = self.waiting(upgrade).await {
-            return Ok((connection, true));
-        }
+    /// A connection to send on where none waits, and whether it has served before after all.
+    async fn opened(&self, upgrade: bool) -> Result<(Connection, bool), TransportError> {
         if upgrade || self.state().speaks_http1 {
             return Ok((self.open(upgrade).await?, false));
         }

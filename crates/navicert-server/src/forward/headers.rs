@@ -2,9 +2,8 @@
 //! ourselves, and nothing that could be read in two ways (structured-authentication.md S240–S246, S258).
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, Entry, FORWARDED, HOST, HeaderMap, HeaderName,
-    HeaderValue, LOCATION, ORIGIN, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, EXPECT, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL,
+    TE, TRANSFER_ENCODING,
 };
 use http::uri::PathAndQuery;
 use http::{Method, Request, Response, StatusCode, Uri, Version, request};
@@ -12,9 +11,6 @@ use http::{Method, Request, Response, StatusCode, Uri, Version, request};
 use super::{ClientImpersonation, Rules};
 use crate::problem::Problem;
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
 /// How browsers put a token into a WebSocket's protocols.
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
@@ -22,10 +18,8 @@ const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Problem> {
     check_target(request.method(), request.uri(), request.version())?;
     let headers = request.headers();
-    for name in [AUTHORIZATION, HOST, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE, EXPECT, ORIGIN] {
-        if headers.get_all(&name).iter().nth(1).is_some() {
-            return Err(Problem::Malformed("a header that may occur only once occurs twice")); // S244
-        }
+    if headers.keys().any(|name| is_single(name) && headers.get_all(name).iter().nth(1).is_some()) {
+        return Err(Problem::Malformed("a header that may occur only once occurs twice")); // S244
     }
     if headers.get(TRANSFER_ENCODING).is_some_and(|value| !is(value, b"chunked")) {
         return Err(Problem::Malformed("a transfer encoding other than chunked"));
@@ -46,6 +40,13 @@ pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Proble
         }
     }
     Ok(())
+}
+
+fn is_single(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "authorization" | "host" | "content-length" | "transfer-encoding" | "upgrade" | "expect" | "origin"
+    )
 }
 
 fn check_target(method: &Method, uri: &Uri, version: Version) -> Result<(), Problem> {
@@ -132,25 +133,24 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 /// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
 pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
     let te_trailers = headers.get(TE).is_some_and(|value| is(value, b"trailers"));
-    remove_hop_by_hop(headers);
-    for name in [TRAILER, EXPECT, HOST, CONTENT_LENGTH, AUTHORIZATION, PROXY_AUTHORIZATION, FORWARDED] {
-        headers.remove(name);
-    }
-    if !rules.cookies {
-        headers.remove(COOKIE);
-    }
-    headers.remove(HTTP2_SETTINGS);
     let judged = rules.impersonation == ClientImpersonation::Judged;
-    let ends_here = |name: &&HeaderName| {
-        let canonical = canonical(name.as_str());
-        canonical.starts_with("x-forwarded-")
-            || canonical == "x-real-ip"
-            || (judged && canonical.starts_with("impersonate"))
-    };
-    let ending: Vec<HeaderName> = headers.keys().filter(ends_here).cloned().collect();
-    for name in ending {
-        headers.remove(name);
-    }
+    remove(headers, |name| match name {
+        "trailer"
+        | "expect"
+        | "host"
+        | "content-length"
+        | "authorization"
+        | "proxy-authorization"
+        | "forwarded"
+        | "http2-settings" => true,
+        "cookie" => !rules.cookies,
+        name => {
+            let canonical = canonical(name);
+            canonical.starts_with("x-forwarded-")
+                || canonical == "x-real-ip"
+                || (judged && canonical.starts_with("impersonate"))
+        }
+    });
     if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
         remove_token_protocol(headers);
     }
@@ -171,16 +171,7 @@ pub(super) fn write_identity(headers: &mut HeaderMap, identity: Vec<(HeaderName,
 
 /// Takes off what is between the server and us, and what would let a page in a browser read the answer (S257).
 pub(super) fn clean_response(headers: &mut HeaderMap) {
-    let has_cors = headers.keys().any(|name| name.as_str().starts_with("access-control-"));
-    remove_hop_by_hop(headers);
-    headers.remove(PROXY_AUTHENTICATE);
-    if has_cors {
-        let names: Vec<HeaderName> =
-            headers.keys().filter(|name| name.as_str().starts_with("access-control-")).cloned().collect();
-        for name in names {
-            headers.remove(name);
-        }
-    }
+    remove(headers, |name| name == "proxy-authenticate" || name.starts_with("access-control-"));
 }
 
 /// `304`, and redirections that stay on this server: the client asks again, and is looked at again (CVE-2022-3172).
@@ -192,15 +183,20 @@ pub(super) fn is_harmless_redirection<B>(answer: &Response<B>) -> bool {
     answer.status() == StatusCode::NOT_MODIFIED || answer.headers().get(LOCATION).is_some_and(stays)
 }
 
-fn remove_hop_by_hop(headers: &mut HeaderMap) {
-    if headers.contains_key(CONNECTION) {
-        for token in connection_tokens(headers) {
-            if let Ok(name) = HeaderName::try_from(token) {
-                headers.remove(name);
-            }
+/// Takes off what is hop-by-hop, what `Connection` lists, and what `goes` besides. Every name is looked at once: most requests
+/// have few, and many more are not welcome.
+fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
+    for token in connection_tokens(headers) {
+        if let Ok(name) = HeaderName::try_from(token) {
+            headers.remove(name);
         }
     }
-    for name in [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
+    let goes = |name: &&HeaderName| match name.as_str() {
+        "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade" => true,
+        name => goes(name),
+    };
+    let going: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
+    for name in going {
         headers.remove(name);
     }
 }
