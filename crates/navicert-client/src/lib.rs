@@ -23,6 +23,7 @@
 //! assert_eq!(effective.credential_kinds(), ["token"]);
 //! ```
 
+pub mod at_once;
 pub mod credential;
 pub mod doctor;
 pub mod exec;

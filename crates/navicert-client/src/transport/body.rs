@@ -107,7 +107,8 @@ impl http_body::Body for Body {
 /// The body of an answer, as it comes. Read to its end, it gives its connection back for the next request.
 pub struct ResponseBody {
     incoming: Incoming,
-    gzip: Option<Gunzip>,
+    /// On the heap: it is large, and mostly not there.
+    gzip: Option<Box<Gunzip>>,
     exchange: Exchange,
 }
 
@@ -122,7 +123,7 @@ impl ResponseBody {
 
     /// Expands what comes from now on.
     pub(super) fn decompress(&mut self) {
-        self.gzip = Some(Gunzip::default());
+        self.gzip = Some(Box::default());
     }
 
     /// Nobody closes the connection before this body has been read or dropped.
@@ -134,11 +135,8 @@ impl ResponseBody {
         &mut self,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        let mut frame = Pin::new(&mut self.incoming).poll_frame(context);
-        if frame.is_pending() {
-            self.exchange.drive(context);
-            frame = Pin::new(&mut self.incoming).poll_frame(context);
-        }
+        let mut incoming = Pin::new(&mut self.incoming);
+        let frame = self.exchange.poll(context, |context| incoming.as_mut().poll_frame(context));
         Poll::Ready(match std::task::ready!(frame) {
             Some(Ok(frame)) => Some(Ok(frame)),
             Some(Err(error)) => Some(Err(self.exchange.explain(error))),

@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 
 use super::body::Body;
 use super::line::Line;
+use crate::at_once::Bell;
 use crate::credential::BoxFuture;
 
 type Connection = BoxFuture<'static, hyper::Result<()>>;
@@ -21,11 +22,13 @@ type Connection = BoxFuture<'static, hyper::Result<()>>;
 pub(super) struct Driver {
     /// Never locked: it makes the whole shareable, as bodies of answers have to be.
     running: Mutex<Option<Connection>>,
+    /// Both ends wake each other; only what comes from outside should wake anybody else.
+    bell: Bell,
 }
 
 impl Driver {
     pub(super) fn new(connection: http1::Connection<TokioIo<Line>, Body>) -> Self {
-        Driver { running: Mutex::new(Some(Box::pin(connection.with_upgrades()))) }
+        Driver { running: Mutex::new(Some(Box::pin(connection.with_upgrades()))), bell: Bell::default() }
     }
 
     /// From now on it moves by itself, and the caller need not care: for connections that become something else.
@@ -33,35 +36,45 @@ impl Driver {
         self.leave();
     }
 
-    /// Moves on as far as it can for now.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
+    /// Moves on as far as it can for now, beside whoever waits for something from it.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut waiting: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if running.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
-            *running = None;
-        }
-    }
-
-    /// Moves on until `future` has its answer from it.
-    pub(super) async fn along<F: Future>(&mut self, future: F) -> F::Output {
-        let mut future = pin!(future);
-        poll_fn(|context| {
-            self.poll(context);
-            future.as_mut().poll(context)
-        })
-        .await
-    }
-
-    /// Whether it takes a request without further ado.
-    pub(super) async fn takes(&mut self, sender: &mut http1::SendRequest<Body>) -> bool {
-        poll_fn(|context| {
-            // Once to put the last exchange away, and once to ask for the next.
-            for _ in 0..2 {
-                self.poll(context);
-                if let Poll::Ready(is_open) = sender.poll_ready(context) {
-                    return Poll::Ready(is_open.is_ok());
-                }
+        self.bell.poll(context, |context| {
+            // It does no more than it is asked for, so the asking comes first.
+            if let Poll::Ready(given) = waiting(context) {
+                return Poll::Ready(given);
             }
-            Poll::Ready(false)
+            if running.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
+                *running = None;
+            }
+            waiting(context)
+        })
+    }
+
+    /// Moves on until what is asked of it has its answer.
+    pub(super) async fn along<F: Future>(&mut self, ask: impl FnOnce() -> F) -> F::Output {
+        self.bell.attend();
+        let mut asked = pin!(ask());
+        poll_fn(|context| self.poll(context, |context| asked.as_mut().poll(context))).await
+    }
+
+    /// Nobody waits for anything.
+    pub(super) fn rest(&self) {
+        self.bell.forget();
+    }
+
+    /// Whether it takes a request without further ado. If it has been closed meanwhile, the request comes back unsent.
+    pub(super) async fn takes(&mut self, sender: &mut http1::SendRequest<Body>) -> bool {
+        if sender.is_ready() {
+            return true;
+        }
+        poll_fn(|context| {
+            let ready = self.poll(context, |context| sender.poll_ready(context));
+            Poll::Ready(matches!(ready, Poll::Ready(Ok(()))))
         })
         .await
     }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
@@ -215,25 +215,19 @@ impl Pool {
     async fn send_on(
         self: &Arc<Self>,
         connection: Connection,
-        request: Request<Body>,
+        mut request: Request<Body>,
         upgrade: bool,
     ) -> Result<Response<ResponseBody>, Failure> {
         match connection {
             Connection::Http2(Http2 { mut sender, line, load }) => {
-                let request = match self.settings.for_http2(request) {
-                    Ok(request) => request,
-                    Err(error) => return Err(TransportError::from(error).into()),
-                };
+                self.settings.for_http2(&mut request).map_err(TransportError::from)?;
                 let exchange =
                     Exchange { pool: Weak::new(), connection: None, line, held: false, _load: Some(load) };
                 answered(sender.try_send_request(request).await, exchange)
             }
             Connection::Http1(Http1 { mut sender, mut driver, line }) => {
-                let request = match self.settings.for_http1(request) {
-                    Ok(request) => request,
-                    Err(error) => return Err(TransportError::from(error).into()),
-                };
-                let sent = driver.along(sender.try_send_request(request)).await;
+                self.settings.for_http1(&mut request).map_err(TransportError::from)?;
+                let sent = driver.along(|| sender.try_send_request(request)).await;
                 let connection = Some(Http1 { sender, driver, line: Arc::clone(&line) });
                 // A connection that was asked for another protocol serves nobody else, whatever the answer
                 // (structured-authentication.md S252).
@@ -360,6 +354,7 @@ impl Pool {
     fn give_back(&self, connection: Http1) {
         let since = self.settings.clock.monotonic();
         let too_old = since.saturating_sub(self.settings.connector.timeouts.idle);
+        connection.driver.rest();
         let mut state = self.state();
         state.idle.retain(|idle| idle.since >= too_old);
         if !state.retired && state.idle.len() < self.settings.max_idle {
@@ -385,9 +380,9 @@ impl fmt::Debug for Pool {
 
 impl PoolSettings {
     /// A path and a `Host`; the whole address where a proxy forwards.
-    fn for_http1(&self, mut request: Request<Body>) -> Result<Request<Body>, http::Error> {
+    fn for_http1(&self, request: &mut Request<Body>) -> Result<(), http::Error> {
         *request.version_mut() = Version::HTTP_11;
-        let path = path_of(&request);
+        let path = path_of(request);
         *request.uri_mut() = match &self.forwarding {
             None => Uri::from(path),
             Some(_) => self.whole(path)?,
@@ -398,14 +393,14 @@ impl PoolSettings {
         if let Some(authorization) = self.forwarding.as_ref().and_then(|proxy| proxy.authorization.clone()) {
             request.headers_mut().insert(PROXY_AUTHORIZATION, authorization);
         }
-        Ok(request)
+        Ok(())
     }
 
-    fn for_http2(&self, mut request: Request<Body>) -> Result<Request<Body>, http::Error> {
+    fn for_http2(&self, request: &mut Request<Body>) -> Result<(), http::Error> {
         *request.version_mut() = Version::HTTP_2;
-        let path = path_of(&request);
+        let path = path_of(request);
         *request.uri_mut() = self.whole(path)?;
-        Ok(request)
+        Ok(())
     }
 
     fn whole(&self, path: PathAndQuery) -> Result<Uri, http::Error> {
@@ -477,10 +472,15 @@ impl Exchange {
         }
     }
 
-    /// Moves the connection on, if it needs somebody to do so.
-    pub(super) fn drive(&mut self, context: &mut Context<'_>) {
-        if let Some(connection) = &mut self.connection {
-            connection.driver.poll(context);
+    /// Moves the connection on, if it needs somebody to do so, beside whoever waits for something from it.
+    pub(super) fn poll<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        mut waiting: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        match &mut self.connection {
+            Some(connection) => connection.driver.poll(context, waiting),
+            None => waiting(context),
         }
     }
 

@@ -63,10 +63,6 @@ pub(super) type Late = BoxFuture<'static, ()>;
 /// What a client is sent: the API server's answer as it comes, or one of our own.
 pub struct ReplyBody(Kind);
 
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly every body is the large one; a box would cost an allocation each"
-)]
 enum Kind {
     Upstream(ResponseBody),
     Limited(Box<(ResponseBody, Late)>),

@@ -5,7 +5,6 @@
 //! ```
 
 mod answer;
-mod at_once;
 mod one_meaning;
 mod places;
 mod proxy_protocol;
@@ -23,6 +22,7 @@ use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use navicert_client::at_once::at_once;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -37,7 +37,6 @@ use crate::limits::{InFlight, Limits};
 use crate::metrics::Traffic;
 use crate::problem::Problem;
 use answer::Answer;
-use at_once::at_once;
 use one_meaning::OneMeaning;
 use places::{LEAST_REST, Places, Seat};
 
