@@ -32,12 +32,12 @@ pub(crate) fn run(args: &RunArgs, environment: &Environment, output: &mut Output
     };
     let command = command(args, kubeconfig.as_os_str(), environment);
     let permitted = Policy::AllowAll.permit(command).map_err(|error| not_permitted(&error))?;
-    let ended = foreground::run(permitted, || {
-        terminal.started.store(true, Ordering::SeqCst);
-        if let Some(running) = &running {
-            leave_guard(running, environment);
-        }
-    });
+    if let Some(running) = &running {
+        // Before the command has said anything: a Ctrl-Z that meets the guard between its birth and its own process group
+        // would stop it for good, and whoever starts it waits until it runs.
+        leave_guard(running, environment);
+    }
+    let ended = foreground::run(permitted, || terminal.started.store(true, Ordering::SeqCst));
     // Before anything else: the port is closed and the files are gone when our end can be seen.
     drop(running);
     match ended.map_err(|error| not_started(&error))? {
