@@ -14,7 +14,7 @@ use navicert_testkit::{Ca, Program, wait};
 use navicert_types::kubeconfig;
 use serde_json::json;
 
-use crate::frame::{Fault, Meeting, ROUNDS, Race, median};
+use crate::frame::{Fault, Meeting, Race};
 use load::{Load, Upstream};
 
 /// Connections at a time, and requests on each of them per turn.
@@ -134,29 +134,9 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     })
 }
 
-/// How much longer the median GET takes by each detour than straight to the API server. In every round each way is asked
-/// for a while, and another one first: asked one by one in turns, each would meet what the one before leaves behind, such
-/// as threads that still look for work. Of each the best round's median counts: a difference of two noisy figures has no
-/// lower bound that noise could not undercut, while a median has.
 fn added_latency(stage: &Rc<Stage>, ask: fn(&Load) -> Result<Vec<Duration>, Fault>) -> Meeting {
     let stage = Rc::clone(stage);
-    Box::new(move || {
-        let ways = [&stage.gateway.1, &stage.proxy.1, &stage.direct];
-        let mut best = [Duration::MAX; 3];
-        for round in 0..3 * ROUNDS {
-            let mut in_turn: Vec<_> = ways.iter().zip(&mut best).collect();
-            in_turn.rotate_left(round % ways.len());
-            for (way, best) in in_turn {
-                *best = median(ask(way)?).min(*best);
-            }
-        }
-        let [gateway, proxy, direct] = best;
-        let added = |way: Duration| way.checked_sub(direct).filter(|added| !added.is_zero());
-        let measured = added(gateway).zip(added(proxy));
-        Ok(measured.ok_or_else(|| {
-            format!("a detour cannot be shorter: {gateway:?} and {proxy:?} against {direct:?} without one")
-        })?)
-    })
+    Box::new(move || load::added_latency([&stage.gateway.1, &stage.proxy.1, &stage.direct], ask))
 }
 
 /// From the scheduler's own books, in nanoseconds: the first figure of every thread's `schedstat`.

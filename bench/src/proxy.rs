@@ -15,15 +15,15 @@ use navicert_testkit::{Ca, Issuer, Program, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
-use crate::frame::{Contestant, Fault, Meeting, Meter, ROUNDS, Race, median};
-use crate::gateway::load::{Load, Upstream};
+use crate::frame::{Contestant, Fault, Meeting, Meter, Race};
+use crate::gateway::load::{self, Load, Upstream};
 use crate::gateway::{navicert, on_processor};
 
 /// Connections at a time, and requests on each of them per round.
 const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 60;
 /// Requests of a round whose median latency counts, on each of the three ways.
-const REQUESTS_EACH_WAY: usize = 200;
+const ALONE: usize = 200;
 
 pub(crate) fn races() -> Result<Vec<Race>, Fault> {
     let stage = Rc::new(Stage::new()?);
@@ -224,26 +224,9 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     })
 }
 
-/// How much longer the median GET takes by each detour than straight to the API server, as in the race of the gateway.
+/// One GET at a time.
 fn added_latency(stage: &Rc<Stage>) -> Meeting {
     let stage = Rc::clone(stage);
-    Box::new(move || {
-        let ways = [&stage.ours.1, &stage.nginx.1, &stage.direct];
-        let mut best = [Duration::MAX; 3];
-        for _ in 0..ROUNDS {
-            let mut taken: [Vec<Duration>; 3] = Default::default();
-            for _ in 0..REQUESTS_EACH_WAY {
-                for (way, taken) in ways.iter().zip(&mut taken) {
-                    taken.push(way.latency()?);
-                }
-            }
-            best = std::array::from_fn(|way| {
-                let median = median(taken.get_mut(way).map(std::mem::take).unwrap_or_default());
-                best.get(way).map_or(median, |best| median.min(*best))
-            });
-        }
-        let [ours, nginx, direct] = best;
-        let added = |way: Duration| way.checked_sub(direct).filter(|added| !added.is_zero());
-        Ok(added(ours).zip(added(nginx)).ok_or("a detour cannot be shorter")?)
-    })
+    let ask = |way: &Load| way.latencies(1, ALONE);
+    Box::new(move || load::added_latency([&stage.ours.1, &stage.nginx.1, &stage.direct], ask))
 }
