@@ -317,6 +317,23 @@ async fn a_connection_the_server_closed_while_it_waited_costs_no_request() {
     }
 }
 
+// Not even one that may not be sent twice.
+#[tokio::test]
+async fn a_post_never_goes_out_on_a_connection_that_the_server_has_closed() {
+    let ca = Ca::new("root");
+    let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
+    api.accept_token("t", "ann", &[]);
+    let (rig, other) = (rig(&api, &ca, Script::of([bearer("t")])), rig(&api, &ca, Script::of([bearer("t")])));
+    for round in 0..20 {
+        assert_eq!(rig.read("/version").await.0, 200);
+        api.cut_connections(navicert_testkit::Cut::Clip);
+        // Meanwhile the end of the connection arrives, and nobody looks at it.
+        assert_eq!(other.read("/version").await.0, 200);
+        let post = Request::post("/version").body(Body::from("{}")).unwrap();
+        assert_eq!(rig.transport.send(post).await.unwrap().status(), 200, "round {round}");
+    }
+}
+
 // C182
 #[tokio::test]
 async fn a_server_that_says_nothing_is_given_up_after_the_limit() {
