@@ -17,9 +17,7 @@ pub use claims::VerifiedClaims;
 
 /// For whom a token says it is. Nothing is checked here: only for tokens that have been accepted.
 pub fn audiences_of_verified(token: &str) -> Vec<String> {
-    let payload = token.split('.').nth(1).and_then(|payload| URL_SAFE_NO_PAD.decode(payload).ok());
-    let claims = payload.and_then(|payload| serde_json::from_slice::<Value>(&payload).ok());
-    match claims.as_ref().and_then(|claims| claims.get("aud")) {
+    match claims_as_told(token).as_ref().and_then(|claims| claims.get("aud")) {
         Some(Value::String(one)) => vec![one.clone()],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
@@ -28,9 +26,12 @@ pub fn audiences_of_verified(token: &str) -> Vec<String> {
 
 /// What a token calls itself (`jti`), whether or not that is true: for a log, as a hash.
 pub fn identifier(token: &str) -> Option<String> {
+    claims_as_told(token)?.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
+}
+
+fn claims_as_told(token: &str) -> Option<Value> {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
-    let claims: Value = serde_json::from_slice(&payload).ok()?;
-    claims.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
+    serde_json::from_slice(&payload).ok()
 }
 
 #[cfg(test)]
