@@ -28,6 +28,12 @@ const AT_THE_DOOR: usize = 100;
 /// The last bytes of source addresses 127.0.0.*: with one alone, ports would run short.
 const SOURCES: [u8; 8] = [2, 3, 4, 5, 6, 7, 8, 9];
 
+/// Most that so many idle connections may add to a server's memory, in KiB: 64 each (docs/serve.md), and what a flood of
+/// requests may take besides.
+pub fn most_kib(connections: usize) -> u64 {
+    64 * connections as u64 + 48 * 1024
+}
+
 /// What the crowd does.
 #[derive(Clone, Debug)]
 pub struct Plan {

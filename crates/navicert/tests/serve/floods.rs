@@ -20,12 +20,6 @@ fn crowd() {
 
 const CROWD: &str = "floods::crowd";
 
-/// Most that an idle connection may weigh, in KiB (docs/serve.md).
-const EACH: u64 = 64;
-
-/// Most that any flood may add besides, in KiB.
-const MOST: u64 = 48 * 1024;
-
 /// Good questions all the time.
 fn good(place: &Place, serving: &Serving) -> Load {
     ask(place, vec![serving.listen.clone()], &Questions::of(place, &["oidc:ann"]))
@@ -58,7 +52,7 @@ async fn thousands_of_idle_connections_keep_nobody_from_being_answered() {
     let weight = process.resident().unwrap().saturating_sub(before);
     assert!(serving.figure("navicert_connections").await <= count);
     load.end(&format!("{count} idle connections, {before} KiB before, {weight} KiB more")).await;
-    assert!(weight < EACH * count as u64 + MOST, "{weight} KiB for {count} connections");
+    assert!(weight < crowd::most_kib(count), "{weight} KiB for {count} connections");
     let met = crowd.leave().await;
     assert!(met.sent_away > 0, "there was no place for all: {met:?}");
     // Others ran out of time.
@@ -122,5 +116,5 @@ async fn a_flood_of_http2_and_of_resets_leaves_good_questions_alone() {
     let met = crowd.leave().await;
     load.end(&format!("{requests} of h2load, {met:?}, {before} KiB before, {weight} KiB more")).await;
     assert!(met.resets >= 1_000 && met.goaways >= 8, "{met:?}");
-    assert!(weight < MOST, "{weight} KiB more than {before} KiB");
+    assert!(weight < crowd::most_kib(0), "{weight} KiB more than {before} KiB");
 }

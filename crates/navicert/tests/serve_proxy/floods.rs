@@ -21,12 +21,6 @@ fn crowd() {
 
 const CROWD: &str = "floods::crowd";
 
-/// Most that an idle connection may weigh, in KiB (docs/serve.md).
-const EACH: u64 = 64;
-
-/// Most that any flood may add besides, in KiB.
-const MOST: u64 = 48 * 1024;
-
 fn resident(serving: &Serving) -> u64 {
     Process(serving.program.pid()).resident().unwrap()
 }
@@ -62,7 +56,7 @@ async fn a_flood_of_strange_tokens_leaves_good_traffic_alone() {
     // Three at once, and one more every ten seconds.
     let may = 20 + (clock.monotonic() - started).as_secs() / 10;
     assert!(fetched as u64 <= may, "{fetched} requests for keys");
-    assert!(weight < MOST, "{weight} KiB after {before} KiB");
+    assert!(weight < crowd::most_kib(0), "{weight} KiB after {before} KiB");
     assert_eq!(setup.api.requests().iter().filter(|seen| seen.path() == "/api").count(), 0);
     serving.end().await;
 }
@@ -84,7 +78,7 @@ async fn thousands_of_idle_connections_dial_nobody_and_keep_nobody_waiting() {
     lasting().await;
     let weight = resident(&serving).saturating_sub(before);
     load.end(&format!("{count} idle connections, {before} KiB before, {weight} KiB more")).await;
-    assert!(weight < EACH * count as u64 + MOST, "{weight} KiB for {count} connections");
+    assert!(weight < crowd::most_kib(count), "{weight} KiB for {count} connections");
     assert!(setup.api.connections().len() < 20, "only good traffic has dialled");
     let met = crowd.leave().await;
     assert!(met.sent_away > 0, "there was no place for all: {met:?}");
@@ -125,7 +119,7 @@ async fn a_flood_of_http2_and_of_resets_leaves_good_traffic_alone() {
     let met = crowd.leave().await;
     load.end(&format!("{requests} of h2load, {met:?}, {before} KiB before, {weight} KiB more")).await;
     assert!(met.resets >= 1_000 && met.goaways >= 8, "{met:?}");
-    assert!(weight < MOST, "{weight} KiB more than {before} KiB");
+    assert!(weight < crowd::most_kib(0), "{weight} KiB more than {before} KiB");
     gate.open();
     serving.end().await;
 }
