@@ -229,7 +229,7 @@ mod tests {
         drop((answered, busy));
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn a_newcomer_waits_while_all_are_being_answered_and_gets_the_first_place_that_rests() {
         let places = places(1);
         let only = places.take().await;
@@ -257,7 +257,7 @@ mod tests {
         assert!(!is_done(place.seat().asked_to_go()).await);
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn an_answer_that_goes_on_is_no_rest_however_long_it_takes() {
         let places = places(1);
         let place = places.take().await;
