@@ -251,7 +251,27 @@ fn opaque_size(opaque: &Opaque) -> u64 {
 
 /// Code points of a text.
 pub(crate) fn characters(text: &str) -> u64 {
-    u64::try_from(bytecount(text.as_bytes())).unwrap_or(u64::MAX)
+    let bytes = text.as_bytes();
+    let count = if is_short_ascii(bytes) { bytes.len() } else { bytecount(bytes) };
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Whether it is what most texts are: short, and a byte for every character. Ends may be looked at twice.
+fn is_short_ascii(bytes: &[u8]) -> bool {
+    const SHORT: usize = 64;
+    const HIGH: u64 = u64::MAX / 0xff * 0x80;
+    let word = |eight: &[u8; 8]| u64::from_le_bytes(*eight);
+    if let Some(last) = bytes.last_chunk::<8>() {
+        let (eights, _) = bytes.as_chunks::<8>();
+        return bytes.len() <= SHORT
+            && eights.iter().fold(word(last), |all, eight| all | word(eight)) & HIGH == 0;
+    }
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            (u32::from_le_bytes(*first) | u32::from_le_bytes(*last)) & 0x8080_8080 == 0
+        }
+        _ => bytes.iter().all(u8::is_ascii),
+    }
 }
 
 /// Bytes that start a character.
@@ -292,4 +312,24 @@ fn self_compare(val: Val<'_>) -> u64 {
 )]
 fn scale(size: u64, factor: f64) -> u64 {
     (size as f64 * factor) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Every length around a word, and every place of a character of more than one byte.
+    #[test]
+    fn characters_are_counted_one_by_one_or_eight_at_a_time() {
+        for length in 0..80 {
+            let plain = "a".repeat(length);
+            assert_eq!(characters(&plain), length as u64);
+            for at in 0..=length {
+                for symbol in ["\u{7f}", "é", "€", "\u{1f600}"] {
+                    let text = format!("{}{symbol}{}", "a".repeat(at), "a".repeat(length - at));
+                    assert_eq!(characters(&text), text.chars().count() as u64, "{text}");
+                }
+            }
+        }
+    }
 }

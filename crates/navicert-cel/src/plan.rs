@@ -14,6 +14,9 @@ use std::sync::Arc;
 mod aggregate;
 mod call;
 mod constant;
+mod special;
+
+pub(crate) use special::{Place, Quick, Special};
 
 /// Number of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,6 +150,8 @@ pub(crate) enum Step {
         fields: Range,
     },
     Fold(u32),
+    /// One of the above, in a quicker way; an entry of the table of special steps.
+    Special(u32),
 }
 
 /// One step into a value.
@@ -203,6 +208,7 @@ pub(crate) struct Plan {
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) loops: Vec<Loop>,
+    pub(crate) specials: Vec<Special>,
     pub(crate) flags: Vec<bool>,
     pub(crate) fields: Vec<FieldStep>,
     pub(crate) messages: Vec<Box<str>>,
@@ -229,6 +235,7 @@ pub(crate) fn plan(
             texts: Vec::new(),
             patterns: Vec::new(),
             loops: Vec::new(),
+            specials: Vec::new(),
             flags: Vec::new(),
             fields: Vec::new(),
             messages: Vec::new(),
@@ -244,6 +251,7 @@ pub(crate) fn plan(
     match planner.step(tree.root()) {
         Ok(root) => {
             planner.plan.root = root;
+            planner.plan.specialise();
             Ok(planner.plan)
         }
         Err(problem) => Err(*problem),

@@ -1,8 +1,8 @@
 //! Compiled expressions.
 
-use crate::check::{self, Environment};
+use crate::check::{self, Environment, VariableDeclaration};
 use crate::diagnostic::{CompileError, Stage};
-use crate::eval::Machine;
+use crate::eval::{Machine, Recorded, Slot};
 use crate::fault::EvalError;
 use crate::limits::Limits;
 use crate::plan::{self, Plan};
@@ -123,7 +123,7 @@ impl Environment {
     }
 }
 
-/// Variables that are kept in place during an evaluation.
+/// So many variables, and so many variables of loops, are kept in place during an evaluation.
 const IN_PLACE: usize = 4;
 
 impl Program {
@@ -153,10 +153,70 @@ impl Program {
         bindings: &Bindings<'a>,
         limits: &Limits<'_>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
-        let mut place = [None; IN_PLACE];
-        let mut more = Vec::new();
-        let variables = self.resolve(bindings, &mut place, &mut more);
-        let mut machine = Machine::new(&self.plan, arena, variables, limits);
+        self.run(arena, bindings, limits, None)
+    }
+
+    /// Evaluates and records the value of every part that was reached, in the order they were computed.
+    pub fn trace<'a>(
+        &'a self,
+        arena: &'a Arena,
+        bindings: &Bindings<'a>,
+        limits: &Limits<'_>,
+    ) -> (Result<Evaluation<'a>, EvaluationError>, Vec<Traced<'a>>) {
+        let mut recorded = Vec::new();
+        let outcome = self.run(arena, bindings, limits, Some(&mut recorded));
+        let traced = recorded.into_iter().map(|entry| Traced {
+            span: self.tree.span(NodeId(entry.node)),
+            outcome: entry.outcome.map_err(|cause| cause.to_string()),
+        });
+        (outcome, traced.collect())
+    }
+
+    /// With the values of the variables in the order of their declaration. Rules know one variable.
+    #[inline]
+    fn run<'a>(
+        &'a self,
+        arena: &'a Arena,
+        bindings: &Bindings<'a>,
+        limits: &Limits<'_>,
+        trace: Option<&mut Vec<Recorded<'a>>>,
+    ) -> Result<Evaluation<'a>, EvaluationError> {
+        let value = |variable: &VariableDeclaration| bindings.find(&variable.name);
+        match &*self.plan.scope.variables {
+            [one] => self.run_with(arena, &[value(one)], limits, trace),
+            few if few.len() <= IN_PLACE => {
+                let mut values = [None; IN_PLACE];
+                values.iter_mut().zip(few).for_each(|(slot, variable)| *slot = value(variable));
+                self.run_with(arena, &values, limits, trace)
+            }
+            many => {
+                let values: Vec<_> = many.iter().map(value).collect();
+                self.run_with(arena, &values, limits, trace)
+            }
+        }
+    }
+
+    /// With room for the variables of loops.
+    fn run_with<'a>(
+        &'a self,
+        arena: &'a Arena,
+        variables: &[Option<Val<'a>>],
+        limits: &Limits<'_>,
+        trace: Option<&mut Vec<Recorded<'a>>>,
+    ) -> Result<Evaluation<'a>, EvaluationError> {
+        let (mut few, mut many);
+        let slots: &mut [Slot<'a>] = match self.plan.slots as usize {
+            0 => &mut [],
+            1..=IN_PLACE => {
+                few = [Slot::EMPTY; IN_PLACE];
+                &mut few
+            }
+            count => {
+                many = vec![Slot::EMPTY; count];
+                &mut many
+            }
+        };
+        let mut machine = Machine::new(&self.plan, arena, variables, slots, limits, trace);
         let outcome = machine.run();
         let cost = machine.cost;
         match outcome {
@@ -167,53 +227,7 @@ impl Program {
             }
         }
     }
-
-    fn resolve<'a, 'p>(
-        &self,
-        bindings: &Bindings<'a>,
-        place: &'p mut [Option<Val<'a>>; IN_PLACE],
-        more: &'p mut Vec<Option<Val<'a>>>,
-    ) -> &'p [Option<Val<'a>>] {
-        let declared = &self.plan.scope.variables;
-        if declared.len() > IN_PLACE {
-            more.extend(declared.iter().map(|variable| bindings.find(&variable.name)));
-            return more;
-        }
-        for (slot, variable) in place.iter_mut().zip(declared) {
-            *slot = bindings.find(&variable.name);
-        }
-        place
-    }
-
-    /// Evaluates and records the value of every part that was reached, in the order they were computed.
-    pub fn trace<'a>(
-        &'a self,
-        arena: &'a Arena,
-        bindings: &Bindings<'a>,
-        limits: &Limits<'_>,
-    ) -> (Result<Evaluation<'a>, EvaluationError>, Vec<Traced<'a>>) {
-        let mut place = [None; IN_PLACE];
-        let mut more = Vec::new();
-        let variables = self.resolve(bindings, &mut place, &mut more);
-        let mut machine = Machine::new(&self.plan, arena, variables, limits);
-        machine.trace = Some(Vec::new());
-        let outcome = machine.run();
-        let cost = machine.cost;
-        let recorded = machine.trace.take().unwrap_or_default();
-        let traced = recorded
-            .into_iter()
-            .map(|entry| Traced {
-                span: self.tree.span(NodeId(entry.node)),
-                outcome: entry.outcome.map_err(|cause| cause.to_string()),
-            })
-            .collect();
-        let outcome = match outcome {
-            Ok(value) => Ok(Evaluation { value, cost }),
-            Err(fault) => {
-                let span = self.tree.span(NodeId(fault.node));
-                Err(EvaluationError { error: EvalError::new(&fault, span), cost })
-            }
-        };
-        (outcome, traced)
-    }
 }
+
+#[cfg(test)]
+mod tests;

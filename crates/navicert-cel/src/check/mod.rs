@@ -8,5 +8,5 @@ pub(crate) mod types;
 mod validate;
 
 pub(crate) use checker::{Checked, Reference, check};
-pub(crate) use environment::Scope;
 pub use environment::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
+pub(crate) use environment::{Scope, VariableDeclaration};

@@ -278,7 +278,7 @@ impl<'a> Machine<'a, '_> {
         pairs: &mut Vec<(Val<'a>, Val<'a>)>,
         val: Val<'a>,
     ) -> Result<(), Cause<'a>> {
-        match self.locals.get(fold.slot) {
+        match *self.locals.get(fold.slot) {
             Slot::Ready(key) => {
                 pairs.push((key, val));
                 Ok(())

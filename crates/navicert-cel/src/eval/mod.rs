@@ -7,6 +7,7 @@ mod fold;
 mod operator;
 mod scope;
 mod select;
+mod special;
 
 use crate::fault::{Cause, Fault, Limit};
 use crate::functions;
@@ -14,7 +15,8 @@ use crate::limits::Limits;
 use crate::plan::{Plan, Range, Step, StepId};
 use crate::value::{Arena, List, Val, Value};
 pub(crate) use operator::{calculate, contains};
-use scope::{Locals, Slot};
+use scope::Locals;
+pub(crate) use scope::Slot;
 
 pub(crate) type Outcome<'a> = Result<Val<'a>, Fault<'a>>;
 
@@ -30,12 +32,13 @@ pub(crate) struct Machine<'a, 'l> {
     plan: &'a Plan,
     arena: &'a Arena,
     variables: &'l [Option<Val<'a>>],
-    locals: Locals<'a>,
+    locals: Locals<'a, 'l>,
     pub(crate) cost: u64,
     /// From this cost on something has to be looked at: the limit, or whether to stop.
     attention: u64,
     limits: &'l Limits<'l>,
-    pub(crate) trace: Option<Vec<Recorded<'a>>>,
+    /// Where every value goes, if somebody wants to see them.
+    trace: Option<&'l mut Vec<Recorded<'a>>>,
 }
 
 /// How much cost goes by between two looks at the interrupt.
@@ -49,11 +52,12 @@ impl<'a, 'l> Machine<'a, 'l> {
         plan: &'a Plan,
         arena: &'a Arena,
         variables: &'l [Option<Val<'a>>],
+        slots: &'l mut [Slot<'a>],
         limits: &'l Limits<'l>,
+        trace: Option<&'l mut Vec<Recorded<'a>>>,
     ) -> Self {
-        let locals = Locals::new(plan.slots);
-        let mut machine =
-            Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace: None };
+        let locals = Locals::new(slots);
+        let mut machine = Machine { plan, arena, variables, locals, cost: 0, attention: 0, limits, trace };
         machine.attention = machine.next_attention();
         machine
     }
@@ -128,27 +132,23 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
     }
 
-    #[inline]
+    /// The value of a step. What operands mostly are is found without a call.
+    #[inline(always)]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
-        // What operands mostly are.
         if self.trace.is_none() {
             match self.plan.steps.get(id.0 as usize) {
                 Some(&Step::Constant(index)) => return Ok(self.constant(index)),
                 Some(&Step::Local(slot)) => {
-                    if let Slot::Ready(val) = self.locals.get(slot) {
+                    if let &Slot::Ready(val) = self.locals.get(slot) {
                         self.charge(1)?;
                         return Ok(val);
                     }
                 }
-                Some(&Step::Select { base, qualifiers }) => return self.selected(id, base, qualifiers),
+                Some(&Step::Special(index)) => return self.special(id, index),
                 _ => {}
             }
         }
-        let outcome = self.eval_step(id);
-        if self.trace.is_some() {
-            self.record(id, &outcome);
-        }
-        outcome
+        self.eval_step(id)
     }
 
     #[cold]
@@ -168,6 +168,15 @@ impl<'a, 'l> Machine<'a, 'l> {
         let Some(&step) = self.plan.steps.get(id.0 as usize) else {
             return self.fault(id, Cause::Message("no such step"));
         };
+        let outcome = self.perform(id, step);
+        if self.trace.is_some() {
+            self.record(id, &outcome);
+        }
+        outcome
+    }
+
+    #[inline]
+    fn perform(&mut self, id: StepId, step: Step) -> Outcome<'a> {
         match step {
             Step::Constant(index) => Ok(self.constant(index)),
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => {
@@ -207,6 +216,7 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Map { entries, optional } => self.map(id, entries, optional),
             Step::Message { message, fields } => self.message(id, message, fields),
             Step::Fold(index) => self.fold(id, index),
+            Step::Special(index) => self.special(id, index),
         }
     }
 
@@ -241,7 +251,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     fn local(&mut self, slot: u32) -> Outcome<'a> {
-        match self.locals.get(slot) {
+        match *self.locals.get(slot) {
             Slot::Ready(val) => Ok(val),
             Slot::Failed(fault) => Err(fault),
             // A bound value is computed when it is first used, and only then costs.
@@ -261,7 +271,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     /// themselves there.
     fn eval_raw(&mut self, id: StepId) -> Outcome<'a> {
         let Some(&step) = self.plan.steps.get(id.0 as usize) else { return self.eval(id) };
-        let outcome = match step {
+        let outcome = match self.plan.general(step) {
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
             Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
             Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),

@@ -59,6 +59,10 @@ impl<'a> Machine<'a, '_> {
             self.charge(cost::compare_texts(first, second))?;
             return Ok(Val::Bool((first == second) != negated));
         }
+        if let (Ok(Val::Bool(first)), Ok(Val::Bool(second))) = (first, second) {
+            self.charge(1)?;
+            return Ok(Val::Bool((first == second) != negated));
+        }
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
         let (left, right) = self.charge_pair(first, second, rule)?;
         let simple =
@@ -115,7 +119,20 @@ impl<'a> Machine<'a, '_> {
         right: StepId,
         rule: Rule,
     ) -> Outcome<'a> {
-        let (left, right) = self.pair(left, right, rule)?;
+        let first = self.eval(left);
+        if let Err(fault) = &first
+            && fault.cause.is_limit()
+        {
+            return first;
+        }
+        let second = self.eval(right);
+        // Texts are what rules mostly put together; with this rule nothing else is done to them.
+        if let (Ok(Val::Str(first)), Ok(Val::Str(second)), Rule::Concatenate) = (first, second, rule) {
+            let size = cost::characters(first).saturating_add(cost::characters(second));
+            self.charge(cost::tenth(size))?;
+            return self.arena.join(first, second).map_or_else(|| self.full(id), |text| Ok(Val::Str(text)));
+        }
+        let (left, right) = self.charge_pair(first, second, rule)?;
         match calculate(self.arena, operator, left, right) {
             Ok(val) => Ok(val),
             Err(cause) => self.fault(id, cause),
@@ -180,8 +197,12 @@ impl<'a> Machine<'a, '_> {
 
 /// Whether an equal element is in the list.
 pub(crate) fn contains(list: List<'_>, item: Val<'_>) -> bool {
-    if let (Val::Str(wanted), List::Strings(items)) = (item, list) {
-        return items.iter().any(|item| item == wanted);
+    match (item, list) {
+        (Val::Str(wanted), List::Strings(items)) => return items.iter().any(|item| item == wanted),
+        (Val::Str(wanted), List::Values(items)) => {
+            return items.iter().any(|item| item.as_str() == Some(wanted));
+        }
+        _ => {}
     }
     list.iter().any(|element| equal(element, item))
 }

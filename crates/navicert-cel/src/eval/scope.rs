@@ -6,41 +6,33 @@ use crate::value::Val;
 
 /// What a variable holds.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Slot<'a> {
+pub(crate) enum Slot<'a> {
     Ready(Val<'a>),
     Failed(Fault<'a>),
     /// Bound, not computed yet.
     Pending(StepId),
 }
 
-const IN_PLACE: usize = 6;
-
-/// The variables of all open comprehensions.
-pub(super) struct Locals<'a> {
-    first: [Slot<'a>; IN_PLACE],
-    more: Vec<Slot<'a>>,
+impl Slot<'_> {
+    pub(crate) const EMPTY: Self = Slot::Ready(Val::Null);
 }
 
-impl<'a> Locals<'a> {
-    pub(super) fn new(count: u32) -> Self {
-        let empty = Slot::Ready(Val::Null);
-        let more = (count as usize).saturating_sub(IN_PLACE);
-        Locals { first: [empty; IN_PLACE], more: vec![empty; more] }
+/// The variables of all open comprehensions.
+pub(super) struct Locals<'a, 'l>(&'l mut [Slot<'a>]);
+
+impl<'a, 'l> Locals<'a, 'l> {
+    pub(super) fn new(slots: &'l mut [Slot<'a>]) -> Self {
+        Locals(slots)
     }
 
-    pub(super) fn get(&self, slot: u32) -> Slot<'a> {
-        let index = slot as usize;
-        let found = self.first.get(index).or_else(|| self.more.get(index.wrapping_sub(IN_PLACE)));
-        found.copied().unwrap_or(Slot::Ready(Val::Null))
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> &Slot<'a> {
+        self.0.get(slot as usize).unwrap_or(&Slot::EMPTY)
     }
 
+    #[inline]
     pub(super) fn set(&mut self, slot: u32, value: Slot<'a>) {
-        let index = slot as usize;
-        let place = match self.first.get_mut(index) {
-            Some(place) => Some(place),
-            None => self.more.get_mut(index.wrapping_sub(IN_PLACE)),
-        };
-        if let Some(place) = place {
+        if let Some(place) = self.0.get_mut(slot as usize) {
             *place = value;
         }
     }

@@ -107,7 +107,14 @@ impl<'t> Iterator for Split<'t> {
         }
         self.left -= 1;
         if !self.separator.is_empty() {
-            let Some((part, rest)) = rest.split_once(self.separator) else { return Some(rest) };
+            let found = match self.separator.as_bytes() {
+                &[only] => memchr::memchr(only, rest.as_bytes()).and_then(|at| {
+                    let (part, rest) = rest.split_at_checked(at)?;
+                    Some((part, rest.get(1..)?))
+                }),
+                _ => rest.split_once(self.separator),
+            };
+            let Some((part, rest)) = found else { return Some(rest) };
             self.rest = Some(rest);
             return Some(part);
         }

@@ -20,10 +20,27 @@ pub enum Claims<'a> {
 /// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet<'p> {
-    /// Of each of the few: its name's [`mark`].
-    marks: Vec<u64>,
-    few: Vec<(Cow<'p, str>, Claim<'p>)>,
+    few: Vec<One<'p>>,
     many: BTreeMap<Cow<'p, str>, Claim<'p>>,
+}
+
+/// One of few claims.
+#[derive(Debug, Clone)]
+struct One<'p> {
+    /// Of its name.
+    mark: u64,
+    name: Cow<'p, str>,
+    claim: Claim<'p>,
+}
+
+impl One<'_> {
+    /// Whether this is its name, with this mark. Of names of one length, eight bytes or fewer, no two have the same mark.
+    #[inline]
+    fn is(&self, name: &str, mark: u64) -> bool {
+        self.mark == mark
+            && self.name.len() == name.len()
+            && (name.len() <= size_of::<u64>() || self.name == name)
+    }
 }
 
 /// A claim's value, or why it has none.
@@ -47,8 +64,7 @@ impl<'p> ClaimSet<'p> {
 
     /// No claims yet, and room for so many.
     pub fn with_capacity(claims: usize) -> Self {
-        let few = claims.min(FEW);
-        ClaimSet { marks: Vec::with_capacity(few), few: Vec::with_capacity(few), many: BTreeMap::new() }
+        ClaimSet { few: Vec::with_capacity(claims.min(FEW)), many: BTreeMap::new() }
     }
 
     /// Adds a claim, or why it cannot be read. A repeated name replaces the earlier claim.
@@ -67,49 +83,46 @@ impl<'p> ClaimSet<'p> {
     }
 
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
-        if let Some(at) = self.position(&name)
-            && let Some(place) = self.few.get_mut(at)
-        {
-            place.1 = claim;
+        let mark = mark(&name);
+        if let Some(known) = self.few.iter_mut().find(|one| one.is(&name, mark)) {
+            known.claim = claim;
         } else if self.few.len() < FEW {
-            self.marks.push(mark(&name));
-            self.few.push((name, claim));
+            self.few.push(One { mark, name, claim });
         } else {
             self.many.insert(name, claim);
         }
     }
 
-    fn get(&self, name: &str) -> Option<&Claim<'p>> {
-        match self.position(name) {
-            Some(at) => self.few.get(at).map(|entry| &entry.1),
+    /// A claim by its name, and its name's mark.
+    #[inline]
+    fn get(&self, name: &str, mark: u64) -> Option<&Claim<'p>> {
+        match self.few.iter().find(|one| one.is(name, mark)) {
+            Some(one) => Some(&one.claim),
             None if self.many.is_empty() => None,
             None => self.many.get(name),
         }
     }
 
-    fn position(&self, name: &str) -> Option<usize> {
-        let wanted = mark(name);
-        let is_it = |at: &usize| self.few.get(*at).is_some_and(|entry| entry.0 == name);
-        let marked = self.marks.iter().enumerate().filter(|(_, mark)| **mark == wanted);
-        marked.map(|(at, _)| at).find(is_it)
-    }
-
     fn names(&self) -> Vec<&str> {
-        let few = self.few.iter().map(|entry| &*entry.0);
+        let few = self.few.iter().map(|one| &*one.name);
         let mut names: Vec<&str> = few.chain(self.many.keys().map(|name| &**name)).collect();
         names.sort_unstable();
         names
     }
 }
 
-/// A name's first bytes and its length: different for most names.
-fn mark(name: &str) -> u64 {
+/// A number made of a name's bytes at both ends and its length: different for most names.
+#[inline]
+pub(crate) fn mark(name: &str) -> u64 {
     let bytes = name.as_bytes();
-    let first = match bytes.first_chunk::<8>() {
-        Some(first) => u64::from_le_bytes(*first),
-        None => bytes.iter().rev().fold(0, |mark, byte| mark << 8 | u64::from(*byte)),
+    let ends = match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), ..) => u64::from_le_bytes(*first),
+        (None, Some(first), Some(last)) => {
+            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
+        }
+        _ => bytes.iter().fold(0, |mark, byte| mark << 8 | u64::from(*byte)),
     };
-    first ^ (bytes.len() as u64) << 56
+    ends ^ (bytes.len() as u64) << 56
 }
 
 /// Claims are read as `encoding/json` reads them: every number is a double.
@@ -125,7 +138,7 @@ impl<'a> Claims<'a> {
             Claims::Object(members) => {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
-            Claims::Set(set) => set.get(&name).map(|claim| match claim {
+            Claims::Set(set) => set.get(&name, mark(&name)).map(|claim| match claim {
                 Claim::Text(text) => Ok(Val::Str(text)),
                 Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
                 Claim::Broken(reason) | Claim::Elsewhere(reason) => Err(reason.as_str()),
@@ -133,11 +146,24 @@ impl<'a> Claims<'a> {
         }
     }
 
+    /// The value of a claim that has one.
+    #[inline]
+    pub(crate) fn value(&self, name: &str, mark: u64) -> Option<Val<'a>> {
+        match *self {
+            Claims::Object(members) => members.get(name).map(|value| Val::from_json(value, CLAIM_READING)),
+            Claims::Set(set) => match set.get(name, mark)? {
+                Claim::Text(text) => Some(Val::Str(text)),
+                Claim::Value(value) => Some(Val::from_json(value, CLAIM_READING)),
+                Claim::Broken(_) | Claim::Elsewhere(_) => None,
+            },
+        }
+    }
+
     /// Whether a claim is there, and its value elsewhere.
     pub(crate) fn is_elsewhere(&self, name: &str, escaped: bool) -> bool {
         let Claims::Set(set) = self else { return false };
         let name = if escaped { unescape(name) } else { Some(Cow::Borrowed(name)) };
-        name.is_some_and(|name| matches!(set.get(&name), Some(Claim::Elsewhere(_))))
+        name.is_some_and(|name| matches!(set.get(&name, mark(&name)), Some(Claim::Elsewhere(_))))
     }
 
     /// How many claims there are.

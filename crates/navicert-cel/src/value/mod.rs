@@ -8,6 +8,7 @@ mod compare;
 mod owned;
 
 pub use arena::Arena;
+pub(crate) use claims::mark;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
 pub(crate) use compare::{compare, equal, equal_or_error, key_equal};
