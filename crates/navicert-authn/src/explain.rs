@@ -1,6 +1,6 @@
 //! Why a token is taken or refused, step by step: the same authenticator, with an observer that writes everything down.
 
-mod go;
+pub(crate) mod go;
 mod hints;
 mod key_words;
 mod log;

@@ -6,6 +6,8 @@ pub(crate) mod claims;
 pub(crate) mod compact;
 pub(crate) mod header;
 mod rare_rsa;
+pub(crate) mod registry;
+mod seconds;
 pub(crate) mod signature;
 
 use base64::Engine as _;

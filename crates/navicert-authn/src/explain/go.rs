@@ -40,7 +40,7 @@ fn base64_error_of(text: &str, is_symbol: impl Fn(u8) -> bool, is_padded: bool) 
 }
 
 /// Why a text is no JSON; nothing if it is.
-pub(super) fn syntax_error(text: &[u8]) -> Option<String> {
+pub(crate) fn syntax_error(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner { open: Vec::new(), state: State::Value };
     for byte in text {
         if let Err(words) = scanner.step(*byte) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::go;
 use crate::json::{Kind, Raw};
 use crate::jwks::key::{self, Key, KeyError};
-use crate::jwt::claims::is_named;
+use crate::jwt::registry::is_named;
 
 /// Why a key set cannot be had from this answer, if it cannot.
 pub(super) fn fetching(body: &str) -> Option<String> {

@@ -84,14 +84,14 @@ fn runs_of_plain_bytes_end_where_they_end() {
                 text[at] = special;
                 let ends = matches!(special, b'"' | b'\\' | 0..0x20);
                 assert_eq!(
-                    plain_length(&text),
+                    end_of_plain(&text, 0),
                     if ends { at } else { length },
                     "{special} at {at} of {length}"
                 );
                 if let Some(last) = text.last_mut() {
                     *last = b'"';
                 }
-                assert_eq!(plain_length(&text), if ends { at } else { length - 1 });
+                assert_eq!(end_of_plain(&text, 0), if ends { at } else { length - 1 });
             }
         }
     }
@@ -103,7 +103,7 @@ fn members_come_in_order_with_repetitions() {
     let members: Vec<(String, String)> = Raw::parse(text)
         .unwrap()
         .members()
-        .map(|(name, value)| (name.into_owned(), String::from_utf8_lossy(value.0).into_owned()))
+        .map(|(name, value)| (name.into_owned(), value.text().into_owned()))
         .collect();
     let expected = [("a", r#"[1, {"x": "]"}]"#), ("bA", "null"), ("a", r#""\",""#)];
     assert_eq!(members, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -163,5 +163,73 @@ fn the_members_found_on_the_way_are_the_members() {
         let mut found = Vec::new();
         let (raw, _) = Raw::parse_object(text.as_bytes(), &mut found).unwrap();
         assert_eq!(found, raw.members().collect::<Vec<_>>(), "{text}");
+    }
+}
+
+/// Documents, and what is nearly one.
+fn documents() -> impl Strategy<Value = Vec<u8>> {
+    let pieces: [&[u8]; 30] = [
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b":",
+        b"\"a\"",
+        b"\"a\":",
+        b"\"seven b",
+        b"yte\\u0041s\"",
+        b"\"",
+        b"\\",
+        b"\"\xc3\xa9\"",
+        b"\"\xff\"",
+        b"\"\\ud83d\\ude00\\n\"",
+        b"\"without any escape, and long\"",
+        b"\"b\":[",
+        b"\"c\":{",
+        b"1",
+        b"-0",
+        b".5",
+        b"e-3",
+        b"1234567890",
+        b"true",
+        b"false",
+        b"null",
+        b"nul",
+        b" ",
+        b"\n\t",
+        b"\x01",
+    ];
+    let piece = proptest::sample::select(pieces.to_vec());
+    let some = proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat());
+    let members = proptest::collection::vec((some.clone(), some.clone()), 0..4);
+    let whole = members.prop_map(|members| {
+        let member = |(name, value): &(Vec<u8>, Vec<u8>)| [b"\"k", &name[..], b"\" :", value].concat();
+        let members: Vec<Vec<u8>> = members.iter().map(member).collect();
+        [b" { ", &members.join(&b", "[..])[..], b"}"].concat()
+    });
+    prop_oneof![some, whole]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    // The other scanner is the one that words are taken from when something is wrong.
+    #[test]
+    fn whatever_the_text_both_scanners_agree_and_so_do_both_ways_to_its_members(text in documents()) {
+        let mut found = Vec::new();
+        let parsed = Raw::parse_object(&text, &mut found);
+        prop_assert_eq!(parsed.is_ok(), crate::explain::go::syntax_error(&text).is_none());
+        prop_assert_eq!(parsed.is_ok(), Raw::parse(&text).is_ok());
+        if let Ok((raw, _)) = parsed {
+            prop_assert_eq!(&found, &raw.members().collect::<Vec<_>>());
+            for (_, value) in found {
+                prop_assert_eq!(value.string(), Raw::Any(value.bytes()).string());
+                prop_assert_eq!(value.number(), Raw::Any(value.bytes()).number());
+                let inside: Vec<_> = value.elements().collect();
+                prop_assert_eq!(&inside, &Raw::Any(value.bytes()).elements().collect::<Vec<_>>());
+                prop_assert_eq!(value.members().count(), Raw::Any(value.bytes()).members().count());
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::config::{CompiledIssuer, url_form};
 use crate::json::{Kind, Raw};
 use crate::jwks::fetch::{Fetch, FetchError, FetchRequest};
-use crate::jwt::claims::is_named;
+use crate::jwt::registry::is_named;
 use crate::profile::{Profile, Rule};
 
 /// What a discovery document says.

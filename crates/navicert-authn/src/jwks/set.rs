@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::key::{Key, KeyError};
 use crate::json::{Kind, Raw};
-use crate::jwt::claims::is_named;
 use crate::jwt::header::Header;
+use crate::jwt::registry::is_named;
 use crate::profile::{Profile, Rule};
 
 /// The keys of one issuer.

@@ -4,9 +4,11 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
+use super::registry::{Registry, is_named};
+use super::seconds::seconds;
 use crate::authenticator::Question;
 use crate::explain::Step;
-use crate::json::{self, Kind, Raw};
+use crate::json::{Kind, Raw};
 use crate::outcome::{NoOpinion, Refusal};
 use crate::profile::{Profile, Rule};
 use crate::revocation::Subject;
@@ -20,8 +22,8 @@ const NOT_BEFORE_LEEWAY: i64 = 60;
 /// Go counts seconds from the year 1 in 64 bits, and wraps.
 const YEAR_ONE: i64 = -62_135_596_800;
 
-/// The last second of the year 9999 (H12).
-const LATEST: i64 = 253_402_300_799;
+/// Most tokens have fewer claims. With more than this, room for them would no longer be a small allocation.
+const USUAL_CLAIMS: usize = 21;
 
 /// What a payload says. Nobody has vouched for any of it.
 pub(crate) struct UnverifiedClaims<'p> {
@@ -56,7 +58,7 @@ pub(crate) struct Registered<'p> {
 impl<'p> UnverifiedClaims<'p> {
     /// Reads a payload and who it says it is from (S103).
     pub(crate) fn read(payload: &'p [u8]) -> Result<Self, NoOpinion> {
-        let mut members = Vec::with_capacity(24);
+        let mut members = Vec::with_capacity(USUAL_CLAIMS);
         let (raw, depth) = Raw::parse_object(payload, &mut members).map_err(|_| NoOpinion::PayloadJson)?;
         if raw.kind() != Kind::Object {
             return Err(NoOpinion::PayloadJson);
@@ -283,84 +285,6 @@ impl OwnedSubject<'_> {
     }
 }
 
-/// The claims that a verifier reads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Registry {
-    Issuer,
-    Subject,
-    Audience,
-    Expiry,
-    IssuedAt,
-    NotBefore,
-    Nonce,
-    AccessTokenHash,
-    ClaimNames,
-    ClaimSources,
-}
-
-impl Registry {
-    const ALL: [Registry; 10] = [
-        Registry::Issuer,
-        Registry::Subject,
-        Registry::Audience,
-        Registry::Expiry,
-        Registry::IssuedAt,
-        Registry::NotBefore,
-        Registry::Nonce,
-        Registry::AccessTokenHash,
-        Registry::ClaimNames,
-        Registry::ClaimSources,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Registry::Issuer => "iss",
-            Registry::Subject => "sub",
-            Registry::Audience => "aud",
-            Registry::Expiry => "exp",
-            Registry::IssuedAt => "iat",
-            Registry::NotBefore => "nbf",
-            Registry::Nonce => "nonce",
-            Registry::AccessTokenHash => "at_hash",
-            Registry::ClaimNames => "_claim_names",
-            Registry::ClaimSources => "_claim_sources",
-        }
-    }
-
-    /// The claim of this exact name.
-    fn exact(name: &[u8]) -> Option<Registry> {
-        Some(match name {
-            b"iss" => Registry::Issuer,
-            b"sub" => Registry::Subject,
-            b"aud" => Registry::Audience,
-            b"exp" => Registry::Expiry,
-            b"iat" => Registry::IssuedAt,
-            b"nbf" => Registry::NotBefore,
-            b"nonce" => Registry::Nonce,
-            b"at_hash" => Registry::AccessTokenHash,
-            b"_claim_names" => Registry::ClaimNames,
-            b"_claim_sources" => Registry::ClaimSources,
-            _ => return None,
-        })
-    }
-
-    /// The claim that Go takes this name for.
-    fn find(name: &str) -> Option<Registry> {
-        let exact = Registry::exact(name.as_bytes());
-        if exact.is_some() {
-            return exact;
-        }
-        // Most other names are none, which their first letter tells: `ſ` begins with 0xc5.
-        let first = name.as_bytes().first()?.to_ascii_lowercase();
-        let may_be = matches!(first, b'i' | b's' | b'a' | b'e' | b'n' | b'_' | 0xc5);
-        // Names in small letters are what they are.
-        if !may_be || name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_' | b'0'..=b'9')) {
-            return None;
-        }
-        Registry::ALL.into_iter().find(|known| is_named(name, known.name()))
-    }
-}
-
 /// Whether some name is there twice. Few names are compared with each other, many go into a table.
 pub(super) fn has_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> bool {
     const FEW: usize = 32;
@@ -382,20 +306,6 @@ pub(super) fn has_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> bool {
         *word |= bit;
     }
     false
-}
-
-/// Whether Go takes this name for the known one: in any case, with two letters that fold to ASCII (S130).
-pub(crate) fn is_named(name: &str, known: &str) -> bool {
-    let fold = |symbol: char| match symbol {
-        '\u{17f}' => 's',
-        '\u{212a}' => 'k',
-        other => other.to_ascii_lowercase(),
-    };
-    // What folds to ASCII and is not ASCII is longer.
-    (name.len() == known.len() && name.eq_ignore_ascii_case(known))
-        || (name.len() > known.len()
-            && !name.is_ascii()
-            && name.chars().map(fold).eq(known.chars().map(fold)))
 }
 
 fn is_issuer(claimed: &str, configured: &str) -> bool {
@@ -422,34 +332,6 @@ fn audiences(value: Raw<'_>) -> impl Iterator<Item = Option<Cow<'_, str>>> {
 fn is_audience(value: Raw<'_>) -> bool {
     let is_text = |value: Raw<'_>| matches!(value.kind(), Kind::Null | Kind::String);
     is_text(value) || (value.kind() == Kind::Array && value.elements().all(is_text))
-}
-
-/// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.
-fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
-    let quoted = value.string();
-    let text = match &quoted {
-        Some(text) if !profile.has(Rule::H12) => text.as_ref(),
-        Some(_) => return None,
-        None => value.number()?,
-    };
-    if text.is_empty() || json::number_length(text.as_bytes()) != text.len() {
-        return None;
-    }
-    let seconds = match text.parse::<i64>() {
-        Ok(seconds) => seconds,
-        Err(_) => truncated(text.parse::<f64>().ok().filter(|number| number.is_finite())?),
-    };
-    if profile.has(Rule::H12) && !(0..=LATEST).contains(&seconds) {
-        return None;
-    }
-    Some(seconds)
-}
-
-/// Toward zero; beyond 64 bits the smallest integer, as the reference's platform has it (S125).
-#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and a fraction is to be dropped")]
-fn truncated(number: f64) -> i64 {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }
 
 fn go_time(seconds: i64) -> i64 {

@@ -16,8 +16,9 @@ use crate::config::{CompiledAuthenticator, CompiledIssuer, Mapping, url_form};
 use crate::json::{Kind, Raw};
 use crate::jwks::{Around, FetchRequest, Keeper, Keys, Refreshed};
 use crate::jwt::VerifiedClaims;
-use crate::jwt::claims::{UnverifiedClaims, is_named};
+use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
+use crate::jwt::registry::is_named;
 use crate::outcome::Refusal;
 use crate::profile::{Profile, Rule};
 

@@ -1,0 +1,101 @@
+//! Times as tokens write them.
+
+use crate::json::{self, Raw};
+use crate::profile::{Profile, Rule};
+
+/// The last second of the year 9999 (H12).
+const LATEST: i64 = 253_402_300_799;
+
+/// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.
+pub(super) fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
+    let seconds = match plain_digits(value.bytes()) {
+        Some(seconds) => seconds,
+        None => rare_seconds(value, profile)?,
+    };
+    if profile.has(Rule::H12) && !(0..=LATEST).contains(&seconds) {
+        return None;
+    }
+    Some(seconds)
+}
+
+/// What a time nearly always is: digits, and too few to be too many.
+fn plain_digits(number: &[u8]) -> Option<i64> {
+    const ALWAYS_FIT: usize = 18;
+    if number.is_empty() || number.len() > ALWAYS_FIT {
+        return None;
+    }
+    let mut value = 0;
+    for byte in number {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        value = value * 10 + i64::from(digit);
+    }
+    Some(value)
+}
+
+fn rare_seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
+    let quoted = value.string();
+    let text = match &quoted {
+        Some(text) if !profile.has(Rule::H12) => text.as_ref(),
+        Some(_) => return None,
+        None => value.number()?,
+    };
+    if text.is_empty() || json::number_length(text.as_bytes()) != text.len() {
+        return None;
+    }
+    match text.parse::<i64>() {
+        Ok(seconds) => Some(seconds),
+        Err(_) => text.parse::<f64>().ok().filter(|number| number.is_finite()).map(truncated),
+    }
+}
+
+/// Toward zero; beyond 64 bits the smallest integer, as the reference's platform has it (S125).
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked, and a fraction is to be dropped")]
+fn truncated(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S124, S125: with and without the short way, at every length around its end.
+    #[test]
+    fn digits_are_the_number_they_spell() {
+        for digits in 1..=22 {
+            for first in ["1", "9"] {
+                let text = format!("{first}{}", "7".repeat(digits - 1));
+                let raw = Raw::parse(text.as_bytes()).unwrap();
+                let quoted = format!("\"{text}\"");
+                let quoted = Raw::parse(quoted.as_bytes()).unwrap();
+                let expected = text.parse().unwrap_or(i64::MIN);
+                assert_eq!(seconds(raw, &Profile::KUBE), Some(expected), "{text}");
+                assert_eq!(seconds(quoted, &Profile::KUBE), Some(expected), "{text}");
+                assert_eq!(rare_seconds(raw, &Profile::KUBE), Some(expected), "{text}");
+                let sane = (0..=LATEST).contains(&expected).then_some(expected);
+                assert_eq!(seconds(raw, &Profile::HARDENED), sane, "{text}");
+                assert_eq!(seconds(quoted, &Profile::HARDENED), None, "{text}");
+            }
+        }
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("-0", Some(0)),
+            ("1.9", Some(1)),
+            ("1e3", Some(1_000)),
+            ("1e400", None),
+            ("\"01\"", None),
+            ("\"\"", None),
+            ("\" 1\"", None),
+            ("\"1\"", Some(1)),
+            ("true", None),
+            ("null", None),
+            ("[1]", None),
+        ] {
+            assert_eq!(seconds(Raw::parse(text.as_bytes()).unwrap(), &Profile::KUBE), expected, "{text}");
+        }
+    }
+}
