@@ -3,12 +3,13 @@
 //! Claims need what a usual JSON library hides: repeated members, the exact text of numbers, strings that are not
 //! UTF-8, and 10 000 levels of nesting that cost nothing.
 
+mod number;
 mod validate;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-pub(crate) use validate::number_length;
+pub(crate) use number::{number_length, plain_digits};
 use validate::{Member, end_of_plain, validate};
 
 /// The nesting that Go's decoder allows.

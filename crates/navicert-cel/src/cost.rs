@@ -182,7 +182,8 @@ impl Rule {
     }
 }
 
-/// A tenth, rounded up; through doubles like the reference, for which a tenth of 70 is a little more than 7.
+/// A tenth, rounded up; of what is very large through doubles, as the reference has it. Up to there they give the same: a
+/// tenth as a double is less than half a unit in the last place too much for any whole number.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -190,6 +191,9 @@ impl Rule {
     reason = "the reference computes with doubles; the float cast saturates"
 )]
 pub(crate) fn tenth(size: u64) -> u64 {
+    if size < 1 << 50 {
+        return size.div_ceil(10);
+    }
     let exact = size as f64 * 0.1;
     let whole = exact as u64;
     whole + u64::from((whole as f64) < exact)
@@ -317,6 +321,21 @@ fn scale(size: u64, factor: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[expect(clippy::cast_possible_truncation, reason = "as the reference does it, and saturating")]
+    fn a_tenth_is_the_same_for_small_sizes_as_for_large_ones() {
+        let by_doubles = |size: u64| (size as f64 * 0.1).ceil() as u64;
+        let edges = (1..64).flat_map(|bit| (0..3).map(move |near| (1_u64 << bit) - 1 + near));
+        let near = |size: u64| (0..3).map(move |near| size - 1 + near);
+        let tens = (1..64).flat_map(|bit| [(1_u64 << bit) / 10, (3 << (bit - 1)) / 10, (1 << bit) / 7]);
+        let tens = tens.filter(|ten| *ten > 0 && *ten < 1 << 59).flat_map(|ten| near(ten * 10));
+        for size in
+            (0..1 << 18).chain(edges).chain(tens).chain([u64::from(u32::MAX) * 7, u64::MAX - 1, u64::MAX])
+        {
+            assert_eq!(tenth(size), by_doubles(size), "{size}");
+        }
+    }
 
     // Every length around a word, and every place of a character of more than one byte.
     #[test]

@@ -16,7 +16,7 @@ mod call;
 mod constant;
 mod special;
 
-pub(crate) use special::{Place, Quick, Special};
+pub(crate) use special::{Body, Place};
 
 /// Number of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -150,8 +150,21 @@ pub(crate) enum Step {
         fields: Range,
     },
     Fold(u32),
-    /// One of the above, in a quicker way; an entry of the table of special steps.
-    Special(u32),
+    /// A selection of one field of a variable: an entry of the text table without escapes, and its mark.
+    Field {
+        variable: u32,
+        name: u32,
+        mark: u64,
+        general: u32,
+    },
+    /// A call of `startsWith` and its like with a constant text: an entry of the constant table, and a tenth of its size.
+    Affix {
+        place: Place,
+        text: StepId,
+        part: u32,
+        tenth: u32,
+        general: u32,
+    },
 }
 
 /// One step into a value.
@@ -185,6 +198,8 @@ pub(crate) struct Loop {
     pub(crate) body: StepId,
     /// The body is a constant, which makes its one-element list one too.
     pub(crate) constant_body: bool,
+    /// What is quick about it.
+    pub(crate) quick: Option<Body>,
 }
 
 /// A field of a message literal.
@@ -208,7 +223,8 @@ pub(crate) struct Plan {
     pub(crate) texts: Vec<Box<str>>,
     pub(crate) patterns: Vec<Pattern>,
     pub(crate) loops: Vec<Loop>,
-    pub(crate) specials: Vec<Special>,
+    /// What special steps stand for.
+    pub(crate) generals: Vec<Step>,
     pub(crate) flags: Vec<bool>,
     pub(crate) fields: Vec<FieldStep>,
     pub(crate) messages: Vec<Box<str>>,
@@ -235,7 +251,7 @@ pub(crate) fn plan(
             texts: Vec::new(),
             patterns: Vec::new(),
             loops: Vec::new(),
-            specials: Vec::new(),
+            generals: Vec::new(),
             flags: Vec::new(),
             fields: Vec::new(),
             messages: Vec::new(),

@@ -3,12 +3,12 @@
 use crate::check::{self, Environment, VariableDeclaration};
 use crate::diagnostic::{CompileError, Stage};
 use crate::eval::{Machine, Recorded, Slot};
-use crate::fault::EvalError;
+use crate::fault::{EvalError, Fault};
 use crate::limits::Limits;
 use crate::plan::{self, Plan};
 use crate::source::Span;
 use crate::syntax::{self, ast::NodeId, ast::Tree};
-use crate::value::{Arena, Val};
+use crate::value::{Arena, Marked, Val};
 
 /// A compiled expression: evaluate it as often as you like, from as many threads as you like.
 #[derive(Debug)]
@@ -22,8 +22,15 @@ pub struct Program {
 #[derive(Debug, Clone, Default)]
 pub struct Bindings<'a> {
     /// The first two live in place: rules have one variable.
-    first: [Option<(&'a str, Val<'a>)>; 2],
-    more: Vec<(&'a str, Val<'a>)>,
+    first: [Option<Bound<'a>>; 2],
+    more: Vec<Bound<'a>>,
+}
+
+/// A variable's name and its value.
+#[derive(Debug, Clone)]
+struct Bound<'a> {
+    name: Marked<&'a str>,
+    value: Val<'a>,
 }
 
 impl<'a> Bindings<'a> {
@@ -35,16 +42,18 @@ impl<'a> Bindings<'a> {
     /// Binds a variable.
     #[must_use]
     pub fn with(mut self, name: &'a str, value: Val<'a>) -> Self {
+        let bound = Bound { name: Marked::new(name), value };
         match self.first.iter_mut().find(|slot| slot.is_none()) {
-            Some(slot) => *slot = Some((name, value)),
-            None => self.more.push((name, value)),
+            Some(slot) => *slot = Some(bound),
+            None => self.more.push(bound),
         }
         self
     }
 
-    fn find(&self, name: &str) -> Option<Val<'a>> {
-        let all = self.first.iter().flatten().chain(&self.more);
-        all.into_iter().find(|value| value.0 == name).map(|value| value.1)
+    #[inline]
+    fn find(&self, variable: &VariableDeclaration) -> Option<Val<'a>> {
+        let is_it = |bound: &&Bound<'a>| bound.name.is(&variable.name, variable.name.mark());
+        self.first.iter().flatten().chain(&self.more).find(is_it).map(|bound| bound.value)
     }
 }
 
@@ -123,7 +132,7 @@ impl Environment {
     }
 }
 
-/// So many variables, and so many variables of loops, are kept in place during an evaluation.
+/// So many variables of loops are kept in place during an evaluation.
 const IN_PLACE: usize = 4;
 
 impl Program {
@@ -172,8 +181,9 @@ impl Program {
         (outcome, traced.collect())
     }
 
-    /// With the values of the variables in the order of their declaration. Rules know one variable.
-    #[inline]
+    /// With the values of the variables in the order of their declaration, and room for those of loops. Rules have one
+    /// variable, and mostly no loop.
+    #[inline(always)]
     fn run<'a>(
         &'a self,
         arena: &'a Arena,
@@ -181,30 +191,17 @@ impl Program {
         limits: &Limits<'_>,
         trace: Option<&mut Vec<Recorded<'a>>>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
-        let value = |variable: &VariableDeclaration| bindings.find(&variable.name);
-        match &*self.plan.scope.variables {
-            [one] => self.run_with(arena, &[value(one)], limits, trace),
-            few if few.len() <= IN_PLACE => {
-                let mut values = [None; IN_PLACE];
-                values.iter_mut().zip(few).for_each(|(slot, variable)| *slot = value(variable));
-                self.run_with(arena, &values, limits, trace)
+        let (one, all, mut few, mut many);
+        let variables: &[Option<Val<'a>>] = match &*self.plan.scope.variables {
+            [only] => {
+                one = [bindings.find(only)];
+                &one
             }
-            many => {
-                let values: Vec<_> = many.iter().map(value).collect();
-                self.run_with(arena, &values, limits, trace)
+            several => {
+                all = several.iter().map(|variable| bindings.find(variable)).collect::<Vec<_>>();
+                &all
             }
-        }
-    }
-
-    /// With room for the variables of loops.
-    fn run_with<'a>(
-        &'a self,
-        arena: &'a Arena,
-        variables: &[Option<Val<'a>>],
-        limits: &Limits<'_>,
-        trace: Option<&mut Vec<Recorded<'a>>>,
-    ) -> Result<Evaluation<'a>, EvaluationError> {
-        let (mut few, mut many);
+        };
         let slots: &mut [Slot<'a>] = match self.plan.slots as usize {
             0 => &mut [],
             1..=IN_PLACE => {
@@ -221,11 +218,14 @@ impl Program {
         let cost = machine.cost;
         match outcome {
             Ok(value) => Ok(Evaluation { value, cost }),
-            Err(fault) => {
-                let span = self.tree.span(NodeId(fault.node));
-                Err(EvaluationError { error: EvalError::new(&fault, span), cost })
-            }
+            Err(fault) => Err(self.failed(&fault, cost)),
         }
+    }
+
+    #[cold]
+    fn failed(&self, fault: &Fault<'_>, cost: u64) -> EvaluationError {
+        let span = self.tree.span(NodeId(fault.node));
+        EvaluationError { error: EvalError::new(fault, span), cost }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::number::number_length;
 use super::{GO_DEPTH, JsonError, unit};
 
 /// A member of an outermost object: where its name and its value are, and whether each is without escapes.
@@ -301,47 +302,4 @@ fn special(eight: u64) -> u64 {
     let low = (eight ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
     let backslash = (eight ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
     (low | backslash) & !eight & (ONES * 0x80)
-}
-
-/// How many bytes of the text are a JSON number; 0 if it begins with none.
-pub(crate) fn number_length(text: &[u8]) -> usize {
-    let mut at = usize::from(text.first() == Some(&b'-'));
-    match text.get(at) {
-        Some(b'0') => at += 1,
-        Some(b'1'..=b'9') => at = end_of_digits(text, at),
-        _ => return 0,
-    }
-    match text.get(at) {
-        Some(b'.' | b'e' | b'E') => end_of_fraction(text, at),
-        _ => at,
-    }
-}
-
-#[inline(always)]
-fn end_of_digits(text: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while text.get(at).is_some_and(u8::is_ascii_digit) {
-        at += 1;
-    }
-    at
-}
-
-/// After the fraction and the exponent that begin here; 0 if they are none.
-fn end_of_fraction(text: &[u8], start: usize) -> usize {
-    let mut at = start;
-    if text.get(at) == Some(&b'.') {
-        at = end_of_digits(text, start + 1);
-        if at == start + 1 {
-            return 0;
-        }
-    }
-    if let Some(b'e' | b'E') = text.get(at) {
-        let sign = usize::from(matches!(text.get(at + 1), Some(b'+' | b'-')));
-        let digits = at + 1 + sign;
-        at = end_of_digits(text, digits);
-        if at == digits {
-            return 0;
-        }
-    }
-    at
 }

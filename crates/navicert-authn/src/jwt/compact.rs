@@ -32,7 +32,9 @@ impl<'t> RawToken<'t> {
     /// # Errors
     /// The text is no token in compact form.
     pub(crate) fn new(text: &'t str) -> Result<Self, NoOpinion> {
-        if text.trim().starts_with('{') {
+        // What begins with one of these is neither space nor a brace.
+        let is_plain = matches!(text.as_bytes().first(), Some(b'!'..=b'z'));
+        if !is_plain && text.trim_start().starts_with('{') {
             return Err(NoOpinion::NotCompact);
         }
         let mut dots = memchr::memchr_iter(b'.', text.as_bytes());

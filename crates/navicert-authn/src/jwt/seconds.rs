@@ -8,7 +8,7 @@ const LATEST: i64 = 253_402_300_799;
 
 /// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.
 pub(super) fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
-    let seconds = match plain_digits(value.bytes()) {
+    let seconds = match json::plain_digits(value.bytes()) {
         Some(seconds) => seconds,
         None => rare_seconds(value, profile)?,
     };
@@ -16,23 +16,6 @@ pub(super) fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
         return None;
     }
     Some(seconds)
-}
-
-/// What a time nearly always is: digits, and too few to be too many.
-fn plain_digits(number: &[u8]) -> Option<i64> {
-    const ALWAYS_FIT: usize = 18;
-    if number.is_empty() || number.len() > ALWAYS_FIT {
-        return None;
-    }
-    let mut value = 0;
-    for byte in number {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        value = value * 10 + i64::from(digit);
-    }
-    Some(value)
 }
 
 fn rare_seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use navicert_cel::ClaimSet;
 use serde_json::{Map, Number, Value};
 
-use crate::json::{Kind, Raw};
+use crate::json::{self, Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::outcome::Refusal;
 use crate::profile::{Profile, Rule};
@@ -61,9 +61,7 @@ impl Conversion {
             Kind::Null => Value::Null,
             Kind::Bool => Value::Bool(raw.is_true()),
             // Every number is a double, and one that is none spoils its claim (S74, S75).
-            Kind::Number => raw
-                .number()
-                .and_then(|text| text.parse().ok())
+            Kind::Number => number(raw)
                 .and_then(Number::from_f64)
                 .map(Value::Number)
                 .ok_or("failed to unmarshal: the number is out of range")?,
@@ -82,5 +80,29 @@ impl Conversion {
                 Value::Object(members)
             }
         })
+    }
+}
+
+/// The double that a number is read as. Whole numbers that are not large are what they are.
+fn number(raw: Raw<'_>) -> Option<f64> {
+    match json::plain_digits(raw.bytes()).map(u32::try_from) {
+        Some(Ok(whole)) => Some(f64::from(whole)),
+        _ => raw.number()?.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S74
+    #[test]
+    fn a_number_is_the_double_that_its_text_is() {
+        for text in
+            ["0", "1", "4294967295", "4294967296", "1794773224", "9007199254740993", "-1", "-0", "0.1", "1e9"]
+        {
+            let found = number(Raw::parse(text.as_bytes()).unwrap()).unwrap();
+            assert_eq!(found.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
+        }
     }
 }

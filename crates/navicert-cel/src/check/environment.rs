@@ -4,6 +4,7 @@ use super::declaration::{Declaration, Functions};
 use super::types::{self, TypeId, Types};
 use crate::functions;
 use crate::syntax::{Macros, ParseOptions};
+use crate::value::Marked;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -68,7 +69,7 @@ pub enum EnvironmentError {
 
 #[derive(Debug, Clone)]
 pub(crate) struct VariableDeclaration {
-    pub(crate) name: Box<str>,
+    pub(crate) name: Marked<Box<str>>,
     pub(crate) declared: TypeId,
 }
 
@@ -158,7 +159,7 @@ impl Environment {
 
     /// Names of the declared variables.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.scope.variables.iter().map(|variable| &*variable.name)
+        self.scope.variables.iter().map(|variable| &**variable.name)
     }
 }
 
@@ -259,7 +260,9 @@ impl EnvironmentBuilder {
     #[must_use]
     pub fn variable(mut self, name: &str, written: &str) -> Self {
         match self.types.parse(written) {
-            Some(declared) => self.variables.push(VariableDeclaration { name: name.into(), declared }),
+            Some(declared) => {
+                self.variables.push(VariableDeclaration { name: Marked::new(name.into()), declared });
+            }
             None => self.problem = Some(EnvironmentError::Type(written.to_owned())),
         }
         self
@@ -438,7 +441,7 @@ impl Scope {
     }
 
     pub(crate) fn variable(&self, name: &str) -> Option<(u32, TypeId)> {
-        let at = self.variables.iter().position(|variable| &*variable.name == name)?;
+        let at = self.variables.iter().position(|variable| &**variable.name == name)?;
         let declared = self.variables.get(at)?.declared;
         Some((u32::try_from(at).ok()?, declared))
     }

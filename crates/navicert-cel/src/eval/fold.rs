@@ -8,7 +8,7 @@ use crate::syntax::ast::FoldKind;
 use crate::value::{List, Map, Pairs, Val};
 
 /// What a loop runs over.
-enum Range<'a> {
+pub(super) enum Range<'a> {
     One(List<'a>),
     /// Pairs: keys or positions, and values.
     Two(Vec<(Val<'a>, Slot<'a>)>),
@@ -82,6 +82,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    #[inline(always)]
     fn bind(&mut self, fold: &Loop, range: &Range<'a>, index: usize) {
         match range {
             Range::One(list) => {
@@ -122,7 +123,15 @@ impl<'a> Machine<'a, '_> {
         let condition_cost = if deciding { 3 } else { 2 };
         let mut failed: Option<Fault<'a>> = None;
         let mut decided = false;
+        let quick = self.quick(fold, range);
         for index in 0..range.len() {
+            if let Some(quick) = &quick
+                && !decided
+                && let Some(value) = self.tested(quick, index, condition_cost)
+            {
+                decided = value == deciding;
+                continue;
+            }
             self.charge(condition_cost)?;
             if decided {
                 break;
@@ -172,9 +181,22 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The filter's verdict; a failure becomes the result unless the loop already failed.
+    /// Whether there is no filter, or it lets the element pass.
+    #[inline(always)]
     fn passes(&mut self, id: StepId, fold: &Loop, failed: &mut Option<Fault<'a>>) -> Result<bool, Fault<'a>> {
-        let Some(filter) = fold.filter else { return Ok(true) };
+        match fold.filter {
+            None => Ok(true),
+            Some(filter) => self.verdict(id, filter, failed),
+        }
+    }
+
+    /// The filter's verdict; a failure becomes the result unless the loop already failed.
+    fn verdict(
+        &mut self,
+        id: StepId,
+        filter: StepId,
+        failed: &mut Option<Fault<'a>>,
+    ) -> Result<bool, Fault<'a>> {
         match self.eval(filter) {
             Ok(Val::Bool(value)) => Ok(value),
             Ok(_) => {
@@ -196,7 +218,17 @@ impl<'a> Machine<'a, '_> {
         if fold.filter.is_none() && list.reserve(range.len()).is_none() {
             return self.full(id);
         }
+        let quick = self.quick(fold, range);
         for index in 0..range.len() {
+            if let Some(quick) = &quick
+                && failed.is_none()
+                && let Some(joined) = self.joined(quick, index, fold)
+            {
+                if list.push(joined?).is_none() {
+                    return self.full(id);
+                }
+                continue;
+            }
             self.turn()?;
             self.bind(fold, range, index);
             if !self.passes(id, fold, &mut failed)? {

@@ -5,6 +5,7 @@ mod call;
 mod construct;
 mod fold;
 mod operator;
+mod quick_loop;
 mod scope;
 mod select;
 mod special;
@@ -135,20 +136,30 @@ impl<'a, 'l> Machine<'a, 'l> {
     /// The value of a step. What operands mostly are is found without a call.
     #[inline(always)]
     pub(crate) fn eval(&mut self, id: StepId) -> Outcome<'a> {
-        if self.trace.is_none() {
-            match self.plan.steps.get(id.0 as usize) {
-                Some(&Step::Constant(index)) => return Ok(self.constant(index)),
-                Some(&Step::Local(slot)) => {
-                    if let &Slot::Ready(val) = self.locals.get(slot) {
-                        self.charge(1)?;
-                        return Ok(val);
-                    }
-                }
-                Some(&Step::Special(index)) => return self.special(id, index),
-                _ => {}
-            }
+        let plan = self.plan;
+        let Some(step) = plan.steps.get(id.0 as usize) else {
+            return self.fault(id, Cause::Message("no such step"));
+        };
+        if self.trace.is_some() {
+            return self.eval_traced(id, step);
         }
-        self.eval_step(id)
+        match *step {
+            Step::Constant(index) => Ok(self.constant(index)),
+            Step::Local(slot) if let &Slot::Ready(val) = self.locals.get(slot) => {
+                self.charge(1)?;
+                Ok(val)
+            }
+            Step::Field { variable, name, mark, .. } => self.field_step(id, step, (variable, name, mark)),
+            _ => self.perform(id, step),
+        }
+    }
+
+    /// The same by the general steps, and for the record.
+    #[cold]
+    fn eval_traced(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
+        let outcome = self.perform(id, self.plan.general(step));
+        self.record(id, &outcome);
+        outcome
     }
 
     #[cold]
@@ -164,20 +175,8 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     #[inline(never)]
-    fn eval_step(&mut self, id: StepId) -> Outcome<'a> {
-        let Some(&step) = self.plan.steps.get(id.0 as usize) else {
-            return self.fault(id, Cause::Message("no such step"));
-        };
-        let outcome = self.perform(id, step);
-        if self.trace.is_some() {
-            self.record(id, &outcome);
-        }
-        outcome
-    }
-
-    #[inline]
-    fn perform(&mut self, id: StepId, step: Step) -> Outcome<'a> {
-        match step {
+    fn perform(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
+        match *step {
             Step::Constant(index) => Ok(self.constant(index)),
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => {
                 let outcome = self.resolve(id, step);
@@ -216,7 +215,8 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Map { entries, optional } => self.map(id, entries, optional),
             Step::Message { message, fields } => self.message(id, message, fields),
             Step::Fold(index) => self.fold(id, index),
-            Step::Special(index) => self.special(id, index),
+            Step::Field { variable, name, mark, .. } => self.field_step(id, step, (variable, name, mark)),
+            Step::Affix { place, text, part, tenth, .. } => self.affix(id, place, text, (part, tenth)),
         }
     }
 
@@ -234,13 +234,13 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     /// A variable's value, at no cost.
-    fn resolve(&mut self, id: StepId, step: Step) -> Outcome<'a> {
-        match step {
+    fn resolve(&mut self, id: StepId, step: &Step) -> Outcome<'a> {
+        match *step {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
                 Some(val) => Ok(val),
                 None => {
                     let name =
-                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &*variable.name);
+                        self.plan.scope.variables.get(slot as usize).map_or("", |variable| &**variable.name);
                     self.fault(id, Cause::NoSuchAttribute(name))
                 }
             },
@@ -270,8 +270,9 @@ impl<'a, 'l> Machine<'a, 'l> {
     /// A branch of a conditional, or the base of a selection: names and selections are not charged for
     /// themselves there.
     fn eval_raw(&mut self, id: StepId) -> Outcome<'a> {
-        let Some(&step) = self.plan.steps.get(id.0 as usize) else { return self.eval(id) };
-        let outcome = match self.plan.general(step) {
+        let plan = self.plan;
+        let Some(step) = plan.steps.get(id.0 as usize) else { return self.eval(id) };
+        let outcome = match *plan.general(step) {
             Step::Variable(_) | Step::Local(_) | Step::Unknown(_) => self.resolve(id, step),
             Step::Select { base, qualifiers } => self.select(id, base, qualifiers),
             Step::Test { base, qualifiers } => self.test(id, base, qualifiers, true),

@@ -1,56 +1,57 @@
 //! The steps that rules mostly are, with every unit and every fault of the steps they stand for.
 
 use super::{Machine, Outcome};
+use crate::cost;
 use crate::fault::Cause;
-use crate::plan::{Place, Quick, Step, StepId};
+use crate::plan::{Place, Step, StepId};
 use crate::value::{Val, Value};
 
 impl<'a> Machine<'a, '_> {
-    /// A special step, or in its stead the general one.
+    /// A field of a variable.
     #[inline(never)]
-    pub(super) fn special(&mut self, id: StepId, index: u32) -> Outcome<'a> {
-        let plan = self.plan;
-        let Some(special) = plan.specials.get(index as usize) else {
-            return self.fault(id, Cause::Message("no such step"));
-        };
-        match special.quick {
-            _ if self.trace.is_some() => self.general(id, special.general),
-            Quick::Field { variable, name, mark } => match self.field_of(variable, name, mark) {
-                Some(found) => {
-                    // One for the key, one for the selection, which is charged for even if the first was too much.
-                    let key = self.charge(1);
-                    self.charge(1)?;
-                    key?;
-                    Ok(found)
-                }
-                None => self.general(id, special.general),
-            },
-            Quick::Affix { place, text, part, tenth } => self.affix(id, place, text, (part, tenth)),
-        }
-    }
-
-    /// The field of a variable, if it has one that can be read.
-    #[inline]
-    fn field_of(&self, variable: u32, name: u32, mark: u64) -> Option<Val<'a>> {
+    pub(super) fn field_step(
+        &mut self,
+        id: StepId,
+        step: &'a Step,
+        (variable, name, mark): (u32, u32, u64),
+    ) -> Outcome<'a> {
         let name = self.text(name);
-        match self.variables.get(variable as usize).copied()?? {
-            Val::Claims(claims) => claims.value(name, mark),
-            Val::Map(map) => map.find(Val::Str(name)),
-            Val::Object(object) => object.field(name),
+        let found = match self.variables.get(variable as usize) {
+            Some(Some(Val::Claims(claims))) => claims.value(name, mark),
+            Some(Some(Val::Map(map))) => map.find(Val::Str(name)),
+            Some(Some(Val::Object(object))) => object.field(name),
             _ => None,
+        };
+        match found {
+            Some(found) => {
+                // One for the key, one for the selection, which is charged for even if the first was too much.
+                let key = self.charge(1);
+                self.charge(1)?;
+                key?;
+                Ok(found)
+            }
+            None => self.general(id, step),
         }
     }
 
-    /// `text.startsWith(part)` and its like, of a constant part.
-    fn affix(&mut self, id: StepId, place: Place, text: StepId, (part, tenth): (u32, u64)) -> Outcome<'a> {
+    /// `text.startsWith(part)` and its like, of a constant part of which a tenth is known.
+    #[inline(never)]
+    pub(super) fn affix(
+        &mut self,
+        id: StepId,
+        place: Place,
+        text: StepId,
+        (part, tenth): (u32, u32),
+    ) -> Outcome<'a> {
         let text = self.eval(text);
         if let Err(fault) = &text
             && fault.cause.is_limit()
         {
             return text;
         }
+        let tenth = u64::from(tenth);
         let cost = match (place, &text) {
-            (Place::Anywhere, Ok(text)) => crate::cost::tenth(crate::cost::size(*text)).saturating_mul(tenth),
+            (Place::Anywhere, Ok(text)) => cost::tenth(cost::size(*text)).saturating_mul(tenth),
             _ => tenth,
         };
         self.charge(cost)?;
@@ -58,15 +59,11 @@ impl<'a> Machine<'a, '_> {
         else {
             return self.fault(id, Cause::NoSuchOverload(""));
         };
-        Ok(Val::Bool(match place {
-            Place::Start => text.starts_with(&**part),
-            Place::End => text.ends_with(&**part),
-            Place::Anywhere => text.contains(&**part),
-        }))
+        Ok(Val::Bool(place.is_in(text, part)))
     }
 
     #[cold]
-    fn general(&mut self, id: StepId, step: Step) -> Outcome<'a> {
-        self.perform(id, step)
+    fn general(&mut self, id: StepId, step: &'a Step) -> Outcome<'a> {
+        self.perform(id, self.plan.general(step))
     }
 }

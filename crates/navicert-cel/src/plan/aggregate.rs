@@ -114,8 +114,8 @@ impl Planner<'_> {
         let body = self.step(fold.body)?;
         self.locals.truncate(depth);
         let constant_body = self.value_of(body).is_some();
-        let planned =
-            Loop { kind: fold.kind, range, slot, two: fold.second.is_some(), filter, body, constant_body };
+        let two = fold.second.is_some();
+        let planned = Loop { kind: fold.kind, range, slot, two, filter, body, constant_body, quick: None };
         self.plan.loops.push(planned);
         let index = number(self.plan.loops.len() - 1);
         Ok(self.push(Step::Fold(index), node))

@@ -1,26 +1,10 @@
 //! What rules mostly are, as steps of their own: a field of a variable, and a text that begins with, ends with or holds
-//! a constant. Each keeps the step it stands for, which says what happens whenever something is not as usual.
+//! a constant. Each knows the step it stands for, which says what happens whenever something is not as usual.
 
-use super::{Key, Plan, Qualifier, Step, StepId, number};
+use super::{Arithmetic, Key, Loop, Plan, Qualifier, Step, StepId, number};
 use crate::cost::{self, Rule};
+use crate::syntax::ast::FoldKind;
 use crate::value::{Value, mark};
-
-/// A step that is quicker than the one it stands for, and otherwise the same.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Special {
-    /// What is evaluated instead where parts are recorded, or are not what they mostly are.
-    pub(crate) general: Step,
-    pub(crate) quick: Quick,
-}
-
-/// What rules mostly are.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Quick {
-    /// A field of a variable: an entry of the text table without escapes, and its mark.
-    Field { variable: u32, name: u32, mark: u64 },
-    /// A text and an entry of the constant table, which is one too; a tenth of the constant's size.
-    Affix { place: Place, text: StepId, part: u32, tenth: u64 },
-}
 
 /// Where a text is looked for in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,29 +14,93 @@ pub(crate) enum Place {
     Anywhere,
 }
 
+impl Place {
+    /// Whether the part is there.
+    #[inline]
+    pub(crate) fn is_in(self, text: &str, part: &str) -> bool {
+        match self {
+            Place::Start => text.starts_with(part),
+            Place::End => text.ends_with(part),
+            Place::Anywhere => text.contains(part),
+        }
+    }
+}
+
+/// What the body of a loop mostly does to its variable; each with an entry of the constant table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Body {
+    /// See [`Step::Affix`].
+    Test { place: Place, part: u32, tenth: u32, negated: bool },
+    /// The constant and the variable, put together; which of them is first.
+    Join { constant: u32, is_first: bool },
+}
+
 impl Plan {
     /// Puts special steps in the place of those that have them.
     pub(super) fn specialise(&mut self) {
         for index in 0..self.steps.len() {
             let Some(&general) = self.steps.get(index) else { continue };
-            let Some(quick) = self.quick(general) else { continue };
-            let special = number(self.specials.len());
-            self.specials.push(Special { general, quick });
+            let Some(special) = self.special(general) else { continue };
+            self.generals.push(general);
             if let Some(step) = self.steps.get_mut(index) {
-                *step = Step::Special(special);
+                *step = special;
+            }
+        }
+        for index in 0..self.loops.len() {
+            let quick = self.loops.get(index).and_then(|fold| self.body(fold));
+            if let Some(fold) = self.loops.get_mut(index) {
+                fold.quick = quick;
             }
         }
     }
 
-    /// The step that a special one stands for.
-    pub(crate) fn general(&self, step: Step) -> Step {
-        match step {
-            Step::Special(index) => self.specials.get(index as usize).map_or(step, |special| special.general),
-            step => step,
+    fn step(&self, id: StepId) -> Option<Step> {
+        self.steps.get(id.0 as usize).copied()
+    }
+
+    /// What is quick about the body of a loop.
+    fn body(&self, fold: &Loop) -> Option<Body> {
+        let is_variable = |id| matches!(self.step(id), Some(Step::Local(slot)) if slot == fold.slot);
+        let (body, negated) = match self.step(fold.body)? {
+            Step::Not(operand) => (self.step(operand)?, true),
+            body => (body, false),
+        };
+        match (fold.kind, body) {
+            _ if fold.two || fold.filter.is_some() => None,
+            (FoldKind::All | FoldKind::Exists, Step::Affix { place, text, part, tenth, .. })
+                if is_variable(text) =>
+            {
+                Some(Body::Test { place, part, tenth, negated })
+            }
+            (
+                FoldKind::List,
+                Step::Arithmetic { operator: Arithmetic::Add, left, right, rule: Rule::Concatenate },
+            ) if !negated => match (self.step(left)?, self.step(right)?) {
+                (Step::Constant(constant), _) if is_variable(right) => {
+                    Some(Body::Join { constant, is_first: true })
+                }
+                (_, Step::Constant(constant)) if is_variable(left) => {
+                    Some(Body::Join { constant, is_first: false })
+                }
+                _ => None,
+            },
+            _ => None,
         }
     }
 
-    fn quick(&self, step: Step) -> Option<Quick> {
+    /// The step that a special one stands for; of any other, itself.
+    pub(crate) fn general<'p>(&'p self, step: &'p Step) -> &'p Step {
+        match *step {
+            Step::Field { general, .. } | Step::Affix { general, .. } => {
+                self.generals.get(general as usize).unwrap_or(step)
+            }
+            _ => step,
+        }
+    }
+
+    /// The special step that stands for another; the general one is the next in its table.
+    fn special(&self, step: Step) -> Option<Step> {
+        let general = number(self.generals.len());
         match step {
             Step::Select { base, qualifiers } => {
                 let Step::Variable(variable) = *self.steps.get(base.0 as usize)? else { return None };
@@ -63,7 +111,7 @@ impl Plan {
                     return None;
                 };
                 let mark = mark(self.texts.get(name as usize)?);
-                Some(Quick::Field { variable, name, mark })
+                Some(Step::Field { variable, name, mark, general })
             }
             Step::Call { function, overload: Some(overload), args, rule, lazy: false } => {
                 let name = &*self.scope.functions.get(function)?.name;
@@ -78,8 +126,8 @@ impl Plan {
                 let [text, part] = *self.operands.get(range)? else { return None };
                 let Step::Constant(part) = *self.steps.get(part.0 as usize)? else { return None };
                 let Value::String(constant) = self.constants.get(part as usize)? else { return None };
-                let tenth = cost::tenth(cost::characters(constant));
-                Some(Quick::Affix { place, text, part, tenth })
+                let tenth = u32::try_from(cost::tenth(cost::characters(constant))).ok()?;
+                Some(Step::Affix { place, text, part, tenth, general })
             }
             _ => None,
         }

@@ -1,6 +1,7 @@
 //! The claims of a token as Kubernetes shows them to expressions: a map that is not quite a map, whose keys may
 //! be spelled with escapes, and of which a broken claim breaks only itself.
 
+use super::marked::{Marked, mark};
 use super::{Reading, Val};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,27 +21,8 @@ pub enum Claims<'a> {
 /// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet<'p> {
-    few: Vec<One<'p>>,
+    few: Vec<(Marked<Cow<'p, str>>, Claim<'p>)>,
     many: BTreeMap<Cow<'p, str>, Claim<'p>>,
-}
-
-/// One of few claims.
-#[derive(Debug, Clone)]
-struct One<'p> {
-    /// Of its name.
-    mark: u64,
-    name: Cow<'p, str>,
-    claim: Claim<'p>,
-}
-
-impl One<'_> {
-    /// Whether this is its name, with this mark. Of names of one length, eight bytes or fewer, no two have the same mark.
-    #[inline]
-    fn is(&self, name: &str, mark: u64) -> bool {
-        self.mark == mark
-            && self.name.len() == name.len()
-            && (name.len() <= size_of::<u64>() || self.name == name)
-    }
 }
 
 /// A claim's value, or why it has none.
@@ -83,46 +65,32 @@ impl<'p> ClaimSet<'p> {
     }
 
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
-        let mark = mark(&name);
-        if let Some(known) = self.few.iter_mut().find(|one| one.is(&name, mark)) {
-            known.claim = claim;
+        let name = Marked::new(name);
+        if let Some(known) = self.few.iter_mut().find(|one| one.0.is(&name, name.mark())) {
+            known.1 = claim;
         } else if self.few.len() < FEW {
-            self.few.push(One { mark, name, claim });
+            self.few.push((name, claim));
         } else {
-            self.many.insert(name, claim);
+            self.many.insert(name.into_inner(), claim);
         }
     }
 
     /// A claim by its name, and its name's mark.
     #[inline]
     fn get(&self, name: &str, mark: u64) -> Option<&Claim<'p>> {
-        match self.few.iter().find(|one| one.is(name, mark)) {
-            Some(one) => Some(&one.claim),
+        match self.few.iter().find(|one| one.0.is(name, mark)) {
+            Some((_, claim)) => Some(claim),
             None if self.many.is_empty() => None,
             None => self.many.get(name),
         }
     }
 
     fn names(&self) -> Vec<&str> {
-        let few = self.few.iter().map(|one| &*one.name);
+        let few = self.few.iter().map(|one| &**one.0);
         let mut names: Vec<&str> = few.chain(self.many.keys().map(|name| &**name)).collect();
         names.sort_unstable();
         names
     }
-}
-
-/// A number made of a name's bytes at both ends and its length: different for most names.
-#[inline]
-pub(crate) fn mark(name: &str) -> u64 {
-    let bytes = name.as_bytes();
-    let ends = match (bytes.first_chunk::<8>(), bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        (Some(first), ..) => u64::from_le_bytes(*first),
-        (None, Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
-        }
-        _ => bytes.iter().fold(0, |mark, byte| mark << 8 | u64::from(*byte)),
-    };
-    ends ^ (bytes.len() as u64) << 56
 }
 
 /// Claims are read as `encoding/json` reads them: every number is a double.

@@ -5,13 +5,14 @@ mod arena;
 mod claims;
 mod collection;
 mod compare;
+mod marked;
 mod owned;
 
 pub use arena::Arena;
-pub(crate) use claims::mark;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
 pub(crate) use compare::{compare, equal, equal_or_error, key_equal};
+pub(crate) use marked::{Marked, mark};
 pub use owned::{Value, ValueMap};
 
 use crate::instant::Timestamp;

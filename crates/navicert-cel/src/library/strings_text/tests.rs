@@ -192,3 +192,15 @@ proptest! {
         }
     }
 }
+
+// Near and far, behind characters of one byte and of more.
+#[test]
+fn a_separator_of_one_byte_is_found_wherever_it_is() {
+    for distance in 0..40 {
+        for count in 0..4 {
+            let text = vec!["é".repeat(distance / 2) + &"a".repeat(distance % 2); count + 1].join(",");
+            let expected: Vec<&str> = text.split(',').collect();
+            assert_eq!(split(&text, ",", -1).collect::<Vec<_>>(), expected, "{text}");
+        }
+    }
+}
