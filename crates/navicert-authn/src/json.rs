@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 pub(crate) use number::{number_length, plain_digits};
-use validate::{Member, end_of_plain, validate};
+use validate::{Member, after_plain, validate};
 
 /// The nesting that Go's decoder allows.
 pub(crate) const GO_DEPTH: usize = 10_000;
@@ -64,18 +64,14 @@ impl<'t> Raw<'t> {
     ) -> Result<(Self, usize), JsonError> {
         // One look at the whole is cheaper than one at every name and value.
         let whole = std::str::from_utf8(text).ok();
-        let depth = validate(text, |Member { name, name_is_plain, value, value_is_plain }| {
-            let name = match whole.filter(|_| name_is_plain) {
-                Some(whole) => whole.get(name.start + 1..name.end - 1).map(Cow::Borrowed),
-                None => text.get(name).and_then(unquoted),
-            };
-            let value = match whole.filter(|_| value_is_plain) {
-                Some(whole) => whole.get(value).map(Raw::Plain),
-                None => text.get(value).map(Raw::Any),
-            };
-            if let (Some(name), Some(value)) = (name, value) {
-                members.push((name, value));
+        let depth = validate(text, |member| match whole {
+            Some(whole) if member.is_plain => {
+                let name = whole.get(member.name.start + 1..member.name.end - 1);
+                if let (Some(name), Some(value)) = (name, whole.get(member.value)) {
+                    members.push((Cow::Borrowed(name), Raw::Plain(value)));
+                }
             }
+            _ => members.extend(odd_member(text, member)),
         })?;
         Ok((Raw::Any(text.trim_ascii()), depth))
     }
@@ -182,6 +178,13 @@ impl<'t> Raw<'t> {
     }
 }
 
+/// A member of an object with escapes in it, or of one that is not text.
+#[cold]
+fn odd_member(text: &[u8], member: Member) -> Option<(Cow<'_, str>, Raw<'_>)> {
+    let name = text.get(member.name).and_then(unquoted)?;
+    Some((name, Raw::of(text.get(member.value)?)))
+}
+
 /// See [`Raw::members`].
 pub(crate) struct Members<'t>(Walk<'t>);
 
@@ -244,16 +247,15 @@ impl<'t> Walk<'t> {
 
 /// After the string that begins here.
 fn end_of_string(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < text.len() {
-        at = end_of_plain(text, at);
-        match text.get(at) {
-            Some(b'\\') => at += 2,
-            Some(b'"') => return at + 1,
-            _ => at += 1,
-        }
+    let mut rest = text.get(start + 1..).unwrap_or_default();
+    loop {
+        rest = match after_plain(rest) {
+            [b'\\', _, rest @ ..] => rest,
+            [b'"', rest @ ..] => return text.len() - rest.len(),
+            [_, rest @ ..] => rest,
+            [] => return text.len(),
+        };
     }
-    text.len()
 }
 
 /// After the value that begins here.

@@ -9,7 +9,7 @@ mod user;
 
 use std::cell::Cell;
 
-use navicert_cel::{Arena, Bindings, ClaimSet, Claims, Limits, Val};
+use navicert_cel::{Arena, Bindings, ClaimSet, Claims, EvaluationError, Limits, Val};
 
 use crate::authenticator::Question;
 use crate::config::{CompiledAuthenticator, Expression};
@@ -85,6 +85,7 @@ pub(crate) struct Evaluator<'a, 'q> {
 
 impl<'a> Evaluator<'a, '_> {
     /// The value of an expression.
+    #[inline]
     fn value(&self, expression: &'a Expression, purpose: Purpose) -> Result<Val<'a>, Refusal> {
         let limits = Limits { interrupt: self.question.interrupt, ..Limits::KUBERNETES };
         let outcome = match self.question.observer {
@@ -97,12 +98,17 @@ impl<'a> Evaluator<'a, '_> {
         };
         match outcome {
             Ok(evaluation) => Ok(evaluation.value),
-            Err(source) => Err(Refusal::Evaluation {
-                path: expression.path.clone(),
-                text: expression.text.clone(),
-                purpose,
-                source: Box::new(source),
-            }),
+            Err(source) => Err(failed(expression, purpose, source)),
         }
+    }
+}
+
+#[cold]
+fn failed(expression: &Expression, purpose: Purpose, source: EvaluationError) -> Refusal {
+    Refusal::Evaluation {
+        path: expression.path.clone(),
+        text: expression.text.clone(),
+        purpose,
+        source: Box::new(source),
     }
 }

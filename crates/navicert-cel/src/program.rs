@@ -50,10 +50,13 @@ impl<'a> Bindings<'a> {
         self
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, variable: &VariableDeclaration) -> Option<Val<'a>> {
         let is_it = |bound: &&Bound<'a>| bound.name.is(&variable.name, variable.name.mark());
-        self.first.iter().flatten().chain(&self.more).find(is_it).map(|bound| bound.value)
+        match &self.first {
+            [Some(first), _] if is_it(&first) => Some(first.value),
+            [_, second] => second.iter().chain(&self.more).find(is_it).map(|bound| bound.value),
+        }
     }
 }
 

@@ -84,14 +84,14 @@ fn runs_of_plain_bytes_end_where_they_end() {
                 text[at] = special;
                 let ends = matches!(special, b'"' | b'\\' | 0..0x20);
                 assert_eq!(
-                    end_of_plain(&text, 0),
+                    length - after_plain(&text).len(),
                     if ends { at } else { length },
                     "{special} at {at} of {length}"
                 );
                 if let Some(last) = text.last_mut() {
                     *last = b'"';
                 }
-                assert_eq!(end_of_plain(&text, 0), if ends { at } else { length - 1 });
+                assert_eq!(length - after_plain(&text).len(), if ends { at } else { length - 1 });
             }
         }
     }

@@ -5,24 +5,24 @@ use std::ops::Range;
 use super::number::number_length;
 use super::{GO_DEPTH, JsonError, unit};
 
-/// A member of an outermost object: where its name and its value are, and whether each is without escapes.
+/// A member of an outermost object: where its name and its value are, and whether both are without escapes.
 pub(super) struct Member {
     pub(super) name: Range<usize>,
-    pub(super) name_is_plain: bool,
     pub(super) value: Range<usize>,
-    pub(super) value_is_plain: bool,
+    pub(super) is_plain: bool,
 }
 
 /// One value and white space. Tells of the members of an outermost object, and gives the depth.
 pub(super) fn validate(text: &[u8], member: impl FnMut(Member)) -> Result<usize, JsonError> {
-    let mut check = Validator { text, at: 0, is_plain: true };
-    check.space();
+    let mut check = Validator { length: text.len(), rest: text, is_plain: true };
     let depth = match check.peek() {
         Some(b'{') => check.outermost(member)?,
         _ => check.value(0)?,
     };
-    check.space();
-    if check.at == text.len() { Ok(depth) } else { check.fail() }
+    match check.peek() {
+        None => Ok(depth),
+        Some(_) => check.fail(),
+    }
 }
 
 /// Which containers are open inside of others, one bit each: set for an object.
@@ -76,64 +76,78 @@ impl Open {
 }
 
 struct Validator<'t> {
-    text: &'t [u8],
-    at: usize,
+    /// Of the whole text.
+    length: usize,
+    /// What has not been looked at yet.
+    rest: &'t [u8],
     /// There was no escape since somebody set this.
     is_plain: bool,
 }
 
 impl Validator<'_> {
     #[inline(always)]
-    fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+    fn at(&self) -> usize {
+        self.length - self.rest.len()
     }
 
+    #[cold]
     fn fail<T>(&self) -> Result<T, JsonError> {
-        Err(JsonError::Syntax(self.at))
+        Err(JsonError::Syntax(self.at()))
     }
 
+    /// The next byte that is no white space; it is still to be taken.
     #[inline(always)]
-    fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            self.at += 1;
+    fn peek(&mut self) -> Option<u8> {
+        while let [first, rest @ ..] = self.rest {
+            if !matches!(first, b' ' | b'\t' | b'\r' | b'\n') {
+                return Some(*first);
+            }
+            self.rest = rest;
         }
+        None
+    }
+
+    /// Takes so many bytes, which are there.
+    #[inline(always)]
+    fn take(&mut self, count: usize) {
+        self.rest = self.rest.get(count..).unwrap_or_default();
     }
 
     /// The object that everything is in. Gives the depth.
     fn outermost(&mut self, mut member: impl FnMut(Member)) -> Result<usize, JsonError> {
         let mut depth = 1;
-        self.at += 1;
-        self.space();
+        self.take(1);
         if self.peek() == Some(b'}') {
-            self.at += 1;
+            self.take(1);
             return Ok(depth);
         }
         loop {
-            let start = self.at;
+            let start = self.at();
             self.is_plain = true;
-            self.quick_string()?;
-            let (name, name_is_plain) = (start..self.at, self.is_plain);
+            self.string()?;
+            let name = start..self.at();
             self.colon()?;
-            self.space();
-            let start = self.at;
-            self.is_plain = true;
-            depth = depth.max(self.value(1)?);
-            member(Member { name, name_is_plain, value: start..self.at, value_is_plain: self.is_plain });
-            self.space();
+            let first = self.peek();
+            let start = self.at();
+            depth = depth.max(match first {
+                Some(b'"') => self.string().map(|()| 1)?,
+                _ => self.value(1)?,
+            });
+            let value = start..self.at();
+            member(Member { name, value, is_plain: self.is_plain });
             match self.peek() {
-                Some(b',') => self.at += 1,
+                Some(b',') => self.take(1),
                 Some(b'}') => {
-                    self.at += 1;
+                    self.take(1);
                     return Ok(depth);
                 }
                 _ => return self.fail(),
             }
-            self.space();
+            self.peek();
         }
     }
 
     /// A value inside of so many containers. Gives the depth.
-    #[inline(always)]
     fn value(&mut self, around: usize) -> Result<usize, JsonError> {
         match self.peek() {
             Some(b'{' | b'[') => self.container(around),
@@ -144,40 +158,37 @@ impl Validator<'_> {
     fn container(&mut self, around: usize) -> Result<usize, JsonError> {
         let mut open = Open::inside(around);
         'value: loop {
-            self.space();
             match self.peek() {
                 Some(b'{') => {
-                    self.at += 1;
+                    self.take(1);
                     open.push(true)?;
-                    self.space();
                     if self.peek() != Some(b'}') {
-                        self.quick_string()?;
+                        self.string()?;
                         self.colon()?;
                         continue 'value;
                     }
                 }
                 Some(b'[') => {
-                    self.at += 1;
+                    self.take(1);
                     open.push(false)?;
-                    self.space();
                     if self.peek() != Some(b']') {
                         continue 'value;
                     }
                 }
+                Some(b'"') => self.string()?,
                 _ => self.scalar()?,
             }
             // After a value, or at the end of an empty container: close what ends here, or go on to the next value.
             while open.depth > 0 {
-                self.space();
                 match (self.peek(), open.is_object) {
                     (Some(b'}'), true) | (Some(b']'), false) => {
-                        self.at += 1;
+                        self.take(1);
                         open.pop();
                     }
                     (Some(b','), is_object) => {
-                        self.at += 1;
+                        self.take(1);
                         if is_object {
-                            self.space();
+                            self.peek();
                             self.string()?;
                             self.colon()?;
                         }
@@ -193,69 +204,63 @@ impl Validator<'_> {
     /// What comes after a member's name.
     #[inline(always)]
     fn colon(&mut self) -> Result<(), JsonError> {
-        self.space();
         if self.peek() != Some(b':') {
             return self.fail();
         }
-        self.at += 1;
+        self.take(1);
         Ok(())
     }
 
-    #[inline(always)]
     fn scalar(&mut self) -> Result<(), JsonError> {
         match self.peek() {
-            Some(b'"') => self.quick_string(),
-            _ => self.other_scalar(),
-        }
-    }
-
-    fn other_scalar(&mut self) -> Result<(), JsonError> {
-        match self.peek() {
+            Some(b'"') => self.string(),
             Some(b't') => self.word(b"true"),
             Some(b'f') => self.word(b"false"),
             Some(b'n') => self.word(b"null"),
             _ => {
-                let length = number_length(self.text.get(self.at..).unwrap_or_default());
+                let length = number_length(self.rest);
                 if length == 0 {
                     return self.fail();
                 }
-                self.at += length;
+                self.take(length);
                 Ok(())
             }
         }
     }
 
     fn word(&mut self, word: &[u8]) -> Result<(), JsonError> {
-        if !self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
-            return self.fail();
-        }
-        self.at += word.len();
-        Ok(())
-    }
-
-    /// A string without escapes, as most are, or any.
-    #[inline(always)]
-    fn quick_string(&mut self) -> Result<(), JsonError> {
-        if self.peek() == Some(b'"') {
-            let end = end_of_plain(self.text, self.at + 1);
-            if self.text.get(end) == Some(&b'"') {
-                self.at = end + 1;
-                return Ok(());
+        match self.rest.strip_prefix(word) {
+            Some(rest) => {
+                self.rest = rest;
+                Ok(())
             }
+            None => self.fail(),
         }
-        self.string()
     }
 
+    /// A string, which begins right here; mostly one without escapes.
+    #[inline(always)]
     fn string(&mut self) -> Result<(), JsonError> {
-        if self.peek() != Some(b'"') {
+        if let [b'"', inside @ ..] = self.rest
+            && let [b'"', rest @ ..] = after_plain(inside)
+        {
+            self.rest = rest;
+            return Ok(());
+        }
+        self.any_string()
+    }
+
+    #[cold]
+    fn any_string(&mut self) -> Result<(), JsonError> {
+        if self.rest.first() != Some(&b'"') {
             return self.fail();
         }
-        self.at += 1;
+        self.take(1);
         loop {
-            self.at = end_of_plain(self.text, self.at);
-            match self.peek() {
+            self.rest = after_plain(self.rest);
+            match self.rest.first() {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.take(1);
                     return Ok(());
                 }
                 Some(b'\\') => self.escape()?,
@@ -266,31 +271,33 @@ impl Validator<'_> {
 
     fn escape(&mut self) -> Result<(), JsonError> {
         self.is_plain = false;
-        self.at += 1;
-        match self.peek() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
-            Some(b'u') if self.text.get(self.at + 1..).and_then(unit).is_some() => self.at += 5,
+        self.take(1);
+        match self.rest {
+            [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => self.take(1),
+            [b'u', code @ ..] if unit(code).is_some() => self.take(5),
             _ => return self.fail(),
         }
         Ok(())
     }
 }
 
-/// Where a run of bytes of a string that stand for themselves ends: at its end, an escape, or what may not be there.
+/// What comes after a run of bytes of a string that stand for themselves: its end, an escape, or what may not be there.
 #[inline(always)]
-pub(super) fn end_of_plain(text: &[u8], start: usize) -> usize {
-    let mut at = start;
-    while let Some(eight) = text.get(at..).and_then(<[u8]>::first_chunk::<8>) {
+pub(super) fn after_plain(text: &[u8]) -> &[u8] {
+    let mut rest = text;
+    while let Some((eight, after)) = rest.split_first_chunk::<8>() {
         let special = special(u64::from_le_bytes(*eight));
         if special != 0 {
-            return at + special.trailing_zeros() as usize / 8;
+            return rest.get(special.trailing_zeros() as usize / 8..).unwrap_or_default();
         }
-        at += 8;
+        rest = after;
     }
-    while text.get(at).is_some_and(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)) {
-        at += 1;
+    while let [first, after @ ..] = rest
+        && !matches!(first, b'"' | b'\\' | 0..0x20)
+    {
+        rest = after;
     }
-    at
+    rest
 }
 
 /// The high bit of the first of eight bytes that is a quote, a backslash or a control character; what is set above it

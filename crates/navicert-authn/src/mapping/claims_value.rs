@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use navicert_cel::ClaimSet;
+use navicert_cel::{ClaimSet, Val};
 use serde_json::{Map, Number, Value};
 
 use crate::json::{self, Kind, Raw};
@@ -13,40 +13,51 @@ use crate::profile::{Profile, Rule};
 /// Nesting that is converted. A claim that goes deeper has no value for expressions, and hurts only who asks.
 const MOST_DEPTH: usize = 128;
 
-/// The claims of these names, or all; of repeated ones the last.
+/// The claims of these names, each of which is there once, or all; of repeated ones the last.
 pub(crate) fn convert<'c>(
     claims: &'c VerifiedClaims<'_>,
-    reached: Option<&[String]>,
+    reached: Option<&'c [String]>,
     profile: &Profile,
 ) -> Result<ClaimSet<'c>, Refusal> {
-    let mut set = ClaimSet::with_capacity(reached.map_or(claims.members().len(), <[String]>::len));
-    let spots = reached.map_or(u64::MAX, |names| names.iter().fold(0, |spots, name| spots | spot(name)));
-    for (name, raw) in claims.members() {
-        // Most claims that nobody looks at need no comparison.
-        if spots & spot(name) == 0
-            || reached.is_some_and(|reached| !reached.iter().any(|wanted| wanted == name))
-        {
-            continue;
+    let Some(reached) = reached else {
+        let mut set = ClaimSet::with_capacity(claims.members().len());
+        for (name, raw) in claims.members() {
+            insert(&mut set, name, *raw, profile)?;
         }
-        if let Some(text) = raw.string() {
-            set.insert_text(&**name, text);
-            continue;
-        }
-        let mut conversion = Conversion { is_repeated: false };
-        set.insert(&**name, conversion.value(*raw, 0).map_err(|why| format!("claim {name:?} {why}")));
-        // H7: what an expression touches must read one way only.
-        if conversion.is_repeated && profile.has(Rule::H7) {
-            return Err(Refusal::Malformed("a member of a claim occurs twice"));
+        return Ok(set);
+    };
+    let mut set = ClaimSet::with_capacity(reached.len());
+    for name in reached {
+        if let Some(raw) = claims.claim(name) {
+            insert(&mut set, name, raw, profile)?;
         }
     }
     Ok(set)
 }
 
-/// One of 64 bits, by the length of a name and its first letter.
-fn spot(name: &str) -> u64 {
-    let first = name.as_bytes().first().copied().unwrap_or_default();
-    1 << ((name.len() * 7 + usize::from(first)) % 64)
+fn insert<'c>(set: &mut ClaimSet<'c>, name: &'c str, raw: Raw<'c>, profile: &Profile) -> Result<(), Refusal> {
+    match raw.kind() {
+        Kind::String => set.insert_text(name, raw.string().unwrap_or_default()),
+        Kind::Null => set.insert_value(name, Val::Null),
+        Kind::Bool => set.insert_value(name, Val::Bool(raw.is_true())),
+        Kind::Number => match number(raw) {
+            Some(value) => set.insert_value(name, Val::Double(value)),
+            None => set.insert(name, Err(format!("claim {name:?} {OUT_OF_RANGE}"))),
+        },
+        Kind::Array | Kind::Object => {
+            let mut conversion = Conversion { is_repeated: false };
+            set.insert(name, conversion.value(raw, 0).map_err(|why| format!("claim {name:?} {why}")));
+            // H7: what an expression touches must read one way only.
+            if conversion.is_repeated && profile.has(Rule::H7) {
+                return Err(Refusal::Malformed("a member of a claim occurs twice"));
+            }
+        }
+    }
+    Ok(())
 }
+
+/// What is wrong with a number that no double can hold.
+const OUT_OF_RANGE: &str = "failed to unmarshal: the number is out of range";
 
 struct Conversion {
     is_repeated: bool,
@@ -61,10 +72,7 @@ impl Conversion {
             Kind::Null => Value::Null,
             Kind::Bool => Value::Bool(raw.is_true()),
             // Every number is a double, and one that is none spoils its claim (S74, S75).
-            Kind::Number => number(raw)
-                .and_then(Number::from_f64)
-                .map(Value::Number)
-                .ok_or("failed to unmarshal: the number is out of range")?,
+            Kind::Number => number(raw).and_then(Number::from_f64).map(Value::Number).ok_or(OUT_OF_RANGE)?,
             Kind::String => Value::String(raw.string().unwrap_or_default().into_owned()),
             Kind::Array => {
                 let items: Result<_, _> = raw.elements().map(|item| self.value(item, depth + 1)).collect();
@@ -83,11 +91,11 @@ impl Conversion {
     }
 }
 
-/// The double that a number is read as. Whole numbers that are not large are what they are.
+/// The double that a number is read as, if there is one. Whole numbers that are not large are what they are.
 fn number(raw: Raw<'_>) -> Option<f64> {
     match json::plain_digits(raw.bytes()).map(u32::try_from) {
         Some(Ok(whole)) => Some(f64::from(whole)),
-        _ => raw.number()?.parse().ok(),
+        _ => raw.number()?.parse().ok().filter(|number: &f64| number.is_finite()),
     }
 }
 
@@ -104,5 +112,6 @@ mod tests {
             let found = number(Raw::parse(text.as_bytes()).unwrap()).unwrap();
             assert_eq!(found.to_bits(), text.parse::<f64>().unwrap().to_bits(), "{text}");
         }
+        assert_eq!(number(Raw::parse(b"1e400").unwrap()), None);
     }
 }

@@ -15,7 +15,9 @@ pub(super) fn check(
     if profile.has(Rule::H13) && user.username().is_empty() {
         return Err(Refusal::EmptyUsername);
     }
-    let size: usize = parts(user).map(|(_, text)| text.len()).sum();
+    let lengths = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+    let extra: usize = user.extra().values().map(|values| lengths(values)).sum();
+    let size = user.username().len() + user.uid().len() + lengths(user.groups()) + extra;
     if user.groups().len() > profile.limits.groups || size > profile.limits.identity {
         return Err(Refusal::TooLarge("the user is larger than it may be"));
     }

@@ -170,6 +170,9 @@ fn uid<'a>(
     }
 }
 
+/// So many results of expressions are kept in place.
+const FEW_EXTRA: usize = 4;
+
 /// S138; every expression is evaluated before any result is looked at (S91).
 fn extra<'a>(
     configuration: &'a CompiledAuthenticator,
@@ -180,10 +183,19 @@ fn extra<'a>(
     if let Some(jti) = claims.claim("jti").and_then(Raw::string).filter(|jti| !jti.is_empty()) {
         extra.insert(CREDENTIAL_ID.to_owned(), vec![joined("JTI=", &jti)]);
     }
-    let evaluate = |one: &'a crate::config::Extra| evaluator.value(&one.value, Purpose::Mapping);
-    let values: Vec<Val<'a>> = configuration.extra.iter().map(evaluate).collect::<Result<_, _>>()?;
+    let (mut few, mut many) = ([Val::Null; FEW_EXTRA], Vec::new());
+    let values = match few.get_mut(..configuration.extra.len()) {
+        Some(few) => few,
+        None => {
+            many.resize(configuration.extra.len(), Val::Null);
+            &mut *many
+        }
+    };
+    for (one, value) in configuration.extra.iter().zip(&mut *values) {
+        *value = evaluator.value(&one.value, Purpose::Mapping)?;
+    }
     for (one, value) in configuration.extra.iter().zip(values) {
-        let strings = string_list(value).ok_or_else(|| no_string_list(&one.value))?;
+        let strings = string_list(*value).ok_or_else(|| no_string_list(&one.value))?;
         if !strings.is_empty() {
             extra.insert(one.key.clone(), strings);
         }

@@ -63,6 +63,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         machine
     }
 
+    #[inline(always)]
     pub(crate) fn run(&mut self) -> Outcome<'a> {
         if self.limits.is_interrupted() {
             return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });

@@ -28,7 +28,9 @@ pub struct ClaimSet<'p> {
 /// A claim's value, or why it has none.
 #[derive(Debug, Clone)]
 enum Claim<'p> {
-    Text(Cow<'p, str>),
+    /// What owns nothing, as most do.
+    Plain(Val<'p>),
+    Text(String),
     Value(serde_json::Value),
     Broken(String),
     /// It is there and has to be fetched; why it has not been.
@@ -56,7 +58,16 @@ impl<'p> ClaimSet<'p> {
 
     /// Adds a claim that is a text. A repeated name replaces the earlier claim.
     pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
-        self.put(name.into(), Claim::Text(text.into()));
+        let claim = match text.into() {
+            Cow::Borrowed(text) => Claim::Plain(Val::Str(text)),
+            Cow::Owned(text) => Claim::Text(text),
+        };
+        self.put(name.into(), claim);
+    }
+
+    /// Adds a claim with a value that is borrowed or needs no memory. A repeated name replaces the earlier claim.
+    pub fn insert_value(&mut self, name: impl Into<Cow<'p, str>>, value: Val<'p>) {
+        self.put(name.into(), Claim::Plain(value));
     }
 
     /// Adds a claim that is elsewhere: `has` finds it, and who wants its value finds the reason why there is none yet.
@@ -64,6 +75,7 @@ impl<'p> ClaimSet<'p> {
         self.put(name.into(), Claim::Elsewhere(reason));
     }
 
+    #[inline(always)]
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
         let name = Marked::new(name);
         if let Some(known) = self.few.iter_mut().find(|one| one.0.is(&name, name.mark())) {
@@ -107,6 +119,7 @@ impl<'a> Claims<'a> {
                 members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
             }
             Claims::Set(set) => set.get(&name, mark(&name)).map(|claim| match claim {
+                Claim::Plain(value) => Ok(*value),
                 Claim::Text(text) => Ok(Val::Str(text)),
                 Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
                 Claim::Broken(reason) | Claim::Elsewhere(reason) => Err(reason.as_str()),
@@ -120,6 +133,7 @@ impl<'a> Claims<'a> {
         match *self {
             Claims::Object(members) => members.get(name).map(|value| Val::from_json(value, CLAIM_READING)),
             Claims::Set(set) => match set.get(name, mark)? {
+                Claim::Plain(value) => Some(*value),
                 Claim::Text(text) => Some(Val::Str(text)),
                 Claim::Value(value) => Some(Val::from_json(value, CLAIM_READING)),
                 Claim::Broken(_) | Claim::Elsewhere(_) => None,

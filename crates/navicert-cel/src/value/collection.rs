@@ -48,6 +48,7 @@ impl<'a> List<'a> {
     }
 
     /// An element, counted from zero.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<Val<'a>> {
         match *self {
             List::Vals(items) => items.get(index).copied(),
