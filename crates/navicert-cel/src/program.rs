@@ -51,11 +51,11 @@ impl<'a> Bindings<'a> {
     }
 
     #[inline(always)]
-    fn find(&self, variable: &VariableDeclaration) -> Option<Val<'a>> {
+    fn find(&self, variable: &VariableDeclaration) -> Option<&Val<'a>> {
         let is_it = |bound: &&Bound<'a>| bound.name.is(&variable.name, variable.name.mark());
         match &self.first {
-            [Some(first), _] if is_it(&first) => Some(first.value),
-            [_, second] => second.iter().chain(&self.more).find(is_it).map(|bound| bound.value),
+            [Some(first), _] if is_it(&first) => Some(&first.value),
+            [_, second] => second.iter().chain(&self.more).find(is_it).map(|bound| &bound.value),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Program {
         trace: Option<&mut Vec<Recorded<'a>>>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
         let (one, all, mut few, mut many);
-        let variables: &[Option<Val<'a>>] = match &*self.plan.scope.variables {
+        let variables: &[Option<&Val<'a>>] = match &*self.plan.scope.variables {
             [only] => {
                 one = [bindings.find(only)];
                 &one

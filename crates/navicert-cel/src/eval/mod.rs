@@ -32,7 +32,7 @@ pub(crate) struct Recorded<'a> {
 pub(crate) struct Machine<'a, 'l> {
     plan: &'a Plan,
     arena: &'a Arena,
-    variables: &'l [Option<Val<'a>>],
+    variables: &'l [Option<&'l Val<'a>>],
     locals: Locals<'a, 'l>,
     pub(crate) cost: u64,
     /// From this cost on something has to be looked at: the limit, or whether to stop.
@@ -52,7 +52,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     pub(crate) fn new(
         plan: &'a Plan,
         arena: &'a Arena,
-        variables: &'l [Option<Val<'a>>],
+        variables: &'l [Option<&'l Val<'a>>],
         slots: &'l mut [Slot<'a>],
         limits: &'l Limits<'l>,
         trace: Option<&'l mut Vec<Recorded<'a>>>,
@@ -68,7 +68,12 @@ impl<'a, 'l> Machine<'a, 'l> {
         if self.limits.is_interrupted() {
             return Err(Fault { cause: Cause::Limit(Limit::Interrupted), node: 0 });
         }
-        self.eval(self.plan.root)
+        // Not where operands are found without a call: a value that is put together there is slow to hand on.
+        let plan = self.plan;
+        match plan.steps.get(plan.root.0 as usize) {
+            Some(step) if self.trace.is_none() => self.perform(plan.root, step),
+            _ => self.eval(plan.root),
+        }
     }
 
     fn next_attention(&self) -> u64 {
@@ -87,6 +92,14 @@ impl<'a, 'l> Machine<'a, 'l> {
             return self.attend();
         }
         Ok(())
+    }
+
+    /// Charges for something if nobody has to look at the cost after it.
+    #[inline(always)]
+    fn charge_within(&mut self, cost: u64) -> Option<()> {
+        let cost = self.cost.checked_add(cost).filter(|cost| *cost < self.attention)?;
+        self.cost = cost;
+        Some(())
     }
 
     #[cold]
@@ -238,7 +251,7 @@ impl<'a, 'l> Machine<'a, 'l> {
     fn resolve(&mut self, id: StepId, step: &Step) -> Outcome<'a> {
         match *step {
             Step::Variable(slot) => match self.variables.get(slot as usize).copied().flatten() {
-                Some(val) => Ok(val),
+                Some(val) => Ok(*val),
                 None => {
                     let name =
                         self.plan.scope.variables.get(slot as usize).map_or("", |variable| &**variable.name);

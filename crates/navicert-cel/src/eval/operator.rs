@@ -55,11 +55,11 @@ impl<'a> Machine<'a, '_> {
         }
         let second = self.eval(right);
         // Texts are what rules mostly compare.
-        if let (Ok(Val::Str(first)), Ok(Val::Str(second))) = (first, second) {
+        if let (Ok(Val::Str(first)), Ok(Val::Str(second))) = (&first, &second) {
             self.charge(cost::compare_texts(first, second))?;
             return Ok(Val::Bool((first == second) != negated));
         }
-        if let (Ok(Val::Bool(first)), Ok(Val::Bool(second))) = (first, second) {
+        if let (Ok(Val::Bool(first)), Ok(Val::Bool(second))) = (&first, &second) {
             self.charge(1)?;
             return Ok(Val::Bool((first == second) != negated));
         }
@@ -127,7 +127,7 @@ impl<'a> Machine<'a, '_> {
         }
         let second = self.eval(right);
         // Texts are what rules mostly put together; with this rule nothing else is done to them.
-        if let (Ok(Val::Str(first)), Ok(Val::Str(second)), Rule::Concatenate) = (first, second, rule) {
+        if let (Ok(Val::Str(first)), Ok(Val::Str(second)), Rule::Concatenate) = (&first, &second, rule) {
             let size = cost::characters(first).saturating_add(cost::characters(second));
             self.charge(cost::tenth(size))?;
             return self.arena.join(first, second).map_or_else(|| self.full(id), |text| Ok(Val::Str(text)));

@@ -67,12 +67,4 @@ impl<'a> Machine<'a, '_> {
             }
         })
     }
-
-    /// Charges for something if nobody has to look at the cost after it.
-    #[inline(always)]
-    fn charge_within(&mut self, cost: u64) -> Option<()> {
-        let cost = self.cost.checked_add(cost).filter(|cost| *cost < self.attention)?;
-        self.cost = cost;
-        Some(())
-    }
 }

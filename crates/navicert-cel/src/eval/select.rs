@@ -21,7 +21,7 @@ impl<'a> Machine<'a, '_> {
     pub(super) fn select(&mut self, id: StepId, base: StepId, qualifiers: Range) -> Outcome<'a> {
         let variable = match self.plan.steps.get(base.0 as usize) {
             Some(&Step::Variable(slot)) if self.trace.is_none() => {
-                self.variables.get(slot as usize).copied().flatten()
+                self.variables.get(slot as usize).copied().flatten().copied()
             }
             _ => None,
         };

@@ -25,9 +25,11 @@ impl<'a> Machine<'a, '_> {
         match found {
             Some(found) => {
                 // One for the key, one for the selection, which is charged for even if the first was too much.
-                let key = self.charge(1);
-                self.charge(1)?;
-                key?;
+                if self.charge_within(2).is_none() {
+                    let key = self.charge(1);
+                    self.charge(1)?;
+                    key?;
+                }
                 Ok(found)
             }
             None => self.general(id, step),
