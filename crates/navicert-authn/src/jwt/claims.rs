@@ -189,7 +189,7 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// A claim by its exact name; of repeated ones the last.
     pub(crate) fn claim(&self, wanted: &str) -> Option<Raw<'p>> {
-        self.members.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+        last_named(&self.members, wanted)
     }
 
     /// What kube-apiserver makes of the registered claims, if their types are right.
@@ -239,7 +239,7 @@ pub(crate) struct Checked {
 impl<'p> VerifiedClaims<'p> {
     /// A claim by its exact name; of repeated ones the last (S130).
     pub(crate) fn claim(&self, wanted: &str) -> Option<Raw<'p>> {
-        self.members.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| *value)
+        last_named(&self.members, wanted)
     }
 
     /// All claims, repetitions included.
@@ -283,6 +283,13 @@ impl OwnedSubject<'_> {
     pub(crate) fn borrowed(&self) -> Subject<'_> {
         Subject { jti: self.jti.as_deref(), subject: self.subject.as_deref(), issued: self.issued }
     }
+}
+
+/// The value of the last member of this name. Most names of one length differ in their last letter already.
+fn last_named<'p>(members: &[(Cow<'p, str>, Raw<'p>)], wanted: &str) -> Option<Raw<'p>> {
+    let last = wanted.as_bytes().last();
+    let is_it = |name: &str| name.len() == wanted.len() && name.as_bytes().last() == last && name == wanted;
+    members.iter().rev().find(|(name, _)| is_it(name)).map(|(_, value)| *value)
 }
 
 /// Whether some name is there twice. Few names are compared with each other, many go into a table.

@@ -46,6 +46,7 @@ impl Plan {
                 *step = special;
             }
         }
+        self.generals.shrink_to_fit();
         for index in 0..self.loops.len() {
             let quick = self.loops.get(index).and_then(|fold| self.body(fold));
             if let Some(fold) = self.loops.get_mut(index) {
