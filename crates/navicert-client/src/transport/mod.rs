@@ -23,7 +23,6 @@
 
 mod attach;
 mod body;
-mod certificate_files;
 mod connect;
 mod connector;
 mod draft;
@@ -51,7 +50,6 @@ use http_body_util::BodyExt;
 
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
-pub use certificate_files::CertificateFiles;
 pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
 pub use draft::Outgoing;
