@@ -32,4 +32,5 @@ pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
 pub mod transport;
+pub mod when_rung;
 pub mod whoami;

@@ -17,12 +17,12 @@ use super::{
     SharedFiles,
 };
 
-/// How old a pair may be for requests on connections that are open already.
-const MAX_AGE: Duration = Duration::from_secs(5 * 60);
-/// How old it may be for a new connection, or when it was turned down.
-const MIN_AGE: Duration = Duration::from_secs(1);
+/// How often the files are read, at most (C455).
+const PERIOD: Duration = Duration::from_secs(1);
 
-/// Reads a pair again and again; what cannot be read leaves the old one in place.
+/// Reads a pair again and again, at most once a second, when a request comes: sooner than client-go, which looks when a
+/// connection is opened and every five minutes. A pair that cannot be read or does not match leaves the old one in use:
+/// whoever renews the two may be half way through.
 #[derive(Clone)]
 pub struct CertificateFiles(Arc<Inner>);
 
@@ -36,10 +36,10 @@ struct Inner {
 }
 
 /// Where a pair is.
-pub(super) struct PairFiles {
-    pub(super) certificate: PathBuf,
-    pub(super) key: PathBuf,
-    pub(super) files: SharedFiles,
+pub(crate) struct PairFiles {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+    pub(crate) files: SharedFiles,
 }
 
 struct Held {
@@ -72,7 +72,7 @@ impl CertificateFiles {
     ///
     /// # Errors
     /// The files cannot be read, or are no pair.
-    pub(super) fn new(
+    pub(crate) fn new(
         pair: PairFiles,
         token: Arc<dyn CredentialSource>,
         clock: Arc<dyn Clock>,
@@ -94,32 +94,27 @@ impl CertificateFiles {
         Ok(CertificateFiles(Arc::new(Inner { pair, token, clock, held, looking: Mutex::new(()) })))
     }
 
-    /// The credential, its pair at most so old.
-    async fn at_most(&self, age: Duration, asking: Asking) -> Result<Arc<Credential>, CredentialError> {
+    async fn young(&self, asking: Asking) -> Result<Arc<Credential>, CredentialError> {
         let token = match self.0.token.ready() {
             Some(token) => token,
             None => self.0.token.current(asking).await?,
         };
-        if let Some(credential) = self.0.held_with(token.generation, age) {
+        if let Some(credential) = self.0.held_with(token.generation) {
             return Ok(credential);
         }
         let (inner, fallback) = (Arc::clone(&self.0), Arc::clone(&self.0.held.load().credential));
-        Ok(detach("certificate-files", move || inner.look(&token, age)).await.unwrap_or(fallback))
+        Ok(detach("certificate-files", move || inner.look(&token)).await.unwrap_or(fallback))
     }
 }
 
 impl CredentialSource for CertificateFiles {
     fn ready(&self) -> Option<Arc<Credential>> {
         let token = self.0.token.ready()?;
-        self.0.held_with(token.generation, MAX_AGE)
+        self.0.held_with(token.generation)
     }
 
     fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
-        Box::pin(self.at_most(MAX_AGE, asking))
-    }
-
-    fn for_connection(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
-        Box::pin(self.at_most(MIN_AGE, asking))
+        Box::pin(self.young(asking))
     }
 
     fn refused(
@@ -132,7 +127,7 @@ impl CredentialSource for CertificateFiles {
             if self.0.held.load().credential.generation == generation {
                 self.0.token.refused(of_token, reason).await?;
             }
-            let credential = self.at_most(MIN_AGE, Asking::Background).await?;
+            let credential = self.young(Asking::Background).await?;
             Ok(Some(credential).filter(|credential| credential.generation != generation))
         })
     }
@@ -143,22 +138,23 @@ impl CredentialSource for CertificateFiles {
 }
 
 impl Inner {
-    fn held_with(&self, token: Generation, age: Duration) -> Option<Arc<Credential>> {
-        let held = self.held.load();
-        let is_young = self.clock.monotonic().saturating_sub(held.read_at) <= age;
-        (held.token == token && is_young).then(|| Arc::clone(&held.credential))
+    fn is_young(&self, held: &Held) -> bool {
+        self.clock.monotonic().saturating_sub(held.read_at) < PERIOD
     }
 
-    /// Reads the files if they are older than that; a new pair or a new token is another generation.
-    fn look(&self, token: &Credential, age: Duration) -> Arc<Credential> {
+    fn held_with(&self, token: Generation) -> Option<Arc<Credential>> {
+        let held = self.held.load();
+        (held.token == token && self.is_young(&held)).then(|| Arc::clone(&held.credential))
+    }
+
+    /// Reads the files if it is time to; a new pair or a new token is another generation.
+    fn look(&self, token: &Credential) -> Arc<Credential> {
         let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
         let held = self.held.load_full();
-        let now = self.clock.monotonic();
         let old = held.credential.identity.clone();
-        let (identity, read_at) = if now.saturating_sub(held.read_at) <= age {
-            (old, held.read_at)
-        } else {
-            (self.pair_or(old), now)
+        let (identity, read_at) = match self.is_young(&held) {
+            true => (old, held.read_at),
+            false => (self.pair_or(old), self.clock.monotonic()),
         };
         let is_same =
             held.token == token.generation && same(identity.as_ref(), held.credential.identity.as_ref());

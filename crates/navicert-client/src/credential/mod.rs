@@ -31,6 +31,8 @@ use crate::kubeconfig::Files;
 
 pub use block_on::block_on;
 pub use certificate_files::CertificateFiles;
+#[cfg(test)]
+pub(crate) use certificate_files::PairFiles;
 pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
 pub use fixed::Fixed;
@@ -166,12 +168,6 @@ pub trait CredentialSource: fmt::Debug + Send + Sync {
     /// The error is the same for everybody who waited (C421). It is shown to users as `getting credentials: <error>`
     /// (C326): the transport adds that.
     fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>>;
-
-    /// The credential for a connection that is about to be made, of which the certificate matters: sources that read
-    /// files look at them again, at most once a second (C455). For the others it is what there is.
-    fn for_connection(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
-        self.current(asking)
-    }
 
     /// The credential of this generation was turned down: get another one, if that one is still current.
     ///

@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 
 use super::error::TransportError;
 use super::pool::Exchange;
+use crate::credential::BoxFuture;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -41,6 +42,14 @@ impl Body {
         B::Error: Into<BoxError>,
     {
         Body(Kind::Stream(body.map_err(Into::into).boxed_unsync()))
+    }
+
+    /// What it consists of, unless it comes piece by piece.
+    pub(super) fn bytes(&self) -> Option<Bytes> {
+        match &self.0 {
+            Kind::Whole(bytes) => Some(bytes.clone().unwrap_or_default()),
+            Kind::Stream(_) => None,
+        }
     }
 
     /// The same again, if it can be had again.
@@ -96,55 +105,60 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => {
-                SizeHint::with_exact(bytes.as_ref().map_or(0, Bytes::len).try_into().unwrap_or(u64::MAX))
-            }
+            Kind::Whole(bytes) => size_of_whole(bytes.as_ref()),
             Kind::Stream(stream) => stream.size_hint(),
         }
     }
 }
 
-/// The body of an answer, as it comes. Read to its end, it gives its connection back for the next request.
+/// The body of an answer, as it comes, or one that somebody on the way gave. Read to its end, it gives its connection back for
+/// the next request.
 pub struct ResponseBody {
-    incoming: Incoming,
-    /// On the heap: it is large, and mostly not there.
-    gzip: Option<Box<Gunzip>>,
-    exchange: Exchange,
+    source: Source,
+    /// Done when it has lasted long enough.
+    late: Option<BoxFuture<'static, ()>>,
+}
+
+enum Source {
+    Server(FromServer),
+    Whole(Option<Bytes>),
 }
 
 impl ResponseBody {
+    /// Nothing.
+    pub const fn empty() -> Self {
+        ResponseBody { source: Source::Whole(None), late: None }
+    }
+
+    /// These bytes.
+    pub fn whole(bytes: Bytes) -> Self {
+        let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
+        ResponseBody { source: Source::Whole(bytes), late: None }
+    }
+
+    /// Once `late` is done it breaks off, and is seen to break off.
+    pub fn break_off_after(&mut self, late: BoxFuture<'static, ()>) {
+        self.late = Some(late);
+    }
+
     pub(super) fn new(incoming: Incoming, exchange: Exchange) -> Self {
-        let mut body = ResponseBody { incoming, gzip: None, exchange };
-        if body.incoming.is_end_stream() {
-            body.exchange.finish();
-        }
-        body
+        let mut server = FromServer { incoming, gzip: None, exchange };
+        server.finish_if_ended();
+        ResponseBody { source: Source::Server(server), late: None }
     }
 
     /// Expands what comes from now on.
     pub(super) fn decompress(&mut self) {
-        self.gzip = Some(Box::default());
+        if let Source::Server(server) = &mut self.source {
+            server.gzip = Some(Box::default());
+        }
     }
 
     /// Nobody closes the connection before this body has been read or dropped.
     pub(super) fn hold(&mut self) {
-        self.exchange.hold();
-    }
-
-    fn poll_incoming(
-        &mut self,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        let mut incoming = Pin::new(&mut self.incoming);
-        let frame = self.exchange.poll(context, |context| incoming.as_mut().poll_frame(context));
-        Poll::Ready(match std::task::ready!(frame) {
-            Some(Ok(frame)) => Some(Ok(frame)),
-            Some(Err(error)) => Some(Err(self.exchange.explain(error))),
-            None => {
-                self.exchange.finish();
-                None
-            }
-        })
+        if let Source::Server(server) = &mut self.source {
+            server.exchange.hold();
+        }
     }
 }
 
@@ -156,11 +170,74 @@ impl http_body::Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        let body = &mut *self;
-        let Some(mut gzip) = body.gzip.take() else { return body.poll_incoming(context) };
-        let polled = gzip.poll(|| body.poll_incoming(context));
-        body.gzip = Some(gzip);
+        if self.late.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
+            return Poll::Ready(Some(Err(TransportError::Retired)));
+        }
+        match &mut self.source {
+            Source::Server(server) => server.poll_frame(context),
+            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.source {
+            Source::Server(server) => server.is_end_stream(),
+            Source::Whole(bytes) => bytes.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.source {
+            Source::Server(server) => server.size_hint(),
+            Source::Whole(bytes) => size_of_whole(bytes.as_ref()),
+        }
+    }
+}
+
+impl fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Server(server) => {
+                f.debug_struct("ResponseBody").field("gzip", &server.gzip.is_some()).finish_non_exhaustive()
+            }
+            Source::Whole(bytes) => {
+                write!(f, "ResponseBody({} bytes)", bytes.as_ref().map_or(0, Bytes::len))
+            }
+        }
+    }
+}
+
+fn size_of_whole(bytes: Option<&Bytes>) -> SizeHint {
+    SizeHint::with_exact(bytes.map_or(0, Bytes::len).try_into().unwrap_or(u64::MAX))
+}
+
+/// What a server sends.
+struct FromServer {
+    incoming: Incoming,
+    /// On the heap: it is large, and mostly not there.
+    gzip: Option<Box<Gunzip>>,
+    exchange: Exchange,
+}
+
+impl FromServer {
+    fn poll_frame(&mut self, context: &mut Context<'_>) -> FramePoll {
+        let Some(mut gzip) = self.gzip.take() else { return self.poll_incoming(context) };
+        let polled = gzip.poll(|| self.poll_incoming(context));
+        self.gzip = Some(gzip);
         polled
+    }
+
+    fn poll_incoming(&mut self, context: &mut Context<'_>) -> FramePoll {
+        let mut incoming = Pin::new(&mut self.incoming);
+        let frame = self.exchange.poll(context, |context| incoming.as_mut().poll_frame(context));
+        Poll::Ready(match std::task::ready!(frame) {
+            Some(Ok(frame)) => Some(Ok(frame)),
+            Some(Err(error)) => Some(Err(self.exchange.explain(error))),
+            None => {
+                self.exchange.finish();
+                None
+            }
+        })
     }
 
     fn is_end_stream(&self) -> bool {
@@ -173,20 +250,18 @@ impl http_body::Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         if self.gzip.is_some() { SizeHint::default() } else { self.incoming.size_hint() }
     }
-}
 
-impl Drop for ResponseBody {
-    fn drop(&mut self) {
-        // Who reads what `content-length` promised and not one frame more has read it all.
+    fn finish_if_ended(&mut self) {
         if self.incoming.is_end_stream() {
             self.exchange.finish();
         }
     }
 }
 
-impl fmt::Debug for ResponseBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").field("gzip", &self.gzip.is_some()).finish_non_exhaustive()
+impl Drop for FromServer {
+    fn drop(&mut self) {
+        // Who reads what `content-length` promised and not one frame more has read it all.
+        self.finish_if_ended();
     }
 }
 

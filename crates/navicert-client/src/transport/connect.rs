@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Transport;
-use super::certificate_files::CertificateFiles;
 use super::error::BuildError;
 use super::settings::{Around, Environment, Settings};
 use super::timer::TokioTimer;
@@ -61,6 +60,5 @@ pub fn connect_with(
     };
     let settings = change(Settings::of(effective, environment)?);
     let source = choose(effective, &files, exec, surroundings)?;
-    let source = CertificateFiles::watch(source, effective, &around);
     Transport::new(settings, source, around)
 }

@@ -15,6 +15,7 @@ use super::error::TransportError;
 use super::line::{Line, LineState, Stream, alert_in};
 use super::proxy::{self, Proxy, ProxyError, Scheme};
 use super::timer::{Timer, within};
+use crate::when_rung::Piecewise;
 
 /// The limits of opening a connection, and what keeps it (C182).
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +100,7 @@ impl Connector {
             None => self.encrypt(stream, config, self.server_name.clone()).await?,
         };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let (line, state) = Line::new(Box::new(stream));
+        let (line, state) = Line::new(Box::new(Piecewise::new(stream)));
         Ok(Connected { line, state, http2 })
     }
 

@@ -5,18 +5,19 @@ use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
 
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::when_rung::{Rope, WhenRung};
 
 /// Anything bytes go through.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// What is known about a connection, shared between its stream and those who send on it.
-#[derive(Default)]
 pub(super) struct LineState {
     /// To be closed as soon as nothing holds it.
     condemned: AtomicBool,
@@ -25,14 +26,15 @@ pub(super) struct LineState {
     /// After a 101 the stream belongs to the caller, and a rotation leaves it alone, as upstream's does (C454).
     upgraded: AtomicBool,
     alert: OnceLock<AlertDescription>,
-    reader: Mutex<Option<Waker>>,
+    /// Makes whoever reads look again.
+    rope: Arc<Rope>,
 }
 
 impl LineState {
     /// Closes the connection, at once unless somebody holds it. Whoever reads from it gets an error.
     pub(super) fn condemn(&self) {
         self.condemned.store(true, Ordering::SeqCst);
-        self.wake();
+        self.rope.pull();
     }
 
     /// Keeps the connection open until [`LineState::release`], also if it is condemned.
@@ -43,7 +45,7 @@ impl LineState {
     /// The opposite of [`LineState::hold`].
     pub(super) fn release(&self) {
         self.holds.fetch_sub(1, Ordering::SeqCst);
-        self.wake();
+        self.rope.pull();
     }
 
     /// From now on the stream is the caller's.
@@ -66,13 +68,6 @@ impl LineState {
         self.alert.get().copied()
     }
 
-    fn wake(&self) {
-        let waker = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
-
     fn notice(&self, error: &io::Error) {
         if let Some(alert) = alert_in(error) {
             let _ = self.alert.set(alert);
@@ -90,19 +85,27 @@ pub(super) fn alert_in(error: &io::Error) -> Option<AlertDescription> {
 
 /// A stream that ends when its line is condemned.
 pub(super) struct Line {
-    stream: Box<dyn Stream>,
+    stream: WhenRung<Box<dyn Stream>>,
     state: Arc<LineState>,
 }
 
 impl Line {
     pub(super) fn new(stream: Box<dyn Stream>) -> (Self, Arc<LineState>) {
-        let state = Arc::new(LineState::default());
+        let stream = WhenRung::new(stream);
+        let state = Arc::new(LineState {
+            condemned: AtomicBool::new(false),
+            holds: AtomicUsize::new(0),
+            upgraded: AtomicBool::new(false),
+            alert: OnceLock::new(),
+            rope: Arc::clone(stream.rope()),
+        });
         (Line { stream, state: Arc::clone(&state) }, state)
     }
 
     /// In TLS 1.3 the server judges our certificate after we have begun to write. If it then closes, the write may fail
     /// before the alert is read; so it is looked for.
     fn look_for_alert(&mut self, context: &mut Context<'_>) {
+        self.state.rope.pull();
         let mut buffer = [0; 1024];
         for _ in 0..64 {
             let mut read = ReadBuf::new(&mut buffer);
@@ -149,12 +152,8 @@ impl AsyncRead for Line {
             return Poll::Ready(Err(closed()));
         }
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
-            Poll::Pending => {
-                *self.state.reader.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(context.waker().clone());
-                // Condemned between the first look and the waker's arrival: nobody would wake us.
-                if self.state.is_closed_by_us() { Poll::Ready(Err(closed())) } else { Poll::Pending }
-            }
+            // Condemned between the first look and this one: nobody would wake us.
+            Poll::Pending if self.state.is_closed_by_us() => Poll::Ready(Err(closed())),
             Poll::Ready(Err(error)) => {
                 self.state.notice(&error);
                 Poll::Ready(Err(error))

@@ -23,7 +23,6 @@
 
 mod attach;
 mod body;
-mod certificate_files;
 mod connect;
 mod connector;
 mod draft;
@@ -51,9 +50,9 @@ use http_body_util::BodyExt;
 
 pub use attach::attach_ready;
 pub use body::{Body, ResponseBody};
-pub use certificate_files::CertificateFiles;
 pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
+pub use draft::Outgoing;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
 pub(crate) use proxy::host_and_port;
@@ -66,9 +65,9 @@ pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
 
 use crate::credential::{Asking, BoxFuture, Credential, CredentialSource, Generation, Refused};
-use draft::{Draft, Traits};
+use draft::{Draft, Spare, Traits};
 use head_start::HeadStart;
-use pool::{Failure, Forwarding, PoolSettings};
+use pool::{Answered, Failure, Forwarding, PoolSettings};
 use rotation::Pools;
 use server::Server;
 
@@ -146,6 +145,14 @@ impl Transport {
     /// # Errors
     /// [`TransportError`]: there is no answer. An answer of 401 is an answer.
     pub async fn send(&self, request: Request<Body>) -> Result<Response<ResponseBody>, TransportError> {
+        self.pass(request.into()).await.map(|response| *response)
+    }
+
+    /// The same for whoever passes requests and answers on: neither is moved, only handed on.
+    ///
+    /// # Errors
+    /// As [`Transport::send`].
+    pub async fn pass(&self, request: Box<Outgoing>) -> Result<Box<Response<ResponseBody>>, TransportError> {
         let draft = Draft::new(request, &self.0.settings, &self.0.server)?;
         let traits = draft.traits();
         let mut response = Box::pin(self.0.exchange(draft, traits)).await?;
@@ -171,10 +178,10 @@ impl tower_service::Service<Request<Body>> for Transport {
 
 impl Stack {
     /// The spine: attach, send, and if the credential is turned down, refresh and send once more.
-    async fn exchange(&self, draft: Draft, traits: Traits) -> Result<Response<ResponseBody>, TransportError> {
-        let mut spare = draft.try_clone();
+    async fn exchange(&self, draft: Draft, traits: Traits) -> Result<Answered, TransportError> {
+        let spare = draft.spare();
         let mut credential = self.credential(traits).await?;
-        let mut outcome = self.attempt(draft, &mut spare, traits, &mut credential).await;
+        let mut outcome = self.attempt(draft, spare.as_ref(), traits, &mut credential).await;
         let ours = credential.filter(|_| !traits.has_authorization);
         let refusal = ours.and_then(|used| Some((unauthorized::refusal(&outcome, &used)?, used.generation)));
         let Some(refusal) = refusal else {
@@ -190,11 +197,11 @@ impl Stack {
     /// The second half of the spine: the credential was turned down.
     async fn exchange_again(
         &self,
-        mut outcome: Result<Response<ResponseBody>, Failure>,
+        mut outcome: Result<Answered, Box<Failure>>,
         (refused, generation): (Refused, Generation),
-        spare: Option<Draft>,
+        spare: Option<Spare>,
         traits: Traits,
-    ) -> Result<Response<ResponseBody>, TransportError> {
+    ) -> Result<Answered, TransportError> {
         let new = match self.source.refused(generation, refused).await {
             Ok(new) => new,
             Err(error) => {
@@ -206,15 +213,17 @@ impl Stack {
             return self.turned_down(outcome);
         };
         let unsent = match &mut outcome {
-            Err(failure) => failure.unsent.take().map(|request| Draft::take_back(*request, traits)),
+            Err(failure) => failure.unsent.take().map(|request| Draft::take_back(request, traits)),
             Ok(_) => None,
         };
-        let Some(again) = unsent.or(spare) else { return self.turned_down(outcome) };
+        let Some(again) = unsent.or_else(|| spare.as_ref().map(Spare::draft)) else {
+            return self.turned_down(outcome);
+        };
         if let Ok(response) = outcome {
             self.read_away(response).await;
         }
         let mut credential = Some(new);
-        let outcome = self.attempt(again, &mut None, traits, &mut credential).await;
+        let outcome = self.attempt(again, None, traits, &mut credential).await;
         if let Some(used) = credential
             && let Some(refused) = unauthorized::refusal(&outcome, &used)
         {
@@ -253,10 +262,10 @@ impl Stack {
     async fn attempt(
         &self,
         mut draft: Draft,
-        spare: &mut Option<Draft>,
+        spare: Option<&Spare>,
         traits: Traits,
         credential: &mut Option<Arc<Credential>>,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Answered, Box<Failure>> {
         if self.pools.roots_to_look_at().is_some() {
             Box::pin(self.pools.look_at_roots()).await;
         }
@@ -271,18 +280,21 @@ impl Stack {
             };
             if let Some(pool) = pool {
                 let attached = credential.as_deref().filter(|_| !traits.has_authorization);
-                match pool.send(draft.with(attached), traits.upgrade).await {
-                    Err(Failure { error: TransportError::Retired, unsent: Some(request), .. }) => {
-                        draft = Draft::take_back(*request, traits);
-                    }
-                    Err(failure) if failure.reused && traits.is_safe && !was_stale && failure.is_broken() => {
-                        let Some(again) = spare.as_mut().and_then(|spare| spare.try_clone()) else {
-                            return Err(failure);
-                        };
-                        (draft, was_stale) = (again, true);
-                        continue;
-                    }
-                    outcome => return outcome,
+                let mut failure = match pool.send(draft.with(attached), traits.upgrade).await {
+                    Ok(answered) => return Ok(answered),
+                    Err(failure) => failure,
+                };
+                if failure.reused && traits.is_safe && !was_stale && failure.is_broken() {
+                    let Some(again) = spare.map(Spare::draft) else {
+                        return Err(failure);
+                    };
+                    (draft, was_stale) = (again, true);
+                    continue;
+                }
+                let unsent = failure.unsent.take();
+                match (&failure.error, unsent) {
+                    (TransportError::Retired, Some(request)) => draft = Draft::take_back(request, traits),
+                    (_, unsent) => return Err(Box::new(Failure { unsent, ..*failure })),
                 }
             }
             // Overtaken by a newer certificate: whoever has it has its credential too.
@@ -295,10 +307,7 @@ impl Stack {
     }
 
     /// A refusal that stays one; if the source knows why that may be, it says so once (C168).
-    fn turned_down(
-        &self,
-        outcome: Result<Response<ResponseBody>, Failure>,
-    ) -> Result<Response<ResponseBody>, TransportError> {
+    fn turned_down(&self, outcome: Result<Answered, Box<Failure>>) -> Result<Answered, TransportError> {
         if let Some(hint) = self.source.hint()
             && !self.hinted.swap(true, Ordering::Relaxed)
         {
@@ -308,7 +317,7 @@ impl Stack {
     }
 
     /// Reads a small body to its end, so that its connection serves again.
-    async fn read_away(&self, response: Response<ResponseBody>) {
+    async fn read_away(&self, response: Answered) {
         let body = response.into_body();
         if http_body::Body::size_hint(&body).upper().is_some_and(|size| size <= WORTH_READING) {
             timer::within(&*self.timer, READING_AWAY, body.collect()).await;

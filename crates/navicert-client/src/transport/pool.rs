@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use http::header::{HOST, HeaderValue, PROXY_AUTHORIZATION};
+use http::header::{Entry, HOST, HeaderValue, PROXY_AUTHORIZATION};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{Request, Response, StatusCode, Uri, Version};
+use http::{Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 
 use super::body::{Body, ResponseBody};
 use super::connector::{Connected, Connector, Encryption};
+use super::draft::Outgoing;
 use super::driver::Driver;
 use super::error::TransportError;
 use super::head_start::HeadStart;
@@ -118,34 +119,41 @@ struct Http1 {
 }
 
 struct Idle {
-    connection: Http1,
+    connection: Box<Http1>,
     since: Duration,
 }
 
 enum Connection {
-    Http1(Http1),
+    Http1(Box<Http1>),
     Http2(Http2),
 }
+
+/// An answer; on the heap, as its request was.
+pub(super) type Answered = Box<Response<ResponseBody>>;
 
 /// A request that got no answer.
 pub(super) struct Failure {
     pub(super) error: TransportError,
     /// The request, if not a byte of it was sent.
-    pub(super) unsent: Option<Box<Request<Body>>>,
+    pub(super) unsent: Option<Box<Outgoing>>,
     /// Whether the connection had served before: then the server may just have been closing it.
     pub(super) reused: bool,
 }
 
 impl Failure {
+    fn unsent(error: TransportError, request: Box<Outgoing>) -> Box<Self> {
+        Box::new(Failure { error, unsent: Some(request), reused: false })
+    }
+
     /// Whether the connection broke, rather than anybody saying no.
     pub(super) fn is_broken(&self) -> bool {
         matches!(self.error, TransportError::Http(_))
     }
 }
 
-impl From<TransportError> for Failure {
+impl From<TransportError> for Box<Failure> {
     fn from(error: TransportError) -> Self {
-        Failure { error, unsent: None, reused: false }
+        Box::new(Failure { error, unsent: None, reused: false })
     }
 }
 
@@ -162,9 +170,9 @@ impl Pool {
     /// Sends a request whose address is a path alone.
     pub(super) async fn send(
         self: &Arc<Self>,
-        mut request: Request<Body>,
+        mut request: Box<Outgoing>,
         upgrade: bool,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Answered, Box<Failure>> {
         loop {
             let waiting = self.waiting(upgrade).await.map(|connection| (connection, true));
             let found = match waiting {
@@ -174,18 +182,20 @@ impl Pool {
             };
             let (connection, reused) = match found {
                 Ok(found) => found,
-                Err(error) => return Err(Failure { error, unsent: Some(Box::new(request)), reused: false }),
+                Err(error) => return Err(Failure::unsent(error, request)),
             };
             if self.state().retired {
                 // No new request on an old certificate: the caller has a newer pool by now (C462).
-                let error = TransportError::Retired;
-                return Err(Failure { error, unsent: Some(Box::new(request)), reused: false });
+                return Err(Failure::unsent(TransportError::Retired, request));
             }
-            match self.send_on(connection, request, upgrade).await {
-                // It closed while it waited in the pool, and the request came back untouched.
-                Err(Failure { unsent: Some(unsent), reused: true, .. }) if reused => request = *unsent,
-                Err(failure) => return Err(Failure { reused, ..failure }),
+            let mut failure = match self.send_on(connection, request, upgrade).await {
                 Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            match failure.unsent.take() {
+                // It closed while it waited in the pool, and the request came back untouched.
+                Some(unsent) if reused && failure.reused => request = unsent,
+                unsent => return Err(Box::new(Failure { unsent, reused, ..*failure })),
             }
         }
     }
@@ -215,24 +225,28 @@ impl Pool {
     async fn send_on(
         self: &Arc<Self>,
         connection: Connection,
-        mut request: Request<Body>,
+        mut request: Box<Outgoing>,
         upgrade: bool,
-    ) -> Result<Response<ResponseBody>, Failure> {
+    ) -> Result<Answered, Box<Failure>> {
         match connection {
             Connection::Http2(Http2 { mut sender, line, load }) => {
-                self.settings.for_http2(&mut request).map_err(TransportError::from)?;
+                self.settings.for_http2(&mut request.head).map_err(TransportError::from)?;
                 let exchange =
                     Exchange { pool: Weak::new(), connection: None, line, held: false, _load: Some(load) };
-                answered(sender.try_send_request(request).await, exchange)
+                answered(sender.try_send_request(request.into_request()).await, exchange)
             }
-            Connection::Http1(Http1 { mut sender, mut driver, line }) => {
-                self.settings.for_http1(&mut request).map_err(TransportError::from)?;
-                let sent = driver.along(|| sender.try_send_request(request)).await;
-                let connection = Some(Http1 { sender, driver, line: Arc::clone(&line) });
+            Connection::Http1(mut connection) => {
+                self.settings.for_http1(&mut request.head).map_err(TransportError::from)?;
+                let Http1 { sender, driver, line } = &mut *connection;
+                let line = Arc::clone(line);
+                let sent = driver.along(|| sender.try_send_request(request.into_request())).await;
                 // A connection that was asked for another protocol serves nobody else, whatever the answer
                 // (structured-authentication.md S252).
                 let pool = if upgrade { Weak::new() } else { Arc::downgrade(self) };
-                answered(sent, Exchange { pool, connection, line, held: false, _load: None })
+                answered(
+                    sent,
+                    Exchange { pool, connection: Some(connection), line, held: false, _load: None },
+                )
             }
         }
     }
@@ -278,7 +292,8 @@ impl Pool {
                 }
                 idle.connection
             };
-            if connection.driver.takes(&mut connection.sender).await {
+            let Http1 { sender, driver, .. } = &mut *connection;
+            if driver.takes(sender).await {
                 return Some(Connection::Http1(connection));
             }
         }
@@ -305,7 +320,7 @@ impl Pool {
         } else {
             let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&line_state, error))?;
             let driver = Driver::new(driver);
-            Connection::Http1(Http1 { sender, driver, line: Arc::clone(&line_state) })
+            Connection::Http1(Box::new(Http1 { sender, driver, line: Arc::clone(&line_state) }))
         };
         let mut state = self.state();
         if state.closed {
@@ -351,7 +366,7 @@ impl Pool {
     }
 
     /// Takes a connection back.
-    fn give_back(&self, connection: Http1) {
+    fn give_back(&self, connection: Box<Http1>) {
         let since = self.settings.clock.monotonic();
         let too_old = since.saturating_sub(self.settings.connector.timeouts.idle);
         connection.driver.rest();
@@ -380,26 +395,25 @@ impl fmt::Debug for Pool {
 
 impl PoolSettings {
     /// A path and a `Host`; the whole address where a proxy forwards.
-    fn for_http1(&self, request: &mut Request<Body>) -> Result<(), http::Error> {
-        *request.version_mut() = Version::HTTP_11;
-        let path = path_of(request);
-        *request.uri_mut() = match &self.forwarding {
+    fn for_http1(&self, head: &mut request::Parts) -> Result<(), http::Error> {
+        head.version = Version::HTTP_11;
+        let path = path_of(head);
+        head.uri = match &self.forwarding {
             None => Uri::from(path),
             Some(_) => self.whole(path)?,
         };
-        if !request.headers().contains_key(HOST) {
-            request.headers_mut().insert(HOST, self.host.clone());
+        if let Entry::Vacant(entry) = head.headers.entry(HOST) {
+            entry.insert(self.host.clone());
         }
         if let Some(authorization) = self.forwarding.as_ref().and_then(|proxy| proxy.authorization.clone()) {
-            request.headers_mut().insert(PROXY_AUTHORIZATION, authorization);
+            head.headers.insert(PROXY_AUTHORIZATION, authorization);
         }
         Ok(())
     }
 
-    fn for_http2(&self, request: &mut Request<Body>) -> Result<(), http::Error> {
-        *request.version_mut() = Version::HTTP_2;
-        let path = path_of(request);
-        *request.uri_mut() = self.whole(path)?;
+    fn for_http2(&self, head: &mut request::Parts) -> Result<(), http::Error> {
+        head.version = Version::HTTP_2;
+        head.uri = self.whole(path_of(head))?;
         Ok(())
     }
 
@@ -409,8 +423,8 @@ impl PoolSettings {
     }
 }
 
-fn path_of(request: &Request<Body>) -> PathAndQuery {
-    request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
+fn path_of(head: &request::Parts) -> PathAndQuery {
+    head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
 /// Runs a connection until it ends; what goes wrong is told to those who have a request on it.
@@ -426,18 +440,18 @@ where
 fn answered(
     sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
     mut exchange: Exchange,
-) -> Result<Response<ResponseBody>, Failure> {
+) -> Result<Answered, Box<Failure>> {
     match sent {
         Ok(response) => {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
                 exchange.line.upgrade();
                 exchange.set_free();
             }
-            Ok(response.map(|incoming| ResponseBody::new(incoming, exchange)))
+            Ok(Box::new(response.map(|incoming| ResponseBody::new(incoming, exchange))))
         }
         Err(mut error) => {
-            let unsent = error.take_message().map(Box::new);
-            Err(Failure { error: exchange.explain(error.into_error()), reused: true, unsent })
+            let unsent = error.take_message().map(Into::into);
+            Err(Box::new(Failure { error: exchange.explain(error.into_error()), reused: true, unsent }))
         }
     }
 }
@@ -456,7 +470,7 @@ fn explain(line: &LineState, error: hyper::Error) -> TransportError {
 pub(super) struct Exchange {
     pool: Weak<Pool>,
     /// What goes back to the pool at the end.
-    connection: Option<Http1>,
+    connection: Option<Box<Http1>>,
     line: Arc<LineState>,
     held: bool,
     /// Its place on an HTTP/2 connection.

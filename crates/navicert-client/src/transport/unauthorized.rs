@@ -3,32 +3,26 @@
 
 use std::sync::Arc;
 
-use http::{Response, StatusCode};
+use http::StatusCode;
 use navicert_signer::error::Reason;
 use rustls::AlertDescription;
 
-use super::body::ResponseBody;
 use super::error::TransportError;
-use super::pool::Failure;
+use super::pool::{Answered, Failure};
 use crate::credential::{Answer, Credential, Refused};
 
 /// Whether an outcome says that this credential is not good enough, and how.
-pub(super) fn refusal(
-    outcome: &Result<Response<ResponseBody>, Failure>,
-    credential: &Credential,
-) -> Option<Refused> {
-    match outcome {
+pub(super) fn refusal(outcome: &Result<Answered, Box<Failure>>, credential: &Credential) -> Option<Refused> {
+    match outcome.as_ref().map_err(|failure| &failure.error) {
         Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
             let answer = Answer { status: response.status(), headers: response.headers().clone() };
             Some(Refused::Unauthorized(Some(Arc::new(answer))))
         }
-        Err(Failure { error: TransportError::CertificateRefused { .. }, .. }) => {
+        Err(TransportError::CertificateRefused { .. }) => {
             credential.identity.is_some().then_some(Refused::TlsAlert)
         }
         // The key is not where the certificate said: there may be another pair by now (C821).
-        Err(Failure { error: TransportError::Signer(error), .. }) if error.reason() == Reason::NoObject => {
-            Some(Refused::TlsAlert)
-        }
+        Err(TransportError::Signer(error)) if error.reason() == Reason::NoObject => Some(Refused::TlsAlert),
         _ => None,
     }
 }

@@ -2,11 +2,10 @@
 //! ourselves, and nothing that could be read in two ways (structured-authentication.md S240–S246, S258).
 
 use http::header::{
-    CONNECTION, EXPECT, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL,
-    TE, TRANSFER_ENCODING,
+    CONNECTION, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL, TE,
 };
 use http::uri::PathAndQuery;
-use http::{Method, Request, Response, StatusCode, Uri, Version, request};
+use http::{Method, Response, StatusCode, Uri, Version, request};
 
 use super::{ClientImpersonation, Rules};
 use crate::problem::Problem;
@@ -15,25 +14,36 @@ use crate::problem::Problem;
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
 /// Refuses what could be understood in two ways, and what only we may say.
-pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Problem> {
-    check_target(request.method(), request.uri(), request.version())?;
-    let headers = request.headers();
+pub(super) fn check(head: &request::Parts, rules: &Rules) -> Result<(), Problem> {
+    check_target(&head.method, &head.uri, head.version)?;
+    let headers = &head.headers;
     let is_twice = |name: &HeaderName| is_single(name) && headers.get_all(name).iter().nth(1).is_some();
     if headers.len() > headers.keys_len() && headers.keys().any(is_twice) {
         return Err(Problem::Malformed("a header that may occur only once occurs twice")); // S244
     }
-    if headers.get(TRANSFER_ENCODING).is_some_and(|value| !is(value, b"chunked")) {
-        return Err(Problem::Malformed("a transfer encoding other than chunked"));
-    }
-    if headers.get(EXPECT).is_some_and(|value| !is(value, b"100-continue")) {
-        return Err(Problem::Malformed("an expectation other than 100-continue"));
-    }
-    if host_of(request.uri(), headers).is_none() {
+    if host_of(&head.uri, headers).is_none() {
         return Err(Problem::Malformed("no host, or two different ones"));
     }
-    headers.keys().try_for_each(|name| check_name(name, rules))?;
-    for token in connection_tokens(headers) {
-        // B1: a client must not be able to strip what it does not own.
+    headers.iter().try_for_each(|(name, value)| check_field(name, value, rules))
+}
+
+/// One look at each: requests have few, and asking for one by its name costs as much as looking at all.
+fn check_field(name: &HeaderName, value: &HeaderValue, rules: &Rules) -> Result<(), Problem> {
+    match name.as_str() {
+        "transfer-encoding" if !is(value, b"chunked") => {
+            Err(Problem::Malformed("a transfer encoding other than chunked"))
+        }
+        "expect" if !is(value, b"100-continue") => {
+            Err(Problem::Malformed("an expectation other than 100-continue"))
+        }
+        "connection" => check_connection(value, rules),
+        _ => check_name(name, rules),
+    }
+}
+
+/// B1: a client must not be able to strip what it does not own.
+fn check_connection(value: &HeaderValue, rules: &Rules) -> Result<(), Problem> {
+    for token in tokens(value) {
         let canonical = canonical(&token);
         if says_who(&canonical, rules) || canonical.starts_with("impersonate") || canonical == "authorization"
         {
@@ -41,6 +51,11 @@ pub(super) fn check<B>(request: &Request<B>, rules: &Rules) -> Result<(), Proble
         }
     }
     Ok(())
+}
+
+/// Whether there is such a header.
+pub(super) fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
+    headers.keys().any(|known| known == name)
 }
 
 fn is_single(name: &HeaderName) -> bool {
@@ -133,7 +148,7 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 
 /// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
 pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
-    let te_trailers = headers.get(TE).is_some_and(|value| is(value, b"trailers"));
+    let te_trailers = has(headers, &TE) && headers.get(TE).is_some_and(|value| is(value, b"trailers"));
     let judged = rules.impersonation == ClientImpersonation::Judged;
     remove(headers, |name| match name {
         "trailer"
@@ -152,7 +167,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
                 || (judged && canonical.starts_with("impersonate"))
         }
     });
-    if headers.contains_key(SEC_WEBSOCKET_PROTOCOL) {
+    if has(headers, &SEC_WEBSOCKET_PROTOCOL) {
         remove_token_protocol(headers);
     }
     if te_trailers {
@@ -196,17 +211,33 @@ fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
         "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade" => true,
         name => goes(name),
     };
-    let going: Vec<HeaderName> = headers.keys().filter(goes).cloned().collect();
-    for name in going {
-        headers.remove(name);
+    // A few at a time, which takes no memory; mostly all of them.
+    loop {
+        let mut going = [const { None }; 8];
+        for (place, name) in going.iter_mut().zip(headers.keys().filter(goes)) {
+            *place = Some(name.clone());
+        }
+        let was_full = going.iter().all(Option::is_some);
+        for name in going.into_iter().flatten() {
+            headers.remove(name);
+        }
+        if !was_full {
+            break;
+        }
     }
 }
 
 /// What `Connection` lists, in lower case.
 pub(super) fn connection_tokens(headers: &HeaderMap) -> Vec<String> {
-    let lists = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    let tokens = lists.flat_map(|list| list.split(',')).map(|token| token.trim().to_ascii_lowercase());
-    tokens.filter(|token| !token.is_empty()).collect()
+    if !has(headers, &CONNECTION) {
+        return Vec::new();
+    }
+    headers.get_all(CONNECTION).iter().flat_map(tokens).collect()
+}
+
+fn tokens(list: &HeaderValue) -> impl Iterator<Item = String> {
+    let tokens = list.to_str().unwrap_or_default().split(',');
+    tokens.map(|token| token.trim().to_ascii_lowercase()).filter(|token| !token.is_empty())
 }
 
 /// A token among a WebSocket's protocols is for us, never for the server behind us (A72).

@@ -19,15 +19,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use http::header::{HeaderName, HeaderValue};
-use http::{Request, Response, StatusCode, request};
-use hyper::body::Incoming;
+use http::{Response, StatusCode, request};
+use http_body::Body as _;
 use navicert_client::transport::{Timer, TokioTimer, Transport};
 
 use crate::listener::CloseConnection;
 use crate::problem::Problem;
 
 pub use headers::host_of;
-pub use stream::ReplyBody;
+pub use stream::{Inbound, ReplyBody};
 
 /// Who may pass, and as whom: the step that differs between a proxy and a gateway.
 pub trait Identify: Send + Sync {
@@ -181,12 +181,12 @@ impl Forwarder {
     }
 
     /// Answers a request, whatever becomes of it.
-    pub async fn forward(&self, request: Request<Incoming>, who: &impl Identify) -> Response<ReplyBody> {
-        let asked_upgrade = request.headers().contains_key(http::header::UPGRADE);
-        let outcome = Box::pin(self.pass(request, who)).await;
+    pub async fn forward(&self, inbound: Inbound, who: &impl Identify) -> Box<Response<ReplyBody>> {
+        let asked_upgrade = headers::has(&inbound.head().headers, &http::header::UPGRADE);
+        let outcome = self.pass(inbound, who).await;
         let mut reply = outcome.unwrap_or_else(|problem| {
             tracing::debug!(%problem, "request refused");
-            problem.response()
+            Box::new(problem.response())
         });
         if asked_upgrade && reply.status() != StatusCode::SWITCHING_PROTOCOLS {
             // Whatever the client sent behind a request for another protocol is no second request (S252).
@@ -195,18 +195,15 @@ impl Forwarder {
         reply
     }
 
-    /// The spine.
-    async fn pass(
-        &self,
-        request: Request<Incoming>,
-        who: &impl Identify,
-    ) -> Result<Response<ReplyBody>, Problem> {
-        headers::check(&request, &self.rules)?;
-        let upgrade = upgrade::Asked::by(&request)?;
-        let (mut head, body) = request.into_parts();
-        let identity = who.identify(&head).await?;
-        let client = upgrade.as_ref().map(|_| upgrade::client_side(&mut head));
-        let target = headers::target(&head)?;
+    /// The spine. What is handed along is on the heap, and what is rare makes no room for itself in every request.
+    async fn pass(&self, inbound: Inbound, who: &impl Identify) -> Result<Box<Response<ReplyBody>>, Problem> {
+        let Inbound { mut request, body } = inbound;
+        let head = &mut request.head;
+        headers::check(head, &self.rules)?;
+        let upgrade = upgrade::Asked::by(head, &body)?;
+        let identity = who.identify(head).await?;
+        let client = upgrade.as_ref().map(|_| upgrade::client_side(head));
+        stream::leave(head, headers::target(head)?);
         headers::clean_request(&mut head.headers, &self.rules);
         if let Some(upgrade) = &upgrade {
             upgrade.write(&mut head.headers);
@@ -216,8 +213,10 @@ impl Forwarder {
             Way::Ours => &self.upstream,
             Way::Theirs => self.bare.as_ref().ok_or(Problem::Unauthorized)?,
         };
-        let outbound = stream::outbound(head, target, body).await?;
-        let answer = upstream.send(outbound).await.map_err(|error| {
+        if !body.is_end_stream() {
+            request.body = Box::pin(stream::carried(body)).await?;
+        }
+        let mut answer = upstream.pass(request).await.map_err(|error| {
             tracing::warn!(%error, "request not answered by the API server");
             Problem::of_transport(&error, self.rules.with_details)
         })?;
@@ -225,7 +224,10 @@ impl Forwarder {
         let late = identity.lasts.map(|longest| self.timer.sleep(longest));
         match (upgrade, client) {
             (Some(upgrade), Some(client)) => upgrade.join(client, answer, late),
-            _ => Ok(stream::reply(answer, late)),
+            _ => {
+                stream::reply(&mut answer, late);
+                Ok(answer)
+            }
         }
     }
 

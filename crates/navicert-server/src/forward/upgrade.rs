@@ -7,7 +7,6 @@ use http_body::Body as _;
 use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use navicert_client::transport::ResponseBody;
 
 use super::stream::Late;
 use super::{ReplyBody, headers, stream};
@@ -25,16 +24,19 @@ pub(super) struct Asked {
 impl Asked {
     /// What a request asks for; nothing, if it is none of the protocols that Kubernetes speaks. Such a wish is the
     /// server's to ignore, so it is not passed on.
-    pub(super) fn by(request: &Request<Incoming>) -> Result<Option<Self>, Problem> {
-        let Some(protocol) = request.headers().get(UPGRADE) else { return Ok(None) };
+    pub(super) fn by(head: &request::Parts, body: &Incoming) -> Result<Option<Self>, Problem> {
+        if !headers::has(&head.headers, &UPGRADE) {
+            return Ok(None);
+        }
+        let Some(protocol) = head.headers.get(UPGRADE) else { return Ok(None) };
         let is_known = [&b"websocket"[..], b"spdy/3.1"]
             .iter()
             .any(|name| protocol.as_bytes().eq_ignore_ascii_case(name));
-        let is_listed = headers::connection_tokens(request.headers()).iter().any(|token| token == "upgrade");
-        if !is_known || !is_listed || request.version() != Version::HTTP_11 {
+        let is_listed = headers::connection_tokens(&head.headers).iter().any(|token| token == "upgrade");
+        if !is_known || !is_listed || head.version != Version::HTTP_11 {
             return Ok(None);
         }
-        if !request.body().is_end_stream() {
+        if !body.is_end_stream() {
             return Err(Problem::Malformed("a request for another protocol cannot have a body"));
         }
         Ok(Some(Asked { protocol: protocol.clone() }))
@@ -51,12 +53,13 @@ impl Asked {
     pub(super) fn join(
         self,
         client: OnUpgrade,
-        mut answer: Response<ResponseBody>,
+        mut answer: Box<Response<ReplyBody>>,
         late: Option<Late>,
-    ) -> Result<Response<ReplyBody>, Problem> {
+    ) -> Result<Box<Response<ReplyBody>>, Problem> {
         let status = answer.status();
         if status.is_client_error() || status.is_server_error() {
-            return Ok(stream::reply(answer, late));
+            stream::reply(&mut answer, late);
+            return Ok(answer);
         }
         let agreed = answer
             .headers()
@@ -65,7 +68,7 @@ impl Asked {
         if status != StatusCode::SWITCHING_PROTOCOLS || !agreed {
             return Err(Problem::BadAnswer("the API server gave an invalid answer to an upgrade request"));
         }
-        let server = hyper::upgrade::on(&mut answer);
+        let server = hyper::upgrade::on(&mut *answer);
         tokio::spawn(async move {
             // Our 101 has to be out before the client's half exists; the server's half is there already.
             if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
@@ -81,7 +84,7 @@ impl Asked {
                 }
             }
         });
-        let mut reply = Response::new(ReplyBody::empty());
+        let mut reply = Box::new(Response::new(ReplyBody::empty()));
         *reply.status_mut() = status;
         *reply.headers_mut() = std::mem::take(answer.headers_mut());
         headers::clean_response(reply.headers_mut());

@@ -26,7 +26,9 @@ use navicert_types::kubeconfig::{Config, NamedAuthInfo, NamedCluster};
 use rustls::ServerConfig;
 use thiserror::Error;
 
-use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
+use crate::forward::{
+    ClientImpersonation, Forwarder, Identify, Identity, Inbound, ReplyBody, Rules, Unauthorized,
+};
 use crate::limits::Limits;
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
@@ -197,8 +199,13 @@ impl Handler for Door {
         self.who.auth.admits(peer, local)
     }
 
-    async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
-        self.forwarder.forward(request, &self.who).await
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        _: &Peer,
+    ) -> impl Future<Output = Response<ReplyBody>> + Send {
+        let inbound = Inbound::from(request);
+        async { *self.forwarder.forward(inbound, &self.who).await }
     }
 }
 

@@ -23,6 +23,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use navicert_client::at_once::at_once;
+use navicert_client::when_rung::Piecewise;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -282,7 +283,10 @@ impl Serving {
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
         let answering = self.answering(handler, Peer::new(peer, certificates), seat);
-        if is_http2 { self.http2(stream, answering).await } else { self.http1(stream, answering).await }
+        match is_http2 {
+            true => self.http2(stream, answering).await,
+            false => self.http1(Piecewise::new(stream), answering).await,
+        }
     }
 
     fn answering<H>(&self, handler: Arc<H>, peer: Peer, seat: &Arc<Seat>) -> Arc<Answering<H>> {
@@ -372,10 +376,15 @@ impl<H: Handler> Answering<H> {
         let busy = self.seat.busy();
         let counted = self.traffic.request();
         let version = request.version();
-        let mut response = match self.in_flight.enter() {
-            Some(_place) => self.handler.handle(request, &self.peer).await,
-            None => self.handler.overloaded(),
+        let place = self.in_flight.enter();
+        let mut response = if place.is_some() {
+            self.handler.handle(request, &self.peer).await
+        } else {
+            // Given away on either side, so that what waits for an answer does not keep a place for it.
+            drop(request);
+            self.handler.overloaded()
         };
+        drop(place);
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
             response = Problem::Malformed("HTTP/1.0 has no other protocols").response();
         }

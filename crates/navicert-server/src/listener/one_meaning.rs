@@ -8,18 +8,19 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use memchr::{memchr, memchr2, memmem};
+use navicert_client::when_rung::WhenRung;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream of requests, each with one meaning.
 pub(super) struct OneMeaning<S> {
-    stream: S,
+    stream: WhenRung<S>,
     frames: Frames,
 }
 
 impl<S> OneMeaning<S> {
     /// `limit` is how long a head may be before it is given up here; hyper should give it up earlier, with better words.
     pub(super) fn new(stream: S, limit: usize) -> Self {
-        OneMeaning { stream, frames: Frames::new(limit.saturating_mul(2)) }
+        OneMeaning { stream: WhenRung::new(stream), frames: Frames::new(limit.saturating_mul(2)) }
     }
 }
 

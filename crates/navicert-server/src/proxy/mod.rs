@@ -34,7 +34,9 @@ use navicert_types::authentication_config::AnonymousAuthConfig;
 use navicert_types::token_review::UserInfo;
 
 use crate::audit::{Audit, Decision, Entry};
-use crate::forward::{ClientImpersonation, Forwarder, Identify, Identity, ReplyBody, Rules, Unauthorized};
+use crate::forward::{
+    ClientImpersonation, Forwarder, Identify, Identity, Inbound, ReplyBody, Rules, Unauthorized,
+};
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
 use crate::who::{self, Told};
@@ -393,7 +395,8 @@ impl Identify for Asked<'_> {
         let settings = &self.proxy.settings;
         let source = client_address::client(self.peer, &head.headers, &settings.trusted_proxies);
         let _ = self.source.set(source);
-        let told = self.told(head).await.map_err(|refused| {
+        // On the heap: it is large, and gone before the answer comes.
+        let told = Box::pin(self.told(head)).await.map_err(|refused| {
             let _ = self.refused.set(refused.class());
             refused.problem()
         })?;
@@ -428,10 +431,20 @@ impl Handler for Proxy {
         self.settings.proxy_protocol
     }
 
-    async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
+    fn handle(
+        &self,
+        request: Request<Incoming>,
+        peer: &Peer,
+    ) -> impl Future<Output = Response<ReplyBody>> + Send {
+        self.answer(request.into(), peer.address.ip())
+    }
+}
+
+impl Proxy {
+    async fn answer(&self, inbound: Inbound, peer: IpAddr) -> Response<ReplyBody> {
         let asked = Asked {
             proxy: self,
-            peer: peer.address.ip(),
+            peer,
             who: OnceLock::new(),
             acting_as: OnceLock::new(),
             refused: OnceLock::new(),
@@ -439,11 +452,11 @@ impl Handler for Proxy {
             shown: Shown::default(),
         };
         if !self.witness.is_there() {
-            return self.forwarder.forward(request, &asked).await;
+            return *self.forwarder.forward(inbound, &asked).await;
         }
         let started = self.clock.monotonic();
-        let (method, uri) = (request.method().clone(), request.uri().clone());
-        let reply = self.forwarder.forward(request, &asked).await;
+        let (method, uri) = (inbound.head().method.clone(), inbound.head().uri.clone());
+        let reply = self.forwarder.forward(inbound, &asked).await;
         self.witness.saw(&Seen {
             who: asked.who.get().map(Who::told),
             acting_as: asked.acting_as.get().map(|person| person.username.as_str()),
@@ -457,6 +470,6 @@ impl Handler for Proxy {
             code: reply.status().as_u16(),
             took: self.clock.monotonic().saturating_sub(started),
         });
-        reply
+        *reply
     }
 }

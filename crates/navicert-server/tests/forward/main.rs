@@ -57,7 +57,7 @@ impl Identify for Ann {
 
 impl Handler for Ann {
     async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
-        self.0.forward(request, self).await
+        *self.0.forward(request.into(), self).await
     }
 }
 

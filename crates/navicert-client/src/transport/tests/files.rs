@@ -8,13 +8,11 @@ use navicert_testkit::{ApiServer, Ca};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 
-use super::support::{Script, bearer, certificate, rig_with, settings};
-use crate::credential::CredentialSource;
+use super::support::{Script, bearer, rig_with, settings};
+use crate::credential::{CertificateFiles, Credential, CredentialSource, PairFiles};
 use crate::kubeconfig::Disk;
 use crate::metrics::AuthorityReload::{Empty, ParseError, ReadError, Unchanged, Updated};
-use crate::transport::{
-    Around, BuildError, CertificateFiles, Settings, Timeouts, Transport, TransportError, Trust,
-};
+use crate::transport::{Around, BuildError, Settings, Timeouts, Transport, TransportError, Trust};
 
 // C181
 #[tokio::test]
@@ -83,14 +81,9 @@ async fn a_renewed_certificate_file_is_used_within_a_second_and_a_half_written_p
     let files = ann.write_to(folder.path(), "user");
     let api = ApiServer::start(&ca);
     let clock = Arc::new(ManualClock::at(super::support::NOW));
-    let inner = Script::of([certificate(&ann)]);
-    let source = Arc::new(CertificateFiles::new(
-        inner,
-        files.certificate,
-        files.key,
-        Arc::new(Disk),
-        Arc::clone(&clock) as Arc<dyn Clock>,
-    ));
+    let pair = PairFiles { certificate: files.certificate, key: files.key, files: Arc::new(Disk) };
+    let token = Script::of([Credential::anonymous()]);
+    let source = Arc::new(CertificateFiles::new(pair, token, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
     let rig = rig_with(settings(&api, &ca), Arc::clone(&source) as Arc<_>);
     let user = || api.requests().last().unwrap().client.clone().unwrap().common_name;
     assert_eq!(rig.read("/version").await.0, 200);
