@@ -1,7 +1,9 @@
-//! A stream that had nothing to read is not asked again before it has rung. Whoever moves a connection looks at both its ends
-//! several times for every request, and a look through TLS down to the socket is dear for what it mostly finds.
+//! What had nothing to give is not asked again before it has rung. Whoever moves a connection looks at both its ends, and at
+//! what else it waits for, several times for every request; and a look through TLS down to the socket is dear for what it
+//! mostly finds.
 
 use std::fmt;
+use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +12,53 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-/// A stream, read only when there may be something.
-pub struct WhenRung<S> {
-    stream: S,
+/// Asks when it has rung.
+struct Ring {
     rope: Arc<Rope>,
     /// Pulls the rope.
     waker: Waker,
     /// Whom the rope wakes, to be compared without a lock.
     tied_to: Option<Waker>,
+}
+
+impl Ring {
+    /// The first question is asked in any case.
+    fn new() -> Self {
+        let rope = Arc::new(Rope { is_rung: AtomicBool::new(true), task: Mutex::default() });
+        Ring { waker: Waker::from(Arc::clone(&rope)), rope, tied_to: None }
+    }
+
+    fn when_rung<T>(
+        &mut self,
+        context: &Context<'_>,
+        ask: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+    ) -> Poll<T> {
+        // Tied first: whoever pulls from here on wakes the right task.
+        self.tie(context.waker());
+        // Taken before the look, which so sees what was there when it rang; what comes later rings once more.
+        let is_rung = &self.rope.is_rung;
+        if !is_rung.load(Ordering::Acquire) || !is_rung.swap(false, Ordering::AcqRel) {
+            return Poll::Pending;
+        }
+        let given = ask(&mut Context::from_waker(&self.waker));
+        if given.is_ready() {
+            is_rung.store(true, Ordering::Release);
+        }
+        given
+    }
+
+    fn tie(&mut self, waker: &Waker) {
+        if self.tied_to.as_ref().is_none_or(|tied| !tied.will_wake(waker)) {
+            self.tied_to = Some(waker.clone());
+            *self.rope.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
+        }
+    }
+}
+
+/// A stream, read only when there may be something.
+pub struct WhenRung<S> {
+    stream: S,
+    ring: Ring,
 }
 
 /// What a stream rings with when there may be something to read; others may pull it too.
@@ -56,20 +97,12 @@ impl fmt::Debug for Rope {
 impl<S> WhenRung<S> {
     /// This stream, which is looked at a first time in any case.
     pub fn new(stream: S) -> Self {
-        let rope = Arc::new(Rope { is_rung: AtomicBool::new(true), task: Mutex::default() });
-        WhenRung { stream, waker: Waker::from(Arc::clone(&rope)), rope, tied_to: None }
+        WhenRung { stream, ring: Ring::new() }
     }
 
     /// Its rope.
     pub fn rope(&self) -> &Arc<Rope> {
-        &self.rope
-    }
-
-    fn tie(&mut self, waker: &Waker) {
-        if self.tied_to.as_ref().is_none_or(|tied| !tied.will_wake(waker)) {
-            self.tied_to = Some(waker.clone());
-            *self.rope.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker.clone());
-        }
+        &self.ring.rope
     }
 }
 
@@ -79,19 +112,30 @@ impl<S: AsyncRead + Unpin> AsyncRead for WhenRung<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        // Tied first: whoever pulls from here on wakes the right task.
-        this.tie(context.waker());
-        // Taken before the look, which so sees what was there when it rang; what comes later rings once more.
-        let is_rung = &this.rope.is_rung;
-        if !is_rung.load(Ordering::Acquire) || !is_rung.swap(false, Ordering::AcqRel) {
-            return Poll::Pending;
-        }
-        let read = Pin::new(&mut this.stream).poll_read(&mut Context::from_waker(&this.waker), buffer);
-        if read.is_ready() {
-            is_rung.store(true, Ordering::Release);
-        }
-        read
+        let WhenRung { stream, ring } = &mut *self;
+        ring.when_rung(context, |context| Pin::new(stream).poll_read(context, buffer))
+    }
+}
+
+/// A future that is polled when it has rung, not whenever its neighbours in a task have.
+pub struct Dozing<F> {
+    future: Pin<Box<F>>,
+    ring: Ring,
+}
+
+impl<F> Dozing<F> {
+    /// This future, which is polled a first time in any case.
+    pub fn new(future: F) -> Self {
+        Dozing { future: Box::pin(future), ring: Ring::new() }
+    }
+}
+
+impl<F: Future> Future for Dozing<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let Dozing { future, ring } = &mut *self;
+        ring.when_rung(context, |context| future.as_mut().poll(context))
     }
 }
 
@@ -100,16 +144,20 @@ const LARGE: usize = 4 * 1024;
 
 /// A stream that hands on a small piece without looking for more: behind a message that came whole there is nothing, until it
 /// has been answered.
+///
+/// Small pieces that are written together go out as one: encrypting several takes more than putting them together.
 pub struct Piecewise<S> {
     stream: S,
     /// Came after a piece that had to be given first.
     error: Option<io::Error>,
+    /// Where pieces are put together.
+    together: Vec<u8>,
 }
 
 impl<S> Piecewise<S> {
     /// This stream.
     pub fn new(stream: S) -> Self {
-        Piecewise { stream, error: None }
+        Piecewise { stream, error: None, together: Vec::new() }
     }
 }
 
@@ -148,43 +196,74 @@ impl<S: AsyncBufRead + Unpin> AsyncRead for Piecewise<S> {
     }
 }
 
-/// Writing is none of their business.
-macro_rules! writes_as_it_is {
-    ($name:ident) => {
-        impl<S: AsyncWrite + Unpin> AsyncWrite for $name<S> {
-            fn poll_write(
-                mut self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                bytes: &[u8],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.stream).poll_write(context, bytes)
-            }
+impl<S: AsyncWrite + Unpin> AsyncWrite for Piecewise<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
 
-            fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.stream).poll_flush(context)
-            }
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
 
-            fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-                Pin::new(&mut self.stream).poll_shutdown(context)
-            }
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 
-            fn is_write_vectored(&self) -> bool {
-                self.stream.is_write_vectored()
-            }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
 
-            fn poll_write_vectored(
-                mut self: Pin<&mut Self>,
-                context: &mut Context<'_>,
-                slices: &[IoSlice<'_>],
-            ) -> Poll<io::Result<usize>> {
-                Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let Piecewise { stream, together, .. } = &mut *self;
+        match slices {
+            [one] => Pin::new(stream).poll_write(context, one),
+            few if few.iter().map(|slice| slice.len()).sum::<usize>() < LARGE => {
+                together.clear();
+                few.iter().for_each(|slice| together.extend_from_slice(slice));
+                Pin::new(stream).poll_write(context, together)
             }
+            many => Pin::new(stream).poll_write_vectored(context, many),
         }
-    };
+    }
 }
 
-writes_as_it_is!(WhenRung);
-writes_as_it_is!(Piecewise);
+impl<S: AsyncWrite + Unpin> AsyncWrite for WhenRung<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -275,6 +354,80 @@ mod tests {
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
         assert!(!reads(&mut stream, &waker));
         assert_eq!(stream.stream.asked, 2);
+    }
+
+    #[test]
+    fn a_dozing_future_is_polled_once_until_it_rings() {
+        let (task, waker) = task();
+        let (mut polls, kept) = (0, Mutex::new(None::<Waker>));
+        {
+            let mut dozing = Dozing::new(std::future::poll_fn(|context: &mut Context<'_>| {
+                polls += 1;
+                *kept.lock().unwrap() = Some(context.waker().clone());
+                if polls == 2 { Poll::Ready(()) } else { Poll::Pending }
+            }));
+            for _ in 0..5 {
+                assert!(Pin::new(&mut dozing).poll(&mut Context::from_waker(&waker)).is_pending());
+            }
+            kept.lock().unwrap().take().unwrap().wake();
+            assert_eq!(task.0.load(Ordering::Relaxed), 1);
+            assert!(Pin::new(&mut dozing).poll(&mut Context::from_waker(&waker)).is_ready());
+        }
+        assert_eq!(polls, 2);
+    }
+
+    /// Takes at most so many bytes at a time, and notes how they came.
+    #[derive(Default)]
+    struct Sink {
+        written: Vec<Vec<u8>>,
+        most: usize,
+    }
+
+    impl AsyncWrite for Sink {
+        fn poll_write(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            let taken = bytes[..bytes.len().min(self.most)].to_vec();
+            self.written.push(taken);
+            Poll::Ready(Ok(bytes.len().min(self.most)))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_write_vectored(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            slices: &[IoSlice<'_>],
+        ) -> Poll<io::Result<usize>> {
+            self.written.extend(slices.iter().map(|slice| slice.to_vec()));
+            Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()))
+        }
+    }
+
+    #[test]
+    fn small_pieces_are_written_as_one_and_large_ones_as_they_are() {
+        let write = |stream: &mut Piecewise<Sink>, pieces: &[&[u8]]| {
+            let slices: Vec<_> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
+            let mut context = Context::from_waker(Waker::noop());
+            match Pin::new(stream).poll_write_vectored(&mut context, &slices) {
+                Poll::Ready(written) => written.unwrap(),
+                Poll::Pending => panic!("it takes everything"),
+            }
+        };
+        let mut stream = Piecewise::new(Sink { most: 7, ..Sink::default() });
+        assert_eq!(write(&mut stream, &[b"head", b"body"]), 7, "what was not taken is told");
+        assert_eq!(write(&mut stream, &[b"y"]), 1);
+        let large = vec![0; LARGE];
+        assert_eq!(write(&mut stream, &[b"head", &large]), 4 + LARGE);
+        assert_eq!(stream.stream.written, [b"headbod".to_vec(), b"y".to_vec(), b"head".to_vec(), large]);
     }
 
     /// Gives these pieces one after another, then an error.

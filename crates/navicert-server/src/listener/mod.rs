@@ -13,6 +13,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use navicert_client::at_once::at_once;
-use navicert_client::when_rung::Piecewise;
+use navicert_client::when_rung::{Dozing, Piecewise};
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -44,7 +45,7 @@ use places::{LEAST_REST, Places, Seat};
 /// Between two questions whether an idle peer is still there.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// Until the next try, after the system could not give us a connection.
+/// Until the next try, after the system could not give us a connection; and how long a connection that has rested has to end.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Put among an answer's extensions, it makes this the connection's last answer: `Connection: close` in HTTP/1.1, `GOAWAY` in
@@ -189,7 +190,7 @@ pub async fn serve<H: Handler>(
             tokio::select! {
                 biased;
                 () = serving.connection(stream, peer, handler, place.seat()) => {}
-                () = place.seat().asked_to_go() => {}
+                () = Dozing::new(place.seat().asked_to_go()) => {}
             }
             drop(place);
         });
@@ -301,22 +302,27 @@ impl Serving {
         answering: Arc<Answering<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
+        let seat = Arc::clone(&answering.seat);
         let service = service_fn(move |request| Arc::clone(&answering).answer(request));
         let connection = hyper::server::conn::http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_time)
+            // Its timer would be a new one for every request; the seat knows since when it rests.
+            .header_read_timeout(None)
             .max_buf_size(limits.head.max(8 * 1024))
             .max_headers(limits.header_lines)
             .serve_connection(TokioIo::new(OneMeaning::new(stream, limits.head)), service)
             .with_upgrades();
         tokio::pin!(connection);
-        tokio::select! {
+        let has_rested = tokio::select! {
             biased;
             outcome = at_once(connection.as_mut()) => return outcome,
-            _ = self.stop.wait_for(|stop| *stop) => {}
-        }
+            _ = Dozing::new(self.stop.wait_for(|stop| *stop)) => false,
+            () = Dozing::new(seat.has_rested(limits.head_time)) => true,
+        };
         connection.as_mut().graceful_shutdown();
-        connection.await
+        match has_rested {
+            true => farewell(connection, &seat, BREATH).await,
+            false => connection.await,
+        }
     }
 
     async fn http2<H: Handler>(
@@ -344,16 +350,25 @@ impl Serving {
             () = answered.seat.has_rested(limits.head_time) => true,
         };
         connection.as_mut().graceful_shutdown();
-        if !has_rested {
-            return connection.await;
+        match has_rested {
+            true => farewell(connection, &answered.seat, limits.handshake).await,
+            false => connection.await,
         }
-        loop {
-            match tokio::time::timeout(limits.handshake, connection.as_mut()).await {
-                Ok(outcome) => return outcome,
-                Err(_) if answered.seat.is_resting() => return Ok(()),
-                // It asked while we said goodbye.
-                Err(_) => {}
-            }
+    }
+}
+
+/// A connection that is to end has so long to do so in good order.
+async fn farewell(
+    mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+    seat: &Seat,
+    patience: Duration,
+) -> hyper::Result<()> {
+    loop {
+        match tokio::time::timeout(patience, connection.as_mut()).await {
+            Ok(outcome) => return outcome,
+            Err(_) if seat.is_resting() => return Ok(()),
+            // It asked while we said goodbye.
+            Err(_) => {}
         }
     }
 }

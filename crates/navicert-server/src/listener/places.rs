@@ -159,16 +159,18 @@ impl Seat {
         }
     }
 
-    /// Done when this connection has rested for so long; up to twice as long may go by.
+    /// Done when this connection has rested for so long.
     pub(super) async fn has_rested(&self, long: Duration) {
-        let mut looks = tokio::time::interval(long);
-        looks.tick().await;
+        let mut look = Instant::now();
         loop {
-            let since = self.since.load(Ordering::Relaxed);
-            looks.tick().await;
-            if self.is_resting() && self.since.load(Ordering::Relaxed) == since {
+            let until = self.start + Duration::from_nanos(self.since.load(Ordering::Relaxed)) + long;
+            if self.is_resting() && until <= look {
                 return;
             }
+            // Whoever is being answered now has rested, at the earliest, so long from now.
+            look = if self.is_resting() { until } else { look + long };
+            tokio::time::sleep_until(look).await;
+            look = Instant::now();
         }
     }
 }
@@ -265,6 +267,28 @@ mod tests {
         let busy = seat.busy();
         assert!(tokio::time::timeout(5 * limit, seat.has_rested(limit)).await.is_err());
         drop(busy);
+        let done = Instant::now();
         wait::within("rest", seat.has_rested(limit)).await;
+        assert_eq!(done.elapsed(), limit);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rest_is_counted_from_the_end_of_the_last_answer() {
+        let places = places(1);
+        let place = places.take().await;
+        let (seat, limit) = (Arc::clone(place.seat()), Duration::from_secs(10));
+        let start = Instant::now();
+        let rested = tokio::spawn({
+            let seat = Arc::clone(&seat);
+            async move { seat.has_rested(limit).await }
+        });
+        for _ in 0..3 {
+            let busy = seat.busy();
+            tokio::time::advance(Duration::from_secs(4)).await;
+            drop(busy);
+            tokio::time::advance(Duration::from_secs(3)).await;
+        }
+        rested.await.unwrap();
+        assert_eq!(start.elapsed().as_secs(), 3 * 7 - 3 + 10);
     }
 }
