@@ -237,7 +237,7 @@ fn strings<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Res
     string_list(value).ok_or_else(|| no_string_list(expression))
 }
 
-/// S93, and S94: a list of strings is one wherever it comes from.
+/// S93, and S94: a list of strings is one wherever it comes from. Within a list, kube-apiserver takes a type for its name.
 fn string_list(value: Val<'_>) -> Option<Vec<String>> {
     match value {
         Val::Null => Some(Vec::new()),
@@ -246,7 +246,7 @@ fn string_list(value: Val<'_>) -> Option<Vec<String>> {
         Val::List(list) => {
             let mut strings = Vec::with_capacity(list.len());
             for item in list.iter() {
-                let Val::Str(text) = item else { return None };
+                let (Val::Str(text) | Val::Type(text)) = item else { return None };
                 if !text.is_empty() {
                     strings.push(text.to_owned());
                 }

@@ -43,6 +43,9 @@ fn groups_are_mapped_as_kube_apiserver_maps_them() {
         ("MV7", plain.clone(), r#","g":["a",""]"#, json!(["a"]), json!(["a"])),
         ("MV7", plain.clone(), r#","g":["a",null]"#, Value::Null, Value::Null),
         ("MV7", plain, r#","g":[1]"#, Value::Null, Value::Null),
+        // S93: within a list a type stands for its name, by itself it does not.
+        ("MV7", expression("[type(claims.g)]"), r#","g":1.5"#, json!(["double"]), json!(["double"])),
+        ("MV7", expression("string"), "", Value::Null, Value::Null),
         // S94: ours in both profiles.
         ("MV8", expression(split), r#","g":"a,b""#, json!(["a", "b"]), json!(["a", "b"])),
         (
