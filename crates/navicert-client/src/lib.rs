@@ -31,6 +31,7 @@ pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
+pub mod piecewise;
 pub mod transport;
 pub mod when_rung;
 pub mod whoami;

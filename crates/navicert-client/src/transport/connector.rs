@@ -15,7 +15,7 @@ use super::error::TransportError;
 use super::line::{Line, LineState, Stream, alert_in};
 use super::proxy::{self, Proxy, ProxyError, Scheme};
 use super::timer::{Timer, within};
-use crate::when_rung::Piecewise;
+use crate::piecewise::Piecewise;
 
 /// The limits of opening a connection, and what keeps it (C182).
 #[derive(Clone, Copy, Debug)]
