@@ -4,16 +4,13 @@
 
 use std::fmt;
 use std::future::Future;
-use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-/// Asks when it has rung.
-struct Ring {
+/// Asks whoever has rung, and nobody else. What asks a stream or a future again and again keeps one for it.
+pub struct Ring {
     rope: Arc<Rope>,
     /// Pulls the rope.
     waker: Waker,
@@ -22,13 +19,13 @@ struct Ring {
 }
 
 impl Ring {
-    /// The first question is asked in any case.
-    fn new() -> Self {
-        let rope = Arc::new(Rope { is_rung: AtomicBool::new(true), task: Mutex::default() });
-        Ring { waker: Waker::from(Arc::clone(&rope)), rope, tied_to: None }
+    /// Its rope; others may pull it too.
+    pub fn rope(&self) -> &Arc<Rope> {
+        &self.rope
     }
 
-    fn when_rung<T>(
+    /// What the question gives, if it has rung since it gave nothing.
+    pub fn when_rung<T>(
         &mut self,
         context: &Context<'_>,
         ask: impl FnOnce(&mut Context<'_>) -> Poll<T>,
@@ -55,20 +52,28 @@ impl Ring {
     }
 }
 
-/// A stream, read only when there may be something.
-pub struct WhenRung<S> {
-    stream: S,
-    ring: Ring,
+impl Default for Ring {
+    /// The first question is asked in any case.
+    fn default() -> Self {
+        let rope = Arc::new(Rope { is_rung: AtomicBool::new(true), task: Mutex::default() });
+        Ring { waker: Waker::from(Arc::clone(&rope)), rope, tied_to: None }
+    }
 }
 
-/// What a stream rings with when there may be something to read; others may pull it too.
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+/// What rings when there may be something.
 pub struct Rope {
     is_rung: AtomicBool,
     task: Mutex<Option<Waker>>,
 }
 
 impl Rope {
-    /// Whoever waits for something to read looks again.
+    /// Whoever waits looks again.
     pub fn pull(&self) {
         self.is_rung.store(true, Ordering::Release);
         let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -94,59 +99,6 @@ impl fmt::Debug for Rope {
     }
 }
 
-impl<S> WhenRung<S> {
-    /// This stream, which is looked at a first time in any case.
-    pub fn new(stream: S) -> Self {
-        WhenRung { stream, ring: Ring::new() }
-    }
-
-    /// Its rope.
-    pub fn rope(&self) -> &Arc<Rope> {
-        &self.ring.rope
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for WhenRung<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let WhenRung { stream, ring } = &mut *self;
-        ring.when_rung(context, |context| Pin::new(stream).poll_read(context, buffer))
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for WhenRung<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
-    }
-}
-
 /// A future that is polled when it has rung, not whenever its neighbours in a task have.
 pub struct Dozing<F> {
     future: Pin<Box<F>>,
@@ -156,7 +108,7 @@ pub struct Dozing<F> {
 impl<F> Dozing<F> {
     /// This future, which is polled a first time in any case.
     pub fn new(future: F) -> Self {
-        Dozing { future: Box::pin(future), ring: Ring::new() }
+        Dozing { future: Box::pin(future), ring: Ring::default() }
     }
 }
 
@@ -175,31 +127,33 @@ mod tests {
 
     use super::*;
 
-    /// Gives a byte at a time for as long as it has any, and counts how often it is asked.
+    /// Gives a thing at a time for as long as it has any, and counts how often it is asked.
     #[derive(Default)]
     struct Source {
-        bytes: Vec<u8>,
+        things: usize,
         asked: usize,
-        reader: Option<Waker>,
+        asker: Option<Waker>,
+        ring: Ring,
     }
 
-    impl AsyncRead for Source {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            context: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            self.asked += 1;
-            match self.bytes.pop() {
-                Some(byte) => {
-                    buffer.put_slice(&[byte]);
-                    Poll::Ready(Ok(()))
+    impl Source {
+        /// Whether there was one.
+        fn gives(&mut self, waker: &Waker) -> bool {
+            let Source { things, asked, asker, ring } = self;
+            let ask = |context: &mut Context<'_>| {
+                *asked += 1;
+                match things.checked_sub(1) {
+                    Some(less) => {
+                        *things = less;
+                        Poll::Ready(())
+                    }
+                    None => {
+                        *asker = Some(context.waker().clone());
+                        Poll::Pending
+                    }
                 }
-                None => {
-                    self.reader = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
+            };
+            ring.when_rung(&Context::from_waker(waker), ask).is_ready()
         }
     }
 
@@ -217,47 +171,40 @@ mod tests {
         (Arc::clone(&task), Waker::from(task))
     }
 
-    /// Whether a byte was read.
-    fn reads(stream: &mut WhenRung<Source>, waker: &Waker) -> bool {
-        let mut space = [0; 8];
-        let mut buffer = ReadBuf::new(&mut space);
-        Pin::new(stream).poll_read(&mut Context::from_waker(waker), &mut buffer).is_ready()
-    }
-
     #[test]
-    fn a_stream_without_anything_is_asked_once_until_it_rings() {
+    fn what_has_nothing_is_asked_once_until_it_rings() {
         let (task, waker) = task();
-        let mut stream = WhenRung::new(Source::default());
+        let mut source = Source::default();
         for _ in 0..5 {
-            assert!(!reads(&mut stream, &waker));
+            assert!(!source.gives(&waker));
         }
-        assert_eq!(stream.stream.asked, 1);
-        stream.stream.bytes = vec![1, 2];
-        stream.stream.reader.take().unwrap().wake();
+        assert_eq!(source.asked, 1);
+        source.things = 2;
+        source.asker.take().unwrap().wake();
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
-        assert!(reads(&mut stream, &waker) && reads(&mut stream, &waker) && !reads(&mut stream, &waker));
-        assert_eq!(stream.stream.asked, 4);
+        assert!(source.gives(&waker) && source.gives(&waker) && !source.gives(&waker));
+        assert_eq!(source.asked, 4);
     }
 
     #[test]
-    fn whoever_asked_last_is_woken_even_if_the_stream_was_not_asked_for_them() {
+    fn whoever_asked_last_is_woken_even_if_nothing_was_asked_for_them() {
         let ((first, one), (second, two)) = (task(), task());
-        let mut stream = WhenRung::new(Source::default());
-        assert!(!reads(&mut stream, &one) && !reads(&mut stream, &two));
-        assert_eq!(stream.stream.asked, 1);
-        stream.stream.reader.take().unwrap().wake();
+        let mut source = Source::default();
+        assert!(!source.gives(&one) && !source.gives(&two));
+        assert_eq!(source.asked, 1);
+        source.asker.take().unwrap().wake();
         assert_eq!((first.0.load(Ordering::Relaxed), second.0.load(Ordering::Relaxed)), (0, 1));
     }
 
     #[test]
-    fn somebody_else_can_make_the_reader_look_again() {
+    fn somebody_else_can_make_whoever_waits_look_again() {
         let (task, waker) = task();
-        let mut stream = WhenRung::new(Source::default());
-        assert!(!reads(&mut stream, &waker));
-        stream.rope().pull();
+        let mut source = Source::default();
+        assert!(!source.gives(&waker));
+        source.ring.rope().pull();
         assert_eq!(task.0.load(Ordering::Relaxed), 1);
-        assert!(!reads(&mut stream, &waker));
-        assert_eq!(stream.stream.asked, 2);
+        assert!(!source.gives(&waker));
+        assert_eq!(source.asked, 2);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::when_rung::{Rope, WhenRung};
+use crate::when_rung::{Ring, Rope};
 
 /// Anything bytes go through.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -85,26 +85,29 @@ pub(super) fn alert_in(error: &io::Error) -> Option<AlertDescription> {
 
 /// A stream that ends when its line is condemned.
 pub(super) struct Line {
-    stream: WhenRung<Box<dyn Stream>>,
+    stream: Box<dyn Stream>,
+    /// Rings when there may be something to read.
+    ring: Ring,
     state: Arc<LineState>,
 }
 
 impl Line {
     pub(super) fn new(stream: Box<dyn Stream>) -> (Self, Arc<LineState>) {
-        let stream = WhenRung::new(stream);
+        let ring = Ring::default();
         let state = Arc::new(LineState {
             condemned: AtomicBool::new(false),
             holds: AtomicUsize::new(0),
             upgraded: AtomicBool::new(false),
             alert: OnceLock::new(),
-            rope: Arc::clone(stream.rope()),
+            rope: Arc::clone(ring.rope()),
         });
-        (Line { stream, state: Arc::clone(&state) }, state)
+        (Line { stream, ring, state: Arc::clone(&state) }, state)
     }
 
     /// In TLS 1.3 the server judges our certificate after we have begun to write. If it then closes, the write may fail
     /// before the alert is read; so it is looked for.
     fn look_for_alert(&mut self, context: &mut Context<'_>) {
+        // The stream wakes whoever asked it last; the next reader has to ask for itself.
         self.state.rope.pull();
         let mut buffer = [0; 1024];
         for _ in 0..64 {
@@ -151,7 +154,8 @@ impl AsyncRead for Line {
         if self.state.is_closed_by_us() {
             return Poll::Ready(Err(closed()));
         }
-        match Pin::new(&mut self.stream).poll_read(context, buffer) {
+        let Line { stream, ring, .. } = &mut *self;
+        match ring.when_rung(context, |context| Pin::new(stream).poll_read(context, buffer)) {
             // Condemned between the first look and this one: nobody would wake us.
             Poll::Pending if self.state.is_closed_by_us() => Poll::Ready(Err(closed())),
             Poll::Ready(Err(error)) => {

@@ -8,19 +8,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use memchr::{memchr, memchr2, memmem};
-use navicert_client::when_rung::WhenRung;
+use navicert_client::when_rung::Ring;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A stream of requests, each with one meaning.
 pub(super) struct OneMeaning<S> {
-    stream: WhenRung<S>,
+    stream: S,
+    /// Rings when there may be something to read.
+    ring: Ring,
     frames: Frames,
 }
 
 impl<S> OneMeaning<S> {
     /// `limit` is how long a head may be before it is given up here; hyper should give it up earlier, with better words.
     pub(super) fn new(stream: S, limit: usize) -> Self {
-        OneMeaning { stream: WhenRung::new(stream), frames: Frames::new(limit.saturating_mul(2)) }
+        OneMeaning { stream, ring: Ring::default(), frames: Frames::new(limit.saturating_mul(2)) }
     }
 }
 
@@ -30,10 +32,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for OneMeaning<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let OneMeaning { stream, ring, frames } = &mut *self;
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        ready!(ring.when_rung(context, |context| Pin::new(stream).poll_read(context, buffer)))?;
         if let Some(new) = buffer.filled_mut().get_mut(before..) {
-            self.frames.inspect(new);
+            frames.inspect(new);
         }
         Poll::Ready(Ok(()))
     }
