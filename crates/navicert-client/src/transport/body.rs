@@ -54,10 +54,7 @@ impl Body {
 
     /// The same again, if it can be had again.
     pub fn try_clone(&self) -> Option<Self> {
-        match &self.0 {
-            Kind::Whole(bytes) => Some(Body(Kind::Whole(bytes.clone()))),
-            Kind::Stream(_) => None,
-        }
+        self.bytes().map(Body::from)
     }
 }
 

@@ -291,10 +291,14 @@ impl Stack {
                     (draft, was_stale) = (again, true);
                     continue;
                 }
-                let unsent = failure.unsent.take();
-                match (&failure.error, unsent) {
-                    (TransportError::Retired, Some(request)) => draft = Draft::take_back(request, traits),
-                    (_, unsent) => return Err(Box::new(Failure { unsent, ..*failure })),
+                match failure.unsent.take() {
+                    Some(request) if matches!(failure.error, TransportError::Retired) => {
+                        draft = Draft::take_back(request, traits);
+                    }
+                    unsent => {
+                        failure.unsent = unsent;
+                        return Err(failure);
+                    }
                 }
             }
             // Overtaken by a newer certificate: whoever has it has its credential too.

@@ -195,7 +195,10 @@ impl Pool {
             match failure.unsent.take() {
                 // It closed while it waited in the pool, and the request came back untouched.
                 Some(unsent) if reused && failure.reused => request = unsent,
-                unsent => return Err(Box::new(Failure { unsent, reused, ..*failure })),
+                unsent => {
+                    (failure.unsent, failure.reused) = (unsent, reused);
+                    return Err(failure);
+                }
             }
         }
     }

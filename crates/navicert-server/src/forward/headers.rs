@@ -53,9 +53,9 @@ fn check_connection(value: &HeaderValue, rules: &Rules) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whether there is such a header.
-pub(super) fn has(headers: &HeaderMap, name: &HeaderName) -> bool {
-    headers.keys().any(|known| known == name)
+/// The first header of this name.
+pub(super) fn find<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
 fn is_single(name: &HeaderName) -> bool {
@@ -148,7 +148,7 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
 
 /// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
 pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
-    let te_trailers = has(headers, &TE) && headers.get(TE).is_some_and(|value| is(value, b"trailers"));
+    let te_trailers = find(headers, &TE).is_some_and(|value| is(value, b"trailers"));
     let judged = rules.impersonation == ClientImpersonation::Judged;
     remove(headers, |name| match name {
         "trailer"
@@ -167,7 +167,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
                 || (judged && canonical.starts_with("impersonate"))
         }
     });
-    if has(headers, &SEC_WEBSOCKET_PROTOCOL) {
+    if find(headers, &SEC_WEBSOCKET_PROTOCOL).is_some() {
         remove_token_protocol(headers);
     }
     if te_trailers {
@@ -229,10 +229,7 @@ fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
 
 /// What `Connection` lists, in lower case.
 pub(super) fn connection_tokens(headers: &HeaderMap) -> Vec<String> {
-    if !has(headers, &CONNECTION) {
-        return Vec::new();
-    }
-    headers.get_all(CONNECTION).iter().flat_map(tokens).collect()
+    headers.iter().filter(|(name, _)| *name == CONNECTION).flat_map(|(_, value)| tokens(value)).collect()
 }
 
 fn tokens(list: &HeaderValue) -> impl Iterator<Item = String> {

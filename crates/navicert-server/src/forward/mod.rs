@@ -182,7 +182,7 @@ impl Forwarder {
 
     /// Answers a request, whatever becomes of it.
     pub async fn forward(&self, inbound: Inbound, who: &impl Identify) -> Box<Response<ReplyBody>> {
-        let asked_upgrade = headers::has(&inbound.head().headers, &http::header::UPGRADE);
+        let asked_upgrade = headers::find(&inbound.head().headers, &http::header::UPGRADE).is_some();
         let outcome = self.pass(inbound, who).await;
         let mut reply = outcome.unwrap_or_else(|problem| {
             tracing::debug!(%problem, "request refused");

@@ -25,10 +25,7 @@ impl Asked {
     /// What a request asks for; nothing, if it is none of the protocols that Kubernetes speaks. Such a wish is the
     /// server's to ignore, so it is not passed on.
     pub(super) fn by(head: &request::Parts, body: &Incoming) -> Result<Option<Self>, Problem> {
-        if !headers::has(&head.headers, &UPGRADE) {
-            return Ok(None);
-        }
-        let Some(protocol) = head.headers.get(UPGRADE) else { return Ok(None) };
+        let Some(protocol) = headers::find(&head.headers, &UPGRADE) else { return Ok(None) };
         let is_known = [&b"websocket"[..], b"spdy/3.1"]
             .iter()
             .any(|name| protocol.as_bytes().eq_ignore_ascii_case(name));
