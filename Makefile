@@ -1,13 +1,14 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools fmt lint unit docs deny release bench soak clients fuzz
+.PHONY: help demo test tools fmt lint unit docs deny release install uninstall bench soak clients fuzz
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## the story in a minute: everything embedded, nothing to configure
-	@cargo build --quiet --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins
-	@target/debug/demo
+# The signer of the tests stands in for a token where SoftHSM is missing; only its feature builds it.
+demo: ## what navicert does, in a minute: everything embedded, nothing to configure
+	@cargo build --locked --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins --features navicert-signer/test-util
+	@$${CARGO_TARGET_DIR:-target}/debug/demo
 
 test: tools fmt lint unit docs deny ## everything that has to pass before a change lands
 
@@ -30,10 +31,20 @@ docs:
 deny:
 	@scripts/check-dependencies
 
-release: ## the binaries as they are shipped, in target/release
-	cargo build --release --locked --package navicert
+release: ## the programs as they are shipped, in target/release
+	cargo build --release --locked --package navicert --package navicert-signer --bins
 	@scripts/build-image-helper
 	@scripts/build-registries
+
+# The folders are checked before the build, so that a missing permission is not found out minutes later.
+PREFIX ?= /usr/local
+install: ## every program, manual pages, completions; PREFIX=~/.local needs no root (docs/install.md)
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --check
+	$(if $(NAVICERT_INSTALL_FROM),,@$(MAKE) --no-print-directory release)
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install
+
+uninstall: ## remove what `make install` put into PREFIX
+	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --uninstall
 
 bench: ## ratios against peers and against the physical limit, one table
 	@scripts/build-image-helper
