@@ -44,8 +44,8 @@ impl Daemon {
 
     /// Sends a signal and waits for the end: the exit code and what was said.
     fn stop(mut self, signal: &str) -> (Option<i32>, String) {
-        let id = self.0.id().to_string();
-        let outcome = Program::new("kill").arguments([signal, &id]).run().unwrap();
+        let script = format!("kill {signal} {}", self.0.id());
+        let outcome = Program::new("/bin/sh").arguments(["-c", &script]).run().unwrap();
         assert!(outcome.status.success());
         let code = self.0.wait().unwrap().code();
         let mut said = String::new();

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use navicert_testkit::program::Outcome;
 use navicert_testkit::transcript::check_file;
-use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext};
+use navicert_testkit::{ApiServer, Ca, Canaries, ClientAuth, KeyKind, Program, SoftHsm, TestContext, tools};
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 const PIN: &str = "canary-271828";
@@ -29,14 +29,15 @@ struct Setup {
 }
 
 impl Setup {
-    fn new(kind: KeyKind) -> Self {
+    /// `None`, reported as skipped, if SoftHSM is not installed.
+    fn new(kind: KeyKind) -> Option<Self> {
+        let hsm = SoftHsm::start("my token", PIN)?;
         let ca = Ca::new("root");
         let api = ApiServer::start_with(&ca, |builder| builder.client_auth(ClientAuth::Required(ca.clone())));
-        let hsm = SoftHsm::new("my token", PIN);
         let key = hsm.generate(kind, "01", "work key");
         let chain = ca.client("ann").organization("developers").issue_for(&key.public_key);
         hsm.import_certificate(chain.first().unwrap(), "01", "work key");
-        Setup { hsm, ca, api }
+        Some(Setup { hsm, ca, api })
     }
 
     /// A sandbox that sees the token, with a pinentry program that knows this PIN.
@@ -100,8 +101,10 @@ fn page(name: &str) -> PathBuf {
 
 #[test]
 fn the_transcripts_are_what_the_command_line_prints() {
-    check_file(&page("keys.md"), Setup::new(KeyKind::EcP256).context(PIN));
-    check_file(&page("wrong-pin.md"), Setup::new(KeyKind::Rsa2048).context("000000"));
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    check_file(&page("keys.md"), setup.context(PIN));
+    let Some(setup) = Setup::new(KeyKind::Rsa2048) else { return };
+    check_file(&page("wrong-pin.md"), setup.context("000000"));
     for name in ["keys.md", "wrong-pin.md"] {
         let text = std::fs::read_to_string(page(name)).unwrap();
         let mut canaries = Canaries::new();
@@ -113,7 +116,7 @@ fn the_transcripts_are_what_the_command_line_prints() {
 #[test]
 fn what_signer_list_prints_works_when_pasted_verbatim() {
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
-        let setup = Setup::new(kind);
+        let Some(setup) = Setup::new(kind) else { return };
         let context = setup.context(PIN);
         setup.paste(&context);
         let answer = stdout(&context.run("navicert whoami"));
@@ -127,7 +130,7 @@ fn what_signer_list_prints_works_when_pasted_verbatim() {
 #[test]
 fn without_the_kuberc_nothing_runs_and_the_exit_code_says_denied() {
     // X1, T42
-    let setup = Setup::new(KeyKind::EcP256);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
     setup.paste(&context);
     let kuberc = context.home().join(".kube/kuberc");
@@ -172,8 +175,8 @@ impl Serving {
     }
 
     fn stop(mut self) {
-        let id = self.0.id().to_string();
-        assert!(Program::new("kill").arguments(["-TERM", &id]).run().unwrap().status.success());
+        let script = format!("kill -TERM {}", self.0.id());
+        assert!(Program::new("/bin/sh").arguments(["-c", &script]).run().unwrap().status.success());
         assert_eq!(self.0.wait().unwrap().code(), Some(0));
     }
 }
@@ -188,7 +191,7 @@ impl Drop for Serving {
 #[test]
 fn one_pin_serves_every_client_while_a_signer_stays() {
     // C885
-    let setup = Setup::new(KeyKind::EcP256);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
     setup.paste(&context);
     let serving = Serving::start(&setup, &context);
@@ -215,8 +218,8 @@ fn one_pin_serves_every_client_while_a_signer_stays() {
 
 #[test]
 fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
-    let setup = Setup::new(KeyKind::EcP256);
-    let context = with_kubectl(&setup);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    let Some(context) = with_kubectl(&setup) else { return };
     assert!(stdout(&context.run("navicert run -- kubectl get --raw /version")).contains("gitVersion"));
     let clients = setup.api.requests().into_iter().map(|request| request.client.unwrap().common_name);
     assert!(clients.collect::<Vec<_>>().contains(&"ann".to_owned()));
@@ -231,7 +234,7 @@ fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
 
 #[test]
 fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
-    let setup = Setup::new(KeyKind::EcP256);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
     setup.paste(&context);
     let serving = Serving::start(&setup, &context);
@@ -269,19 +272,17 @@ impl Drop for Away {
     }
 }
 
-fn with_kubectl(setup: &Setup) -> TestContext {
-    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
-    assert!(kubectl.exists(), "kubectl is missing: scripts/install-tools unpacks it");
-    let context = setup.context(PIN).program("kubectl", kubectl);
+fn with_kubectl(setup: &Setup) -> Option<TestContext> {
+    let context = setup.context(PIN).program("kubectl", tools::kubectl()?);
     setup.paste(&context);
-    context
+    Some(context)
 }
 
 // Issue 8, C845: a warm connection needs no token; the next handshake does, and kubectl's user is told so.
 #[test]
 fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_before() {
-    let setup = Setup::new(KeyKind::EcP256);
-    let context = with_kubectl(&setup);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    let Some(context) = with_kubectl(&setup) else { return };
     let serving = Serving::start(&setup, &context);
     let gateway = setup.gateway(&context);
     let told = navicert_testkit::wait::blocking(gateway.wait_for_output("\n"));
@@ -305,8 +306,8 @@ fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_bef
 // C845: without a signer that stays, every signature asks for the PIN, so the questions are the signatures, or the touches.
 #[test]
 fn commands_that_share_a_gateway_share_one_touch() {
-    let setup = Setup::new(KeyKind::EcP256);
-    let context = with_kubectl(&setup);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    let Some(context) = with_kubectl(&setup) else { return };
     let run = |flags: &str| {
         let line = format!("navicert run {flags} -- kubectl get --raw /version");
         assert!(stdout(&context.run(&line)).contains("gitVersion"));
@@ -329,8 +330,8 @@ fn commands_that_share_a_gateway_share_one_touch() {
 
 #[test]
 fn a_token_that_is_not_there_and_a_signer_that_talks_nonsense_are_told_to_kubectls_user() {
-    let setup = Setup::new(KeyKind::EcP256);
-    let context = with_kubectl(&setup);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
+    let Some(context) = with_kubectl(&setup) else { return };
     let run = "navicert run -- kubectl get --raw /version";
     let complains = |of: &str| {
         let failed = context.run(run);
@@ -363,7 +364,7 @@ fn another_user_gets_nothing_from_a_signer_that_stays() {
     if let Some(socket) = std::env::var_os("NAVICERT_TEST_SOCKET") {
         return as_the_other_user(Path::new(&socket));
     }
-    let setup = Setup::new(KeyKind::EcP256);
+    let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
     let _serving = Serving::start(&setup, &context);
     let socket = context.home().join("run/navicert/signer.sock");

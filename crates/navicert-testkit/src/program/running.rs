@@ -148,7 +148,9 @@ impl Running {
     /// # Panics
     /// If it is gone.
     pub fn signal(&self, name: &str) {
-        let outcome = Program::new("kill").arguments([format!("-{name}"), self.pid.to_string()]).run();
+        // The shell's own `kill`: a minimal Debian has no program of that name.
+        let script = format!("kill -{name} {}", self.pid);
+        let outcome = Program::new("/bin/sh").arguments(["-c", &script]).run();
         assert!(outcome.is_ok_and(|outcome| outcome.status.success()), "no signal {name} to {}", self.pid);
     }
 
