@@ -6,6 +6,7 @@
 // It ends with its standard input.
 
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import https from 'node:https';
 import path from 'node:path';
@@ -52,22 +53,25 @@ function start() {
 }
 start();
 
+// Not fetch: the one of Node 18, as Debian 12 has it, does not give cookies one by one.
 async function ask(url, body) {
-  const response = await fetch(url, {
-    method: body ? 'POST' : 'GET',
-    redirect: 'manual',
+  const form = body && new URLSearchParams(body).toString();
+  const request = https.request(url, {
+    method: form ? 'POST' : 'GET',
     headers: {
       cookie: Object.entries(jar).map(([name, value]) => `${name}=${value}`).join('; '),
-      ...(body && { 'content-type': 'application/x-www-form-urlencoded' }),
+      ...(form && { 'content-type': 'application/x-www-form-urlencoded' }),
     },
-    body: body && new URLSearchParams(body).toString(),
   });
-  for (const line of response.headers.getSetCookie()) {
+  request.end(form);
+  const [response] = await once(request, 'response');
+  for (const line of response.headers['set-cookie'] ?? []) {
     const [pair] = line.split(';');
     jar[pair.slice(0, pair.indexOf('='))] = pair.slice(pair.indexOf('=') + 1);
   }
-  const text = await response.text();
-  const location = response.headers.get('location');
+  let text = '';
+  for await (const piece of response.setEncoding('utf8')) text += piece;
+  const { location } = response.headers;
   return { text, location: location && new URL(location, url).href };
 }
 
