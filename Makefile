@@ -1,18 +1,20 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools fmt lint unit docs deny release install uninstall bench soak clients fuzz
+.PHONY: help demo test tools fmt lint unit docs deny release install uninstall bench soak clients fuzz fresh
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The signer of the tests stands in for a token where SoftHSM is missing; only its feature builds it.
 demo: ## what navicert does, in a minute: everything embedded, nothing to configure
+	@scripts/require demo
 	@cargo build --locked --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins --features navicert-signer/test-util
 	@$${CARGO_TARGET_DIR:-target}/debug/demo
 
 test: tools fmt lint unit docs deny ## everything that has to pass before a change lands
 
 tools:
+	@scripts/require test
 	@scripts/install-tools
 
 fmt:
@@ -47,23 +49,32 @@ uninstall: ## remove what `make install` put into PREFIX
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install --uninstall
 
 bench: ## ratios against peers and against the physical limit, one table
+	@scripts/require bench
 	@scripts/build-image-helper
 	cargo build --release --locked --package navicert --bins
 	@scripts/build-registries
 	cargo run --release --locked --package navicert-bench
 
 soak: ## the long forms of faults, floods and leak counts; `make test` runs their short forms
+	@scripts/require soak
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-plugin --test leaks --test processes
 	NAVICERT_SOAK=50 cargo test --release --locked --package navicert-client --test soak -- --nocapture
 	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve -- load:: floods:: --nocapture --test-threads=1
 	NAVICERT_SOAK=100 cargo test --release --locked --package navicert --test serve_proxy -- faults:: floods:: --nocapture --test-threads=1
 
 clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials expire, are revoked or rotate
+	@scripts/require clients
 	@scripts/install-clients
-	@cargo run --quiet --locked --package navicert-kube --example clients -- --check docs/clients.md
+	@cargo run --locked --package navicert-kube --example clients -- --check docs/clients.md
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)
 	@scripts/run-fuzz $(FUZZ_SECONDS)
+
+fresh: ## both commands of README.md in a minimal Debian, as root and as an ordinary user without sudo (needs root)
+	scripts/fresh-machine make demo
+	scripts/fresh-machine make test
+	scripts/fresh-machine --user make demo
+	scripts/fresh-machine --user make test
 
 -include peers/peers.mk
