@@ -9,7 +9,8 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod signer;
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use clap::builder::Styles;
 use clap::builder::styling::{AnsiColor, Effects};
@@ -48,7 +49,17 @@ pub(crate) struct Cli {
 impl Cli {
     /// The command line of this process, or why it is none (help and version are such reasons).
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        Cli::from_arg_matches(&definition().try_get_matches()?)
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        let definition = definition().bin_name(typed_name(arguments.first()));
+        Cli::from_arg_matches(&definition.try_get_matches_from(arguments)?)
+    }
+}
+
+/// What usage texts call the program: as a kubectl plugin it is `kubectl navicert`, whatever path kubectl ran it by.
+fn typed_name(program: Option<&OsString>) -> &'static str {
+    match program.and_then(|path| Path::new(path).file_stem()) {
+        Some(name) if name == "kubectl-navicert" => "kubectl navicert",
+        _ => "navicert",
     }
 }
 
@@ -270,7 +281,23 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::definition;
+    use std::ffi::OsString;
+
+    use super::{definition, typed_name};
+
+    #[test]
+    fn usage_texts_name_the_command_as_it_is_typed() {
+        for (program, name) in [
+            ("navicert", "navicert"),
+            ("/usr/local/bin/navicert", "navicert"),
+            ("/usr/local/bin/kubectl-navicert", "kubectl navicert"),
+            ("kubectl-navicert", "kubectl navicert"),
+            ("/opt/kubectl-navicert/navicert-0.1", "navicert"),
+        ] {
+            assert_eq!(typed_name(Some(&OsString::from(program))), name, "{program}");
+        }
+        assert_eq!(typed_name(None), "navicert");
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
