@@ -172,6 +172,40 @@ fn what_is_asked_for_by_name_has_to_exist() {
 }
 
 #[test]
+fn a_current_context_that_does_not_exist_is_named() {
+    // C151
+    let files = folder(&[("config", "current-context: ghost\n")]);
+    let problems = selected(&files, &Overrides::default()).unwrap_err();
+    assert!(
+        problems.contains(&"context was not found for specified context: ghost".to_owned()),
+        "{problems:?}"
+    );
+}
+
+#[test]
+fn an_override_applies_only_if_it_is_not_empty() {
+    // C140
+    let files = one_file(
+        "{server: 'https://h', proxy-url: 'http://p', disable-compression: true}",
+        "{username: ann, password: secret, as: boss, as-groups: [g]}",
+    );
+    let effective = selected(&files, &Overrides::default()).unwrap();
+    let cluster =
+        (&*effective.cluster.server, &*effective.cluster.proxy_url, effective.cluster.disable_compression);
+    assert_eq!(cluster, ("https://h", "http://p", true));
+    assert_eq!((&*effective.user.username, &*effective.user.impersonate), ("ann", "boss"));
+    let overrides = Overrides {
+        proxy_url: "http://q".to_owned(),
+        impersonate: "chief".to_owned(),
+        ..Overrides::default()
+    };
+    let effective = selected(&files, &overrides).unwrap();
+    assert_eq!((&*effective.cluster.server, &*effective.cluster.proxy_url), ("https://h", "http://q"));
+    assert_eq!((&*effective.user.username, &*effective.user.impersonate), ("ann", "chief"));
+    assert_eq!(effective.user.impersonate_groups, ["g"]);
+}
+
+#[test]
 fn overriding_one_trust_setting_replaces_all_three() {
     // C142
     let files =
@@ -278,6 +312,53 @@ fn of_two_files_the_first_gives_an_entry_whole_and_its_paths_are_its_own() {
     assert_eq!(dev.user.exec.unwrap().command, format!("{ROOT}/a/p"));
     assert!(dev.user.token.is_empty());
     assert_eq!(chosen("ops").user.token_file, format!("{ROOT}/b/token"));
+}
+
+#[test]
+fn arguments_variables_and_overrides_are_not_relative_to_the_file() {
+    // C132
+    let exec = "exec: {command: ./p, args: [./a], env: [{name: A, value: ./v}], \
+                apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
+    let exec =
+        selected(&one_file(GOOD, &format!("{{{exec}}}")), &Overrides::default()).unwrap().user.exec.unwrap();
+    assert_eq!((&*exec.command, &*exec.args[0]), ("/no-such-folder/p", "./a"));
+    assert_eq!(exec.env[0].value.expose(), "./v");
+    let overrides = Overrides { client_key: "./k".to_owned(), ..Overrides::default() };
+    assert_eq!(selected(&one_file(GOOD, "{}"), &overrides).unwrap().user.client_key, "./k");
+}
+
+#[test]
+fn of_a_providers_settings_only_a_signers_program_is_relative_to_the_file() {
+    // C132, C813
+    for (provider, program, expected) in [
+        ("externalSigner", "./signer", "/no-such-folder/signer"),
+        ("externalSigner", "signer", "signer"),
+        ("oidc", "./signer", "./signer"),
+    ] {
+        let user = format!(
+            "{{auth-provider: {{name: {provider}, config: {{pathExec: {program}, pathLib: ./lib}}}}}}"
+        );
+        let effective = selected(&one_file(GOOD, &user), &Overrides::default()).unwrap();
+        let config = effective.user.auth_provider.unwrap().config;
+        assert_eq!(config["pathExec"].expose(), expected, "{provider} {program}");
+        assert_eq!(config["pathLib"].expose(), "./lib", "{provider} {program}");
+    }
+}
+
+#[test]
+fn what_is_legal_and_still_builds_no_client_is_an_obstacle() {
+    // C155
+    let exec = "exec: {command: p, apiVersion: client.authentication.k8s.io/v9, interactiveMode: Never}";
+    let version = Obstacle::ExecVersion("client.authentication.k8s.io/v9".to_owned());
+    for (user, expected) in [
+        (format!("{{{exec}}}"), vec![version]),
+        ("{tokenFile: readable, username: u, password: p}".to_owned(), vec![Obstacle::BasicAndBearer]),
+        (format!("{{token: t, {}}}", exec.replace("v9", "v1")), vec![]),
+    ] {
+        let files = one_file(GOOD, &user);
+        let effective = selected(&files, &Overrides::default()).unwrap();
+        assert_eq!(effective.obstacles(&files), expected, "{user}");
+    }
 }
 
 #[test]

@@ -67,6 +67,10 @@ fn policies_are_read() {
     assert!(!permits(&load_text(&beta("credentialPluginPolicy: DenyAll\n")).unwrap(), "/bin/sh"));
     let listed = load_text(&beta("credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist: [{command: /bin/sh}, {name: /bin/true}]\n")).unwrap();
     assert!(permits(&listed, "/bin/sh") && permits(&listed, "/bin/true") && !permits(&listed, "/bin/cat"));
+    // C704: the same in both spellings is no contradiction.
+    let twice =
+        "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist: [{command: /bin/sh, name: /bin/sh}]\n";
+    assert!(permits(&load_text(&beta(twice)).unwrap(), "/bin/sh"));
     let alpha = "apiVersion: kubectl.config.k8s.io/v1alpha1\nkind: Preference\noverrides: []\n";
     assert!(permits(&load_text(alpha).unwrap(), "/bin/sh"));
 }
@@ -134,6 +138,7 @@ fn a_broken_file_permits_nothing_and_says_where() {
             "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: /a//b\n",
             "non-normalized file path: \"/a//b\" vs \"/a/b\" (line 5",
         ),
+        // C704
         (
             "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: a\n  name: b\n",
             "`command` and its old spelling `name` differ",

@@ -72,6 +72,26 @@ fn the_plugin_has_the_terminal_exactly_when_it_is_told_so() {
     }
 }
 
+// C224, C226: standard output and error may be terminals; only standard input decides.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "this test needs a process with a terminal")]
+fn a_terminal_elsewhere_than_on_standard_input_is_none() {
+    let place = tempfile::tempdir().unwrap();
+    let dump = place.path().join("dump");
+    let status = output("\"token\":\"t\"");
+    let folder =
+        Folder::new("IfAvailable", &[("FAKE_DUMP", dump.to_str().unwrap()), ("FAKE_STDOUT", &status)]);
+    let (_ours, other) = terminal();
+    let mut client = std::process::Command::new(CLIENT);
+    let client = client.arg(folder.config()).stdin(Stdio::piped());
+    let client = client.stdout(other.try_clone().unwrap()).stderr(other);
+    assert!(client.status().unwrap().success());
+    let given = fs::read_to_string(&dump).unwrap();
+    let (stdin, question) = given.split_once('\n').unwrap();
+    assert_eq!(stdin, "null");
+    assert!(question.contains("\"interactive\":false"), "{question}");
+}
+
 // T26, C222
 #[test]
 fn a_plugin_reads_what_the_user_types() {

@@ -94,6 +94,26 @@ async fn clients_of_one_process_share_a_key_if_their_configurations_are_the_same
     assert_eq!(setup.signer.asked().len(), asked);
 }
 
+// C844: every connection proves possession of the key anew.
+#[tokio::test]
+async fn sessions_of_a_signer_are_never_resumed() {
+    let ca = Ca::new("root");
+    for version in [&TLS12, &TLS13] {
+        let api = server(&ca, &[version]);
+        let setup = Setup::new(&api, &ca, KeyKind::EcP256, &json!({"pathExec": PROGRAM})).unwrap();
+        for _ in 0..2 {
+            assert_eq!(setup.status().await.unwrap(), 200);
+            api.cut_connections(navicert_testkit::Cut::Clip);
+        }
+        let connections = api.connections();
+        let resumed: Vec<bool> =
+            connections.iter().filter_map(|connection| Some(connection.tls.as_ref()?.resumed)).collect();
+        assert_eq!(resumed, [false, false], "{version:?}");
+        let signatures = setup.signer.kinds().iter().filter(|kind| *kind == "Sign").count();
+        assert_eq!(signatures, 2, "{version:?}");
+    }
+}
+
 // C843, C845: also with a server that speaks HTTP/1.1 alone, where every request has a handshake.
 #[tokio::test]
 async fn sixty_four_handshakes_take_turns_at_the_signer_and_none_blocks_the_runtime() {

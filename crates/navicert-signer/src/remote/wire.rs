@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_options_are_the_table_of_the_specification() {
-        // §8.4, T40
+        // §8.4, C830, X6, X7, T40
         let table = [
             ("rsa_pss_rsae_sha256", "*rsa.PSSOptions", r#"{"SaltLength":-1,"Hash":5}"#),
             ("rsa_pss_rsae_sha384", "*rsa.PSSOptions", r#"{"SaltLength":-1,"Hash":6}"#),
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn only_a_handshake_looks_like_one() {
-        // X8
+        // C832, X8
         assert!(is_client_handshake(&sample_message(7)));
         let mut server = sample_message(7);
         server.splice(64.., b"TLS 1.3, server CertificateVerify\0".iter().copied().chain([0; 32]));

@@ -86,7 +86,7 @@ fn a_locked_device_is_not_asked_again_at_once() {
 
 #[test]
 fn prompts_are_cleaned_and_shown_with_the_signers_name() {
-    // C851, T43
+    // C851, X5, T43
     let fake = Fake::new(KeyKind::EcP256).mode("prompt");
     let identity = fake.connect(Protocol::V1).unwrap();
     identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap();

@@ -39,7 +39,7 @@ fn a_signer_of_the_prototype_is_asked_in_its_own_words() {
 
 #[test]
 fn a_signer_of_the_second_version_keeps_the_contract() {
-    // C882, C883
+    // C881, C882, C883
     for kind in KINDS {
         let fake = Fake::new(kind);
         let identity = fake.connect(Protocol::V1).unwrap();

@@ -92,7 +92,7 @@ fn answers_that_are_none_are_refused() {
 
 #[test]
 fn the_second_versions_messages_read_as_they_are_written() {
-    // C882–C885
+    // C882–C885, X10
     let messages = [
         v1::Message::Ready { socket: "/run/s".to_owned() },
         v1::Message::Prompt { message: "touch".to_owned(), kind: "touch".to_owned() },

@@ -226,6 +226,7 @@ mod tests {
     // Taken from Go's time package.
     #[test]
     fn texts_are_read_and_written_as_go_does() {
+        // I31, I33
         let cases = [
             ("0", 0, "0s"),
             ("0s", 0, "0s"),

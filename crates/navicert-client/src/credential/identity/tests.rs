@@ -18,6 +18,7 @@ fn a_pair_that_matches_is_an_identity_and_its_key_is_not_shown() {
     assert!(!shown.contains(line), "{shown}");
 }
 
+// C335
 #[test]
 fn pairs_that_do_not_belong_together_are_told_apart() {
     let ((certificate, key), (other, other_key)) = (pair(), pair());

@@ -2,6 +2,8 @@
 
 use super::*;
 
+const SHELL: &str = "{command: /bin/sh, interactiveMode: Never}";
+
 fn runs_of(stage: &Stage, authenticators: &[Authenticator]) -> usize {
     for authenticator in authenticators {
         assert!(current(authenticator).is_ok());
@@ -42,6 +44,37 @@ fn hints_and_standard_input_do_not() {
     authenticators.push(stage.usual());
     assert_eq!(runs_of(&stage, &authenticators), 1);
     assert_eq!(stage.around.registry.len(), 1);
+}
+
+// C472
+#[test]
+fn impersonation_does_not_make_it_another_one() {
+    let mut boss = effective("{server: 'https://127.0.0.1:6443'}", &with_version(SHELL));
+    boss.user.impersonate = "boss".to_owned();
+    let files = MemoryFolder::new("/no-such-root", []);
+    let stage = Stage::new(tokens());
+    let plugin = Plugin::of(&boss, &files).unwrap().unwrap();
+    let as_boss = Authenticator::new(plugin, stage.settings.clone(), stage.around.clone());
+    assert_eq!(runs_of(&stage, &[as_boss, stage.usual()]), 1);
+}
+
+// C405
+#[test]
+fn of_many_that_come_at_once_one_makes_the_entry_for_all() {
+    let stage = Stage::new(tokens());
+    let barrier = std::sync::Barrier::new(16);
+    let authenticators: Vec<Authenticator> = std::thread::scope(|scope| {
+        let makers = (0..16).map(|_| {
+            scope.spawn(|| {
+                barrier.wait();
+                stage.usual()
+            })
+        });
+        let makers: Vec<_> = makers.collect();
+        makers.into_iter().map(|maker| maker.join().unwrap()).collect()
+    });
+    assert_eq!(stage.around.registry.len(), 1);
+    assert_eq!(runs_of(&stage, &authenticators), 1);
 }
 
 // T10, C402, C404

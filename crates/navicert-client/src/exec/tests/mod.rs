@@ -94,11 +94,16 @@ fn effective(cluster: &str, exec: &str) -> Effective {
 }
 
 fn plugin_in(cluster: &str, exec: &str) -> Plugin {
-    let version =
-        if exec.contains("apiVersion") { "" } else { ", apiVersion: client.authentication.k8s.io/v1}" };
-    let exec =
-        if version.is_empty() { exec.to_owned() } else { exec.trim_end_matches('}').to_owned() + version };
+    let exec = with_version(exec);
     Plugin::of(&effective(cluster, &exec), &MemoryFolder::new("/no-such-root", [])).unwrap().unwrap()
+}
+
+/// The fragment with a version, if it has none.
+fn with_version(exec: &str) -> String {
+    if exec.contains("apiVersion") {
+        return exec.to_owned();
+    }
+    exec.trim_end_matches('}').to_owned() + ", apiVersion: client.authentication.k8s.io/v1}"
 }
 
 fn plugin(exec: &str) -> Plugin {

@@ -219,7 +219,7 @@ fn the_message_of_a_status_is_shown_cleaned_and_cut_and_nothing_else_is() {
     assert_eq!(one_failure(&stage, NEVER), plain);
 }
 
-// C331, §3.4, T01, T14
+// C331, C332, §3.4, T01, T14
 #[test]
 fn answers_that_are_none_are_refused_in_upstreams_words_without_echo() {
     let v1 = "client.authentication.k8s.io/v1";
