@@ -8,8 +8,9 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri, Version};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::crypto::aws_lc_rs;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, SupportedProtocolVersion};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -53,12 +54,24 @@ pub struct Reply {
 impl HttpClient {
     /// A client that trusts this CA, shows no certificate and speaks HTTP/1.1.
     pub fn trusting(ca: &Ca) -> Self {
-        HttpClient::build(ca, None, rustls::DEFAULT_VERSIONS)
+        HttpClient::build(ca.root_store(), None, rustls::DEFAULT_VERSIONS)
+    }
+
+    /// The same with certificate authorities in PEM, such as those of a kubeconfig.
+    ///
+    /// # Errors
+    /// If a certificate cannot be read.
+    pub fn trusting_pem(pem: &[u8]) -> Result<Self, BoxError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            roots.add(certificate?)?;
+        }
+        Ok(HttpClient::build(Arc::new(roots), None, rustls::DEFAULT_VERSIONS))
     }
 
     /// A client that shows this certificate when asked.
     pub fn with_identity(ca: &Ca, identity: &Identity) -> Self {
-        HttpClient::build(ca, Some(identity), rustls::DEFAULT_VERSIONS)
+        HttpClient::build(ca.root_store(), Some(identity), rustls::DEFAULT_VERSIONS)
     }
 
     /// A client of these TLS versions alone.
@@ -67,7 +80,7 @@ impl HttpClient {
         identity: Option<&Identity>,
         versions: &[&'static SupportedProtocolVersion],
     ) -> Self {
-        HttpClient::build(ca, identity, versions)
+        HttpClient::build(ca.root_store(), identity, versions)
     }
 
     /// The same client, offering HTTP/2 alone.
@@ -119,11 +132,15 @@ impl HttpClient {
         }
     }
 
-    fn build(ca: &Ca, identity: Option<&Identity>, versions: &[&'static SupportedProtocolVersion]) -> Self {
+    fn build(
+        roots: Arc<RootCertStore>,
+        identity: Option<&Identity>,
+        versions: &[&'static SupportedProtocolVersion],
+    ) -> Self {
         let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
             .with_protocol_versions(versions)
             .expect("TLS versions the crypto provider has")
-            .with_root_certificates(ca.root_store());
+            .with_root_certificates(roots);
         let mut config = match identity {
             Some(identity) => builder
                 .with_client_auth_cert(identity.chain().to_vec(), identity.rustls_key())

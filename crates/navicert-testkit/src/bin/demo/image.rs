@@ -1,25 +1,25 @@
 //! The scene about image credentials: a registry with a password, one provider, what a kubelet would do with it, and
-//! then skopeo pulling through the helper.
+//! then skopeo, or its stand-in, pulling through the helper.
 
 use std::fs::Permissions;
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use navicert_testkit::http_server::Request;
-use navicert_testkit::{Answer, Ca, HttpServer, Program};
+use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::{Value, json};
 
-use super::{Stage, beside, write};
+use super::{KUBECONFIG, Stage, beside, link, write};
 
 const PASSWORD: &str = "this-is-a-password";
 const IMAGE: &str = "team/app";
 
 /// Tells it.
 pub(super) fn tell(stage: &Stage) -> Result<(), String> {
-    let registry = registry();
+    let ca = Ca::new("demo");
+    let registry = registry(&ca);
     let host = registry.address().to_string();
     let address = registry.address().ip().to_string();
     let image = format!("{host}/{IMAGE}:v1");
@@ -35,18 +35,71 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     let source = format!("docker://{image}");
     let words =
         ["copy", "--quiet", "--src-tls-verify=false", "--authfile", "auth.json", &source, "dir:pulled"];
-    let pull = Program::new("skopeo").arguments(["--insecure-policy"]).arguments(words);
-    match Program::new("skopeo").arguments(["--version"]).run() {
-        Ok(_) => {
-            stage.show(&format!("skopeo --insecure-policy {} && ls pulled", words.join(" ")), &pull, 0)?;
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            println!("skopeo is not installed here, so that nobody pulls now.\n");
-            return Ok(());
-        }
-        Err(error) => return Err(format!("cannot run skopeo: {error}")),
+    let line = format!("skopeo --insecure-policy {} && ls pulled", words.join(" "));
+    if stage.tools.skopeo {
+        let pull = Program::new("skopeo").arguments(["--insecure-policy"]).arguments(words);
+        stage.show(&line, &pull, 0)?;
+    } else {
+        println!("$ {line}");
+        Puller { stage, client: HttpClient::trusting(&ca), host: &host }.pull()?;
     }
     stage.show_output(&Program::new("ls").arguments(["pulled"]), 0)
+}
+
+/// The stand-in for skopeo: asks the helper for the password, and copies the image with it into the folder `pulled`.
+struct Puller<'s> {
+    stage: &'s Stage,
+    client: HttpClient,
+    host: &'s str,
+}
+
+impl Puller<'_> {
+    fn pull(&self) -> Result<(), String> {
+        let password = self.password()?;
+        let folder = self.stage.folder.path().join("pulled");
+        std::fs::create_dir(&folder)
+            .map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
+        let save = |name: &str, bytes: &[u8]| {
+            std::fs::write(folder.join(name), bytes)
+                .map_err(|error| format!("failed to write {name}: {error}"))
+        };
+        let bytes = self.fetch("manifests/v1", &password)?;
+        save("manifest.json", &bytes)?;
+        let manifest: Value =
+            serde_json::from_slice(&bytes).map_err(|error| format!("invalid manifest: {error}"))?;
+        let layers = manifest.get("layers").and_then(Value::as_array).into_iter().flatten();
+        for part in manifest.get("config").into_iter().chain(layers) {
+            let digest =
+                part.get("digest").and_then(Value::as_str).ok_or("missing digest in the manifest")?;
+            let bytes = self.fetch(&format!("blobs/{digest}"), &password)?;
+            save(digest.trim_start_matches("sha256:"), &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// The value of `Authorization`, from what the helper answers.
+    fn password(&self) -> Result<String, String> {
+        let helper = Program::new(self.stage.folder.path().join("bin/docker-credential-navicert"));
+        let outcome = self.stage.finish(KUBECONFIG, &helper.arguments(["get"]).stdin(self.host))?;
+        let answer: Value = serde_json::from_slice(&outcome.stdout)
+            .map_err(|error| format!("invalid answer of docker-credential-navicert: {error}"))?;
+        let field = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default();
+        Ok(format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{}", field("Username"), field("Secret")))))
+    }
+
+    fn fetch(&self, path: &str, password: &str) -> Result<bytes::Bytes, String> {
+        let request = http::Request::get(format!("https://{}/v2/{IMAGE}/{path}", self.host))
+            .header("authorization", password)
+            .body(bytes::Bytes::new())
+            .map_err(|error| error.to_string())?;
+        let reply = wait::blocking(async { self.client.send(request).await })
+            .map_err(|error| format!("failed to fetch {path}: {error}"))?;
+        if reply.status.is_success() {
+            Ok(reply.body)
+        } else {
+            Err(format!("failed to fetch {path}: {}", reply.status))
+        }
+    }
 }
 
 /// The configuration, the provider, and where skopeo looks for helpers.
@@ -67,18 +120,15 @@ fn prepare(stage: &Stage, host: &str, address: &str) -> Result<(), String> {
     let helpers = json!({"credHelpers": {host: "navicert"}});
     write(&folder.join("auth.json"), &format!("{helpers}\n"))?;
     let bin = folder.join("bin");
-    std::fs::create_dir_all(&bin).map_err(|error| format!("cannot make a folder: {error}"))?;
     let provider = bin.join("registry-login");
     write(&provider, &format!("#!/bin/sh\ncat >/dev/null\necho '{answer}'\n"))?;
     std::fs::set_permissions(&provider, Permissions::from_mode(0o755))
-        .map_err(|error| format!("cannot make {} executable: {error}", provider.display()))?;
-    let helper = beside("docker-credential-navicert")?;
-    std::os::unix::fs::symlink(&helper, bin.join("docker-credential-navicert"))
-        .map_err(|error| format!("cannot link {}: {error}", helper.display()))
+        .map_err(|error| format!("failed to make {} executable: {error}", provider.display()))?;
+    link(&beside("docker-credential-navicert")?, &bin.join("docker-credential-navicert"))
 }
 
-/// A registry with one image of one empty layer. It lets only ann in.
-fn registry() -> HttpServer {
+/// A registry with one image of one empty layer, which only ann may read.
+fn registry(ca: &Ca) -> HttpServer {
     let layer = vec![0; 1024];
     let config = json!({
         "architecture": "amd64", "os": "linux", "config": {},
@@ -109,7 +159,7 @@ fn registry() -> HttpServer {
         let found = pages.iter().find(|(path, _, _)| path == request.path());
         found.map_or_else(|| Answer::status(404), |(_, kind, bytes)| Answer::bytes(kind, bytes.clone()))
     };
-    HttpServer::builder().otherwise(serve).start(&Ca::new("demo"))
+    HttpServer::builder().otherwise(serve).start(ca)
 }
 
 fn digest_of(bytes: &[u8]) -> String {

@@ -1,28 +1,22 @@
-//! The scene about keys that never leave: one is made in a token, kubectl uses it, and nobody can read it.
+//! The scene about keys that never leave a token: one is made there, kubectl uses it, and it cannot be read.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Program, SoftHsm};
 use serde_json::{Value, json};
 
-use super::{Stage, beside, kubectl, write};
+use super::{Stage, beside, link, write};
 
 const PIN: &str = "demo-pin-271828";
 
-/// With SoftHSM where it is installed, else with a signer whose key is in a file, which is said.
-pub(super) fn tell(stage: &Stage, with_softhsm: bool) -> Result<(), String> {
+/// With SoftHSM where it is installed, else with a signer whose key is in a file.
+pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     let ca = Ca::new("demo keys");
     let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Required(ca.clone())));
     api.add_pod("web", false);
     write(&stage.folder.path().join("keys-ca.crt"), &ca.pem())?;
-    let outcome = if with_softhsm && SoftHsm::is_installed() {
-        in_softhsm(stage, &ca, &api)
-    } else {
-        println!(
-            "(SoftHSM is not installed or not wanted: a software signer stands in, whose key is in a file)"
-        );
-        in_software(stage, &ca, &api)
-    };
+    let outcome =
+        if stage.tools.softhsm { in_softhsm(stage, &ca, &api) } else { in_software(stage, &ca, &api) };
     // The other scenes have no such policy.
     let _ = std::fs::remove_file(stage.folder.path().join(".kube/kuberc"));
     outcome
@@ -57,7 +51,7 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     ];
     used(stage, api, &settings, &variables)?;
 
-    stage.scene("Nobody can read it: not kubectl, not navicert, not whoever knows the PIN.");
+    stage.scene("The private half cannot be read: not by kubectl, not by navicert, not with the PIN.");
     let shown = ["--list-objects", "--type", "privkey"];
     let mut program = Program::new("pkcs11-tool")
         .arguments(["--module", &module, "--token-label", "demo", "--login", "--pin", PIN])
@@ -74,8 +68,10 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     }
 }
 
-/// The same story with the signer that our tests use.
+/// The same with the signer that the tests use.
 fn in_software(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+    stage.scene("A key that only a signer program reads: here in a file, elsewhere in a token.");
+    println!();
     let folder = stage.folder.path().join("signer");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let ann = ca.client("ann").organization("developers").issue();
@@ -86,7 +82,7 @@ fn in_software(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     used(stage, api, &settings, &variables)
 }
 
-/// kubectl, or a shell where there is none, with the key behind these settings.
+/// kubectl with the key behind these settings.
 fn used(
     stage: &Stage,
     api: &ApiServer,
@@ -107,7 +103,7 @@ fn used(
     std::fs::create_dir_all(stage.folder.path().join(".kube")).map_err(|error| error.to_string())?;
     write(&stage.folder.path().join(".kube/kuberc"), &kuberc.to_string())?;
 
-    stage.scene("kubectl uses it, through a gateway that asks the token for one signature per connection.");
+    stage.scene("kubectl uses it, through a gateway that asks the signer for one signature per connection.");
     let run = |line: &str, arguments: &[&str]| {
         println!("$ navicert {line}");
         let mut program = Program::new(&stage.navicert).arguments(arguments);
@@ -117,12 +113,8 @@ fn used(
         stage.show_with("key.yaml", &program, 0)
     };
     run("whoami", &["whoami"])?;
-    if kubectl().is_some() {
-        let get = ["run", "--", "kubectl", "get", "pods", "-o", "name"];
-        run("run -- kubectl get pods -o name", &get)?;
-    } else {
-        println!("(kubectl is not in target/tools; `make tools` installs it)\n");
-    }
+    let get = ["run", "--", "kubectl", "get", "pods", "-o", "name"];
+    run("run -- kubectl get pods -o name", &get)?;
     let requests = api.requests();
     let is_anns = |name: Option<&str>| name == Some("ann");
     if requests
@@ -135,13 +127,8 @@ fn used(
     }
 }
 
-/// A program of ours, by its name alone in the story's own `PATH`.
+/// A program of ours, by its name alone in the demo's own `PATH`.
 fn stage_link(stage: &Stage, name: &str) -> Result<String, String> {
-    let bin = stage.folder.path().join("bin");
-    std::fs::create_dir_all(&bin).map_err(|error| error.to_string())?;
-    let link = bin.join(name);
-    if !link.exists() {
-        std::os::unix::fs::symlink(beside(name)?, &link).map_err(|error| error.to_string())?;
-    }
+    link(&beside(name)?, &stage.folder.path().join("bin").join(name))?;
     Ok(name.to_owned())
 }

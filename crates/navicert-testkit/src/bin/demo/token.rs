@@ -1,4 +1,4 @@
-//! The scene about a token: it is refused, `explain` says why, the configuration is mended while a server runs, the same
+//! The scene about a token: it is refused, `explain` says why, the configuration is fixed while a server runs, the same
 //! login succeeds, and then its token is revoked.
 
 use navicert_testkit::jws::{Algorithm, SigningKey};
@@ -29,7 +29,7 @@ issuers:
 - {url: https://login.example.com, jwksFile: keys.json}
 ";
 
-const NOBODY: &str = "\
+const NOTHING_REVOKED: &str = "\
 apiVersion: navicert/v1alpha1
 kind: RevocationList
 ";
@@ -55,7 +55,7 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     for (name, text) in [
         ("authn.yaml", CONFIGURATION),
         ("navicert.yaml", SIDE_CAR),
-        ("revoked.yaml", NOBODY),
+        ("revoked.yaml", NOTHING_REVOKED),
         ("token.jwt", token.as_str()),
         ("keys.json", keys.as_str()),
         ("api-server-ca.crt", &ca.pem()),
@@ -75,7 +75,7 @@ async fn scene(stage: &Stage, ca: &Ca, token: &str) -> Result<(), String> {
     let words: Vec<&str> = ["authn", "explain"].into_iter().chain(question).collect();
     stage.run(&words, 1)?;
 
-    stage.scene("Mended while the server runs: the same token is somebody.");
+    stage.scene("Fixed while the server runs: the same token is accepted.");
     println!("$ sed -i 's/Kubernetes]/kubernetes]/' authn.yaml");
     stage.replace("authn.yaml", &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
     server.says("authenticated as oidc:ann, in oidc:dev").await?;
