@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// claim is a promise about ratios (Go / navicert): each of its rows reaches least, and their geometric mean reaches mean.
+// claim is a promise about median ratios (Go / navicert): each of its rows reaches least, and their geometric mean reaches mean.
 type claim struct {
 	title string
 	rows  []string

@@ -1,5 +1,5 @@
 // Command race runs Kubernetes' benchmarks and ours row by row, turn by turn, and prints one table of ratios. Of each row the
-// best of several rounds counts: on a shared machine everything else is noise.
+// median of a fixed number of rounds counts, and a claim that the median does not bear out is broken.
 package main
 
 import (
@@ -34,7 +34,6 @@ func run() error {
 	inputs := flag.String("inputs", "", "directory of the race's inputs")
 	plugin := flag.String("plugin", "", "the exec plugin of the race")
 	navicert := flag.String("navicert", "", "our benchmarks, for example target/release/navicert-bench")
-	rounds := flag.Int("rounds", 7, "rounds per row")
 	length := flag.String("time", "100ms", "how long Go measures a row in a round")
 	only := flag.String("row", "", "only rows whose name contains this")
 	flag.Parse()
@@ -49,36 +48,19 @@ func run() error {
 			continue
 		}
 		fmt.Fprintf(os.Stderr, "racing: %s\n", row.name)
-		best, err := best(row.name, *rounds, golang, ours, floor)
+		got, err := measure(row.name, golang, ours, floor)
 		if err != nil {
 			return fmt.Errorf("%s: %w", row.name, err)
 		}
-		table.add(row, best[0], best[1], best[2])
+		table.add(row, got)
 	}
 	fmt.Print(table)
 	text, hold := verdicts(table.ratios)
 	fmt.Print("\n" + text)
 	if !hold {
-		return errors.New("a claim does not hold; on a busy machine try again, with more ROUNDS")
+		return errors.New("a claim does not hold in the median")
 	}
 	return nil
-}
-
-// best lets the sides take turns and keeps each one's best round.
-func best(row string, rounds int, sides ...side) ([]measurement, error) {
-	out := make([]measurement, len(sides))
-	for range rounds {
-		for index, side := range sides {
-			got, err := side(row)
-			if err != nil {
-				return nil, err
-			}
-			if got.There && (!out[index].There || got.Nanoseconds < out[index].Nanoseconds) {
-				out[index] = got
-			}
-		}
-	}
-	return out, nil
 }
 
 func loadAverage() string {

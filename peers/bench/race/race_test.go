@@ -8,23 +8,78 @@ import (
 	"testing"
 )
 
-func TestTheBestOfTheRoundsCountsAndSidesTakeTurns(t *testing.T) {
-	var order []string
-	times := []float64{30, 10, 20}
-	counting := func(name string, there bool) side {
-		index := -1
-		return func(string) (measurement, error) {
-			index++
-			order = append(order, name)
-			return measurement{Nanoseconds: times[index], There: there}, nil
-		}
+// scripted gives these times round after round, and notes its turns.
+func scripted(name string, order *[]string, times []float64) side {
+	index := -1
+	return func(string) (measurement, error) {
+		index++
+		*order = append(*order, name)
+		return measurement{Nanoseconds: times[index], Allocations: times[index], There: true}, nil
 	}
-	got, err := best("row", 3, counting("go", true), counting("ours", false))
+}
+
+func repeat(value float64, count int) []float64 { return slices.Repeat([]float64{value}, count) }
+
+func TestMedianOfPairedRatiosCountsAndTheWarmUpDoesNot(t *testing.T) {
+	var order []string
+	// The warm-up round would win; the machine then becomes slower from round to round, for both sides alike.
+	golang, ours := []float64{1000}, []float64{1}
+	for round := range rounds {
+		golang, ours = append(golang, 20*float64(round+1)), append(ours, 10*float64(round+1))
+	}
+	got, err := measure("row", scripted("go", &order, golang), scripted("ours", &order, ours))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[0].Nanoseconds != 10 || got[1].There || strings.Join(order, " ") != "go ours go ours go ours" {
-		t.Errorf("got %+v in order %v", got, order)
+	if *got.ratios != (summary{2, 2, 2}) || got.sides[0].Nanoseconds != 120 || got.sides[1].Allocations != 60 {
+		t.Errorf("got %+v, %+v", got.ratios, got.sides)
+	}
+	if start := strings.Join(order[:8], " "); start != "go ours ours go go ours ours go" || len(order) != 2*(warmUp+rounds) {
+		t.Errorf("%d turns: %v", len(order), order)
+	}
+}
+
+func TestClaimIsBrokenInTheMedianAlthoughTheBestRoundHolds(t *testing.T) {
+	var order []string
+	// Five rounds of eleven are fast enough for the keyring's claim.
+	golang := slices.Concat([]float64{500}, repeat(600, rounds/2), repeat(400, rounds/2+1))
+	got, err := measure("keyring-1000", scripted("go", &order, golang), scripted("ours", &order, repeat(1, warmUp+rounds)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *got.ratios != (summary{400, 400, 600}) {
+		t.Errorf("got %+v", *got.ratios)
+	}
+	if text, hold := verdicts(map[string]float64{"keyring-1000": got.ratios.median}); hold || !strings.Contains(text, "BROKEN") {
+		t.Errorf("it holds:\n%s", text)
+	}
+}
+
+func TestRowOfOneSideOnlyHasNoRatioAndAnUnsteadySideIsAnError(t *testing.T) {
+	var order []string
+	absent := func(string) (measurement, error) { return measurement{}, nil }
+	got, err := measure("row", scripted("go", &order, repeat(5, warmUp+rounds)), absent)
+	if err != nil || got.ratios != nil || !got.sides[0].There || got.sides[1].There {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	calls := 0
+	unsteady := func(string) (measurement, error) {
+		calls++
+		return measurement{Nanoseconds: 1, There: calls%2 == 0}, nil
+	}
+	if _, err := measure("row", unsteady); err == nil {
+		t.Error("a side that answers in some rounds only")
+	}
+}
+
+func TestMedianOfAnEvenNumberIsBetweenTheMiddleTwo(t *testing.T) {
+	for _, test := range []struct {
+		values []float64
+		want   summary
+	}{{[]float64{3}, summary{3, 3, 3}}, {[]float64{9, 1, 2}, summary{2, 1, 9}}, {[]float64{4, 1, 3, 2}, summary{2.5, 1, 4}}} {
+		if got := summarize(test.values); got != test.want {
+			t.Errorf("%v: %+v", test.values, got)
+		}
 	}
 }
 

@@ -49,19 +49,20 @@ var rows = []row{
 type table struct {
 	lines []string
 	floor []string
-	// ratios are Go / navicert by row.
+	// ratios are Go / navicert by row, in the median.
 	ratios map[string]float64
 }
 
 func newTable() *table { return &table{ratios: map[string]float64{}} }
 
-func (t *table) add(row row, golang, ours, floor measurement) {
-	ratio := "—"
-	if golang.There && ours.There {
-		t.ratios[row.name] = golang.Nanoseconds / ours.Nanoseconds
-		ratio = fmt.Sprintf("%.2f", t.ratios[row.name])
+func (t *table) add(row row, got result) {
+	golang, ours, floor := got.sides[0], got.sides[1], got.sides[2]
+	ratio, spread := "—", "—"
+	if got.ratios != nil {
+		t.ratios[row.name] = got.ratios.median
+		ratio, spread = fmt.Sprintf("%.2f", got.ratios.median), got.ratios.spread()
 	}
-	t.lines = append(t.lines, strings.Join([]string{row.title, row.recorded, golang.time(), golang.count(), golang.size(), ours.time(), ours.count(), ours.size(), ratio}, "\t| "))
+	t.lines = append(t.lines, strings.Join([]string{row.title, row.recorded, golang.time(), golang.count(), golang.size(), ours.time(), ours.count(), ours.size(), ratio, spread}, "\t| "))
 	if floor.There {
 		t.floor = append(t.floor, fmt.Sprintf("%s with OpenSSL: %s", row.title, floor.time()))
 	}
@@ -71,7 +72,7 @@ func (t *table) add(row row, golang, ours, floor measurement) {
 func (t *table) String() string {
 	var out strings.Builder
 	columns := tabwriter.NewWriter(&out, 0, 0, 1, ' ', 0)
-	head := []string{"work", "recorded", "Go", "allocations", "bytes", "navicert", "allocations", "bytes", "Go / navicert"}
+	head := []string{"work", "recorded", "Go", "allocations", "bytes", "navicert", "allocations", "bytes", "Go / navicert", "spread"}
 	fmt.Fprintln(columns, "| "+strings.Join(head, "\t| ")+"\t|")
 	fmt.Fprintln(columns, "|"+strings.Repeat(" ---\t|", len(head)))
 	for _, line := range t.lines {
