@@ -26,7 +26,8 @@ use navicert_types::{Clock, SystemClock};
 use serde_json::Value;
 
 use crate::allocations;
-use crate::frame::{Fault, Race};
+use crate::race::{BothSides, Contest, Fault, Race, Shared, Unit};
+use crate::statistics::Round;
 
 pub(crate) use expressions::effect;
 
@@ -36,30 +37,37 @@ const NOW: i64 = 1_900_000_000;
 const MOST_HEAP: u64 = 128 << 10;
 /// How many tokens a thread takes in one turn.
 const BATCH: usize = 64;
+/// How often the turns of a round on one thread and on two are repeated.
+const REPETITIONS: usize = 8;
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let input = Input::read()?;
-    heap_of_authenticators(&input)?;
-    let (rsa, ec) = (input.authenticator("rs256.jwt")?, input.authenticator("es256.jwt")?);
-    let (bare_rsa, bare_ec) = (input.bare("rs256.jwt")?, input.bare("es256.jwt")?);
-    let both = two_threads(&rsa, &bare_rsa)?;
-    Ok(vec![
-        Race::new("authn: RS256 with CEL / bare verification", 1.3, rsa.once(), bare_rsa.once())
+pub(crate) fn races() -> Vec<Race> {
+    let input = Shared::new(Input::read);
+    let race = |what, limit, contest: fn(&Input) -> Result<Contest, Fault>| {
+        let input = input.clone();
+        Race::new(what, limit, move || contest(&*input.get()?))
+    };
+    vec![
+        race("authn: RS256 with CEL / bare verification", 1.3, |input| input.verification("rs256.jwt"))
             .allocations_at_most(40),
-        Race::new("authn: ES256 with CEL / bare verification", 1.15, ec.once(), bare_ec.once())
+        race("authn: ES256 with CEL / bare verification", 1.15, |input| input.verification("es256.jwt"))
             .allocations_at_most(40),
-        cache_hit(&input)?,
-        Race::new(
-            "authn: load 64 authenticators / 1, 64 times",
-            1.1,
-            loading(&input, 64, 1)?,
-            loading(&input, 1, 64)?,
-        ),
-        both,
-    ])
+        race("authn: token cache hit / one HMAC", 2.0, cache_hit).allocations_at_most(0),
+        race("authn: load 64 authenticators / 1, 64 times", 1.1, |input| {
+            Ok(Contest::time(loading(input, 64, 1)?, loading(input, 1, 64)?))
+        }),
+        race("authn: slowdown of RS256 on two threads / of bare verification", 1.0 / 0.9, |input| {
+            let both = two_threads(input.authenticator("rs256.jwt")?, input.bare("rs256.jwt")?);
+            Ok(Contest::Together { unit: Unit::Times, both })
+        }),
+        race("authn: heap of an authenticator / 128 KiB", 1.0, |input| {
+            let text = issuers(&input.cel, 64)?;
+            Ok(Contest::sizes(move || heap_of_authenticator(&text), || Ok(MOST_HEAP)))
+        })
+        .with_few_rounds(),
+    ]
 }
 
-/// Tokens, keys and configurations of the race; made here in the same shape if there are none.
+/// Tokens, keys and configurations of the race.
 pub(crate) struct Input {
     jwks: String,
     cel: String,
@@ -68,9 +76,7 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn read() -> Result<Self, Fault> {
-        let Some(folder) = shared::root().map(|root| root.join("vectors/bench")) else {
-            return Ok(Input::made());
-        };
+        let folder = shared::root().ok_or("missing vectors")?.join("vectors/bench");
         let read =
             |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|why| format!("{name}: {why}"));
         let token = |name: &'static str| read(name).map(|text| (name, text.trim().to_owned()));
@@ -81,27 +87,6 @@ impl Input {
         })
     }
 
-    /// Keys and tokens of our own.
-    fn made() -> Self {
-        use navicert_testkit::jws::{Algorithm, SigningKey};
-        use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), "no vectors: tokens of the same shape are made");
-        let keys =
-            [SigningKey::generate(Algorithm::Rs256, "rsa-1"), SigningKey::generate(Algorithm::Es256, "ec-1")];
-        let claims = serde_json::json!({
-            "iss": "https://127.0.0.1:24443", "aud": "bench", "exp": NOW + 1_000, "iat": NOW - 1_000,
-            "sub": "a-subject-of-usual-length", "jti": "an-identifier-as-long-as-a-uuid-would-be", "active": true,
-            "login": "ann@bench.example", "teams": "red,green,blue,black,white", "site": "north", "floor": "seventh",
-            "name": "Ann of the Seventh Floor", "padding": "so that it is as long as a token usually is, more or less",
-        });
-        let [rsa, ec] = &keys;
-        Input {
-            jwks: serde_json::json!({"keys": [rsa.jwk(), ec.jwk()]}).to_string(),
-            cel: include_str!("authn/config-cel.yaml").to_owned(),
-            tokens: [("rs256.jwt", rsa.token(&claims)), ("es256.jwt", ec.token(&claims))],
-        }
-    }
-
     fn token(&self, name: &str) -> Result<String, Fault> {
         let found = self.tokens.iter().find(|(known, _)| *known == name);
         Ok(found.ok_or("no such token")?.1.clone())
@@ -109,6 +94,11 @@ impl Input {
 
     fn keys(&self, profile: &Profile) -> Result<FixedKeys, Fault> {
         Ok(FixedKeys::new(KeySet::parse(self.jwks.as_bytes(), profile)?))
+    }
+
+    /// One token through everything against its signature alone.
+    fn verification(&self, token: &str) -> Result<Contest, Fault> {
+        Ok(Contest::time(self.authenticator(token)?.once(), self.bare(token)?.once()))
     }
 
     /// The whole authenticator for one token, nothing remembered.
@@ -190,15 +180,14 @@ impl Bare {
 }
 
 /// A token that was just accepted, with everything counted, against one HMAC of its text.
-fn cache_hit(input: &Input) -> Result<Race, Fault> {
+fn cache_hit(input: &Input) -> Result<Contest, Fault> {
     let key = hmac::Key::new(hmac::HMAC_SHA256, &[7; 32]);
     let text = input.token("rs256.jwt")?;
     let reference = move || {
         std::hint::black_box(hmac::sign(&key, std::hint::black_box(text.as_bytes())));
         Ok(())
     };
-    let ours = remembered(input)?;
-    Ok(Race::new("authn: token cache hit / one HMAC", 2.0, ours, reference).allocations_at_most(0))
+    Ok(Contest::time(remembered(input)?, reference))
 }
 
 /// What a server does with a token that it has just accepted.
@@ -287,30 +276,42 @@ fn loading(
     })
 }
 
-/// Fails if authenticators take more memory than they may.
-fn heap_of_authenticators(input: &Input) -> Result<(), Fault> {
-    let text = issuers(&input.cel, 64)?;
+/// Bytes on the heap that each of 64 authenticators takes.
+fn heap_of_authenticator(text: &str) -> Result<u64, Fault> {
     // The first one also makes what all share.
-    drop(built(&text)?);
+    drop(built(text)?);
     let before = allocations::live();
-    let authenticators = built(&text)?;
+    let authenticators = built(text)?;
     let each = allocations::live().saturating_sub(before) / 64;
     drop(authenticators);
-    if each <= MOST_HEAP {
-        Ok(())
-    } else {
-        Err(format!("an authenticator takes {each} bytes of heap").into())
-    }
+    Ok(each)
 }
 
-/// Two threads at once. Alone, ours takes so many times what bare verification takes; together it may take little more
-/// than that many times: nine tenths of what the second thread gives bare verification, it gives us too.
-fn two_threads(whole: &Whole, bare: &Bare) -> Result<Race, Fault> {
-    let alone = Race::new("authn: alone", f64::MAX, whole.once(), bare.once()).ratio()?;
-    let (whole, bare) = (whole.clone(), bare.clone());
-    let ours = move || together(|| whole.run().map_err(|why| why.to_string()));
-    let reference = move || together(|| bare.run().map_err(|why| why.to_string()));
-    Ok(Race::new("authn: RS256 on two threads / bare, on two", alone / 0.9, ours, reference))
+/// How many times longer a token takes each of two threads at once than one alone, through everything and bare. Nine tenths
+/// of what the second thread gives bare verification, it gives us too.
+fn two_threads(whole: Whole, bare: Bare) -> BothSides {
+    Box::new(move || {
+        let turns: [&dyn Fn() -> Result<(), Fault>; 4] = [
+            &|| (0..BATCH).try_for_each(|_| whole.run()),
+            &|| (0..BATCH).try_for_each(|_| bare.run()),
+            &|| together(|| whole.run().map_err(|why| why.to_string())),
+            &|| together(|| bare.run().map_err(|why| why.to_string())),
+        ];
+        let mut times = [0.0; 4];
+        for repetition in 0..REPETITIONS {
+            let mut order: Vec<_> = turns.iter().zip(&mut times).collect();
+            if repetition % 2 == 1 {
+                order.reverse();
+            }
+            for (turn, time) in order {
+                let started = SystemClock.monotonic();
+                turn()?;
+                *time += SystemClock.monotonic().saturating_sub(started).as_secs_f64();
+            }
+        }
+        let [whole, bare, both_whole, both_bare] = times;
+        Ok(Round { ours: both_whole / whole, reference: both_bare / bare })
+    })
 }
 
 fn together(work: impl Fn() -> Result<(), String> + Sync) -> Result<(), Fault> {

@@ -6,6 +6,7 @@ mod server;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use http::header::AUTHORIZATION;
@@ -22,22 +23,30 @@ use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
 pub(crate) use kubeconfig::text as a_thousand_contexts;
 
-use crate::frame::{Fault, Race};
 use crate::plugin::bare::BareProgram;
+use crate::race::{Contest, Fault, Race, Shared};
 use server::{BareClient, BareServer};
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
+pub(crate) fn races() -> Vec<Race> {
     let attach = "client: attach a plugin's cached credential / a keep-alive request";
     let first = "client: first request with a trivial plugin / bare spawn, connect, request";
-    let stage = Arc::new(Stage::new()?);
     let crowd = "client: 64 first requests at once, one plugin run / 64 bare runs of the plugin";
-    let mut races = vec![
-        Race::new(attach, 0.02, attached(&stage)?, kept_alive(&stage)?).allocations_at_most(0),
-        Race::new(first, 1.2, first_request(&stage)?, bare_first(&stage)?),
-        Race::new(crowd, 1.0, crowd_of_first_requests(&stage)?, bare_runs(&stage)?),
-    ];
-    races.extend(kubeconfig::race()?);
-    Ok(races)
+    let stage = Shared::new(Stage::new);
+    let on_stage = |contest: fn(&Rc<Stage>) -> Result<Contest, Fault>| {
+        let stage = stage.clone();
+        move || contest(&stage.get()?)
+    };
+    vec![
+        Race::new(attach, 0.02, on_stage(|stage| Ok(Contest::time(attached(stage)?, kept_alive(stage)?))))
+            .allocations_at_most(0),
+        Race::new(first, 1.2, on_stage(|stage| Ok(Contest::time(first_request(stage)?, bare_first(stage)?)))),
+        Race::new(
+            crowd,
+            1.0,
+            on_stage(|stage| Ok(Contest::time(concurrent_first_requests(stage)?, bare_runs(stage)?))),
+        ),
+        kubeconfig::race(),
+    ]
 }
 
 /// A server, and a plugin that is a file which prints itself: its first line is a comment in YAML.
@@ -114,8 +123,8 @@ async fn ask(transport: &Transport) -> Result<(), Fault> {
 }
 
 /// A request's headers are there, its credential is cached: what every request pays.
-fn attached(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+fn attached(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Rc::clone(stage), runtime()?);
     let source = stage.source()?;
     runtime.block_on(source.current(Default::default()))?;
     let mut headers = HeaderMap::with_capacity(8);
@@ -129,32 +138,32 @@ fn attached(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + us
 }
 
 /// A whole request through the same stack, on a connection that is open.
-fn kept_alive(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+fn kept_alive(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Rc::clone(stage), runtime()?);
     let transport = stage.transport()?;
     Ok(move || runtime.block_on(ask(&transport)))
 }
 
 /// Everything new: plugin, connection, request.
-fn first_request(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+fn first_request(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Rc::clone(stage), runtime()?);
     Ok(move || {
         let transport = stage.transport()?;
         runtime.block_on(ask(&transport))
     })
 }
 
-/// How many ask at once.
-const CROWD: usize = 64;
+/// Requests at once.
+const CONCURRENT: usize = 64;
 
-/// Everything new, for many at once: whoever runs the plugin more than once has lost.
-fn crowd_of_first_requests(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Arc::clone(stage), runtime()?);
+/// Everything new, for many at once, with one run of the plugin.
+fn concurrent_first_requests(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (stage, runtime) = (Rc::clone(stage), runtime()?);
     Ok(move || {
         let metrics = Arc::new(Metrics::new());
         let transport = stage.transport_counted_by(Arc::clone(&metrics) as Arc<dyn Recorder>)?;
         runtime.block_on(async {
-            let asked = (0..CROWD).map(|_| ask(&transport));
+            let asked = (0..CONCURRENT).map(|_| ask(&transport));
             futures_util::future::try_join_all(asked).await
         })?;
         match metrics.calls(CallStatus::NoError, 0) {
@@ -165,11 +174,11 @@ fn crowd_of_first_requests(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<
 }
 
 /// What it costs to run the plugin for each.
-fn bare_runs(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+fn bare_runs(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
     let path = stage.plugin.to_string_lossy().into_owned();
     let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
     Ok(move || {
-        for _ in 0..CROWD {
+        for _ in 0..CONCURRENT {
             program.run()?;
         }
         Ok(())
@@ -177,8 +186,8 @@ fn bare_runs(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + u
 }
 
 /// The least that the same can cost.
-fn bare_first(stage: &Arc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let stage = Arc::clone(stage);
+fn bare_first(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let stage = Rc::clone(stage);
     let path = stage.plugin.to_string_lossy().into_owned();
     let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
     let client = BareClient::new(&stage.ca)?;

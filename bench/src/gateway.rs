@@ -14,31 +14,46 @@ use navicert_testkit::{Ca, Program, wait};
 use navicert_types::kubeconfig;
 use serde_json::json;
 
-use crate::frame::{Fault, Meeting, Race};
+use crate::needs::{self, Need};
+use crate::race::{BothSides, Contest, Contestant, Fault, Meter, Race, Shared, Unit};
 use load::{Load, Upstream};
 
 /// Connections at a time, and requests on each of them per turn.
 const CONNECTIONS: usize = 8;
 const REQUESTS: usize = 60;
-/// The same where one figure stands for a whole round: threads fall asleep and are woken, and it should even out.
-const MANY: usize = 300;
+/// The same where CPU time is read at both ends: threads fall asleep and are woken, and it should even out.
+const MANY: usize = 100;
 /// The same where one connection is asked alone.
-const ALONE: usize = 200;
+const ALONE: usize = 100;
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let stage = Rc::new(Stage::new()?);
+pub(crate) fn races() -> Vec<Race> {
     let throughput = "gateway: GETs over 8 connections, TLS in / kubectl proxy, plain in";
     let cpu = "gateway: CPU time of a GET / kubectl proxy's";
     let latency = "gateway: what it adds to the median latency of such GETs / what kubectl proxy adds";
     let alone = "gateway: what it adds to the median latency of a GET at a time / what kubectl proxy adds";
     let run = "run: navicert run -- kubectl version / kubectl version";
-    Ok(vec![
-        Race::new(run, 1.4, version(&stage, true), version(&stage, false)),
-        Race::together(alone, 0.5, added_latency(&stage, |way| way.latencies(1, ALONE))),
-        Race::new(throughput, 1.0 / 1.8, many(&stage, true), many(&stage, false)),
-        Race::measured(cpu, 1.0 / 3.0, cpu_time(&stage, true), cpu_time(&stage, false)),
-        Race::together(latency, 0.5, added_latency(&stage, |way| way.latencies(CONNECTIONS, REQUESTS))),
-    ])
+    let stage = Shared::new(Stage::new);
+    let race = |what, limit, contest: fn(&Rc<Stage>) -> Contest| {
+        let stage = stage.clone();
+        let needs = [Need::Installed("kubectl"), Need::Built("navicert")];
+        Race::new(what, limit, move || Ok(contest(&stage.get()?))).needs(&needs)
+    };
+    vec![
+        race(run, 1.4, |stage| Contest::time(version(stage, true), version(stage, false))),
+        race(alone, 0.5, |stage| Contest::Together {
+            unit: Unit::Seconds,
+            both: added_latency(stage, |way| way.latencies(1, ALONE)),
+        }),
+        race(throughput, 1.0 / 1.8, |stage| Contest::time(many(stage, true), many(stage, false))),
+        race(cpu, 1.0 / 3.0, |stage| Contest::Cost {
+            ours: cpu_time(stage, true),
+            reference: cpu_time(stage, false),
+        }),
+        race(latency, 0.5, |stage| Contest::Together {
+            unit: Unit::Seconds,
+            both: added_latency(stage, |way| way.latencies(CONNECTIONS, REQUESTS)),
+        }),
+    ]
 }
 
 /// An API server that demands a certificate, a kubeconfig that has one, a gateway and a `kubectl proxy` in front of it.
@@ -67,7 +82,7 @@ impl Stage {
         });
         let path = folder.path().join("config");
         fs::write(&path, config.to_string())?;
-        let (kubectl, navicert) = (kubectl()?, navicert()?);
+        let (kubectl, navicert) = (needs::installed("kubectl")?, needs::built("navicert")?);
 
         let gateway = program(&navicert, &path, folder.path()).arguments(["gateway"]).start_running()?;
         let told = wait::blocking(gateway.wait_for_output("\n"));
@@ -94,9 +109,6 @@ impl Stage {
         if ours { &self.gateway } else { &self.proxy }
     }
 }
-
-type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
-type Meter = Box<dyn FnMut() -> Result<Duration, Fault>>;
 
 fn version(stage: &Rc<Stage>, ours: bool) -> Contestant {
     let stage = Rc::clone(stage);
@@ -134,7 +146,7 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     })
 }
 
-fn added_latency(stage: &Rc<Stage>, ask: fn(&Load) -> Result<Vec<Duration>, Fault>) -> Meeting {
+fn added_latency(stage: &Rc<Stage>, ask: fn(&Load) -> Result<Vec<Duration>, Fault>) -> BothSides {
     let stage = Rc::clone(stage);
     Box::new(move || load::added_latency([&stage.gateway.1, &stage.proxy.1, &stage.direct], ask))
 }
@@ -157,21 +169,6 @@ fn program(path: &Path, kubeconfig: &Path, home: &Path) -> Program {
         .variable("HOME", home)
         .variable("KUBECONFIG", kubeconfig)
         .directory(home)
-}
-
-fn kubectl() -> Result<PathBuf, Fault> {
-    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/tools/usr/bin/kubectl");
-    if kubectl.is_file() {
-        Ok(kubectl)
-    } else {
-        Err("kubectl is not in target/tools: run scripts/install-tools".into())
-    }
-}
-
-/// Beside this program: `make bench` builds both.
-pub(crate) fn navicert() -> Result<PathBuf, Fault> {
-    let navicert = std::env::current_exe()?.with_file_name("navicert");
-    if navicert.is_file() { Ok(navicert) } else { Err("navicert is not built: run `make bench`".into()) }
 }
 
 /// Shared by everything that speaks TLS here.

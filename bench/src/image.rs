@@ -13,16 +13,18 @@ use navicert_image::{Credential, Keyring, Location, Pattern, Profile, Providers}
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
-use crate::frame::{Fault, Race};
+use crate::race::{Contest, Fault, Race};
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let mut races = vec![
-        Race::new("image: keyring of 1000 patterns / of 10", 3.0, lookup(1_000), lookup(10)),
-        Race::new("image: keyring of 1000 / asking each pattern", 0.02, lookup(1_000), scan(1_000)?),
-        Race::new("image: cached answer, 100 providers / 1", 3.0, cached(100)?, cached(1)?),
-    ];
-    races.extend(helper::race()?);
-    Ok(races)
+pub(crate) fn races() -> Vec<Race> {
+    let (size, each) =
+        ("image: keyring of 1000 patterns / of 10", "image: keyring of 1000 / asking each pattern");
+    let providers = "image: cached answer, 100 providers / 1";
+    vec![
+        Race::new(size, 3.0, || Ok(Contest::time(lookup(1_000), lookup(10)))),
+        Race::new(each, 0.02, || Ok(Contest::time(lookup(1_000), scan(1_000)?))),
+        Race::new(providers, 3.0, || Ok(Contest::time(cached(100)?, cached(1)?))),
+        helper::race(),
+    ]
 }
 
 /// The mix of issue 9: of twenty, twelve exact hosts, five with one label a glob, three with a path; half of all have

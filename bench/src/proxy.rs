@@ -1,5 +1,5 @@
 //! `navicert serve proxy` against Debian's nginx as a plain reverse proxy (TLS in, TLS to the API server over connections that
-//! are kept, two workers), which authenticates nobody; a watch against a bare copy loop; and what a thousand watches weigh.
+//! are kept, two workers), without authentication; a watch against a bare copy loop; and what a thousand watches weigh.
 
 mod watching;
 
@@ -15,35 +15,45 @@ use navicert_testkit::{Ca, Issuer, Program, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
-use crate::frame::{Contestant, Fault, Meeting, Meter, Race};
 use crate::gateway::load::{self, Load, Upstream};
-use crate::gateway::{navicert, on_processor};
+use crate::gateway::on_processor;
+use crate::needs::{self, Need};
+use crate::race::{BothSides, Contest, Contestant, Fault, Meter, Race, Shared, Unit};
 
 /// Connections at a time, and requests on each of them per round.
 const CONNECTIONS: usize = 16;
 const REQUESTS: usize = 60;
-/// Requests of a round whose median latency counts, on each of the three ways.
-const ALONE: usize = 200;
+/// Requests of a turn whose median latency counts, on each of the three ways.
+const ALONE: usize = 100;
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let stage = Rc::new(Stage::new()?);
+pub(crate) fn races() -> Vec<Race> {
     let throughput = "proxy: GETs over 16 connections / nginx";
     let cpu = "proxy: CPU time of a GET / nginx";
     let latency = "proxy: what it adds to a GET's median latency / what nginx adds";
-    let event = "proxy: a watch's event / a bare copy loop";
+    let event = "proxy: median delay of a watch's event / a bare copy loop";
     let weight = "proxy: memory with 1000 idle watches / 64 MiB";
-    let mut known = None;
-    let once = move || match known {
-        Some(weight) => Ok(weight),
-        None => watching::weight().inspect(|weight| known = Some(*weight)),
+    let stage = Shared::new(Stage::new);
+    let against_nginx = |what, limit, contest: fn(&Rc<Stage>) -> Contest| {
+        let stage = stage.clone();
+        let needs = [Need::Installed("nginx"), Need::Built("navicert")];
+        Race::new(what, limit, move || Ok(contest(&stage.get()?))).needs(&needs)
     };
-    Ok(vec![
-        Race::new(throughput, 1.0 / 0.8, many(&stage, true), many(&stage, false)),
-        Race::measured(cpu, 2.0, cpu_time(&stage, true), cpu_time(&stage, false)),
-        Race::together(latency, 1.5, added_latency(&stage)),
-        Race::measured(event, 2.0, watching::event(true)?, watching::event(false)?),
-        Race::sizes(weight, 1.0, once, || Ok(64 << 20)),
-    ])
+    let events = || Ok(Contest::Cost { ours: watching::event(true)?, reference: watching::event(false)? });
+    vec![
+        against_nginx(throughput, 1.0 / 0.8, |stage| Contest::time(many(stage, true), many(stage, false))),
+        against_nginx(cpu, 2.0, |stage| Contest::Cost {
+            ours: cpu_time(stage, true),
+            reference: cpu_time(stage, false),
+        }),
+        against_nginx(latency, 1.5, |stage| Contest::Together {
+            unit: Unit::Seconds,
+            both: added_latency(stage),
+        }),
+        Race::new(event, 2.0, events).needs(&[Need::Built("navicert")]),
+        Race::new(weight, 1.0, || Ok(Contest::sizes(watching::weight, || Ok(64 << 20))))
+            .needs(&[Need::Built("navicert")])
+            .with_few_rounds(),
+    ]
 }
 
 /// An API server that demands a certificate, a proxy and an nginx before it that have one.
@@ -131,7 +141,7 @@ impl Front {
             "users": [{"name": "u", "user": {"client-certificate": own.certificate, "client-key": own.key}}],
         });
         fs::write(path("proxy.kubeconfig"), kubeconfig.to_string())?;
-        let program = Program::new(navicert()?)
+        let program = Program::new(needs::built("navicert")?)
             .arguments(["serve", "proxy", "--authentication-config", "authentication.yaml"])
             .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "proxy.kubeconfig"])
             .arguments(["--tls-cert-file", "server.crt", "--tls-private-key-file", "server.key"])
@@ -188,9 +198,8 @@ fn nginx(folder: &Path, upstream: &str) -> Result<(Running, SocketAddr), Fault> 
     );
     let path = folder.join("nginx.conf");
     fs::write(&path, config)?;
-    let nginx = ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| Path::new(path).is_file());
-    let nginx = nginx.ok_or("nginx is not installed: run scripts/install-tools")?;
-    let program = Program::new(nginx).arguments(["-c"]).arguments([path]).start_running()?;
+    let program =
+        Program::new(needs::installed("nginx")?).arguments(["-c"]).arguments([path]).start_running()?;
     for _ in 0..200 {
         if TcpStream::connect(address).is_ok() {
             return Ok((program, address));
@@ -225,7 +234,7 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
 }
 
 /// One GET at a time.
-fn added_latency(stage: &Rc<Stage>) -> Meeting {
+fn added_latency(stage: &Rc<Stage>) -> BothSides {
     let stage = Rc::clone(stage);
     let ask = |way: &Load| way.latencies(1, ALONE);
     Box::new(move || load::added_latency([&stage.ours.1, &stage.nginx.1, &stage.direct], ask))

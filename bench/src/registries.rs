@@ -1,4 +1,4 @@
-//! A registry's password from a cloud, process start included: our ECR provider against the two that everybody runs,
+//! A registry's password from a cloud, process start included: our ECR provider against the two in common use,
 //! each asking the same Amazon on loopback, by time and by memory.
 
 mod weighed;
@@ -6,13 +6,14 @@ mod weighed;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use navicert_testkit::Ca;
 use navicert_testkit::cloud::Amazon;
 use tempfile::TempDir;
 
-use crate::frame::{Fault, Race};
+use crate::needs::{self, Need};
+use crate::race::{Contest, Fault, Race, Shared};
 use weighed::Done;
 
 const OURS: &str = "ecr-credential-provider";
@@ -43,63 +44,59 @@ const PEERS: [(&str, [&str; 3], bool); 2] = [
     ),
 ];
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let ours = std::env::current_exe()?.with_file_name(OURS);
-    if !ours.exists() {
-        weighed::say(&format!("no {OURS} beside this program: build it with `scripts/build-registries`"));
-        return Ok(Vec::new());
-    }
-    let (plain, tls) = (Arc::new(Place::new(&ours, false)?), Arc::new(Place::new(&ours, true)?));
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/tools");
+pub(crate) fn races() -> Vec<Race> {
+    let (plain, tls) = (Shared::new(|| Place::new(false)), Shared::new(|| Place::new(true)));
     let mut races = Vec::new();
     for (peer, [time, time_tls, memory], is_helper) in PEERS {
-        let program = tools.join(peer);
-        if !program.exists() {
-            weighed::say(&format!("no {peer} in target/peers/tools (`make peers-tools`): not raced"));
-            continue;
-        }
-        for (what, place) in [(time, &plain), (time_tls, &tls)] {
-            let timed = |program: PathBuf| {
-                let place = Arc::clone(place);
-                move || place.run(&program, is_helper)
+        for (what, place) in [(time, plain.clone()), (time_tls, tls.clone())] {
+            let prepare = move || {
+                let place = place.get()?;
+                let timed = |program: PathBuf| {
+                    let place = Rc::clone(&place);
+                    move || place.run(&program, is_helper)
+                };
+                Ok(Contest::time(timed(place.ours(is_helper)?), timed(needs::installed(peer)?)))
             };
-            races.push(Race::new(what, 0.5, timed(place.ours(&ours, is_helper)), timed(program.clone())));
+            races.push(Race::new(what, 0.5, prepare).needs(&[Need::Installed(peer), Need::Built(OURS)]));
         }
-        let weighed = |program: PathBuf| {
-            let place = Arc::clone(&plain);
-            move || place.weigh(&program, is_helper)
+        let place = plain.clone();
+        let prepare = move || {
+            let place = place.get()?;
+            let launcher = Rc::new(weighed::launcher(place.folder.path())?);
+            let weighed = |program: PathBuf| {
+                let (place, launcher) = (Rc::clone(&place), Rc::clone(&launcher));
+                move || place.weigh(&launcher, &program, is_helper)
+            };
+            Ok(Contest::sizes(weighed(place.ours(is_helper)?), weighed(needs::installed(peer)?)))
         };
-        if plain.launcher.is_some() {
-            let own = weighed(plain.ours(&ours, is_helper));
-            races.push(Race::sizes(memory, 1.0 / 3.0, own, weighed(program)));
-        } else {
-            weighed::say("no C compiler: memory is not raced");
-        }
+        races.push(Race::new(memory, 1.0 / 3.0, prepare).needs(&[
+            Need::Installed(peer),
+            Need::Installed("cc"),
+            Need::Built(OURS),
+        ]));
     }
-    Ok(races)
+    races
 }
 
-/// Amazon, and a folder that is everybody's home.
+/// Amazon, and the home folder of every program.
 struct Place {
     amazon: Amazon,
     folder: TempDir,
-    launcher: Option<PathBuf>,
 }
 
 impl Place {
-    fn new(ours: &Path, over_tls: bool) -> Result<Self, Fault> {
+    fn new(over_tls: bool) -> Result<Self, Fault> {
         let folder = tempfile::tempdir()?;
-        symlink(ours, folder.path().join("docker-credential-ecr"))?;
-        let launcher = weighed::launcher(folder.path())?;
+        symlink(needs::built(OURS)?, folder.path().join("docker-credential-ecr"))?;
         let ca = Ca::new("bench");
         fs::write(folder.path().join("ca.pem"), ca.pem())?;
         let amazon = if over_tls { Amazon::start_tls(&ca) } else { Amazon::start() };
-        Ok(Place { amazon, folder, launcher })
+        Ok(Place { amazon, folder })
     }
 
     /// Our program under the name it has to have.
-    fn ours(&self, ours: &Path, is_helper: bool) -> PathBuf {
-        if is_helper { self.folder.path().join("docker-credential-ecr") } else { ours.to_owned() }
+    fn ours(&self, is_helper: bool) -> Result<PathBuf, Fault> {
+        if is_helper { Ok(self.folder.path().join("docker-credential-ecr")) } else { needs::built(OURS) }
     }
 
     /// One call, from the start of the process to its end.
@@ -108,8 +105,7 @@ impl Place {
     }
 
     /// The most memory that one call holds.
-    fn weigh(&self, program: &Path, is_helper: bool) -> Result<u64, Fault> {
-        let launcher = self.launcher.as_deref().ok_or("no launcher")?;
+    fn weigh(&self, launcher: &Path, program: &Path, is_helper: bool) -> Result<u64, Fault> {
         let program = program.to_str().ok_or("a path that is no text")?;
         self.call(launcher, &[program], is_helper)?.peak().ok_or_else(|| "nothing was weighed".into())
     }
@@ -123,7 +119,7 @@ impl Place {
             ("AWS_ENDPOINT_URL", url.as_str()),
             ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
             ("AWS_SECRET_ACCESS_KEY", Amazon::SECRET),
-            // The helper would remember, and race against nobody.
+            // The helper would otherwise answer from its cache, without a call.
             ("AWS_ECR_DISABLE_CACHE", "true"),
             ("HOME", &home),
             ("SSL_CERT_FILE", &authorities),

@@ -1,8 +1,8 @@
 //! One row of the race against Kubernetes' own code: `navicert-bench --json ROW` (see peers/README.md).
 //!
 //! Rows are measured as Go's benchmarks measure theirs: one mean over a tenth of a second, on one core; what computes by
-//! its CPU time, what waits for a plugin by the clock. The race calls both sides in turns and keeps the best of each. A
-//! row does the work that `peers/bench/*_test.go` does under its name.
+//! its CPU time, what waits for a plugin by the clock. The race calls both sides in turns for a fixed number of rounds and
+//! takes the median of the rounds' ratios. A row does the work that `peers/bench/*_test.go` does under its name.
 
 mod exec;
 mod image;
@@ -18,10 +18,13 @@ use navicert_types::{Clock, SystemClock};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::allocations;
-use crate::frame::{Contestant, Fault};
+use crate::race::{Contestant, Fault};
+use crate::statistics::Summary;
 
 /// How long a row is measured, as Go's `-test.benchtime`.
 const LENGTH: Duration = Duration::from_millis(100);
+/// Equal parts of that, whose median and range are printed beside the mean.
+const PARTS: u32 = 5;
 
 /// A row's name, and who makes its contestant.
 pub(crate) type Row = (&'static str, fn() -> Result<Contestant, Fault>);
@@ -29,7 +32,10 @@ pub(crate) type Row = (&'static str, fn() -> Result<Contestant, Fault>);
 /// What one call takes.
 #[derive(Debug)]
 pub(crate) struct Measurement {
+    /// The mean, as Go's benchmarks give it.
     nanoseconds: f64,
+    /// Nanoseconds of the parts.
+    parts: Summary,
     allocations: f64,
     bytes: f64,
 }
@@ -51,22 +57,30 @@ fn all() -> impl Iterator<Item = &'static Row> {
 
 /// As many calls as fill the time, found by doubling.
 fn measure(contestant: &mut Contestant, time: fn() -> Duration) -> Result<Measurement, Fault> {
-    let mut calls = 1_u32;
+    let mut calls_per_part = 1_u32;
     loop {
         let (count, bytes) = (allocations::count(), allocations::bytes());
-        let started = time();
-        for _ in 0..calls {
-            contestant()?;
+        let mut parts = [Duration::ZERO; PARTS as usize];
+        for part in &mut parts {
+            let started = time();
+            for _ in 0..calls_per_part {
+                contestant()?;
+            }
+            *part = time().saturating_sub(started);
         }
-        let taken = time().saturating_sub(started);
-        if taken >= LENGTH || calls > u32::MAX / 2 {
+        let (count, bytes) = (allocations::count() - count, allocations::bytes() - bytes);
+        let taken: Duration = parts.iter().sum();
+        if taken >= LENGTH || calls_per_part > u32::MAX / PARTS / 2 {
+            let calls = calls_per_part * PARTS;
+            let each = |part: Duration| part.as_secs_f64() * 1e9 / f64::from(calls_per_part);
             return Ok(Measurement {
                 nanoseconds: taken.as_secs_f64() * 1e9 / f64::from(calls),
-                allocations: per_call(allocations::count() - count, calls),
-                bytes: per_call(allocations::bytes() - bytes, calls),
+                parts: Summary::from_values(parts.map(each)).ok_or("nothing was measured")?,
+                allocations: per_call(count, calls),
+                bytes: per_call(bytes, calls),
             });
         }
-        calls *= 2;
+        calls_per_part *= 2;
     }
 }
 
@@ -87,15 +101,16 @@ fn per_call(all: u64, calls: u32) -> f64 {
 
 impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Measurement { nanoseconds, allocations, bytes } = self;
-        write!(f, "\"ns\": {nanoseconds:.1}, \"allocations\": {allocations:.2}, \"bytes\": {bytes:.1}")
+        let Measurement { nanoseconds, parts: Summary { median, least, most }, allocations, bytes } = self;
+        write!(f, "\"ns\": {nanoseconds:.1}, \"median_ns\": {median:.1}, ")?;
+        write!(f, "\"least_ns\": {least:.1}, \"most_ns\": {most:.1}, ")?;
+        write!(f, "\"allocations\": {allocations:.2}, \"bytes\": {bytes:.1}")
     }
 }
 
 /// A file of the race's inputs.
 fn input(name: &str) -> Result<String, Fault> {
-    let folder = shared::root().ok_or("the race's inputs are among the vectors, and there are none")?;
-    let path = folder.join("vectors/bench").join(name);
+    let path = shared::root().ok_or("missing vectors")?.join("vectors/bench").join(name);
     std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 
@@ -112,17 +127,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_one_line_of_json_with_its_four_members() {
+    fn row_is_one_line_of_json_with_mean_median_and_range() {
         let line = line("cel-claim").unwrap().unwrap();
         let parsed: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(parsed["row"], "cel-claim");
-        assert!(parsed["ns"].as_f64().unwrap() > 0.0, "{line}");
+        let [mean, median, least, most] =
+            ["ns", "median_ns", "least_ns", "most_ns"].map(|name| parsed[name].as_f64().unwrap());
+        assert!(0.0 < least && least <= median && median <= most, "{line}");
+        assert!(least <= mean && mean <= most, "{line}");
         // How many there are says `make race`, alone in its process; here other tests allocate beside it.
         assert!(parsed["allocations"].is_number() && parsed["bytes"].is_number(), "{line}");
     }
 
     #[test]
-    fn a_row_that_nobody_knows_is_none() {
+    fn unknown_row_is_none() {
         assert!(line("cel").unwrap().is_none());
     }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 use rustls_pki_types::{CertificateDer, ServerName};
 
-use crate::frame::{Fault, Race};
+use crate::needs::Need;
+use crate::race::{Contest, Contestant, Fault, Race, Shared};
 
 const TOKEN: &str = "bench";
 const PIN: &str = "271828";
@@ -25,29 +27,31 @@ const URI: &str = "pkcs11:token=bench;id=%01";
 /// Where the process that has a token finds it, and its authority.
 const MODULE: &str = "NAVICERT_BENCH_MODULE";
 const FOLDER: &str = "NAVICERT_BENCH_FOLDER";
+/// What makes tokens and keys.
+const NEEDS: [Need; 2] = [Need::Installed("softhsm2-util"), Need::Installed("pkcs11-tool")];
 
 /// A module finds its tokens through the environment, so the bench runs itself once more with a token of its own.
-/// `None` in that process, and where SoftHSM is not installed.
-pub(crate) fn with_a_token() -> Option<ExitCode> {
-    let installed = std::path::Path::new("/usr/lib/softhsm/libsofthsm2.so").exists();
-    if variable(MODULE).is_some() || !installed {
-        return None;
+/// `None` in that process, and where no row needs a token or SoftHSM is not installed.
+pub(crate) fn with_a_token(races: &[Race]) -> Result<Option<ExitCode>, Fault> {
+    let is_wanted = |race: &Race| race.row.needs == NEEDS && race.row.missing().is_none();
+    if variable(MODULE).is_some() || !races.iter().any(is_wanted) {
+        return Ok(None);
     }
     let hsm = SoftHsm::new(TOKEN, PIN);
-    let folder = tempfile::tempdir().ok()?;
+    let folder = tempfile::tempdir()?;
     let ca = Ca::new("bench");
     let key = hsm.generate(KeyKind::EcP256, "01", "bench");
-    hsm.import_certificate(ca.client("ann").issue_for(&key.public_key).first()?, "01", "bench");
-    std::fs::write(folder.path().join("ca.der"), ca.der()).ok()?;
+    let chain = ca.client("ann").issue_for(&key.public_key);
+    hsm.import_certificate(chain.first().ok_or("no certificate was issued")?, "01", "bench");
+    std::fs::write(folder.path().join("ca.der"), ca.der())?;
     #[expect(clippy::disallowed_methods, reason = "the bench itself, with another environment")]
-    let status = std::process::Command::new(std::env::current_exe().ok()?)
+    let status = std::process::Command::new(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
         .envs(hsm.variables())
         .env(MODULE, hsm.module())
         .env(FOLDER, folder.path())
-        .status()
-        .ok()?;
-    Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2)))
+        .status()?;
+    Ok(Some(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))))
 }
 
 #[expect(clippy::disallowed_methods, reason = "how the bench tells itself where its token is")]
@@ -55,15 +59,22 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-pub(crate) fn races() -> Result<Vec<Race>, Fault> {
-    let (Some(module), Some(folder)) = (variable(MODULE), variable(FOLDER)) else { return Ok(Vec::new()) };
+pub(crate) fn races() -> Vec<Race> {
     let handshake = "signer: handshake with a SoftHSM key / with a software key, plus one bare C_Sign";
     let stays = "signer: signature by a signer that stays, over its socket / one bare C_Sign";
-    let stage = Arc::new(Stage::new(module, folder)?);
-    Ok(vec![
-        Race::new(handshake, 1.5, hardware_handshake(&stage)?, software_handshake(&stage)?),
-        Race::new(stays, 3.0, over_the_socket(&stage)?, bare_signature(&stage)?),
-    ])
+    let stage = Shared::new(Stage::new);
+    let race = |what, limit, contest: fn(&Rc<Stage>) -> Result<Contest, Fault>| {
+        let stage = stage.clone();
+        Race::new(what, limit, move || contest(&stage.get()?)).needs(&NEEDS)
+    };
+    vec![
+        race(handshake, 1.5, |stage| {
+            Ok(Contest::Time { ours: hardware_handshake(stage)?, reference: software_handshake(stage)? })
+        }),
+        race(stays, 3.0, |stage| {
+            Ok(Contest::Time { ours: over_the_socket(stage)?, reference: bare_signature(stage)? })
+        }),
+    ]
 }
 
 struct Stage {
@@ -75,7 +86,9 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(module: PathBuf, folder: PathBuf) -> Result<Self, Fault> {
+    fn new() -> Result<Self, Fault> {
+        let module = variable(MODULE).ok_or("missing module of a token")?;
+        let folder = variable(FOLDER).ok_or("missing folder of a token")?;
         let ca = Ca::new("servers");
         let software = ca.client("ann").issue();
         let mut clients = rustls::RootCertStore::empty();
@@ -106,24 +119,22 @@ impl Stage {
     }
 }
 
-type Contestant = Box<dyn FnMut() -> Result<(), Fault>>;
-
-fn hardware_handshake(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+fn hardware_handshake(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
     let (identity, key) = pkcs11::open(&stage.selection, Arc::new(GivenPin(Secret::new(PIN.to_owned()))))?;
     key.log_in()?;
     let resolver = Arc::new(ClientCertificate::new(Arc::new(identity)));
     let mut config = stage.client()?.with_client_cert_resolver(resolver);
     config.resumption = rustls::client::Resumption::disabled();
-    let (stage, config) = (Arc::clone(stage), Arc::new(config));
+    let (stage, config) = (Rc::clone(stage), Arc::new(config));
     Ok(Box::new(move || shake_hands(&config, &stage.server)))
 }
 
-fn software_handshake(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+fn software_handshake(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
     let (chain, key) = (stage.software.chain().to_vec(), stage.software.rustls_key());
     let mut config = stage.client()?.with_client_auth_cert(chain, key)?;
     config.resumption = rustls::client::Resumption::disabled();
     let mut bare = stage.bare()?;
-    let (stage, config) = (Arc::clone(stage), Arc::new(config));
+    let (stage, config) = (Rc::clone(stage), Arc::new(config));
     Ok(Box::new(move || {
         shake_hands(&config, &stage.server)?;
         std::hint::black_box(bare()?);
@@ -152,7 +163,7 @@ fn shake_hands(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result
     }
 }
 
-fn over_the_socket(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+fn over_the_socket(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
     let choose: pkcs11::ChooseAsk = Arc::new(|_, _| Ok(Arc::new(GivenPin(Secret::new(PIN.to_owned())))));
     let module = Some(stage.selection.module.clone());
     let ring: Arc<dyn KeyRing> =
@@ -179,7 +190,7 @@ fn over_the_socket(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
     }))
 }
 
-fn bare_signature(stage: &Arc<Stage>) -> Result<Contestant, Fault> {
+fn bare_signature(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
     let mut bare = stage.bare()?;
     Ok(Box::new(move || {
         std::hint::black_box(bare()?);

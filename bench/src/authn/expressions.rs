@@ -10,12 +10,13 @@ use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::Whole;
-use crate::frame::Fault;
+use crate::race::Fault;
+use crate::statistics::{Round, median};
 
-/// How many turns each has; the best counts. They are short, so that on a busy machine some are undisturbed.
-const TURNS: usize = 200;
+/// Rounds in which each row has a turn; medians count. Odd, as in every race.
+const ROUNDS: usize = 101;
 /// How many tokens a turn has.
-const TOKENS: u32 = 5;
+const TOKENS: u32 = 10;
 
 /// One row: its name, the change to the configuration, the number of groups.
 type Row = (&'static str, fn(&mut Value), usize);
@@ -45,25 +46,35 @@ pub(crate) fn effect() -> Result<String, Fault> {
     let key = SigningKey::generate(Algorithm::Es256, "k");
     let contestants = ROWS.iter().map(|(_, change, groups)| contestant(&key, *change, *groups));
     let contestants = contestants.collect::<Result<Vec<Whole>, Fault>>()?;
-    let mut best = vec![Duration::MAX; contestants.len()];
-    for _ in 0..TURNS {
-        for (whole, best) in contestants.iter().zip(&mut best) {
+    let mut times = vec![Vec::with_capacity(ROUNDS); contestants.len()];
+    for round in 0..=ROUNDS {
+        let mut turns: Vec<_> = contestants.iter().zip(&mut times).collect();
+        if round % 2 == 1 {
+            turns.reverse();
+        }
+        for (whole, times) in turns {
             let started = SystemClock.monotonic();
             for _ in 0..TOKENS {
                 whole.run()?;
             }
-            *best = (SystemClock.monotonic().saturating_sub(started) / TOKENS).min(*best);
+            let taken = SystemClock.monotonic().saturating_sub(started).as_secs_f64();
+            // The first round warms up.
+            if round > 0 {
+                times.push(taken / f64::from(TOKENS));
+            }
         }
     }
-    let mut table = String::from(
-        "How expressions affect the time of authentication (ES256; best of 200 turns)\n\
+    let mut table = format!(
+        "How expressions affect the time of authentication (ES256; medians of {ROUNDS} rounds)\n\
          | expressions    | groups | time     | of none |\n| -------------- | ------ | -------- | ------- |\n",
     );
-    for ((name, _, groups), time) in ROWS.iter().zip(&best) {
+    for ((name, _, groups), taken) in ROWS.iter().zip(&times) {
         let none =
-            ROWS.iter().zip(&best).find(|((name, _, size), _)| *name == "no expression" && size == groups);
-        let none = none.map_or(*time, |(_, time)| *time);
-        let share = time.as_secs_f64() / none.as_secs_f64();
+            ROWS.iter().zip(&times).find(|((name, _, size), _)| *name == "no expression" && size == groups);
+        let none = none.map_or(taken, |(_, none)| none);
+        let share =
+            median(taken.iter().zip(none).map(|(&ours, &reference)| Round { ours, reference }.ratio()));
+        let time = Duration::try_from_secs_f64(median(taken.iter().copied()))?;
         writeln!(table, "| {name:<14} | {groups:>6} | {:>8} | {share:>7.2} |", format!("{time:.1?}"))?;
     }
     Ok(table)

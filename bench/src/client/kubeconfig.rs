@@ -2,30 +2,24 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use crate::frame::{Fault, Race};
+use crate::needs::{self, Need};
+use crate::race::{Contest, Fault, Race};
 
 const CONTEXTS: usize = 1_000;
 
-/// The race, or nothing, with a word, where one of the two is not installed.
-pub(super) fn race() -> Result<Option<Race>, Fault> {
-    let ours = std::env::current_exe()?.with_file_name("navicert");
-    let theirs = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/tools/usr/bin/kubectl"));
-    for program in [&ours, &theirs] {
-        if !program.exists() {
-            let _ = writeln!(io::stderr(), "{} is not there: its kubeconfig is not raced", program.display());
-            return Ok(None);
-        }
-    }
-    let folder = Arc::new(tempfile::tempdir()?);
-    fs::write(folder.path().join("config"), text()?)?;
+pub(super) fn race() -> Race {
     let what = "client: view --minify of 1,000 contexts, process included / Debian's kubectl";
-    let ours = contestant(ours, "kubeconfig", Arc::clone(&folder));
-    Ok(Some(Race::new(what, 0.2, ours, contestant(theirs, "config", folder))))
+    let prepare = || {
+        let folder = Arc::new(tempfile::tempdir()?);
+        fs::write(folder.path().join("config"), text()?)?;
+        let ours = contestant(needs::built("navicert")?, "kubeconfig", Arc::clone(&folder));
+        Ok(Contest::time(ours, contestant(needs::installed("kubectl")?, "config", folder)))
+    };
+    Race::new(what, 0.2, prepare).needs(&[Need::Installed("kubectl"), Need::Built("navicert")])
 }
 
 fn contestant(

@@ -16,7 +16,8 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
 use super::provider;
-use crate::frame::{Fault, ROUNDS, median};
+use crate::race::Fault;
+use crate::statistics::{Round, median};
 
 const BODY: &str = "{\"major\":\"1\",\"minor\":\"34\",\"gitVersion\":\"v1.34.0\",\"gitCommit\":\"0\",\"gitTreeState\":\"clean\",\
     \"buildDate\":\"2026-01-01T00:00:00Z\",\"goVersion\":\"go1\",\"compiler\":\"gc\",\"platform\":\"linux/amd64\"}";
@@ -213,26 +214,21 @@ impl Load {
     }
 }
 
-/// How much longer the median GET takes by each of two detours than by the third way, which is none. In every round each way
-/// is asked for a while, and another one first: asked one by one in turns, each would meet what the one before leaves
-/// behind, such as threads that still look for work. Of each the best round's median counts: a difference of two noisy
-/// figures has no lower bound that noise could not undercut, while a median has.
+/// One round: how much longer the median GET takes through each of two detours than directly. Each way is asked for a while,
+/// in every possible order once: asked one by one in turns, each would meet what the one before leaves behind, such as
+/// threads that still look for work.
 pub(crate) fn added_latency(
     ways: [&Load; 3],
     ask: fn(&Load) -> Result<Vec<Duration>, Fault>,
-) -> Result<(Duration, Duration), Fault> {
-    let mut best = [Duration::MAX; 3];
-    for round in 0..3 * ROUNDS {
-        let mut in_turn: Vec<_> = ways.iter().zip(&mut best).collect();
-        in_turn.rotate_left(round % ways.len());
-        for (way, best) in in_turn {
-            *best = median(ask(way)?).min(*best);
+) -> Result<Round, Fault> {
+    let mut times: [Vec<f64>; 3] = Default::default();
+    for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0], [0, 2, 1], [2, 0, 1], [1, 0, 2]] {
+        for index in order {
+            if let (Some(way), Some(times)) = (ways.get(index), times.get_mut(index)) {
+                times.extend(ask(way)?.iter().map(Duration::as_secs_f64));
+            }
         }
     }
-    let [one, other, direct] = best;
-    let added = |way: Duration| way.checked_sub(direct).filter(|added| !added.is_zero());
-    let measured = added(one).zip(added(other));
-    Ok(measured.ok_or_else(|| {
-        format!("a detour cannot be shorter: {one:?} and {other:?} against {direct:?} without one")
-    })?)
+    let [ours, reference, direct] = times.map(median);
+    Ok(Round { ours: ours - direct, reference: reference - direct })
 }

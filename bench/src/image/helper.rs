@@ -1,7 +1,7 @@
 //! `docker-credential-navicert get` with the daemon running, against a C program that prints the same bytes.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -15,30 +15,26 @@ use navicert_image::reload::Reloader;
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
-use crate::frame::{Fault, Race};
+use crate::needs::{self, Need};
+use crate::race::{Contest, Fault, Race};
 
 const HELPER: &str = "docker-credential-navicert";
 const ANSWER: &str = r#"{"ServerURL":"registry-0.example","Username":"user","Secret":"password"}"#;
 
-/// The race, or nothing, with a word, where there is no helper beside this program or no C compiler.
-pub(super) fn race() -> Result<Option<Race>, Fault> {
-    let helper = std::env::current_exe()?.with_file_name(HELPER);
-    if !helper.exists() {
-        say(&format!("no {HELPER} beside this program: build it with `scripts/build-image-helper`"));
-        return Ok(None);
-    }
+pub(super) fn race() -> Race {
+    let what = "image: helper get with a daemon / C program printing the same";
+    Race::new(what, 1.5, contest).needs(&[Need::Installed("cc"), Need::Built(HELPER)])
+}
+
+fn contest() -> Result<Contest, Fault> {
     let folder = Folder::new("helper")?;
-    let Some(printer) = c_program(&folder)? else {
-        say("no C compiler: the helper is not raced");
-        return Ok(None);
-    };
+    let printer = c_program(&folder)?;
     let socket = serve(&folder)?;
     let question = folder.path().join("question");
     fs::write(&question, "registry-0.example")?;
-    let what = "image: helper get with a daemon / C program printing the same";
     let folder = Arc::new(folder);
-    let ours = contestant(helper, Some(socket), question.clone(), Arc::clone(&folder));
-    Ok(Some(Race::new(what, 1.5, ours, contestant(printer, None, question, folder))))
+    let ours = contestant(needs::built(HELPER)?, Some(socket), question.clone(), Arc::clone(&folder));
+    Ok(Contest::time(ours, contestant(printer, None, question, folder)))
 }
 
 fn contestant(
@@ -76,7 +72,7 @@ fn contestant(
 }
 
 /// A dynamically linked program that reads its input and prints the answer.
-fn c_program(folder: &Folder) -> Result<Option<PathBuf>, Fault> {
+fn c_program(folder: &Folder) -> Result<PathBuf, Fault> {
     let (source, program) = (folder.path().join("print.c"), folder.path().join("print"));
     let escaped = ANSWER.replace('"', "\\\"");
     fs::write(
@@ -85,14 +81,8 @@ fn c_program(folder: &Folder) -> Result<Option<PathBuf>, Fault> {
             "#include <stdio.h>\nint main(void){{char b[256];if(!fgets(b,256,stdin))return 1;puts(\"{escaped}\");return 0;}}\n"
         ),
     )?;
-    #[expect(clippy::disallowed_methods, reason = "compiling the other contestant")]
-    let mut compiler = std::process::Command::new("cc");
-    match compiler.arg("-O2").arg("-o").arg(&program).arg(&source).status() {
-        Ok(status) if status.success() => Ok(Some(program)),
-        Ok(_) => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+    needs::compile_c(&["-O2"], &source, &program)?;
+    Ok(program)
 }
 
 fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
@@ -113,10 +103,6 @@ fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
     let daemon = Daemon::bind(&socket, service)?;
     thread::spawn(move || daemon.run());
     Ok(socket)
-}
-
-fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "bench: {line}");
 }
 
 /// A folder under the system's temporary one, gone when dropped.

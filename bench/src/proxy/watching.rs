@@ -13,11 +13,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection, StreamOwned};
 
 use super::Front;
-use crate::frame::{Fault, Meter};
 use crate::gateway::load::{demanding, trusting};
 use crate::gateway::provider;
+use crate::race::{Fault, Meter};
+use crate::statistics::median;
 
-/// Events of which the best counts, and how long each is.
+/// Events whose median delay is one turn's figure, and how long each is.
 const EVENTS: usize = 50;
 const EVENT: usize = 512;
 /// How many watches are weighed.
@@ -44,7 +45,8 @@ pub(super) fn event(through_proxy: bool) -> Result<Meter, Fault> {
             open.receive(EVENT)?;
             taken.push(SystemClock.monotonic().saturating_sub(started));
         }
-        Ok(crate::frame::median(taken))
+        let median = median(taken.iter().map(Duration::as_secs_f64));
+        Ok(Duration::try_from_secs_f64(median)?)
     }))
 }
 

@@ -1,12 +1,15 @@
 //! A program run to its end, and the most memory it held.
 //!
-//! The kernel tells the second to whoever waits for a program, but counts in what was there before it was started: the
-//! memory of whoever started it. So a very small C program starts it, and says what the kernel said.
+//! `wait4` reports the second, but the peak includes the memory of the process that forked. So a very small C program starts
+//! it and prints what `wait4` reported.
 
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+
+use crate::needs;
+use crate::race::Fault;
 
 const LAUNCHER: &str = "#include <stdio.h>\n#include <sys/resource.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
     int main(int n, char **a) {\n  pid_t p = fork();\n  if (p == 0) { execv(a[1], a + 1); _exit(127); }\n  \
@@ -57,20 +60,10 @@ pub(super) fn run(
     Ok(Done { stdout, stderr: String::from_utf8_lossy(&stderr).into_owned() })
 }
 
-/// The small program; nothing where there is no C compiler.
-pub(super) fn launcher(folder: &Path) -> io::Result<Option<PathBuf>> {
+/// Compiles the small program.
+pub(super) fn launcher(folder: &Path) -> Result<PathBuf, Fault> {
     let (source, program) = (folder.join("launch.c"), folder.join("launch"));
     fs::write(&source, LAUNCHER)?;
-    #[expect(clippy::disallowed_methods, reason = "compiling what weighs the contestants")]
-    let mut compiler = std::process::Command::new("cc");
-    match compiler.args(["-O2", "-static", "-o"]).arg(&program).arg(&source).status() {
-        Ok(status) if status.success() => Ok(Some(program)),
-        Ok(_) => Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-pub(super) fn say(line: &str) {
-    let _ = writeln!(io::stderr(), "bench: {line}");
+    needs::compile_c(&["-O2", "-static"], &source, &program)?;
+    Ok(program)
 }

@@ -10,8 +10,8 @@ use navicert_plugin::Environment;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
 use super::{Row, race_plugin};
-use crate::frame::{Contestant, Fault};
 use crate::plugin::bare::BareProgram;
+use crate::race::{Contestant, Fault};
 
 pub(super) const ROWS: [Row; 3] = [("exec-run", run), ("exec-spawn", spawn), ("exec-cached", cached)];
 

@@ -11,7 +11,7 @@ use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
 use super::Row;
-use crate::frame::{Contestant, Fault};
+use crate::race::{Contestant, Fault};
 
 pub(super) const ROWS: [Row; 6] = [
     ("image-cached-1", || cached(1)),

@@ -6,7 +6,7 @@ use navicert_client::kubeconfig::{Disk, Overrides, Sources, select};
 
 use super::Row;
 use crate::client::a_thousand_contexts;
-use crate::frame::{Contestant, Fault};
+use crate::race::{Contestant, Fault};
 
 pub(super) const ROWS: [Row; 1] = [("kubeconfig-load", load)];
 

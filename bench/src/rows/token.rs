@@ -16,7 +16,7 @@ use navicert_types::Timestamp;
 
 use super::{Row, input};
 use crate::authn::{Input, remembered};
-use crate::frame::{Contestant, Fault};
+use crate::race::{Contestant, Fault};
 
 pub(super) const ROWS: [Row; 10] = [
     ("token-rs256-map", || token("rs256.jwt", "config-map.yaml")),
