@@ -1,8 +1,12 @@
-//! The documents say what is there: paths they name exist, pages they link to exist.
+//! The documents say what is there: paths they name exist, pages they link to exist, and README.md shows what the program
+//! really prints and lists every verb.
 
-#![expect(clippy::panic, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::path::{Path, PathBuf};
+
+use navicert_testkit::Program;
+use navicert_testkit::transcript::{TestContext, check_file};
 
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -47,5 +51,83 @@ fn every_page_that_is_linked_to_exists() {
             let folder = name.parent().unwrap_or(Path::new(""));
             assert!(workspace().join(folder).join(target).exists(), "{} links to {target}", name.display());
         }
+    }
+}
+
+/// README.md shows no exit codes; transcripts have them. Every command it shows finds something wrong.
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let mut transcript = String::new();
+    let mut in_console = false;
+    for line in page("README.md").lines() {
+        if in_console && line == "```" {
+            transcript.push_str("[exit 1]\n");
+        }
+        in_console = line == "```console" || (in_console && line != "```");
+        transcript.push_str(line);
+        transcript.push('\n');
+    }
+    assert_eq!(transcript.matches("[exit 1]\n").count(), 2, "`doctor` and `authn explain`");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("README.md");
+    std::fs::write(&path, transcript).unwrap();
+    let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
+    copy_examples(&context.directory().join("examples"));
+    check_file(&path, context);
+}
+
+/// What README.md says happens after its reader has corrected the example.
+#[test]
+fn the_examples_of_the_readme_can_be_corrected() {
+    let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
+    let examples = context.directory().join("examples");
+    copy_examples(&examples);
+    let correct = |file: &str, from: &str, to: &str| {
+        let text = std::fs::read_to_string(examples.join(file)).unwrap();
+        assert!(text.contains(from), "{file}");
+        std::fs::write(examples.join(file), text.replace(from, to)).unwrap();
+    };
+    let printed = |line: &str| String::from_utf8_lossy(&context.run(line).stdout).into_owned();
+    correct("kubeconfig/old-plugin-version.yaml", "k8s.io/v1alpha1", "k8s.io/v1beta1");
+    // In place of a name that a resolver would be asked for: a label of 64 characters has no address.
+    let unknown = format!("{}.example:443\n    tls-server-name: eks.example", "n".repeat(64));
+    correct("kubeconfig/old-plugin-version.yaml", "eks.example:443", &unknown);
+    let told = printed("navicert doctor --kubeconfig examples/kubeconfig/old-plugin-version.yaml");
+    assert!(told.contains("PASS  user ") && told.contains("FAIL  dns "), "{told}");
+    correct("token/authentication.yaml", "[kubernetes]", "[Kubernetes]");
+    let told = printed(
+        "navicert authn explain --config examples/token/authentication.yaml --jwks examples/token/jwks.json --token-file examples/token/token.jwt",
+    );
+    assert!(told.contains("authenticated as `oidc:ann@example.com`"), "{told}");
+}
+
+fn copy_examples(to: &Path) {
+    for name in ["kubeconfig", "token"] {
+        std::fs::create_dir_all(to.join(name)).unwrap();
+        for entry in std::fs::read_dir(workspace().join("examples").join(name)).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), to.join(name).join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_readme_lists_every_verb() {
+    let help = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(["-h"]).run().unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let verbs: Vec<&str> = commands
+        .lines()
+        .filter(|line| !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(verbs.len() >= 13, "{verbs:?}");
+    let readme = page("README.md");
+    let (_, table) = readme.split_once("## Verbs").unwrap();
+    for verb in verbs {
+        let listed = ["`navicert {} ", "`navicert {}`", "`{}`"]
+            .iter()
+            .any(|form| table.contains(&form.replace("{}", verb)));
+        assert!(listed, "README.md does not list `navicert {verb}`");
     }
 }

@@ -2,11 +2,7 @@
 //! when they cannot work. The installer copies what was built, so that files with a program's name stand in for the programs
 //! of other crates.
 #![cfg(unix)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests; a broken set-up should stop the test"
-)]
+#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
 use std::collections::BTreeSet;
 use std::fs;
