@@ -5,6 +5,7 @@ PEERS_DIR := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 PEERS_ROOT := $(abspath $(PEERS_DIR)/..)
 PEERS_OUT := $(PEERS_ROOT)/target/peers
 PEERS_BIN := $(PEERS_OUT)/bin
+PEERS_VECTORS := $(PEERS_ROOT)/conformance/vectors
 # For example PEERS_GOFLAGS="-p 1" on a machine that is busy with something else.
 PEERS_GOFLAGS ?=
 PEERS_GO = nice -n 10 go
@@ -19,24 +20,41 @@ PEERS_VERSION = -X k8s.io/component-base/version.gitVersion=$(PEERS_KUBERNETES) 
 	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(PEERS_KUBERNETES:v%=%))) \
 	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(PEERS_KUBERNETES:v%=%)))
 
-.PHONY: peers peers-go peers-prepare peers-verify peers-test
+.PHONY: peers peers-reference cel-suite vectors peers-go peers-prepare peers-verify peers-test
 
-peers: peers-prepare ## the reference: Kubernetes' own decisions as JSON lines (needs Go, as do the peers below)
+peers: peers-reference cel-suite ## the reference: Kubernetes' own decisions as JSON lines, and the CEL suite (needs Go, as do the peers below)
+
+peers-reference: peers-prepare
 	$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./reference
 
-peers-verify: peers ## replays the vectors through the reference and lists every line that differs
-	cd $(PEERS_DIR) && NAVICERT_SHARED=$${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared} $(PEERS_BIN)/reference verify
+# The published CEL conformance suite as JSON, from the Go module that has it, with what Kubernetes makes of each test.
+cel-suite: peers-reference
+	@cd $(PEERS_DIR)/celsuite && GOWORK=off $(PEERS_GO) build $(PEERS_BUILD) -o $(PEERS_BIN)/celsuite .
+	@$(PEERS_BIN)/celsuite "$$(cd $(PEERS_DIR)/celsuite && GOWORK=off go list -m -f '{{.Dir}}' cel.dev/expr)/tests/simple/testdata" $(PEERS_OUT)/cel-conformance
+	@$(PEERS_BIN)/reference suite $(PEERS_OUT)/cel-conformance
+
+vectors: peers-reference ## records the decisions in conformance/vectors anew and says which have changed
+	@$(PEERS_BIN)/reference record $(PEERS_VECTORS)
+
+peers-verify: peers-reference ## replays the vectors through the reference and lists every line that differs
+	cd $(PEERS_DIR) && $(PEERS_BIN)/reference verify $(PEERS_VECTORS)
 
 peers-test: peers-prepare
 	$(PEERS_INSIDE) vet $(PEERS_OVERLAY) ./...
 	$(PEERS_INSIDE) test $(PEERS_GOFLAGS) $(PEERS_OVERLAY) ./...
+	cd $(PEERS_DIR)/celsuite && GOWORK=off $(PEERS_GO) vet . && GOWORK=off $(PEERS_GO) test $(PEERS_GOFLAGS) .
 
 peers-prepare: peers-go
 	@mkdir -p $(PEERS_BIN)
 	@$(PEERS_DIR)/prepare.sh $(PEERS_OUT)
 
 peers-go:
-	@command -v go >/dev/null || { echo "This target needs Go 1.26 or newer (https://go.dev/dl/). Nothing else of navicert does." >&2; exit 1; }
+	@$(PEERS_ROOT)/scripts/require peers
+
+# What these two need besides Go, checked before anything is built.
+.PHONY: interop-needs race-needs
+interop-needs race-needs: %-needs:
+	@$(PEERS_ROOT)/scripts/require $*
 
 # --- a control plane ---------------------------------------------------------------------------------------------------
 
@@ -54,9 +72,9 @@ cluster-down: ## stops that cluster and removes its directory
 cluster-build: peers-go $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES) $(PEERS_BIN)/kube-apiserver-$(PEERS_KUBERNETES) $(PEERS_BIN)/kubectl-$(PEERS_KUBERNETES)
 	@$(PEERS_UPSTREAM) -o $(PEERS_BIN)/ ./cluster
 
-interop: cluster-build ## the suites that need a real control plane: tests/interop_*.rs of every crate
+interop: interop-needs cluster-build ## the suites that need a real control plane: tests/interop_*.rs of every crate
 	cd $(PEERS_ROOT) && NAVICERT_PEERS=$(PEERS_BIN) NAVICERT_PEERS_TOOLS=$(PEERS_OUT)/tools \
-		cargo test --workspace --locked --test 'interop*'
+		cargo test --workspace --locked --features navicert/interop,navicert-kube/interop,navicert-testkit/interop --test 'interop_*'
 
 # Upstream's programs are built once per version; the plain name is a link to the version in use.
 $(PEERS_BIN)/etcd-$(PEERS_KUBERNETES): PEERS_PACKAGE = go.etcd.io/etcd/server/v3
@@ -89,14 +107,14 @@ NAVICERT_BENCH ?= $(PEERS_ROOT)/target/release/navicert-bench
 
 .PHONY: race
 
-race: peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios, and the claims about them
+race: race-needs peers-prepare ## Go's figures and ours, row by row in turns, as one table of ratios, and the claims about them
 	@cd $(PEERS_ROOT) && cargo build --release --locked --quiet --package navicert-bench
 	@cc -O2 -static -o $(PEERS_BIN)/race-plugin $(PEERS_DIR)/bench/plugin/race-plugin.c
 	@$(PEERS_INSIDE) test -c $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/bench.test ./bench
 	@$(PEERS_INSIDE) build $(PEERS_BUILD) $(PEERS_OVERLAY) -o $(PEERS_BIN)/ ./bench/race
 	$(if $(ROW),,@cd $(PEERS_ROOT) && scripts/build-registries && { $(NAVICERT_BENCH) registries || [ $$? -eq 3 ]; })
 	@$(PEERS_BIN)/race -bench $(PEERS_BIN)/bench.test -plugin $(PEERS_BIN)/race-plugin -navicert "$(NAVICERT_BENCH)" -row "$(ROW)" \
-		-inputs $${NAVICERT_SHARED:-$(PEERS_ROOT)/../shared}/vectors/bench
+		-inputs $(PEERS_VECTORS)/bench
 
 # --- other people's programs -------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ var rows []row
 func add(name string, run func(*testing.B)) { rows = append(rows, row{name, run}) }
 
 // inputs is where the race's inputs are: `bench` below the vectors.
-var inputs = flag.String("inputs", "../../../shared/vectors/bench", "directory of the race's inputs")
+var inputs = flag.String("inputs", "../../conformance/vectors/bench", "directory of the race's inputs")
 
 // execPlugin is the static exec plugin.
 var execPlugin = flag.String("plugin", "", "path of the exec plugin")

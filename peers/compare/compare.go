@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -115,6 +117,69 @@ func expressions(want, got Object) string {
 		return ""
 	}
 	return members("value")(want, got)
+}
+
+// Outcomes says how two outcomes of an expression differ, whose values carry their kind: phase, value and static type.
+func Outcomes(want, got Object) string {
+	if difference := members("phase", "type")(want, got); difference != "" {
+		return difference + because(want, got)
+	}
+	if !sameKind(want["value"], got["value"]) {
+		return differs("value", want["value"], got["value"])
+	}
+	return ""
+}
+
+// Costs says how the costs of two outcomes differ.
+func Costs(want, got Object) string { return members("cost")(want, got) }
+
+// sameKind compares values that carry their kind: doubles by value, maps without regard to order.
+func sameKind(want, got any) bool {
+	wanted, ok := want.(Object)
+	given, also := got.(Object)
+	if !ok || !also || len(wanted) != 1 || len(given) != 1 {
+		return Same(want, got)
+	}
+	for kind, inner := range wanted {
+		other, there := given[kind]
+		if !there {
+			return false
+		}
+		switch kind {
+		case "double":
+			return sameDouble(inner, other)
+		case "optional":
+			return sameKind(inner, other)
+		case "list":
+			items, _ := inner.([]any)
+			others, _ := other.([]any)
+			return slices.EqualFunc(items, others, sameKind)
+		case "map":
+			return sameEntries(inner, other)
+		}
+		return Same(inner, other)
+	}
+	return true
+}
+
+func sameDouble(want, got any) bool {
+	number := func(value any) (float64, error) { return strconv.ParseFloat(fmt.Sprint(value), 64) }
+	a, err := number(want)
+	b, failed := number(got)
+	return err == nil && failed == nil && (a == b || math.IsNaN(a) && math.IsNaN(b))
+}
+
+func sameEntries(want, got any) bool {
+	entries, _ := want.([]any)
+	others, _ := got.([]any)
+	same := func(a, b any) bool {
+		left, _ := a.([]any)
+		right, _ := b.([]any)
+		return slices.EqualFunc(left, right, sameKind)
+	}
+	return len(entries) == len(others) && !slices.ContainsFunc(entries, func(entry any) bool {
+		return !slices.ContainsFunc(others, func(other any) bool { return same(entry, other) })
+	})
 }
 
 // Details says how answers that agree differ in what is only informative. Of expressions that is the cost and the words of the

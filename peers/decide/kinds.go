@@ -61,15 +61,18 @@ const Panicked = "upstream panics"
 // typed decodes a line's members before a decision.
 func typed[Input, Decision any](decide func(Input) (Decision, error)) func(json.RawMessage) (any, error) {
 	return func(line json.RawMessage) (decision any, fault error) {
-		defer func() {
-			if reason := recover(); reason != nil {
-				decision, fault = nil, fmt.Errorf("%s: %v", Panicked, reason)
-			}
-		}()
+		defer recovered(&fault)
 		var input Input
 		if err := json.Unmarshal(line, &input); err != nil {
 			return nil, fmt.Errorf("the line does not have this kind's members: %w", err)
 		}
 		return decide(input)
+	}
+}
+
+// recovered makes a panic of upstream's code a fault of the line.
+func recovered(fault *error) {
+	if reason := recover(); reason != nil {
+		*fault = fmt.Errorf("%s: %v", Panicked, reason)
 	}
 }

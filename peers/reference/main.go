@@ -1,7 +1,10 @@
 // Command reference answers questions with Kubernetes' own code: JSON lines in, JSON lines out, a verb per kind.
 //
 //	reference VERB <lines          one answer per line, in order
-//	reference verify [DIRECTORY]   replays the vector files and counts agreement
+//	reference verify DIRECTORY     replays the vector files and counts agreement
+//	reference record DIRECTORY     replays them and writes the answers that have changed
+//	reference suite DIRECTORY      records the outcomes of the published CEL suite in a directory
+//	reference suite-diff A B       lists the differences of two such recordings
 //	reference kinds                lists the verbs
 package main
 
@@ -31,8 +34,18 @@ func run(arguments []string) int {
 			fmt.Println(kind.Name)
 		}
 		return 0
-	case "verify":
-		return verify(arguments[1:])
+	case "verify", "record":
+		if len(arguments) != 2 {
+			return usage()
+		}
+		if verb == "record" {
+			return record(arguments[1])
+		}
+		return verify(arguments[1])
+	case "suite":
+		return suite(arguments[1:])
+	case "suite-diff":
+		return compareSuite(arguments[1:])
 	default:
 		kind, ok := decide.Find(verb)
 		if !ok || len(arguments) > 1 {
@@ -47,7 +60,7 @@ func run(arguments []string) int {
 }
 
 func usage() int {
-	fmt.Fprint(os.Stderr, "usage: reference VERB <lines | reference verify [VECTOR-DIRECTORY] | reference kinds\nverbs:")
+	fmt.Fprint(os.Stderr, "usage: reference VERB <lines | reference verify|record VECTOR-DIRECTORY | reference suite DIRECTORY | reference kinds\nverbs:")
 	for _, kind := range decide.Kinds {
 		fmt.Fprint(os.Stderr, " ", kind.Name)
 	}

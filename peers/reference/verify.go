@@ -3,9 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -37,8 +35,8 @@ type tally struct {
 
 // verify replays every vector file and lists each line that differs. It succeeds if at least 99 of 100 lines of every file agree and
 // the rest has a reason.
-func verify(arguments []string) int {
-	directory, differences := vectorDirectory(arguments), os.Getenv("NAVICERT_KNOWN_DIFFERENCES")
+func verify(directory string) int {
+	differences := os.Getenv("NAVICERT_KNOWN_DIFFERENCES")
 	if differences == "" {
 		differences = "known-differences.yaml"
 	}
@@ -54,14 +52,17 @@ func verify(arguments []string) int {
 	var tallies []tally
 	for _, kind := range decide.Kinds {
 		count, err := replay(directory, kind, world, reasons)
-		if errors.Is(err, fs.ErrNotExist) {
-			fmt.Printf("%s: no such file\n", kind.Name)
-			continue
-		}
 		if err != nil {
 			return failed(fmt.Errorf("%s: %w", kind.Name, err))
 		}
 		tallies = append(tallies, count)
+	}
+	outcomes, err := verifyOutcomes(directory, reasons)
+	if err != nil {
+		return failed(err)
+	}
+	tallies = append(tallies, outcomes...)
+	for _, count := range tallies {
 		if count.agree+count.explained < count.lines || count.agree*100 < count.lines*99 {
 			status = 1
 		}
@@ -72,16 +73,6 @@ func verify(arguments []string) int {
 		status = 1
 	}
 	return status
-}
-
-func vectorDirectory(arguments []string) string {
-	if len(arguments) > 0 {
-		return arguments[0]
-	}
-	if shared := os.Getenv("NAVICERT_SHARED"); shared != "" {
-		return filepath.Join(shared, "vectors")
-	}
-	return filepath.Join("..", "..", "shared", "vectors")
 }
 
 func failed(err error) int {
@@ -108,19 +99,24 @@ func replay(directory string, kind decide.Kind, world world, reasons map[string]
 		if err != nil {
 			return count, fmt.Errorf("%s: %w", line.ID, err)
 		}
-		count.lines++
-		if difference == "" {
-			count.agree++
-			continue
-		}
-		why := "NOT EXPLAINED"
-		if known, ok := reasons[line.ID]; ok {
-			known.used, why = true, known.text
-			count.explained++
-		}
-		fmt.Printf("%s: %s: %s\n", line.ID, difference, why)
+		count.note(line.ID, difference, reasons)
 	}
 	return count, lines.Err()
+}
+
+// note counts one line; a difference is printed with its reason.
+func (count *tally) note(id, difference string, reasons map[string]*reason) {
+	count.lines++
+	if difference == "" {
+		count.agree++
+		return
+	}
+	why := "NOT EXPLAINED"
+	if known, ok := reasons[id]; ok {
+		known.used, why = true, known.text
+		count.explained++
+	}
+	fmt.Printf("%s: %s: %s\n", id, difference, why)
 }
 
 func ask(line vector, kind decide.Kind, world world) (string, error) {
