@@ -1,6 +1,6 @@
 # The commands a newcomer needs. `make demo` shows what navicert does; `make test` is what has to pass.
 .DEFAULT_GOAL := help
-.PHONY: help demo test tools fmt lint unit docs deny release install uninstall bench soak clients fuzz fresh
+.PHONY: help demo test test-fast release install uninstall bench soak clients fuzz fresh
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -11,27 +11,12 @@ demo: ## what navicert does, in a minute: everything embedded, nothing to config
 	@cargo build --locked --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins --features navicert-signer/test-util
 	@$${CARGO_TARGET_DIR:-target}/debug/demo
 
-test: tools fmt lint unit docs deny ## everything that has to pass before a change lands
-
-tools:
+test: ## everything that has to pass before a change lands
 	@scripts/require test
-	@scripts/install-tools
+	@scripts/test
 
-fmt:
-	cargo fmt --all --check
-
-lint:
-	cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-
-# Where nextest is installed it runs the tests (doctests are not its business); where not, cargo does.
-unit:
-	@scripts/run-tests
-
-docs:
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked --quiet
-
-deny:
-	@scripts/check-dependencies
+test-fast: ## the inner loop: formatting and tests, without other people's programs
+	@scripts/test --fast
 
 release: ## the programs as they are shipped, in target/release
 	cargo build --release --locked --package navicert --package navicert-signer --bins
