@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn host_port_and_path_come_apart_as_in_the_kubelet() {
-        // I61–I70
+        // I61, I62, I63, I64, I65, I66, I67, I68, I69
         type Parts<'a> = Option<(&'a str, &'a str, &'a str)>;
         let cases: &[(&str, Parts<'_>)] = &[
             ("a.io", Some(("a.io", "", ""))),

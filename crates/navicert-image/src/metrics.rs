@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn the_kubelets_metrics_have_its_names_and_texts() {
-        // I156–I161
+        // I156, I157, I158, I160, I161
         let metrics = TextMetrics::new();
         metrics.record(&Event::ConfigLoaded { hash: "sha256:old" });
         metrics.record(&Event::ConfigLoaded { hash: "sha256:new" });
@@ -368,6 +368,7 @@ mod tests {
             "# HELP kubelet_credential_provider_plugin_errors_total [ALPHA] Number of errors from credential provider plugin",
             "# TYPE kubelet_credential_provider_plugin_errors_total counter",
             "kubelet_credential_provider_plugin_errors_total{plugin_name=\"p\"} 1",
+            "# HELP kubelet_credential_provider_plugin_duration [ALPHA] Duration of execution in seconds for credential provider plugin",
             "# TYPE kubelet_credential_provider_plugin_duration histogram",
             "kubelet_credential_provider_plugin_duration_bucket{plugin_name=\"p\",le=\"0.005\"} 0",
             "kubelet_credential_provider_plugin_duration_bucket{plugin_name=\"p\",le=\"0.01\"} 1",
@@ -380,5 +381,12 @@ mod tests {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
         }
         assert_eq!(text.matches("config_info{").count(), 1, "exactly one series (I158)");
+        let bounds = text.lines().filter_map(|line| {
+            let (_, bound) = line.split_once("plugin_duration_bucket{plugin_name=\"p\",le=\"")?;
+            bound.split_once('"').map(|(bound, _)| bound)
+        });
+        let expected =
+            ["0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "+Inf"];
+        assert_eq!(bounds.collect::<Vec<_>>(), expected);
     }
 }

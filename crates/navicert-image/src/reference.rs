@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn images_become_repositories() {
-        // I81–I86, I276
+        // I81, I82, I83, I85, I86, I276
         let digest = "a".repeat(64);
         let pinned = format!("registry.io:5000/a/b:t@sha256:{digest}");
         for (image, expected) in [

@@ -318,8 +318,22 @@ mod tests {
     }
 
     #[test]
+    fn keys_come_in_the_order_of_their_text() {
+        // I135: two keys that mean the same registry are tried in one order, whatever the plugin wrote first.
+        let auth = |keys: [&str; 3]| {
+            let entries = keys.map(|key| format!(r#""{key}":{{"username":"u","password":"p"}}"#)).join(",");
+            let text = format!(r#"{{{HEAD},"cacheKeyType":"Image","auth":{{{entries}}}}}"#);
+            let auth = decode(&text).unwrap().auth;
+            auth.into_iter().map(|(key, _)| key).collect::<Vec<String>>()
+        };
+        let sorted = ["a.io", "gcr.io", "https://gcr.io"];
+        assert_eq!(auth(["https://gcr.io", "gcr.io", "a.io"]), sorted);
+        assert_eq!(auth(["gcr.io", "a.io", "https://gcr.io"]), sorted);
+    }
+
+    #[test]
     fn each_refusal_names_its_cause() {
-        // I242, I268
+        // I102, I242, I268
         let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
         let old = good.replace("/v1\"", "/v1beta1\"");
         for (text, expected) in [

@@ -84,7 +84,7 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
 
 #[test]
 fn podman_pulls_with_a_written_auth_file() {
-    // I226–I228, I235
+    // I226, I228, I235, I252
     let Some(registry) = registry() else { return };
     let place = Place::new(&registry, HELPER);
     let config =
@@ -108,7 +108,7 @@ fn podman_pulls_with_a_written_auth_file() {
 
 #[test]
 fn the_helper_keeps_to_the_protocol() {
-    // I220–I223, I238: no registry needed.
+    // I220, I221, I222, I223, I238: no registry needed.
     let folder = tempfile::tempdir().unwrap();
     let helper = |arguments: &[&str], stdin: &str| {
         let program = Program::new(HELPER).arguments(arguments).stdin(stdin).own_environment();

@@ -103,6 +103,7 @@ mod tests {
 
     #[test]
     fn a_host_is_read_whole_or_not_at_all() {
+        // I169
         for (image, name, key) in [
             ("a.example/x", "a.example", "a.example"),
             ("A.Example/x", "a.example", "A.Example"),

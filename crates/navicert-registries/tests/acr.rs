@@ -97,7 +97,7 @@ fn one_of_several_identities_is_asked_for_by_its_kind() {
 
 #[test]
 fn a_service_account_proves_to_be_its_application() {
-    // I201–I203
+    // I201, I202, I203
     let both =
         [("kubernetes.azure.com/acr-client-id", "app-1"), ("kubernetes.azure.com/acr-tenant-id", "tenant-1")];
     for config in [

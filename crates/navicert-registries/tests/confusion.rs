@@ -121,6 +121,7 @@ const SHAPES: [(&str, Owner); 76] = [
 
 #[test]
 fn a_credential_goes_to_its_own_registry_and_nobody_else() {
+    // I168, I169, I170
     let (amazon, google) = (Amazon::start(), Google::start("canary-google", Some(3600)));
     let azure = Azure::start("mine.azurecr.io", "t");
     let folder = tempfile::tempdir().unwrap();

@@ -90,6 +90,35 @@ fn the_public_registry_has_a_service_of_its_own() {
 }
 
 #[test]
+fn the_environment_names_other_endpoints_for_all_services_or_for_one() {
+    // I180, I211: plain HTTP too, which no usual endpoint speaks.
+    let amazon = Amazon::start();
+    amazon.hand_out("password", hours(12.0));
+    let keyed = |image: &str| {
+        Run::new(ECR, image)
+            .variable("AWS_EC2_METADATA_DISABLED", "true")
+            .variable("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+            .variable("AWS_SECRET_ACCESS_KEY", Amazon::SECRET)
+            .variable("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    };
+    for (image, host, variable) in [
+        (IMAGE, HOST, "AWS_ENDPOINT_URL_ECR"),
+        ("public.ecr.aws/x/y", "public.ecr.aws", "AWS_ENDPOINT_URL_ECR_PUBLIC"),
+    ] {
+        let ran = keyed(image).variable(variable, amazon.server().url()).run();
+        assert_eq!(ran.login(host).1, "password", "{variable}");
+    }
+    let sts = keyed(IMAGE)
+        .variable("AWS_ENDPOINT_URL_STS", amazon.server().url())
+        .variable("AWS_ENDPOINT_URL_ECR", amazon.server().url())
+        .service_account("canary-token", &[("eks.amazonaws.com/ecr-role-arn", ROLE)]);
+    sts.run();
+    let seen = amazon.server().requests();
+    let asked = seen.iter().any(|request| request.text().contains("Action=AssumeRoleWithWebIdentity"));
+    assert!(asked, "STS at its own endpoint");
+}
+
+#[test]
 fn credentials_come_from_every_source() {
     // I178, I179
     let folder = tempfile::tempdir().unwrap();
@@ -378,6 +407,7 @@ fn under_docker_s_name_it_is_dockers_helper() {
 
 #[test]
 fn a_host_of_ones_own_is_ecr_if_its_operator_says_so() {
+    // I168, I170
     let amazon = Amazon::start();
     let image = "images.example/team/app";
     assert!(with_key(&amazon, image).run().is_nothing());

@@ -25,7 +25,7 @@ fn run(google: &Google, image: &str) -> Run {
 
 #[test]
 fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
-    // I186–I188, I193, I218
+    // I168, I186, I187, I188, I193, I218
     let google = Google::start("canary-access-token", Some(3600));
     for host in ["gcr.io", "eu.gcr.io", HOST, "container.cloud.google.com"] {
         let ran = run(&google, &format!("{host}/p/app")).run();

@@ -93,6 +93,14 @@ fn a_registry_gets_its_first_credential_that_is_no_anonymous_login() {
 }
 
 #[test]
+fn a_secret_without_a_user_name_is_passed_through() {
+    // I239
+    let (_, providers) = providers(&["a.io"], &[r#"{"a.io":{"username":"","password":"p"}}"#]);
+    let answer = get(&providers, &Scopes::new(), "a.io").unwrap();
+    assert_eq!(answer.encode().expose(), b"{\"ServerURL\":\"a.io\",\"Username\":\"\",\"Secret\":\"p\"}\n");
+}
+
+#[test]
 fn only_the_host_that_was_asked_for_is_answered() {
     // The lesson of CVE-2021-41092: an answer for another host is none.
     let (_, one) = providers(&["a.io"], &[&format!(r#"{{"index.docker.io":{ANN},"b.io":{BOB}}}"#)]);
@@ -116,7 +124,7 @@ fn docker_hub_is_found_under_its_many_names() {
 
 #[test]
 fn a_registry_configured_by_path_is_answered_when_one_provider_owns_it() {
-    // I232, I233
+    // I232, I233, I236
     let (runner, one) = providers(&["a.io/team/long, a.io/team/"], &[&format!(r#"{{"a.io/team":{ANN}}}"#)]);
     assert_eq!(user(&one, "a.io").unwrap(), "ann");
     let request = String::from_utf8(runner.commands()[0].stdin_bytes().unwrap().expose().clone()).unwrap();

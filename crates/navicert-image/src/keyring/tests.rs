@@ -55,7 +55,7 @@ fn a_key_that_is_no_location_is_left_out_and_named_without_its_user() {
 
 #[test]
 fn keys_are_tried_in_descending_byte_order() {
-    // I136, I137
+    // I136, I137, I138
     let keys = [
         "*.azurecr.*",
         "foo.azurecr.io",

@@ -114,6 +114,7 @@ fn matches(pattern: &str, image: &str, profile: Profile) -> bool {
 
 #[test]
 fn the_table_of_the_specification_holds() {
+    // I71 (M79), I72 (M3–M10), I73 (M12, M13), I74 (M33–M41), I75 (M11–M25, M46, M47)
     assert_eq!(TABLE.len(), 94);
     for &(row, pattern, image, expected, refused) in TABLE {
         assert_eq!(matches(pattern, image, Profile::Kube), expected, "{row}: {pattern} {image}");
@@ -175,7 +176,7 @@ fn a_character_class_is_read_to_its_end() {
 
 #[test]
 fn a_mismatch_says_what_differs() {
-    // I264
+    // I76, I264
     let reason = |pattern: &str, image: &str| {
         let pattern = Pattern::parse(pattern, Profile::Kube).unwrap();
         pattern.compare(&Location::parse(image.as_bytes()).unwrap()).unwrap_err().to_string()
@@ -188,6 +189,10 @@ fn a_mismatch_says_what_differs() {
         "the image's path does not begin with `/*` (`*` has no meaning in a path)"
     );
     assert_eq!(reason("*.b.io", "x.a.io/x"), "label 2 of the host, `a`, does not fit");
+    // Of several differences the first in this order: port, number of labels, path, labels.
+    assert!(reason("*.b.io:1/y", "a.io:2/x").starts_with("port 1"));
+    assert!(reason("*.b.io/y", "a.io/x").contains("3 labels"));
+    assert!(reason("b.io/y", "a.io/x").contains("path"));
 }
 
 /// A second opinion on globs: plain backtracking, one character at a time.

@@ -404,7 +404,7 @@ fn a_reported_refusal_forgets_the_answer_once() {
 
 #[test]
 fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails() {
-    // I254, I256, I260, I262: what is served meanwhile has not expired.
+    // I247, I254, I256, I260, I262: what is served meanwhile has not expired.
     let (gate, failed) = (Gate::closed(), Gate::closed());
     let scripts = [
         credentials("Registry", &[("a.io", "old")]),

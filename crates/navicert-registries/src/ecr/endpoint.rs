@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_partition_has_its_endpoints() {
-        // I172, I174, I175
+        // I172, I174, I175, I211
         use Service::{Ecr, EcrPublic, Sts};
         for (service, region, fips, dual_stack, host) in [
             (Ecr, "us-west-2", false, false, "api.ecr.us-west-2.amazonaws.com"),
@@ -173,7 +173,9 @@ mod tests {
             (Sts, "us-west-2", false, true, "sts.us-west-2.api.aws"),
             (Sts, "eusc-de-east-1", false, false, "sts.eusc-de-east-1.amazonaws.eu"),
         ] {
-            assert_eq!(usual(service, region, fips, dual_stack).unwrap().authority(), host);
+            let url = usual(service, region, fips, dual_stack).unwrap();
+            assert_eq!(url.authority(), host);
+            assert!(url.to_string().starts_with("https://"), "{url}");
         }
         assert!(usual(Ecr, "evil.example/x", false, false).is_err());
     }

@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn signatures_are_those_of_the_published_vectors() {
-        // I274
+        // I182, I274
         let private = ("api.ecr.us-west-2.amazonaws.com", "us-west-2", "ecr");
         let target = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken";
         let scope =

@@ -92,7 +92,7 @@ fn attempts_are_counted_and_the_last_answer_is_given() {
 
 #[test]
 fn no_attempt_begins_after_the_time_for_the_whole_run() {
-    // I209
+    // I209, I246
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::status(500));
     let run = Run::new(&[]);
