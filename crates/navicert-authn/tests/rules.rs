@@ -135,6 +135,7 @@ async fn shown(rule: Rule, profile: &Profile) -> String {
         // The other way round: it takes more.
         Rule::H4 => accepted(!expressed("cel.bind(x, claims.sub, x + x)", profile)),
         Rule::H5 => accepted(expressed(r#"claims.exists(k, k == "s") ? "a" : "b""#, profile)),
+        // S90: without it an expression runs on, whatever the clock says.
         Rule::H6 => deadline(profile).await,
         Rule::H7 => {
             let claims = r#"{"iss":"https://i","aud":"bad","AUD":"aud1","exp":1700000009,"username":"u"}"#;
@@ -356,7 +357,7 @@ async fn every_rule_is_a_switch_that_changes_something() {
     assert_eq!(shown_rules, expected);
 }
 
-// H17, H25: what the side-car allows or forbids for one issuer.
+// H17, H25, S312: what the side-car allows or forbids for one issuer.
 #[test]
 fn the_side_car_allows_and_forbids_per_issuer() {
     let side_car = |settings: Value| {

@@ -18,7 +18,7 @@ fn outcome(token: &Value, jwks: &Value, profile: &Profile) -> Value {
     batch::eval(&question, profile)
 }
 
-// S118, H11, A4–A7, JV13–JV15
+// S118, H11, A4, A5, A6, A7, JV13, JV14, JV15
 #[test]
 fn rare_signatures_verify_in_kube_and_only_usual_ones_in_hardened() {
     let rare = rare();

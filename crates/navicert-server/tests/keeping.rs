@@ -89,7 +89,7 @@ async fn until(live: &Live, token: &str, expected: &str) {
     wait::within(&format!("`{expected}`"), asking).await;
 }
 
-// S108, S161, TV37: a token is refused until its issuer is there, and then it is not.
+// S108, S161, S191, TV37: a token is refused until its issuer is there, and then it is not.
 #[tokio::test]
 async fn an_issuer_may_come_after_its_first_token() {
     let (ca, folder) = (Ca::new("late"), tempfile::tempdir().unwrap());
@@ -270,7 +270,7 @@ impl Spread {
     }
 }
 
-// GV1, GV2, GV4, GV5, GV6, S172–S178, in profile `kube`.
+// GV1, GV2, GV4, GV5, GV6, S172, S173, S174, S175 (GV1), S176 (GV4), S178, S180 (GV6), in profile `kube`.
 #[tokio::test]
 async fn distributed_groups_are_resolved_as_kube_apiserver_does() {
     let rig = Spread::new();
@@ -356,7 +356,7 @@ async fn a_distributed_claim_that_is_not_sound_fails_the_token() {
     }
 }
 
-// GV9, GV10
+// GV9, GV10, S85, S178
 #[tokio::test]
 async fn expressions_see_what_was_resolved_and_resolve_nothing() {
     let rig = Spread::new();
@@ -381,7 +381,7 @@ async fn expressions_see_what_was_resolved_and_resolve_nothing() {
     assert_eq!(rig.issuer.count("/groups"), 0);
 }
 
-// H23, GV4, A56
+// H23, S179, GV4, A56
 #[tokio::test]
 async fn hardened_asks_only_whom_the_configuration_leads_to() {
     let rig = Spread::new();

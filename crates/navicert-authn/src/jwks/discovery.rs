@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(well_known("https://i//"), "https://i//.well-known/openid-configuration");
     }
 
-    // S157–S160, XV1–XV7; A57, A58; H7, H19
+    // S157, S158 (XV1), S159 (XV3, XV5, XV6), S160, XV1–XV7; A57, A58; H7, H19
     #[test]
     fn documents_are_judged_as_kube_apiserver_does_or_more_strictly() {
         let good = r#""issuer":"https://issuer.example","jwks_uri":"https://issuer.example/keys""#;

@@ -238,7 +238,7 @@ mod tests {
         page.lines().filter(|line| line.starts_with(name)).collect()
     }
 
-    // §7: names, labels, types and buckets.
+    // §7: names, labels, types and buckets; S195: none of the names that only the KEP has; S197.
     #[test]
     fn series_have_upstreams_names_labels_and_buckets() {
         let (metrics, clock) = metrics();
@@ -302,6 +302,14 @@ mod tests {
             "navicert_token_cache_entries 5".to_owned(),
         ] {
             assert!(page.lines().any(|line| line == expected), "{expected}\n{page}");
+        }
+        for name in [
+            "automatic_reload_last_config_hash",
+            "jwks_fetch_last_keyset_hash",
+            "provider_status_timestamp_seconds",
+            "automatic_reload_failures_total",
+        ] {
+            assert!(!page.contains(name), "{name}");
         }
         let bounds = |name: &str| {
             let lines = lines(&page, name);

@@ -96,7 +96,7 @@ fn a_new_configuration_a_new_list_or_new_keys_end_it() {
     assert!(cache.find(&name, GROUNDS, at(1)).is_none());
 }
 
-// S309: only what no time heals, for a second.
+// S279, S309: only what no time heals, for a second.
 #[test]
 fn only_nonsense_is_remembered_as_refused() {
     let refused = |refusal| {

@@ -18,7 +18,7 @@ fn messages(config: &str) -> String {
     answer["messages"].to_string()
 }
 
-// §14.1 DV1–DV22
+// §14.1 DV1–DV22; S2 (DV21, DV22), S7 (DV8), S11 (DV10, DV12), S12 (DV17), S13 (DV15, DV16), S15 (DV9)
 #[test]
 fn configurations_are_decoded_as_kube_apiserver_decodes_them() {
     let minimal = "jwt: [{issuer: {url: https://i, audiences: [a]}, claimMappings: {username: {claim: c, prefix: ''}}}]\n";
@@ -73,6 +73,9 @@ fn configurations_are_decoded_as_kube_apiserver_decodes_them() {
     assert!(messages(json).contains("jwt[0].issuer.url"), "DV6");
     decides("DV12", &format!("{} x", json.replacen(r#""url":"https://i","#, "", 1)), false, false);
     decides("DV12 without", &json.replacen(r#""url":"https://i","#, "", 1), true, true);
+    let padded = |size: usize| format!("{good}#{}", "x".repeat(size - good.len() - 1));
+    decides("S14", &padded(1 << 20), true, true);
+    decides("S14", &padded((1 << 20) + 1), false, false);
     let two = messages(&replaced("audiences", "audience").replace("claimMappings", "foo: 1, claimMappings"));
     assert!(two.contains("jwt[0].issuer.audience") && two.contains("jwt[0].foo"), "DV4: {two}");
     assert_eq!(check(&format!("{HEAD}jwt: [null]\n"), &Profile::KUBE)["stage"], "validate", "DV19");

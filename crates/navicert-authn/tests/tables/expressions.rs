@@ -15,7 +15,7 @@ pub(crate) fn compiles(role: &str, expression: &str, profile: &Profile) -> bool 
     errors(&json!([jwt]), profile).is_empty()
 }
 
-// §14.3 CC1–CC18. What `hardened` compiles beyond that is S311: claims as dynamic values.
+// §14.3 CC1–CC18; S63 (CC5–CC10), S64 (CC17, CC18), S69 (CC12), S70 (CC11, CC14), S84 (CC15). What `hardened` compiles beyond that is S311: claims as dynamic values.
 #[test]
 fn expressions_compile_where_kube_apiserver_compiles_them() {
     let rows: &[(&str, &str, &str, bool)] = &[
@@ -78,7 +78,7 @@ fn holds(condition: &str, profile: &Profile) -> Option<bool> {
     }
 }
 
-// §14.4 CE1–CE33
+// §14.4 CE1–CE33; S75 (CE29), S78 (CE7, CE8), S79 (CE9–CE12, CE24), S80 (CE13, CE14)
 #[test]
 fn expressions_have_kube_apiservers_values() {
     let long: String = std::iter::repeat_n("'x',", 200).collect();

@@ -77,7 +77,7 @@ fn a_token_is_gone_within_the_second_it_names() {
     }
 }
 
-// A50–A54: what claims can do to expressions.
+// A50–A54, S302: what claims can do to expressions.
 #[test]
 fn claims_cannot_hurt_expressions() {
     let named = |expression: &str| {

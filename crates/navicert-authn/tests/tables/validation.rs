@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::common::{authenticator, errors, errors_of, refuses};
 
-// §14.2 VV1–VV10
+// §14.2 VV1–VV10; S20 (VV10), S21 (VV2), S22 (VV8), S25 (VV4, VV5), S313 (VV1)
 #[test]
 fn issuers_are_validated_as_kube_apiserver_validates_them() {
     let many: Vec<Value> = (0..65)
@@ -74,7 +74,7 @@ fn issuers_are_validated_as_kube_apiserver_validates_them() {
     assert_eq!(errors(&twice, &Profile::KUBE), ["jwt[1].issuer.discoveryURL Duplicate"], "VV10");
 }
 
-// §14.2 VV11–VV16
+// §14.2 VV11–VV16; S29 (VV11), S30 (VV12), S31 (VV13, VV14), S32 (VV15), S33 (VV16)
 #[test]
 fn audiences_certificates_and_egress_are_validated() {
     let set = |name: &'static str, value: Value| move |one: &mut Value| one["issuer"][name] = value.clone();
@@ -114,7 +114,7 @@ fn audiences_certificates_and_egress_are_validated() {
     refuses("VV16", set("egressSelectorType", json!("etcd")), &["issuer.egressSelectorType Invalid"], None);
 }
 
-// §14.2 VV17–VV27
+// §14.2 VV17–VV27; S40 (VV23–VV25), S41 (VV26), S44 (VV18, VV19), S46 (VV22)
 #[test]
 fn mappings_are_validated() {
     let key = |key: &'static str| {
@@ -166,7 +166,7 @@ fn mappings_are_validated() {
     refuses("VV27", username(json!({"expression": "true"})), &[], None);
 }
 
-// §14.2 VV28–VV38
+// §14.2 VV28–VV38; S34, S35 (VV28), S36 (VV29), S47 (VV31), S68 (VV36)
 #[test]
 fn rules_are_validated() {
     let rules = |value: Value| move |one: &mut Value| one["claimValidationRules"] = value.clone();
@@ -222,7 +222,28 @@ fn rules_are_validated() {
     assert_eq!(errors_of(&conditions(true), &Profile::KUBE), [""; 0], "VV38");
 }
 
-// §14.2 VV32–VV35, S48–S54, H3
+// S16, S18: every error, in the order of the authenticator's parts, and what is between authenticators last.
+#[test]
+fn all_errors_are_reported_in_order() {
+    let broken = authenticator(|one| {
+        one["userValidationRules"] = json!([{"expression": ""}]);
+        one["claimMappings"]["username"] = json!({});
+        one["claimValidationRules"] = json!([{}]);
+        one["issuer"]["audiences"] = json!([]);
+    });
+    let parts = [
+        "issuer.audiences Required",
+        "claimValidationRules[0] Required",
+        "claimMappings.username Required",
+        "userValidationRules[0].expression Required",
+    ];
+    let mut expected: Vec<String> = parts.map(str::to_owned).to_vec();
+    expected.extend(parts.map(|part| format!("jwt[1].{part}")));
+    expected.push("jwt[1].issuer.url Duplicate".to_owned());
+    assert_eq!(errors(&json!([broken, broken]), &Profile::KUBE), expected);
+}
+
+// §14.2 VV32–VV35, S48, S49, S50 (VV34, VV35), S51 (VV32), H3
 #[test]
 fn a_name_from_an_address_needs_a_word_about_its_verification() {
     let named = |name: &'static str, more: &'static str| {

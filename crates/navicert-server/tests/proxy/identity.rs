@@ -14,7 +14,7 @@ fn values(seen: &Seen, name: &str) -> Vec<Vec<u8>> {
     seen.headers.get_all(name).iter().map(|value| value.as_bytes().to_vec()).collect()
 }
 
-// PV1, PV7, PV8, S240, S242, S256
+// PV1, PV7, PV8, S99, S240, S242, S256
 #[tokio::test]
 async fn a_token_becomes_exactly_the_mapped_user_over_both_protocols() {
     let front = Front::start().await;
@@ -153,7 +153,7 @@ async fn a_front_proxy_uses_its_own_names_and_refuses_them_from_clients() {
     }
 }
 
-// S271, S275, A69, B16: whatever the reason, the same 401, byte for byte.
+// S144, S271, S275, A69, B16: whatever the reason, the same 401, byte for byte.
 #[tokio::test]
 async fn every_refusal_reads_the_same() {
     let front = Front::start().await;
@@ -199,7 +199,7 @@ async fn every_refusal_reads_the_same() {
         assert_eq!(answer, &answers[0]);
     }
     assert_eq!(front.api.connections().len(), 0);
-    // The log tells them apart.
+    // S301: the log tells them apart.
     let reasons: Vec<String> = front
         .witness
         .0
@@ -215,7 +215,7 @@ async fn every_refusal_reads_the_same() {
     }
 }
 
-// B11: nothing of one request is left in what the next one of the same user is sent with.
+// B11, S151: nothing of one request is left in what the next one of the same user is sent with.
 #[tokio::test]
 async fn a_remembered_user_is_not_changed_by_requests() {
     let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };

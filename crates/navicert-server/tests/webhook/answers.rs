@@ -131,7 +131,7 @@ async fn audiences_are_answered_for_only_if_they_are_ours() {
     // S226: the API says what the API server itself is called.
     let status = asked(&[], "/apis/authentication.k8s.io/v1/tokenreviews").await;
     assert_eq!(status["audiences"], json!(["api", "api2"]));
-    // The token is not even looked at: no attempt is counted.
+    // S146: the token is not even looked at: no attempt is counted.
     let attempts =
         |page: String| page.lines().find(|line| line.contains("result=\"success\"")).unwrap().to_owned();
     let before = attempts(rig.figures.render());
@@ -162,7 +162,7 @@ async fn in_token_mode_the_tokens_own_audiences_count() {
     }
 }
 
-// S217, S226
+// S217, S226, S259
 #[tokio::test]
 async fn paths_and_methods_that_are_not_ours_are_refused() {
     let settings = Settings { path: "/review".into(), auth_path: None, ..Settings::default() };

@@ -127,7 +127,7 @@ fn prefixes_are_what_kube_apiserver_makes_of_them() {
     assert_eq!(prefix(&[("oidc-groups-prefix", "o:")]).1, None);
 }
 
-// S198–S200, S59, S204
+// S198, S199, S200, S59, S204
 #[test]
 fn what_kube_apiserver_does_not_start_with_is_refused() {
     let refused = |flags: &Flags| migrate(flags, &Options::default()).unwrap_err().to_string();
@@ -189,7 +189,7 @@ fn certificates_come_back_byte_by_byte() {
 }
 
 proptest! {
-    // S205
+    // S205, S285
     #[test]
     fn any_value_of_any_flag_comes_back(
         client in "\\PC{1,12}",

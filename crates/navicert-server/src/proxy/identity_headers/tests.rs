@@ -16,7 +16,7 @@ fn refused(person: &UserInfo) -> Unfit {
     encode(Told::from(person), &HeaderNames::impersonation(), Allowed::default()).unwrap_err()
 }
 
-// PV1, PV7, PV8, S262–S264
+// PV1, PV7, PV8, S262, S263, S264
 #[test]
 fn everything_is_told_byte_for_byte_one_line_for_each() {
     let ann = UserInfo {
@@ -62,7 +62,7 @@ fn everything_is_told_byte_for_byte_one_line_for_each() {
     assert_eq!(lines(&person("ann"), &HeaderNames::impersonation()).len(), 1, "S266: no UID, no line");
 }
 
-// PV6, B9, B14, S260, S261
+// PV6, B9, B14, S234, S245, S260, S261
 #[test]
 fn whoever_would_arrive_as_somebody_else_is_not_told_at_all() {
     assert_eq!(refused(&person("")), Unfit::Empty);
