@@ -20,7 +20,7 @@ use navicert_authn::jwks::{
 };
 use navicert_authn::metrics::Metrics;
 use navicert_authn::{Authenticators, Outcome, Profile, Question};
-use navicert_testkit::shared;
+use navicert_testkit::vectors;
 use navicert_types::clock::Timestamp;
 use navicert_types::{Clock, SystemClock};
 use serde_json::Value;
@@ -76,7 +76,7 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn read() -> Result<Self, Fault> {
-        let folder = shared::root().ok_or("missing vectors")?.join("vectors/bench");
+        let folder = vectors::folder().join("bench");
         let read =
             |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|why| format!("{name}: {why}"));
         let token = |name: &'static str| read(name).map(|text| (name, text.trim().to_owned()));

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use navicert_testkit::shared;
+use navicert_testkit::vectors;
 use navicert_types::{Clock, SystemClock};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -110,7 +110,7 @@ impl fmt::Display for Measurement {
 
 /// A file of the race's inputs.
 fn input(name: &str) -> Result<String, Fault> {
-    let path = shared::root().ok_or("missing vectors")?.join("vectors/bench").join(name);
+    let path = vectors::folder().join("bench").join(name);
     std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 

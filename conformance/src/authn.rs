@@ -4,13 +4,13 @@ use crate::report::Report;
 use crate::suite::compare;
 use navicert_cel::kubernetes::{self, User};
 use navicert_cel::{Arena, Bindings, Claims, Val};
+use navicert_testkit::vectors;
 use serde_json::Value as Json;
-use std::path::Path;
 
 /// All rules.
-pub fn run(folder: &Path) -> Report {
+pub fn run() -> Report {
     let mut report = Report::default();
-    let document = crate::shared::json(folder, "cel-conformance/k8s/authn-1.37.json").unwrap_or_default();
+    let document = vectors::json("k8s/authn-1.37.json");
     let empty = serde_json::Map::new();
     let claims = document.get("claims").and_then(Json::as_object).unwrap_or(&empty);
     let user = User::from_json(document.get("user").unwrap_or(&Json::Null));

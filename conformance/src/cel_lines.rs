@@ -3,13 +3,13 @@
 use crate::report::Report;
 use crate::skips;
 use navicert_cel::kubernetes::batch;
+use navicert_testkit::vectors;
 use serde_json::Value as Json;
-use std::path::Path;
 
 /// All lines.
-pub fn run(folder: &Path) -> Report {
+pub fn run() -> Report {
     let mut report = Report::default();
-    for line in crate::shared::lines(folder, "cel.jsonl") {
+    for line in vectors::lines("cel.jsonl") {
         let id = line.get("id").and_then(Json::as_str).unwrap_or("");
         let input = line.get("input").unwrap_or(&Json::Null);
         let expect = line.get("expect").unwrap_or(&Json::Null);

@@ -3,13 +3,13 @@
 use crate::report::Report;
 use crate::suite::{compare, same_type};
 use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
+use navicert_testkit::vectors;
 use serde_json::Value as Json;
-use std::path::Path;
 
 /// All generated expressions.
-pub fn run(folder: &Path) -> Report {
+pub fn run() -> Report {
     let mut report = Report::default();
-    let document = crate::shared::json(folder, "cel-conformance/k8s/authn-1.37.json").unwrap_or_default();
+    let document = vectors::json("k8s/authn-1.37.json");
     let claims = document.get("claims").cloned().unwrap_or_default();
     let environment = match Environment::kubernetes(37).variable("claims", "map(string, any)").build() {
         Ok(environment) => environment,
@@ -19,7 +19,7 @@ pub fn run(folder: &Path) -> Report {
         }
     };
     let reading = Reading { integers: false, unescape: false };
-    for line in crate::shared::lines(folder, "cel-conformance/k8s/generated-1.37.jsonl") {
+    for line in vectors::lines("k8s/generated-1.37.jsonl") {
         let expr = line.get("expr").and_then(Json::as_str).unwrap_or("");
         report.note(expr, one(&environment, &claims, reading, expr, &line));
     }

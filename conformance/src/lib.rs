@@ -1,11 +1,10 @@
-//! Runs recorded decisions of the reference implementations against navicert. Vectors are read, never copied:
-//! the environment variable `NAVICERT_SHARED` says where they are, `../shared` beside the workspace by default.
+//! Runs the recorded decisions about expressions against navicert: those in `vectors/`, and the published CEL conformance
+//! suite where `make peers` has written it or `NAVICERT_SHARED` names it.
 
 pub mod authn;
 pub mod cel_lines;
 pub mod generated;
 pub mod report;
-pub mod shared;
 pub mod skips;
 pub mod suite;
 pub mod values;

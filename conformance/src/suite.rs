@@ -1,4 +1,4 @@
-//! The language's conformance suite, in the standard environment against its own expectations and in the
+//! The published conformance suite of the language, in the standard environment against its own expectations and in the
 //! Kubernetes environment against what Kubernetes made of it.
 
 use crate::report::Report;
@@ -50,16 +50,25 @@ static STANDARD: LazyLock<EnvironmentBuilder> = LazyLock::new(Environment::stand
 static KUBERNETES: LazyLock<EnvironmentBuilder> = LazyLock::new(|| Environment::kubernetes(37));
 
 /// Every test that needs no protobuf messages.
+///
+/// # Panics
+/// If a file of the suite is missing or is not JSON.
 pub fn tests(folder: &Path) -> Vec<Json> {
     let mut found = Vec::new();
     for file in FILES {
-        let Some(json) = crate::shared::json(folder, &format!("cel-conformance/{file}.json")) else {
-            continue;
-        };
+        let json = json(folder, &format!("{file}.json"));
         let tests = json.get("tests").and_then(Json::as_array).cloned().unwrap_or_default();
         found.extend(tests.into_iter().filter(|test| !flag(test, "needs_proto")));
     }
     found
+}
+
+#[expect(clippy::panic, reason = "a suite without its files proves nothing")]
+fn json(folder: &Path, name: &str) -> Json {
+    let path = folder.join(name);
+    let text = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("failed to read the CEL suite's {}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{} is not JSON: {error}", path.display()))
 }
 
 fn flag(test: &Json, name: &str) -> bool {
@@ -150,6 +159,9 @@ fn evaluate<T>(
 }
 
 /// The suite against its own expectations.
+///
+/// # Panics
+/// If a file of the suite is missing.
 pub fn standard(folder: &Path) -> Report {
     let mut report = Report::default();
     for test in tests(folder) {
@@ -195,10 +207,13 @@ pub fn same_type(ours: &str, theirs: &str) -> bool {
 }
 
 /// The suite in the Kubernetes environment against the recorded outcomes: phase, value, type and cost.
+///
+/// # Panics
+/// If a file of the suite or the outcomes are missing.
 pub fn kubernetes(folder: &Path) -> Report {
     let mut report = Report::default();
-    let recorded = crate::shared::json(folder, "cel-conformance/k8s/outcomes-1.37.json");
-    let outcomes = recorded.as_ref().and_then(|json| json.get("outcomes"));
+    let recorded = json(folder, "k8s/outcomes-1.37.json");
+    let outcomes = recorded.get("outcomes");
     for test in tests(folder) {
         let id = text(&test, "id").to_owned();
         match outcomes.and_then(|outcomes| outcomes.get(&id)) {

@@ -2,17 +2,20 @@
 
 #![expect(clippy::print_stdout, reason = "a report for the person who runs it")]
 
-use navicert_conformance::{authn, cel_lines, generated, shared, suite};
+use navicert_conformance::report::Report;
+use navicert_conformance::{authn, cel_lines, generated, suite};
+use navicert_testkit::vectors;
 
 fn main() {
-    let Some(folder) = shared::folder() else { return };
-    for (name, report) in [
-        ("standard", suite::standard(&folder)),
-        ("kubernetes", suite::kubernetes(&folder)),
-        ("authn", authn::run(&folder)),
-        ("generated", generated::run(&folder)),
-        ("cel.jsonl", cel_lines::run(&folder)),
-    ] {
-        println!("== {name}\n{report}");
+    if let Some(folder) = vectors::published_cel_suite() {
+        print("cel-conformance", &suite::standard(&folder));
+        print("cel-conformance-k8s", &suite::kubernetes(&folder));
     }
+    print("authn-1.37", &authn::run());
+    print("generated-1.37", &generated::run());
+    print("cel", &cel_lines::run());
+}
+
+fn print(name: &str, report: &Report) {
+    println!("== {name}\n{report}");
 }

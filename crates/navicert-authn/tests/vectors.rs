@@ -5,12 +5,12 @@
 use std::collections::BTreeSet;
 
 use navicert_authn::{Profile, batch};
-use navicert_testkit::shared;
+use navicert_testkit::vectors;
 use serde_json::Value;
 
 #[test]
 fn every_recorded_configuration_verdict_agrees() {
-    shared::run_suite("authn-config.jsonl", |vector| {
+    vectors::run_suite("authn-config (library)", "authn-config.jsonl", |vector| {
         let answer = batch::check(&vector.input, &Profile::KUBE);
         let stage = |value: &Value| value.get("stage").cloned();
         if answer["valid"] != vector.expect["valid"] || stage(&answer) != stage(&vector.expect) {
@@ -27,25 +27,17 @@ fn errors(answer: &Value) -> BTreeSet<(String, String)> {
     errors.map(|error| (error["type"].to_string(), error["field"].to_string())).collect()
 }
 
+// S288
 #[test]
 fn every_recorded_token_decision_agrees() {
-    let Some((configs, key_sets)) = references() else { return };
-    shared::run_suite("authn-token.jsonl", |vector| {
+    let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
+    vectors::run_suite("authn-token (library)", "authn-token.jsonl", |vector| {
         let question = question(&vector.input, &configs, &key_sets);
         let answer = batch::eval(&question, &Profile::KUBE);
         let agrees = answer["outcome"] == vector.expect["outcome"]
             && (answer["outcome"] != "authenticated" || answer["user"] == vector.expect["user"]);
         if agrees { Ok(()) } else { Err(format!("{answer} instead of {}", vector.expect)) }
     });
-}
-
-/// The configurations and key sets that tokens name.
-fn references() -> Option<(Value, Value)> {
-    let read = |file: &str| {
-        let path = shared::root()?.join("vectors").join(file);
-        Some(serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
-    };
-    Some((read("authn-configs.json")?, read("authn-jwks.json")?))
 }
 
 fn question(input: &Value, configs: &Value, key_sets: &Value) -> Value {

@@ -1,4 +1,4 @@
-//! The shared behaviour vectors of the image side, recorded from the kubelet's own code: every line has to agree.
+//! Decisions about images, recorded from the kubelet's own code: every line has to agree.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a vector without its members is a broken suite")]
 
@@ -9,14 +9,14 @@ use navicert_image::config::{Config, ConfigFile, Stage};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
-use navicert_testkit::shared::{Vector, run_suite};
+use navicert_testkit::vectors::{Vector, run_suite};
 use navicert_types::time::Duration;
 use serde_json::{Value, json};
 
 #[test]
 fn image_match_vectors_agree() {
     // I61–I80, and I267: the profile that is compared is the kubelet's
-    run_suite("image-match.jsonl", |vector| {
+    run_suite("image-match (library)", "image-match.jsonl", |vector| {
         let pattern = Pattern::parse(text(&vector.input, "pattern"), Profile::Kube);
         let image = Location::parse(text(&vector.input, "image").as_bytes());
         let is_error = pattern.is_err() || image.is_err();
@@ -29,7 +29,7 @@ fn image_match_vectors_agree() {
 #[test]
 fn image_keyring_vectors_agree() {
     // I132–I146
-    run_suite("image-keyring.jsonl", |vector| {
+    run_suite("image-keyring (library)", "image-keyring.jsonl", |vector| {
         let found = keyring(vector).map(|keyring| {
             let found = keyring.lookup(text(&vector.input, "image")).into_iter();
             found
@@ -54,7 +54,7 @@ fn keyring(vector: &Vector) -> Option<Keyring> {
 #[test]
 fn image_response_vectors_agree() {
     // I101–I108
-    run_suite("image-response.jsonl", |vector| {
+    run_suite("image-response (library)", "image-response.jsonl", |vector| {
         let version = text(&vector.input, "apiVersion");
         let response = Response::decode_as(text(&vector.input, "response").as_bytes(), version);
         agree("ok", &vector.expect["ok"], &json!(response.is_ok()))?;
@@ -81,7 +81,7 @@ fn image_response_vectors_agree() {
 #[test]
 fn image_config_vectors_agree() {
     // I20–I60
-    run_suite("image-config.jsonl", |vector| {
+    run_suite("image-config (library)", "image-config.jsonl", |vector| {
         let file =
             ConfigFile { path: PathBuf::from("config.yaml"), text: text(&vector.input, "config").into() };
         let decoded = Config::decode(&[file], Profile::Kube);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// A variable of the test run itself, such as `NAVICERT_SHARED`.
+/// A variable of the test run itself, such as `NAVICERT_TEST_REPORT`.
 #[expect(
     clippy::disallowed_methods,
     reason = "the switches of a test run come from its environment; this is their room"

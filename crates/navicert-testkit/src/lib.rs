@@ -3,7 +3,7 @@
 //! ```text
 //! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
-//!                             └─ ApiServer  (Watch, Tunnel)             shared (vectors), Canaries (leaked secrets)
+//!                             └─ ApiServer  (Watch, Tunnel)             vectors (recorded decisions), Canaries (leaked secrets)
 //!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
 //!                Crowd (ten thousand at the door), Load (a steady pace of questions while something goes wrong)
 //!                cloud (Amazon, Google, Azure: what hands out registry passwords)
@@ -45,13 +45,15 @@ pub mod plugin_desk;
 pub mod process;
 pub mod program;
 pub mod raw;
-pub mod shared;
+pub mod report;
 pub mod soak;
 pub mod softhsm;
 mod spdy;
+pub mod tools;
 pub mod tpm;
 pub mod transcript;
 pub mod tunnel;
+pub mod vectors;
 pub mod wait;
 pub mod watch;
 

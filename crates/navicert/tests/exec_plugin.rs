@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use navicert_testkit::shared::{self, Vector};
+use navicert_testkit::vectors::{self, Vector};
 use navicert_testkit::{Program, program::Outcome};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
 fn answers(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
     let command = Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]);
-    shared::answers(command, vectors.iter().map(Vector::question))
+    vectors::answers(command, vectors.iter().map(Vector::question))
 }
 
 /// Lines on which navicert is stricter on purpose: they have to be refused, and are counted apart.
@@ -23,18 +23,17 @@ const STRICTER: [&str; 3] = ["token: ", "duplicate status key", "(throw-away tes
 // §3.4, C240–C244, C330–C336, T01
 #[test]
 fn every_recorded_output_decision_agrees() {
-    let Some(vectors) = shared::vectors("exec-output.jsonl") else { return };
-    let answers = answers("decode", &vectors);
-    let stricter: Vec<String> = fs::read_to_string(shared::root().unwrap().join("vectors/exec-output.jsonl"))
-        .unwrap()
+    let recorded = vectors::vectors("exec-output.jsonl");
+    let answers = answers("decode", &recorded);
+    let stricter: Vec<String> = vectors::text("exec-output.jsonl")
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .filter(|line| line["stricter"] == true)
         .map(|line| line["id"].as_str().unwrap().to_owned())
         .collect();
     let (strict, usual): (Vec<Vector>, Vec<Vector>) =
-        vectors.into_iter().partition(|vector| stricter.contains(&vector.id));
-    shared::check("exec-output", &usual, |vector| {
+        recorded.into_iter().partition(|vector| stricter.contains(&vector.id));
+    vectors::check("exec-output", &usual, |vector| {
         let answer = &answers[&vector.id];
         for member in ["ok", "token", "hasCert", "expires"] {
             if vector.expect.get(member) != answer.get(member) {
@@ -45,7 +44,7 @@ fn every_recorded_output_decision_agrees() {
         let token = vector.expect["token"].as_str().unwrap_or("tok-alpha");
         if error.contains(token) { Err(format!("the token is in the error: {error}")) } else { Ok(()) }
     });
-    shared::check("exec-output-stricter", &strict, |vector| {
+    vectors::check("exec-output-stricter", &strict, |vector| {
         assert!(STRICTER.iter().any(|note| vector.note.contains(note)), "{}", vector.note);
         let refused = answers[&vector.id]["ok"] == false;
         if refused { Ok(()) } else { Err("accepted".to_owned()) }
@@ -55,9 +54,9 @@ fn every_recorded_output_decision_agrees() {
 // C210–C213, C220–C225, C230
 #[test]
 fn every_recorded_question_agrees_to_the_byte() {
-    let Some(vectors) = shared::vectors("exec-info.jsonl") else { return };
-    let answers = answers("info", &vectors);
-    shared::check("exec-info", &vectors, |vector| {
+    let recorded = vectors::vectors("exec-info.jsonl");
+    let answers = answers("info", &recorded);
+    vectors::check("exec-info", &recorded, |vector| {
         let answer = &answers[&vector.id];
         if vector.expect["info"] != answer["info"] {
             return Err(format!("{answer} instead of {}", vector.expect));

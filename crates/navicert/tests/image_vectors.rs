@@ -4,16 +4,15 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, shared};
+use navicert_testkit::{Program, vectors};
 use serde_json::Value;
 
 /// Puts every vector of a file to a command and compares the answers.
 fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
-    let Some(vectors) = shared::vectors(file) else { return };
+    let recorded = vectors::vectors(file);
     let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(["image", verb, "--jsonl"]);
-    let answers = shared::answers(command, vectors.iter().map(shared::Vector::question));
-    let name = format!("{} (command line)", file.trim_end_matches(".jsonl"));
-    shared::check(&name, &vectors, |vector| {
+    let answers = vectors::answers(command, recorded.iter().map(vectors::Vector::question));
+    vectors::check(file.trim_end_matches(".jsonl"), &recorded, |vector| {
         let answer = &answers[&vector.id];
         if compare(&vector.expect, answer) {
             Ok(())

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use navicert_testkit::{Program, shared};
+use navicert_testkit::{Program, vectors};
 use serde_json::{Map, Value};
 
 #[test]
@@ -39,21 +39,21 @@ fn every_recorded_token_agrees() {
 
 /// Asks every question of a file through one run of the command and compares the answers.
 fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Result<(), String>) {
-    let Some(vectors) = shared::vectors(&format!("{suite}.jsonl")) else { return };
+    let recorded = vectors::vectors(&format!("{suite}.jsonl"));
+    let tables = [
+        ("config", "config_ref", vectors::json("authn-configs.json")),
+        ("jwks", "jwks_ref", vectors::json("authn-jwks.json")),
+    ];
     let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command);
-    let answers = shared::answers(command, vectors.iter().map(question));
-    shared::check(suite, &vectors, |vector| compare(&vector.expect, &answers[&vector.id]));
+    let answers = vectors::answers(command, recorded.iter().map(|vector| question(vector, &tables)));
+    vectors::check(suite, &recorded, |vector| compare(&vector.expect, &answers[&vector.id]));
 }
 
-fn question(vector: &shared::Vector) -> Value {
+fn question(vector: &vectors::Vector, tables: &[(&str, &str, Value)]) -> Value {
     let mut question = vector.question();
     // Configurations and key sets are named, and lie in tables of their own.
-    for (member, table, name) in
-        [("config", "authn-configs.json", "config_ref"), ("jwks", "authn-jwks.json", "jwks_ref")]
-    {
-        if let Some(name) = vector.input.get(name).and_then(Value::as_str) {
-            let path = shared::root().unwrap().join("vectors").join(table);
-            let table: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    for (member, reference, table) in tables {
+        if let Some(name) = vector.input.get(reference).and_then(Value::as_str) {
             question[member] = table[name].clone();
         }
     }

@@ -1,5 +1,5 @@
 use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::shared;
+use navicert_testkit::vectors;
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
@@ -71,9 +71,8 @@ fn six_usual_questions_have_plain_answers() {
 // S123, S131: everything before the failure passed, nothing after it was tried, and looking on changes nothing.
 #[test]
 fn every_recorded_token_has_one_end_and_the_same_outcome() {
-    let Some(vectors) = shared::vectors("authn-token.jsonl") else { return };
-    let (configs, key_sets) = (document("authn-configs.json"), document("authn-jwks.json"));
-    for vector in vectors {
+    let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
+    for vector in vectors::vectors("authn-token.jsonl") {
         let mut question = vector.input.clone();
         question["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
         question["jwks"] = key_sets[vector.input["jwks_ref"].as_str().unwrap()].clone();
@@ -100,22 +99,20 @@ fn every_recorded_token_has_one_end_and_the_same_outcome() {
     }
 }
 
-// S119, S286: the texts that operators search their logs for.
+// S92, S119, S120, S286: the texts that operators search their logs for.
 #[test]
 fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
-    let Some(vectors) = shared::vectors("authn-token.jsonl") else { return };
-    let (configs, key_sets) = (document("authn-configs.json"), document("authn-jwks.json"));
+    let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
     // The log repeats the answer of the key endpoint: its members have to stay in their order.
-    let path = shared::root().unwrap().join("vectors/authn-jwks.json");
-    let answers = std::fs::read(path).unwrap();
+    let answers = vectors::text("authn-jwks.json");
     let answer = |name: &str| -> String {
-        let answers = crate::json::Raw::parse(&answers).unwrap();
+        let answers = crate::json::Raw::parse(answers.as_bytes()).unwrap();
         let (_, answer) = answers.members().find(|(known, _)| known == name).unwrap();
         answer.string().map_or_else(|| compact(&answer.text()), Into::into)
     };
     let mut differences = Vec::new();
     let mut compared = 0;
-    for vector in vectors {
+    for vector in vectors::vectors("authn-token.jsonl") {
         let name = vector.input["jwks_ref"].as_str().unwrap();
         let jwks = &key_sets[name];
         let mut question = vector.input.clone();
@@ -138,11 +135,6 @@ fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
     }
     assert!(differences.is_empty(), "{} differ:\n{}", differences.len(), differences.join("\n"));
     assert!(compared > 200, "{compared}");
-}
-
-fn document(file: &str) -> Value {
-    let path = shared::root().unwrap().join("vectors").join(file);
-    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 /// JSON without the white space between its tokens.

@@ -8,7 +8,7 @@ use navicert_client::exec::interactive::FixedTerminal;
 use navicert_client::exec::{Authenticator, Plugin, Registry, Settings, Surroundings};
 use navicert_client::kubeconfig::{Disk, Merged, Overrides, Sources, load};
 use navicert_plugin::{Environment, Script, ScriptedRunner};
-use navicert_testkit::shared::{self, Vector};
+use navicert_testkit::vectors::{self, Vector};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, Timestamp};
 use serde_json::Value;
@@ -42,7 +42,7 @@ fn script(output: &Value) -> Script {
 // C410, C430, C434
 #[test]
 fn every_recorded_flow_agrees() {
-    shared::run_suite("exec-flow.jsonl", |vector| {
+    vectors::run_suite("exec-flow", "exec-flow.jsonl", |vector| {
         let (expected, found) = (expected(vector), play(vector));
         if expected == found { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
     });
