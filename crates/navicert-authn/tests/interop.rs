@@ -1,17 +1,12 @@
 //! Tokens that others have made: PyJWT, joserfc and José (Debian's `jose`), every algorithm that each of them has.
-//! `scripts/install-tools` installs them; where one is missing, its part says so and is passed over.
+//! `scripts/install-tools` installs them; a missing one is reported as skipped.
 
-#![expect(
-    clippy::indexing_slicing,
-    clippy::print_stderr,
-    clippy::unwrap_used,
-    reason = "a test's helpers fail by panicking, and say what they pass over"
-)]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::path::PathBuf;
 
 use navicert_authn::{Profile, batch};
-use navicert_testkit::Program;
+use navicert_testkit::{Program, tools};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
@@ -36,11 +31,7 @@ fn judge(what: &str, token: &str, jwks: &Value) {
 #[test]
 fn tokens_of_pyjwt_and_joserfc_verify() {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let python = here.join("../../target/tools/jwt/bin/python");
-    if !python.exists() {
-        eprintln!("passed over: no PyJWT; scripts/install-tools installs it");
-        return;
-    }
+    let Some(python) = tools::unpacked("pyjwt, joserfc", "jwt/bin/python") else { return };
     let outcome = Program::new(python).arguments([here.join("tests/data/tokens.py")]).run().unwrap();
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     let made: Value = serde_json::from_slice(&outcome.stdout).unwrap();
@@ -56,12 +47,9 @@ fn tokens_of_pyjwt_and_joserfc_verify() {
 // S59, S60
 #[test]
 fn tokens_of_jose_verify() {
-    if Program::new("jose").arguments(["alg"]).run().is_err() {
-        eprintln!("passed over: no `jose`; scripts/install-tools installs it");
-        return;
-    }
+    let Some(program) = tools::installed("jose", "jose") else { return };
     let jose = |arguments: &[&str], stdin: &str| {
-        let outcome = Program::new("jose").arguments(arguments).stdin(stdin).run().unwrap();
+        let outcome = Program::new(&program).arguments(arguments).stdin(stdin).run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&outcome.stderr));
         String::from_utf8(outcome.stdout).expect("text")
     };

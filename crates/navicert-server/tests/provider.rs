@@ -1,11 +1,10 @@
 //! A certified OpenID provider (npm `oidc-provider`): discovery, a browser's login, its ID tokens, and a new key.
-//! `scripts/install-tools` installs it; where it is missing, this says so and is passed over.
+//! `scripts/install-tools` installs it; if it is missing, it is reported as skipped.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "the provider is a program that runs beside the test, and a test's helpers fail by panicking"
 )]
@@ -20,7 +19,7 @@ use navicert_authn::jwks::Around;
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
 use navicert_server::fetch::HttpFetch;
 use navicert_server::keeping::Keeping;
-use navicert_testkit::{Ca, wait};
+use navicert_testkit::{Ca, tools, wait};
 use navicert_types::SystemClock;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines};
@@ -37,11 +36,9 @@ struct Provider {
 impl Provider {
     async fn start(ca: &Ca, folder: &std::path::Path) -> Option<Self> {
         let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        tools::unpacked("oidc-provider", "oidc-provider/node_modules/oidc-provider")?;
+        tools::installed("nodejs", "node")?;
         let modules = here.join("../../target/tools/oidc-provider");
-        if !modules.join("node_modules/oidc-provider").exists() {
-            eprintln!("passed over: no oidc-provider; scripts/install-tools installs it");
-            return None;
-        }
         let identity = ca.server().issue();
         for (name, text) in
             [("ca.pem", ca.pem()), ("certificate.pem", identity.chain_pem()), ("key.pem", identity.key_pem())]

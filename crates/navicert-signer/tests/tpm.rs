@@ -1,4 +1,4 @@
-//! A key in a TPM, without the chip. Where its programs are not installed the test says so and passes; `make test` installs
+//! A key in a TPM, without the chip. Where its programs are not installed it is reported as skipped; `make test` installs
 //! them. A module finds its TPM through the environment, so the test runs itself again as a process that has it.
 
 #![cfg(target_os = "linux")]

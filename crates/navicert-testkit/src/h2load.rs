@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::{Program, wait};
+use crate::{Program, tools, wait};
 
-const H2LOAD: &str = "/usr/bin/h2load";
+const PACKAGE: &str = "nghttp2-client";
+const PROGRAM: &str = "h2load";
 
 /// What is asked, by how many.
 #[derive(Clone, Debug)]
@@ -35,16 +36,20 @@ pub struct Counts {
 }
 
 impl H2load<'_> {
+    /// Whether it is installed; if not, that is reported as skipped.
+    ///
+    /// # Panics
+    /// If it is not installed and nothing may be skipped.
+    pub fn is_installed() -> bool {
+        tools::installed(PACKAGE, PROGRAM).is_some()
+    }
+
     /// Runs it to its end.
     ///
     /// # Panics
-    /// If it is not there, does not end, or does not say what came of it.
+    /// If it cannot be started, does not end, or does not say what came of it.
     pub fn run(&self) -> Counts {
-        assert!(
-            Path::new(H2LOAD).is_file(),
-            "h2load is not installed: run scripts/install-tools (`make test` does)"
-        );
-        let mut program = Program::new(H2LOAD)
+        let mut program = Program::new(PROGRAM)
             .arguments(["-n", &self.requests.to_string(), "-c", &self.clients.to_string()])
             .arguments(["-m", &self.streams.to_string(), self.url])
             .limit(20 * wait::LIMIT);

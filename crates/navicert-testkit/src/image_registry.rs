@@ -2,7 +2,7 @@
 //! password themselves.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::Program;
+use crate::tools;
 
 /// A docker-registry that wants a password. It is gone when dropped.
 #[derive(Debug)]
@@ -33,17 +34,13 @@ pub struct User {
 }
 
 impl ImageRegistry {
-    /// Starts one with an image in it; `None`, with one printed line, where the tools are missing.
+    /// Starts one with an image in it; `None`, reported as skipped, if a tool is not installed.
     ///
     /// # Panics
-    /// If the tools are there and it does not start.
+    /// If the tools are installed and it does not start, or if nothing may be skipped.
     pub fn start(user: User) -> Option<Self> {
-        let tools = ["docker-registry", "skopeo", "podman"];
-        let missing: Vec<&str> = tools.into_iter().filter(|tool| !is_installed(tool)).collect();
-        if !missing.is_empty() {
-            let missing = missing.join(", ");
-            let line = format!("image pullers not tested: {missing} not installed (scripts/install-tools)\n");
-            let _ = io::stderr().lock().write_all(line.as_bytes());
+        let needed = ["docker-registry", "skopeo", "podman"];
+        if needed.iter().filter(|tool| tools::installed(tool, tool).is_none()).count() > 0 {
             return None;
         }
         let registry = ImageRegistry::serve(user);
@@ -120,10 +117,6 @@ impl Drop for ImageRegistry {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-fn is_installed(tool: &str) -> bool {
-    ["/usr/bin", "/bin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(tool).exists())
 }
 
 /// An image of one small layer, made by hand in the OCI layout.

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::ca::{Identity, KeyKind, pem, subject_public_key_info};
 use crate::program::{Outcome, Program};
+use crate::{report, tools};
 
 const MODULES: [&str; 5] = [
     "/usr/lib/softhsm/libsofthsm2.so",
@@ -19,6 +20,8 @@ const MODULES: [&str; 5] = [
     "/usr/lib64/pkcs11/libsofthsm2.so",
     "/opt/homebrew/lib/softhsm/libsofthsm2.so",
 ];
+/// Packages and their programs.
+const TOOLS: [(&str, &str); 2] = [("softhsm2", "softhsm2-util"), ("opensc", "pkcs11-tool")];
 const SECURITY_OFFICER_PIN: &str = "security-officer";
 
 /// A token of its own; it is gone when dropped.
@@ -26,7 +29,7 @@ const SECURITY_OFFICER_PIN: &str = "security-officer";
 /// ```
 /// use navicert_testkit::{Ca, KeyKind, SoftHsm};
 ///
-/// let hsm = SoftHsm::new("example token", "1234");
+/// let Some(hsm) = SoftHsm::start("example token", "1234") else { return };
 /// let key = hsm.generate(KeyKind::EcP256, "01", "my key");
 /// let chain = Ca::new("root").client("ann").issue_for(&key.public_key);
 /// hsm.import_certificate(&chain[0], "01", "my key");
@@ -57,9 +60,23 @@ pub struct HsmKey {
 impl SoftHsm {
     /// Whether there is a module and the two tools that make tokens and keys.
     pub fn is_installed() -> bool {
-        let tools = [("softhsm2-util", "--version"), ("pkcs11-tool", "--help")];
-        let runs = |(tool, flag): (&str, &str)| Program::new(tool).arguments([flag]).run().is_ok();
-        MODULES.iter().any(|path| Path::new(path).exists()) && tools.into_iter().all(runs)
+        module().is_some() && TOOLS.iter().all(|(_, tool)| tools::find(tool).is_some())
+    }
+
+    /// An initialized token with this label and user PIN; `None`, reported as skipped, if SoftHSM or OpenSC is not
+    /// installed.
+    ///
+    /// # Panics
+    /// If it cannot be made although they are installed, or if nothing may be skipped.
+    pub fn start(label: &str, pin: &str) -> Option<Self> {
+        if TOOLS.iter().filter(|(package, tool)| tools::installed(package, tool).is_none()).count() > 0 {
+            return None;
+        }
+        if module().is_none() {
+            report::skipped("softhsm2", "SoftHSM's module is not installed");
+            return None;
+        }
+        Some(Self::new(label, pin))
     }
 
     /// An initialized token with this label and user PIN, and nothing in it.
@@ -67,8 +84,7 @@ impl SoftHsm {
     /// # Panics
     /// If SoftHSM or OpenSC's `pkcs11-tool` is not installed.
     pub fn new(label: &str, pin: &str) -> Self {
-        let module = MODULES.iter().map(PathBuf::from).find(|path| path.exists());
-        let module = module.unwrap_or_else(|| panic!("SoftHSM's module is missing: {INSTALL}"));
+        let module = module().unwrap_or_else(|| panic!("missing SoftHSM's module: {INSTALL}"));
         let directory = tempfile::tempdir().expect("a temporary directory");
         let tokens = directory.path().join("tokens");
         std::fs::create_dir(&tokens).expect("a directory for tokens");
@@ -231,6 +247,10 @@ impl HsmKey {
     pub fn public_key_pem(&self) -> String {
         pem("PUBLIC KEY", &self.public_key)
     }
+}
+
+fn module() -> Option<PathBuf> {
+    MODULES.iter().map(PathBuf::from).find(|path| path.exists())
 }
 
 const INSTALL: &str = "install Debian's packages `softhsm2` and `opensc`, or run `make test`, which does";

@@ -13,7 +13,9 @@ use std::path::{Path, PathBuf};
 
 use navicert_testkit::process::{Process, contains};
 use navicert_testkit::program::Running;
-use navicert_testkit::{Answer, ApiServer, Ca, ClientAuth, Gate, Identity, Program, SoftHsm, wait};
+use navicert_testkit::{
+    Answer, ApiServer, Ca, ClientAuth, Gate, Identity, Program, SoftHsm, report, tools, wait,
+};
 use serde_json::json;
 
 const PIN: &str = "canary-271828-pin";
@@ -28,10 +30,11 @@ struct Setup {
 }
 
 impl Setup {
-    fn new() -> Self {
+    /// `None`, reported as skipped, if SoftHSM is not installed.
+    fn new() -> Option<Self> {
+        let hsm = SoftHsm::start("my token", PIN)?;
         let ca = Ca::new("root");
         let api = ApiServer::start_with(&ca, |builder| builder.client_auth(ClientAuth::Required(ca.clone())));
-        let hsm = SoftHsm::new("my token", PIN);
         let ann = ca.client("ann").issue();
         hsm.import(&ann, "01", "work key");
         let home = tempfile::tempdir().unwrap();
@@ -43,7 +46,7 @@ impl Setup {
         let listed = setup.navicert(&["signer", "list"]).run().unwrap();
         let listed = String::from_utf8(listed.stdout).unwrap();
         hsm_support::paste(&listed, setup.home.path(), "ann", &setup.api.url(), &ca.pem());
-        setup
+        Some(setup)
     }
 
     fn navicert(&self, arguments: &[&str]) -> Program {
@@ -106,11 +109,7 @@ impl Setup {
 }
 
 fn kubectl() -> PathBuf {
-    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
-    assert!(
-        kubectl.is_file(),
-        "kubectl is not in target/tools: run scripts/install-tools (`make test` does)"
-    );
+    let kubectl = tools::kubectl().unwrap();
     kubectl.canonicalize().unwrap()
 }
 
@@ -127,13 +126,12 @@ fn spellings(identity: &Identity) -> Vec<Vec<u8>> {
 }
 
 /// Whether this test may read what a process hides from its own user.
-#[expect(clippy::print_stderr, reason = "a test that did not look says so")]
 fn may_look(process: Process) -> bool {
     match process.memory() {
         Ok(_) => true,
         Err(error) => {
             assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied, "{error}");
-            eprintln!("not root: the processes do not let themselves be looked at");
+            report::skipped("root", "only root may read the memory of a process that is not dumpable");
             false
         }
     }
@@ -150,7 +148,8 @@ fn assert_shows_none(what: &str, process: Process, secrets: &[Vec<u8>]) {
 // Issue 8: the process's memory, environment, temporary files and arguments hold neither PIN nor key.
 #[test]
 fn neither_pin_nor_key_is_anywhere_while_kubectl_uses_the_key() {
-    let setup = Setup::new();
+    let Some(_) = tools::kubectl() else { return };
+    let Some(setup) = Setup::new() else { return };
     let certificate = setup.ann.leaf().to_vec();
     let secrets: Vec<Vec<u8>> =
         std::iter::once(PIN.as_bytes().to_vec()).chain(spellings(&setup.ann)).collect();
@@ -186,7 +185,7 @@ fn neither_pin_nor_key_is_anywhere_while_kubectl_uses_the_key() {
 // A PIN that comes from a file is not kept either.
 #[test]
 fn a_signer_that_stays_forgets_the_pin_that_it_read() {
-    let setup = Setup::new();
+    let Some(setup) = Setup::new() else { return };
     let file = setup.home.path().join("pin");
     fs::write(&file, format!("{PIN}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();

@@ -1,8 +1,9 @@
 //! moto: somebody else's idea of AWS, as a server of its own.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
+
+use navicert_testkit::tools;
 
 /// A moto server on loopback.
 pub(crate) struct Moto {
@@ -11,14 +12,9 @@ pub(crate) struct Moto {
 }
 
 impl Moto {
-    /// Starts one; `None`, with one printed line, where it is not installed.
+    /// Starts one; `None`, reported as skipped, if it is not installed.
     pub(crate) fn start() -> Option<Self> {
-        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/moto/bin/moto_server");
-        if !program.exists() {
-            let _ =
-                writeln!(std::io::stderr(), "moto not tested: it is not installed (scripts/install-tools)");
-            return None;
-        }
+        let program = tools::unpacked("moto", "moto/bin/moto_server")?;
         #[expect(clippy::disallowed_methods, reason = "a test starts a server of its own")]
         let mut command = std::process::Command::new(program);
         let mut child = command

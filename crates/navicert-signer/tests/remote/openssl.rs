@@ -7,16 +7,17 @@ use navicert_signer::remote::wire::sample_message;
 use navicert_signer::scheme::Padding;
 use navicert_signer::{Hash, Input, Scheme};
 use navicert_testkit::ca::pem;
-use navicert_testkit::{KeyKind, Program};
+use navicert_testkit::{KeyKind, Program, tools};
 
 use crate::softhsm::{PIN, Token};
 use crate::support::V1ALPHA1;
 
 #[test]
 fn openssl_agrees_with_every_row_of_the_table() {
+    let Some(_) = tools::installed("openssl", "openssl") else { return };
     let mut verified = Vec::new();
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
-        let token = Token::new(kind);
+        let Some(token) = Token::new(kind) else { return };
         let identity = token.connect(V1ALPHA1, PIN).unwrap();
         let folder = token.folder.path();
         std::fs::write(folder.join("key.pem"), pem("PUBLIC KEY", &identity.public_key().to_der())).unwrap();

@@ -1,12 +1,13 @@
 //! Everything kubectl does, through the gateway.
 
-use navicert_testkit::{Pod, Tunnel, wait};
+use navicert_testkit::{Pod, Tunnel, tools, wait};
 use serde_json::json;
 
 use super::setup::{Setup, text};
 
 #[test]
 fn get_and_version_go_through_with_the_users_certificate() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
     let outcome = setup.kubectl(&[], &["get", "--raw", "/version"]).run().unwrap();
@@ -25,6 +26,7 @@ fn get_and_version_go_through_with_the_users_certificate() {
 
 #[test]
 fn a_watch_shows_events_as_they_come() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", false);
     let running = setup.kubectl(&[], &["get", "pods", "--watch", "-o", "name"]).start_running().unwrap();
@@ -45,6 +47,7 @@ fn a_watch_shows_events_as_they_come() {
 
 #[test]
 fn logs_follow() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", false);
     let running = setup.kubectl(&[], &["logs", "-f", "web"]).start_running().unwrap();
@@ -62,6 +65,7 @@ fn logs_follow() {
 
 #[test]
 fn exec_runs_a_command_with_and_without_standard_input() {
+    let Some(_) = tools::kubectl() else { return };
     for stdin in [false, true] {
         let setup = Setup::new();
         let pod = setup.api.add_pod("web", stdin);
@@ -91,6 +95,7 @@ fn plays(setup: &Setup, path: &str, stdin: bool, stdout: Vec<u8>) -> Tunnel {
 
 #[test]
 fn attach_shows_what_the_container_prints() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
     let attached = plays(&setup, "attach", false, b"up and running\n".to_vec());
@@ -103,6 +108,7 @@ fn attach_shows_what_the_container_prints() {
 
 #[test]
 fn files_are_copied_out_of_a_pod_and_into_it() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
     let folder = setup.folder.path();
@@ -133,6 +139,7 @@ fn files_are_copied_out_of_a_pod_and_into_it() {
 
 #[test]
 fn a_port_is_forwarded() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", false);
     let running = setup.kubectl(&[], &["port-forward", "web", ":80"]).start_running().unwrap();
@@ -146,6 +153,7 @@ fn a_port_is_forwarded() {
 // Issue 8: what changes something is refused, and kubectl says why.
 #[test]
 fn a_read_only_gateway_lets_kubectl_look_and_nothing_else() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
     let look = setup.kubectl(&["--read-only"], &["get", "pods", "-o", "name"]).run().unwrap();
@@ -170,6 +178,7 @@ fn a_read_only_gateway_lets_kubectl_look_and_nothing_else() {
 // C443 and the details of problem.rs: at night, the sentence matters.
 #[test]
 fn kubectl_tells_why_the_api_server_cannot_be_reached() {
+    let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.refuse_connections();
     let outcome = setup.kubectl(&[], &["get", "--raw", "/version"]).run().unwrap();

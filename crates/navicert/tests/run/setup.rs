@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program};
+use navicert_testkit::{ApiServer, Ca, ClientAuth, Identity, Program, tools};
 use serde_json::json;
 
 pub(crate) struct Setup {
@@ -76,12 +76,7 @@ impl Setup {
 }
 
 pub(crate) fn kubectl() -> PathBuf {
-    let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
-    assert!(
-        kubectl.is_file(),
-        "kubectl is not in target/tools: run scripts/install-tools (`make test` does)"
-    );
-    kubectl
+    tools::kubectl().unwrap()
 }
 
 pub(crate) fn set_mode(path: &Path, mode: u32) {

@@ -2,13 +2,14 @@
 
 use std::net::TcpListener;
 
-use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
+use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, tools, wait};
 use serde_json::json;
 
 use super::Place;
 
 #[tokio::test]
 async fn nginx_lets_pass_whom_the_webhook_knows_and_tells_the_server_behind_who_it_is() {
+    let Some(nginx) = tools::installed("nginx", "nginx") else { return };
     let place = Place::new();
     let serving = place.serve(&["--plain-http", "--allow-any-caller"]).await;
     let behind = HttpServer::start_plain();
@@ -52,9 +53,7 @@ http {{
             behind.url().trim_end_matches('/'),
         ),
     );
-    let nginx =
-        ["/usr/sbin/nginx", "/usr/bin/nginx"].into_iter().find(|path| std::path::Path::new(path).exists());
-    let nginx = Program::new(nginx.expect("nginx is installed by `make tools`"))
+    let nginx = Program::new(nginx)
         .arguments(["-e", "stderr", "-c"])
         .arguments([place.path("nginx.conf")])
         .start_running()

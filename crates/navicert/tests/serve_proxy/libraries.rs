@@ -1,16 +1,12 @@
-//! Other people's clients through the proxy. `scripts/install-clients` installs them; without, a line says so. (kube-rs has
-//! its test in `navicert-kube`, the only crate that names it.)
+//! Other people's clients through the proxy. `scripts/install-clients` installs them; a missing one is reported as skipped.
+//! (kube-rs has its test in `navicert-kube`, the only crate that names it.)
 
 use std::path::{Path, PathBuf};
 
-use navicert_testkit::{Pod, Program, Tunnel};
+use navicert_testkit::{Pod, Program, Tunnel, tools};
 use serde_json::json;
 
 use super::setup::{Serving, Setup};
-
-fn target(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients").join(path)
-}
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/serve_proxy").join(name)
@@ -55,10 +51,7 @@ async fn goes_through(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pythons_client_lists_watches_and_runs_a_command_over_a_web_socket() {
-    let python = target("python/bin/python");
-    if !python.is_file() {
-        return skipped("PyPI kubernetes");
-    }
+    let Some(python) = tools::client("kubernetes", "python/bin/python") else { return };
     let setup = Setup::new();
     let pod = pod(&setup);
     let serving = setup.start(&[]).await;
@@ -69,19 +62,16 @@ async fn pythons_client_lists_watches_and_runs_a_command_over_a_web_socket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_client_lists_watches_and_runs_a_command_over_a_web_socket() {
-    let packages = target("node/node_modules");
-    if !packages.join("@kubernetes/client-node").is_dir() {
-        return skipped("npm @kubernetes/client-node");
-    }
+    let Some(_) = tools::client("@kubernetes/client-node", "node/node_modules/@kubernetes/client-node")
+    else {
+        return;
+    };
+    let Some(node) = tools::installed("nodejs", "node") else { return };
+    let Some(packages) = tools::client("@kubernetes/client-node", "node/node_modules") else { return };
     let setup = Setup::new();
     let pod = pod(&setup);
     let serving = setup.start(&[]).await;
     let kubeconfig = setup.client_kubeconfig(&serving);
-    let program = Program::new("node").arguments([script("client.mjs"), kubeconfig, packages]);
+    let program = Program::new(node).arguments([script("client.mjs"), kubeconfig, packages]);
     goes_through(&setup, serving, &pod, program, "pods web", true).await;
-}
-
-#[expect(clippy::print_stderr, reason = "a test that did not run says so")]
-fn skipped(package: &str) {
-    eprintln!("{package} is not installed (scripts/install-clients)");
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use navicert_testkit::http_client::Reply;
 use navicert_testkit::program::Running;
-use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, wait};
+use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, tools, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
@@ -139,11 +139,7 @@ impl Setup {
     }
 
     pub(crate) fn kubectl(&self, serving: &Serving, arguments: &[&str]) -> Program {
-        let kubectl = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/usr/bin/kubectl");
-        assert!(
-            kubectl.is_file(),
-            "kubectl is not in target/tools: run scripts/install-tools (`make test` does)"
-        );
+        let kubectl = tools::kubectl().unwrap();
         Program::new(kubectl)
             .arguments(arguments)
             .own_environment()
