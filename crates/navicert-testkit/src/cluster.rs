@@ -1,8 +1,8 @@
 //! A real control plane for a test: etcd, kube-apiserver and a test issuer on loopback, as `make cluster` starts them.
 //!
 //! The programs come from `peers/` and are named by `NAVICERT_PEERS`, the directory they were built into; `make
-//! interop` builds them and sets it. Without it there is no cluster, and a test says so and passes: everything else
-//! of the workspace has to work without these programs.
+//! interop` builds them and sets it. Tests that need a control plane are built only with the feature `interop`, which
+//! `make interop` switches on.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -28,13 +28,12 @@ const VARIABLE: &str = "NAVICERT_PEERS";
 /// It is gone when dropped, and also when the test run ends without a chance to drop it: the program that runs it
 /// ends with its standard input.
 ///
-/// ```
+/// ```no_run
 /// use navicert_testkit::cluster::Cluster;
 ///
-/// if let Some(cluster) = Cluster::start() {
-///     let namespaces = cluster.kubectl(cluster.admin_kubeconfig()).arguments(["get", "namespaces"]).run().unwrap();
-///     assert!(namespaces.status.success());
-/// }
+/// let cluster = Cluster::start();
+/// let namespaces = cluster.kubectl(cluster.admin_kubeconfig()).arguments(["get", "namespaces"]).run().unwrap();
+/// assert!(namespaces.status.success());
 /// ```
 #[derive(Debug)]
 pub struct Cluster {
@@ -65,11 +64,11 @@ struct Files {
 }
 
 impl Cluster {
-    /// Starts a control plane; `None`, and a line on standard error, if the run has no `NAVICERT_PEERS`.
+    /// Starts a control plane.
     ///
     /// # Panics
-    /// If `NAVICERT_PEERS` is set but the programs are not there, or the control plane does not come up.
-    pub fn start() -> Option<Self> {
+    /// If `NAVICERT_PEERS` is not set or has no such programs, or the control plane does not come up.
+    pub fn start() -> Self {
         Self::start_with(&[])
     }
 
@@ -77,28 +76,27 @@ impl Cluster {
     ///
     /// # Panics
     /// As [`start`](Self::start).
-    pub fn start_with(apiserver_flags: &[&str]) -> Option<Self> {
-        let Some(programs) = environment::variable(VARIABLE) else {
-            skipped();
-            return None;
-        };
-        Some(Self::run(Path::new(&programs), apiserver_flags))
+    pub fn start_with(apiserver_flags: &[&str]) -> Self {
+        let programs = environment::variable(VARIABLE).unwrap_or_else(|| {
+            panic!("missing {VARIABLE}: `make interop` runs the tests that need a control plane")
+        });
+        Self::run(Path::new(&programs), apiserver_flags)
     }
 
     /// One control plane for all tests of this process, which leave each other's objects alone.
     ///
     /// # Panics
     /// As [`start`](Self::start).
-    pub fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<Cluster>> = OnceLock::new();
-        SHARED.get_or_init(Self::start).as_ref()
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Cluster> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
     }
 
     fn run(programs: &Path, apiserver_flags: &[&str]) -> Self {
         let program = programs.join("cluster");
         assert!(
             program.exists(),
-            "{VARIABLE} is set, but `{}` is not there: `make interop`",
+            "{VARIABLE} is set, but `{}` is missing: run `make interop`",
             program.display()
         );
         let directory =
@@ -272,11 +270,6 @@ fn common_name(pem: &str) -> String {
 fn text(description: &Value, name: &str) -> String {
     let member = description.get(name).and_then(Value::as_str);
     member.unwrap_or_else(|| panic!("the cluster's line has no `{name}`")).to_owned()
-}
-
-#[expect(clippy::print_stderr, reason = "a suite that did not run says so")]
-fn skipped() {
-    eprintln!("no control plane in this run ({VARIABLE} is not set): `make interop` runs this test");
 }
 
 #[expect(

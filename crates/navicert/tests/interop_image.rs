@@ -25,7 +25,7 @@ fn claims(place: &Place) -> Value {
 #[test]
 fn a_real_api_server_gives_the_token_that_reaches_the_provider() {
     // I112–I114
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     let kubectl = |arguments: &[&str]| {
         let outcome = cluster.kubectl(cluster.admin_kubeconfig()).arguments(arguments).run().unwrap();
         assert!(outcome.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&outcome.stderr));

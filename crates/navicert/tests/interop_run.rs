@@ -42,7 +42,7 @@ fn succeeds(cluster: &Cluster, kubeconfig: &Path, flags: &[&str], arguments: &[&
 // Issue 8: whoami through the gateway is the certificate's user and groups; so is a plugin's token.
 #[test]
 fn a_command_is_whoever_the_credential_says() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     for (kubeconfig, user, group) in [
         (cluster.admin_kubeconfig(), "peers-admin", "system:masters"),
         (cluster.jwt_kubeconfig(), "peers:ann", "peers:developers"),
@@ -103,9 +103,9 @@ fn assert_is_whom_the_certificate_names(
 // Issue 8, T44: a key that pkcs11-tool made in SoftHSM, of every kind the API server takes.
 #[test]
 fn a_command_is_whom_the_certificate_of_a_key_in_softhsm_names() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     for kind in [KeyKind::EcP256, KeyKind::Rsa2048, KeyKind::EcP384, KeyKind::Ed25519] {
-        let hsm = SoftHsm::new("my token", PIN);
+        let Some(hsm) = SoftHsm::start("my token", PIN) else { return };
         let key = hsm.generate(kind, "01", "work key");
         let import = |certificate: &[u8]| hsm.import_certificate(certificate, "01", "work key");
         assert_is_whom_the_certificate_names(cluster, (hsm.module(), hsm.variables()), &key, import);
@@ -115,7 +115,7 @@ fn a_command_is_whom_the_certificate_of_a_key_in_softhsm_names() {
 // Issue 8: so does a TPM key.
 #[test]
 fn a_command_is_whom_the_certificate_of_a_key_in_a_tpm_names() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     let Some(tpm) = SoftTpm::start(PIN) else { return };
     let key = tpm.generate("work key");
     let import = |certificate: &[u8]| tpm.import_certificate(certificate, "work key");
@@ -124,7 +124,7 @@ fn a_command_is_whom_the_certificate_of_a_key_in_a_tpm_names() {
 
 #[test]
 fn reading_and_writing_go_through_and_a_watch_ends_with_its_command() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     let admin = cluster.admin_kubeconfig();
     let made = succeeds(cluster, admin, &[], &["create", "namespace", "through-the-gateway"]);
     assert!(made.contains("created"), "{made}");
@@ -150,7 +150,7 @@ fn reading_and_writing_go_through_and_a_watch_ends_with_its_command() {
 
 #[test]
 fn a_read_only_gateway_lets_look_and_ask_but_not_change() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     let admin = cluster.admin_kubeconfig();
     let read_only = ["--read-only"];
     assert!(succeeds(cluster, admin, &read_only, &["get", "namespaces"]).contains("default"));
@@ -175,7 +175,7 @@ fn a_read_only_gateway_lets_look_and_ask_but_not_change() {
 // The API server's own refusal arrives as it is.
 #[test]
 fn a_user_without_rights_is_told_so_by_the_api_server() {
-    let Some(cluster) = Cluster::shared() else { return };
+    let cluster = Cluster::shared();
     let refused = run(cluster, cluster.jwt_kubeconfig(), &[], &["delete", "namespace", "default"]);
     assert_ne!(refused.code(), Some(0));
     assert!(text(&refused.stderr).contains("Forbidden"), "{}", text(&refused.stderr));
