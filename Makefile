@@ -5,11 +5,9 @@
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The signer of the tests stands in for a token where SoftHSM is missing; only its feature builds it.
 demo: ## what navicert does, in a minute: everything embedded, nothing to configure
 	@scripts/require demo
-	@cargo build --locked --package navicert --package navicert-image --package navicert-signer --package navicert-testkit --bins --features navicert-signer/test-util
-	@$${CARGO_TARGET_DIR:-target}/debug/demo
+	@scripts/run-demo
 
 test: ## everything that has to pass before a change lands
 	@scripts/require test
