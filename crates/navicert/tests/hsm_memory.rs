@@ -9,7 +9,7 @@ mod hsm_support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use navicert_testkit::process::{Process, contains};
 use navicert_testkit::program::Running;

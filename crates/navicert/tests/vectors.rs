@@ -1,6 +1,6 @@
 //! Decisions recorded from client-go and kubectl, through the same command a user would run.
 
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
+#![expect(clippy::indexing_slicing, reason = "a test's helpers fail by panicking")]
 
 use std::collections::BTreeSet;
 
