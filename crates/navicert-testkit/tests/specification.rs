@@ -5,7 +5,13 @@
 //! in a comment or a string of a Rust or Go file, or anywhere in a page, a script, a YAML or a TOML file. Of a range
 //! (`S10–S12`) both ends are cited and nothing between them.
 
-#![expect(clippy::panic, reason = "a test's helpers fail by panicking")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test's helpers fail by panicking"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -303,6 +309,7 @@ fn cited_numbers_exist() {
     assert!(citations.len() > 1_000, "only {} citations were found", citations.len());
 }
 
+#[expect(clippy::print_stdout, reason = "the figures are for the reader of a test run")]
 #[test]
 fn every_number_has_a_test_or_a_reason() {
     let defined = defined();
