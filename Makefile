@@ -49,6 +49,7 @@ clients: ## what kubectl, Python, Node, kube-rs and navicert do when credentials
 	@scripts/require clients
 	@scripts/install-clients
 	@cargo run --locked --package navicert-kube --example clients -- --check docs/clients.md
+	cargo test --locked --package navicert --test serve_proxy -- --ignored libraries::
 
 FUZZ_SECONDS ?= 60
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly toolchain)

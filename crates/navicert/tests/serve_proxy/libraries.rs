@@ -1,5 +1,5 @@
-//! Other people's clients through the proxy. `scripts/install-clients` installs them; a missing one is reported as skipped.
-//! (kube-rs has its test in `navicert-kube`, the only crate that names it.)
+//! The clients of other projects through the proxy. `make clients` installs them and runs these tests; a client that cannot be
+//! installed is reported as skipped. (kube-rs has its test in `navicert-kube`, the only crate that names it.)
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +50,7 @@ async fn goes_through(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the clients of other projects: `make clients`"]
 async fn pythons_client_lists_watches_and_runs_a_command_over_a_web_socket() {
     let Some(python) = tools::client("kubernetes", "python/bin/python") else { return };
     let setup = Setup::new();
@@ -61,6 +62,7 @@ async fn pythons_client_lists_watches_and_runs_a_command_over_a_web_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs the clients of other projects: `make clients`"]
 async fn nodes_client_lists_watches_and_runs_a_command_over_a_web_socket() {
     let Some(_) = tools::client("@kubernetes/client-node", "node/node_modules/@kubernetes/client-node")
     else {
