@@ -4,14 +4,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
+use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
 
 fuzz_target!(|texts: (&str, &str, &str)| {
     let (one, other, image) = texts;
     let location = Location::parse(image.as_bytes());
     for profile in [Profile::Kube, Profile::Hardened] {
         for text in [one, other] {
-            if let (Ok(pattern), Ok(location)) = (Pattern::parse(text, profile), &location) {
+            if let (Ok(pattern), Ok(location)) = (ImagePattern::parse(text, profile), &location) {
                 assert_eq!(pattern.matches(location), pattern.compare(location).is_ok());
             }
         }

@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use navicert_image::author::read_request;
-use navicert_image::config::{Config, ConfigFile, lint};
+use navicert_image::config::{ConfigFile, ImageConfig, lint};
 use navicert_image::docker_config::{read_config_json, read_legacy};
 use navicert_image::response::Response;
 use navicert_image::{Keyring, Profile};
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = (read_config_json(bytes), read_legacy(bytes), read_request(&mut &*bytes));
     let file = ConfigFile { path: "fuzz".into(), text: bytes.to_vec() };
     for profile in [Profile::Kube, Profile::Hardened] {
-        if let Err(errors) = Config::decode(std::slice::from_ref(&file), profile) {
+        if let Err(errors) = ImageConfig::decode(std::slice::from_ref(&file), profile) {
             assert!(!errors.problems().is_empty());
         }
     }

@@ -1,5 +1,5 @@
-//! A containers `auth.json` for podman, skopeo and buildah, which can be told apart by path where a helper cannot
-//! (I226–I228, I235).
+//! A containers `auth.json` for podman, skopeo and buildah, which can be told apart by path where a helper cannot.
+// I226–I228, I235
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -55,8 +55,9 @@ impl AuthFile {
     }
 }
 
-/// The key for tools that compare whole segments and know no globs (I227): the image's own host, and as much of its
+/// The key for tools that compare whole segments and know no globs: the image's own host, and as much of its
 /// path as the matching key has, cut at a segment.
+// I227
 fn concrete_key(key: &[u8], image: &str) -> Option<String> {
     let key = Location::parse(key).ok()?;
     let location = Location::parse(image.as_bytes()).ok()?;

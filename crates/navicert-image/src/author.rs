@@ -31,7 +31,7 @@ use crate::go_json::Object;
 use crate::location::{Location, LocationError};
 
 /// More than any request: annotations are at most 256 KiB.
-const LARGEST: u64 = 4 << 20;
+const MAX_REQUEST_BYTES: u64 = 4 << 20;
 
 /// What a plugin should complain about on stderr before it exits with 1.
 #[derive(Debug, Error)]
@@ -68,10 +68,10 @@ pub enum AuthorError {
 /// [`AuthorError`].
 pub fn read_request(stdin: &mut dyn Read) -> Result<(CredentialProviderRequest, WireVersion), AuthorError> {
     let mut text = zeroize::Zeroizing::new(Vec::new());
-    stdin.take(LARGEST).read_to_end(&mut text).map_err(|source| AuthorError::Read { source })?;
+    stdin.take(MAX_REQUEST_BYTES).read_to_end(&mut text).map_err(|source| AuthorError::Read { source })?;
     let refused = |source: Diagnostics| AuthorError::Decode { source };
     let node = tree::parse(&text, Syntax::Json).map_err(|source| refused(source.into()))?;
-    let kind = CREDENTIAL_PROVIDER_REQUEST.choose(&node).map_err(|source| refused(source.into()))?;
+    let kind = CREDENTIAL_PROVIDER_REQUEST.find_kind(&node).map_err(|source| refused(source.into()))?;
     let request = CREDENTIAL_PROVIDER_REQUEST.decode_tree(&node).map_err(refused)?;
     if request.image.is_empty() {
         return Err(AuthorError::EmptyImage);
@@ -80,7 +80,8 @@ pub fn read_request(stdin: &mut dyn Read) -> Result<(CredentialProviderRequest, 
     Ok((request, version))
 }
 
-/// A response in the making. "No credentials" is a response too (I106).
+/// A response in the making. "No credentials" is a response too.
+// I106
 #[derive(Clone, Debug)]
 pub struct ResponseBuilder {
     key_type: CacheKeyType,

@@ -1,5 +1,6 @@
-//! The key an answer is remembered under: image, registry or everything, and in service-account mode whose it is
-//! (I121–I124). Bytes are those of the kubelet, so that keys can be compared with its own.
+//! The key an answer is remembered under: image, registry or everything, and in service-account mode whose it is.
+//! Bytes are those of the kubelet, so that keys can be compared with its own.
+// I121–I124
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,7 +21,8 @@ pub enum CacheKeyType {
 }
 
 impl CacheKeyType {
-    /// In the order in which a cache is asked (I125).
+    /// In the order in which a cache is asked.
+    // I125
     pub const LOOKUP_ORDER: [CacheKeyType; 3] =
         [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
 
@@ -33,12 +35,14 @@ impl CacheKeyType {
         }
     }
 
-    /// Reads the spelling on the wire; nothing else is accepted (I106).
+    /// Reads the spelling on the wire; nothing else is accepted.
+    // I106
     pub fn from_wire(text: &str) -> Option<Self> {
         Self::LOOKUP_ORDER.into_iter().find(|key_type| key_type.as_str() == text)
     }
 
-    /// The part of the key that comes from the image (I121).
+    /// The part of the key that comes from the image.
+    // I121
     pub fn base(self, image: &str) -> &str {
         match self {
             CacheKeyType::Image => image,
@@ -56,7 +60,8 @@ pub struct CacheKey(Vec<u8>);
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ServiceAccountKey(Vec<u8>);
 
-/// A component does not fit its length prefix. Reachable: a service account may carry 256 KiB of annotations (I124).
+/// A component does not fit its length prefix. Reachable: a service account may carry 256 KiB of annotations.
+// I124
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the {component} of {length} bytes exceeds the 2-byte length prefix of a cache key")]
 pub struct KeyTooLong {
@@ -65,10 +70,11 @@ pub struct KeyTooLong {
 }
 
 impl CacheKey {
-    /// The key for an image (I122).
+    /// The key for an image.
     ///
     /// # Errors
     /// [`KeyTooLong`].
+    // I122
     pub fn new(key_type: CacheKeyType, image: &str, account: &ServiceAccountKey) -> Result<Self, KeyTooLong> {
         let mut bytes = Vec::new();
         push(&mut bytes, "image", key_type.base(image).as_bytes())?;
@@ -95,10 +101,11 @@ pub struct ServiceAccountIdentity {
 
 impl ServiceAccountKey {
     /// The key of an account with the annotations a provider asked for, and with a token where answers may not be
-    /// shared between tokens (I123).
+    /// shared between tokens.
     ///
     /// # Errors
     /// [`KeyTooLong`].
+    // I123
     pub fn new(
         account: &ServiceAccountIdentity,
         annotations: &BTreeMap<String, String>,
@@ -122,7 +129,8 @@ impl ServiceAccountKey {
     }
 }
 
-/// `sha256:` and the token's digest; nothing for no token (I123).
+/// `sha256:` and the token's digest; nothing for no token.
+// I123
 pub fn token_hash(token: &Secret<String>) -> String {
     if token.is_empty() {
         return String::new();

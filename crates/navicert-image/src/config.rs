@@ -20,16 +20,16 @@ use navicert_types::{Diagnostics, Secret};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-pub use files::{ConfigFile, FileError, read_files};
-pub use lint::{Executable, Finding, Severity, lint};
+pub use files::{ConfigFile, ConfigFileError, read_files};
+pub use lint::{ExecutableCheck, LintFinding, LintSeverity, lint};
 
 use crate::cache_key::hex;
-use crate::pattern::Pattern;
+use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
 /// A configuration that passed every check. Only [`Config::decode`] builds one.
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct ImageConfig {
     providers: Vec<ProviderConfig>,
     hash: String,
 }
@@ -40,7 +40,7 @@ pub struct ProviderConfig {
     /// The name, and the file name of the executable.
     pub name: String,
     /// The patterns, each with its text.
-    pub patterns: Vec<(String, Pattern)>,
+    pub patterns: Vec<(String, ImagePattern)>,
     /// How long an answer is good that does not say so itself.
     pub default_cache_duration: Duration,
     /// The version the plugin is spoken to in.
@@ -79,19 +79,20 @@ pub enum TokenCacheType {
 
 /// What is wrong with a configuration: at least one thing.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the credential provider configuration is not valid: {}", Listed(.0))]
-pub struct ConfigErrors(Vec<Problem>);
+#[error("the credential provider configuration is not valid: {}", ProblemList(.0))]
+pub struct ConfigErrors(Vec<ConfigProblem>);
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// In which file.
     pub file: PathBuf,
     /// At which step.
-    pub stage: Stage,
+    pub stage: ConfigStage,
     /// What sort of error Kubernetes calls it; only from [`Stage::Validate`].
-    pub error_type: Option<ErrorType>,
-    /// The kubelet's name for the place, without an index; only from [`Stage::Validate`] (I36).
+    pub error_type: Option<FieldErrorType>,
+    /// The kubelet's name for the place, without an index; only from [`Stage::Validate`].
+    // I36
     pub field: String,
     /// Our name for the place: `providers[1](ecr).matchImages[0]`.
     pub path: String,
@@ -105,7 +106,7 @@ pub struct Problem {
 
 /// The step at which something is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ConfigStage {
     /// The text is no configuration.
     Decode,
     /// The files do not go together.
@@ -116,7 +117,7 @@ pub enum Stage {
 
 /// Kubernetes' names for what can be wrong with a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ErrorType {
+pub enum FieldErrorType {
     /// Has to be there.
     Required,
     /// Is not acceptable.
@@ -129,12 +130,13 @@ pub enum ErrorType {
     NotSupported,
 }
 
-impl Config {
-    /// Decodes, merges and validates files (I16–I59).
+impl ImageConfig {
+    /// Decodes, merges and validates files.
     ///
     /// # Errors
     /// Everything that is wrong: where a file does not decode, only what concerns decoding.
-    pub fn decode(files: &[ConfigFile], profile: Profile) -> Result<Config, ConfigErrors> {
+    // I16–I59
+    pub fn decode(files: &[ConfigFile], profile: Profile) -> Result<ImageConfig, ConfigErrors> {
         let mut sources = Vec::new();
         let mut problems = Vec::new();
         for file in files {
@@ -144,14 +146,14 @@ impl Config {
             }
         }
         if problems.is_empty() {
-            problems = repeated_names(&sources);
+            problems = duplicate_names(&sources);
         }
         if !problems.is_empty() {
             return Err(ConfigErrors(problems));
         }
         let place = files.first().map_or(Path::new(""), |file| file.path.as_path());
         let providers = validate::validate(&sources, place, profile).map_err(ConfigErrors)?;
-        Ok(Config { providers, hash: hash(files) })
+        Ok(ImageConfig { providers, hash: hash(files) })
     }
 
     /// The providers, in the order in which they are asked.
@@ -159,7 +161,8 @@ impl Config {
         &self.providers
     }
 
-    /// The hash the kubelet publishes of its files (I19).
+    /// The hash the kubelet publishes of its files.
+    // I19
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -167,12 +170,13 @@ impl Config {
 
 impl ConfigErrors {
     /// What is wrong, in the order of the files.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[ConfigProblem] {
         &self.0
     }
 }
 
-/// SHA-256 over each file's length and bytes (I19).
+/// SHA-256 over each file's length and bytes.
+// I19
 pub fn hash(files: &[ConfigFile]) -> String {
     let mut digest = Sha256::new();
     for file in files {
@@ -184,7 +188,7 @@ pub fn hash(files: &[ConfigFile]) -> String {
 
 /// A provider with where it came from.
 #[derive(Debug)]
-struct Source<'a> {
+struct ProviderSource<'a> {
     file: &'a Path,
     /// Which of the file's providers it is, counted from 0.
     index: usize,
@@ -192,7 +196,7 @@ struct Source<'a> {
     node: Option<Node>,
 }
 
-impl Source<'_> {
+impl ProviderSource<'_> {
     /// `providers[1](ecr)`, followed by a field.
     fn path(&self, field: &str) -> String {
         let name =
@@ -226,11 +230,11 @@ enum Step<'a> {
     Element(usize),
 }
 
-fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<Source<'_>>, Vec<Problem>> {
+fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<ProviderSource<'_>>, Vec<ConfigProblem>> {
     let refused = |diagnostics: Diagnostics| {
-        diagnostics.into_iter().map(|found| Problem {
+        diagnostics.into_iter().map(|found| ConfigProblem {
             file: file.path.clone(),
-            stage: Stage::Decode,
+            stage: ConfigStage::Decode,
             error_type: None,
             field: String::new(),
             path: found.path.to_string(),
@@ -242,9 +246,9 @@ fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<Source<'_>>, V
     if profile == Profile::Hardened
         && let Some(span) = second_document(&file.text)
     {
-        return Err(vec![Problem {
+        return Err(vec![ConfigProblem {
             file: file.path.clone(),
-            stage: Stage::Decode,
+            stage: ConfigStage::Decode,
             error_type: None,
             field: String::new(),
             path: String::new(),
@@ -259,7 +263,7 @@ fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<Source<'_>>, V
     let config =
         CREDENTIAL_PROVIDER_CONFIG.decode_tree(&node).map_err(|found| refused(found).collect::<Vec<_>>())?;
     let nodes = node.as_mapping().and_then(|mapping| mapping.last("providers")?.value.as_sequence());
-    let sources = config.providers.into_iter().enumerate().map(|(index, provider)| Source {
+    let sources = config.providers.into_iter().enumerate().map(|(index, provider)| ProviderSource {
         file: &file.path,
         index,
         provider,
@@ -268,7 +272,8 @@ fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<Source<'_>>, V
     Ok(sources.collect())
 }
 
-/// Where a second document begins, if there is one (I22).
+/// Where a second document begins, if there is one.
+// I22
 fn second_document(text: &[u8]) -> Option<Span> {
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
         return None;
@@ -289,14 +294,15 @@ fn second_document(text: &[u8]) -> Option<Span> {
     None
 }
 
-/// A name that an earlier provider has already aborts the kubelet's merge (I17).
-fn repeated_names(sources: &[Source<'_>]) -> Vec<Problem> {
+/// A name that an earlier provider has already aborts the kubelet's merge.
+// I17
+fn duplicate_names(sources: &[ProviderSource<'_>]) -> Vec<ConfigProblem> {
     let is_repeated =
         |at: usize, name: &str| sources.iter().take(at).any(|earlier| earlier.provider.name == name);
     let repeated = sources.iter().enumerate().filter(|(at, source)| is_repeated(*at, &source.provider.name));
-    let problem = |(_, source): (usize, &Source<'_>)| Problem {
+    let problem = |(_, source): (usize, &ProviderSource<'_>)| ConfigProblem {
         file: source.file.to_owned(),
-        stage: Stage::Merge,
+        stage: ConfigStage::Merge,
         error_type: None,
         field: String::new(),
         path: source.path("name"),
@@ -307,31 +313,31 @@ fn repeated_names(sources: &[Source<'_>]) -> Vec<Problem> {
     repeated.map(problem).collect()
 }
 
-impl ErrorType {
+impl FieldErrorType {
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            ErrorType::Required => "FieldValueRequired",
-            ErrorType::Invalid => "FieldValueInvalid",
-            ErrorType::Duplicate => "FieldValueDuplicate",
-            ErrorType::Forbidden => "FieldValueForbidden",
-            ErrorType::NotSupported => "FieldValueNotSupported",
+            FieldErrorType::Required => "FieldValueRequired",
+            FieldErrorType::Invalid => "FieldValueInvalid",
+            FieldErrorType::Duplicate => "FieldValueDuplicate",
+            FieldErrorType::Forbidden => "FieldValueForbidden",
+            FieldErrorType::NotSupported => "FieldValueNotSupported",
         }
     }
 }
 
-impl Stage {
+impl ConfigStage {
     /// The name in the shared vectors.
     pub fn as_str(self) -> &'static str {
         match self {
-            Stage::Decode => "decode",
-            Stage::Merge => "merge",
-            Stage::Validate => "validate",
+            ConfigStage::Decode => "decode",
+            ConfigStage::Merge => "merge",
+            ConfigStage::Validate => "validate",
         }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         if let Some(span) = self.span {
@@ -345,9 +351,9 @@ impl fmt::Display for Problem {
     }
 }
 
-struct Listed<'a>(&'a [Problem]);
+struct ProblemList<'a>(&'a [ConfigProblem]);
 
-impl fmt::Display for Listed<'_> {
+impl fmt::Display for ProblemList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, problem) in self.0.iter().enumerate() {
             if number > 0 {

@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 use crate::cache_key::hex;
 use crate::go_json::Object;
 
-/// A user name and a password for a registry. Both may be empty: an explicit anonymous login (I108).
+/// A user name and a password for a registry. Both may be empty: an explicit anonymous login.
+// I108
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credential {
     /// The user name.
@@ -28,12 +29,13 @@ impl Credential {
         self.username.is_empty() && self.password.is_empty()
     }
 
-    /// The kubelet's hash of a credential, by which it recognises one it has used before (I141).
+    /// The kubelet's hash of a credential, by which it recognises one it has used before.
+    // I141
     pub fn hash(&self) -> String {
         let text = Object::new()
-            .text_if_any("username", &self.username)
-            .text_if_any("password", self.password.expose())
-            .text_if_any("email", &self.email)
+            .text_if_nonempty("username", &self.username)
+            .text_if_nonempty("password", self.password.expose())
+            .text_if_nonempty("email", &self.email)
             .finish();
         hex(&Sha256::digest(text.as_bytes()))
     }

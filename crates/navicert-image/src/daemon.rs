@@ -1,5 +1,6 @@
 //! The per-user daemon behind `navicert image serve`: it holds the cache in memory, and answers helpers on a socket
-//! that only its user can open (I240, I254).
+//! that only its user can open.
+// I240, I254
 
 use std::fs;
 use std::io;
@@ -15,19 +16,20 @@ use thiserror::Error;
 
 use crate::docker_helper::{self, HelperError, Scopes};
 use crate::metrics::TextMetrics;
-use crate::provider::{CachedEntry, Providers};
+use crate::provider::{CacheListing, Providers};
 use crate::reference::Repository;
-use crate::reload::{Reload, Reloader};
-use crate::socket::{Reply, Verb, read_question};
+use crate::reload::{ReloadOutcome, Reloader};
+use crate::socket::{DaemonReply, DaemonVerb, read_request};
 
 /// How often the files are looked at again, at most.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How often expired secrets are swept out of memory (I130).
-const SWEEP_EVERY: Duration = Duration::from_secs(60);
-/// How long a client may take to ask its question.
-const LONGEST_QUESTION: Duration = Duration::from_secs(5);
+const CONFIG_POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How often expired secrets are swept out of memory.
+// I130
+const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a client may take to ask its request.
+const CLIENT_IO_TIMEOUT: Duration = Duration::from_secs(5);
 /// Questions answered at once; more wait in the socket's queue.
-const ANSWERING: usize = 32;
+const WORKER_THREADS: usize = 32;
 
 /// Why the daemon does not start.
 #[derive(Debug, Error)]
@@ -38,7 +40,7 @@ pub enum DaemonError {
     AlreadyRunning(PathBuf),
     /// The folder of the socket is open to others.
     #[error("the folder `{}` belongs to another user or is open to others; it has to be yours alone (mode 0700)", .0.display())]
-    Folder(PathBuf),
+    NotPrivate(PathBuf),
     /// The socket cannot be made.
     #[error("cannot listen on `{}`", .path.display())]
     Listen {
@@ -53,82 +55,86 @@ pub enum DaemonError {
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
-    place: Place,
-    service: Arc<Service>,
+    socket_file: SocketFile,
+    service: Arc<DaemonService>,
 }
 
 /// What the daemon knows.
 #[derive(Debug)]
-pub struct Service {
+pub struct DaemonService {
     reloader: Reloader,
     scopes: Scopes,
     metrics: Arc<TextMetrics>,
     clock: Arc<dyn Clock>,
-    looked: Mutex<Duration>,
+    last_reload: Mutex<Duration>,
 }
 
-impl Service {
+impl DaemonService {
     /// A service over these providers.
     pub fn new(reloader: Reloader, scopes: Scopes, metrics: Arc<TextMetrics>, clock: Arc<dyn Clock>) -> Self {
         let looked = Mutex::new(clock.monotonic());
-        Service { reloader, scopes, metrics, clock, looked }
+        DaemonService { reloader, scopes, metrics, clock, last_reload: looked }
     }
 
-    /// Answers one question.
-    pub fn answer(&self, verb: Verb, text: &str) -> Reply {
-        let note = self.look_at_the_files();
+    /// Answers one request.
+    pub fn answer(&self, verb: DaemonVerb, text: &str) -> DaemonReply {
+        let note = self.reload_if_due();
         let providers = self.reloader.providers();
         let mut reply = match verb {
-            Verb::Get => match docker_helper::get(&providers, &self.scopes, text) {
-                Ok(answer) => Reply::done(answer.encode().expose()),
-                Err(error) => refused(&error),
+            DaemonVerb::Get => match docker_helper::get(&providers, &self.scopes, text) {
+                Ok(answer) => DaemonReply::success(answer.encode().expose()),
+                Err(error) => error_reply(&error),
             },
-            Verb::List => Reply::done(&docker_helper::encode_list(&docker_helper::list(&providers))),
-            Verb::Erase => match docker_helper::erase(&providers, &self.scopes, text) {
-                Ok(_) => Reply::done(b""),
-                Err(error) => refused(&error),
+            DaemonVerb::List => {
+                DaemonReply::success(&docker_helper::encode_list(&docker_helper::list(&providers)))
+            }
+            DaemonVerb::Erase => match docker_helper::erase(&providers, &self.scopes, text) {
+                Ok(_) => DaemonReply::success(b""),
+                Err(error) => error_reply(&error),
             },
-            Verb::Invalidate => match Repository::of_image(text) {
-                Ok(image) => Reply::done(format!("{}\n", providers.invalidate(image.as_str())).as_bytes()),
-                Err(error) => Reply::failed(&error.to_string()),
+            DaemonVerb::Invalidate => match Repository::from_image(text) {
+                Ok(image) => {
+                    DaemonReply::success(format!("{}\n", providers.invalidate(image.as_str())).as_bytes())
+                }
+                Err(error) => DaemonReply::failure(&error.to_string()),
             },
-            Verb::Metrics => Reply::done(self.metrics.render().as_bytes()),
-            Verb::Remembered => Reply::done(remembered(&providers, text).as_bytes()),
+            DaemonVerb::Metrics => DaemonReply::success(self.metrics.render().as_bytes()),
+            DaemonVerb::Cached => DaemonReply::success(list_cached(&providers, text).as_bytes()),
         };
         reply.stderr.push_str(&note);
         reply
     }
 
-    /// A change of the configuration is seen at the next question; says so if it was refused.
-    fn look_at_the_files(&self) -> String {
+    /// A change of the configuration is seen at the next request; says so if it was refused.
+    fn reload_if_due(&self) -> String {
         let now = self.clock.monotonic();
-        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_sub(*looked) < LOOK_EVERY {
+        let mut looked = self.last_reload.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.saturating_sub(*looked) < CONFIG_POLL_INTERVAL {
             return String::new();
         }
         *looked = now;
         match self.reloader.reload() {
-            Reload::Refused(refused) => {
+            ReloadOutcome::Rejected(refused) => {
                 format!("navicert: the changed configuration is not used: {}\n", refused.reason)
             }
-            Reload::Unchanged | Reload::Applied => String::new(),
+            ReloadOutcome::Unchanged | ReloadOutcome::Applied => String::new(),
         }
     }
 }
 
 /// Provider, key type, what it is remembered for, and until when; in the order a lookup would find it.
-fn remembered(providers: &Providers, image: &str) -> String {
-    let about = |cached: &CachedEntry| cached.key_type.base(image) == cached.base;
-    let lines = providers.cached_entries().into_iter().filter(about).map(|cached| {
+fn list_cached(providers: &Providers, image: &str) -> String {
+    let about = |cached: &CacheListing| cached.key_type.base(image) == cached.base;
+    let lines = providers.list_cache().into_iter().filter(about).map(|cached| {
         let until = cached.entry.expires().map(|expires| expires.to_string()).unwrap_or_default();
         format!("{}\t{}\t{}\t{until}\n", cached.provider, cached.key_type.as_str(), cached.base)
     });
     lines.collect()
 }
 
-fn refused(error: &HelperError) -> Reply {
+fn error_reply(error: &HelperError) -> DaemonReply {
     let stderr = error.hint().map(|hint| format!("navicert: {hint}\n")).unwrap_or_default();
-    Reply { stderr, ..Reply::failed(&error.to_string()) }
+    DaemonReply { stderr, ..DaemonReply::failure(&error.to_string()) }
 }
 
 impl Daemon {
@@ -136,13 +142,13 @@ impl Daemon {
     ///
     /// # Errors
     /// [`DaemonError`].
-    pub fn bind(path: &Path, service: Service) -> Result<Self, DaemonError> {
+    pub fn bind(path: &Path, service: DaemonService) -> Result<Self, DaemonError> {
         let failed = |source| DaemonError::Listen { path: path.to_owned(), source };
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         let owner = fs::metadata(folder).map_err(failed)?;
         if owner.uid() != rustix::process::geteuid().as_raw() || owner.mode() & 0o077 != 0 {
-            return Err(DaemonError::Folder(folder.to_owned()));
+            return Err(DaemonError::NotPrivate(folder.to_owned()));
         }
         if UnixStream::connect(path).is_ok() {
             return Err(DaemonError::AlreadyRunning(path.to_owned()));
@@ -158,13 +164,13 @@ impl Daemon {
             return Err(failed(source));
         }
         let found = fs::symlink_metadata(path).map_err(failed)?;
-        let place = Place { path: path.to_owned(), identity: (found.dev(), found.ino()) };
-        Ok(Daemon { listener, place, service: Arc::new(service) })
+        let place = SocketFile { path: path.to_owned(), identity: (found.dev(), found.ino()) };
+        Ok(Daemon { listener, socket_file: place, service: Arc::new(service) })
     }
 
     /// The socket's place, for whoever cleans up when the process is told to end.
-    pub fn place(&self) -> Place {
-        self.place.clone()
+    pub fn socket_file(&self) -> SocketFile {
+        self.socket_file.clone()
     }
 
     /// Answers until the process ends.
@@ -172,23 +178,22 @@ impl Daemon {
         let (_alive, stop) = mpsc::channel::<()>();
         let service = Arc::clone(&self.service);
         let sweeper = move || {
-            while stop.recv_timeout(SWEEP_EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
+            while stop.recv_timeout(CACHE_SWEEP_INTERVAL) == Err(mpsc::RecvTimeoutError::Timeout) {
                 service.reloader.providers().purge();
             }
         };
         // Without the sweeper secrets stay in memory a little longer; that is no reason not to answer.
         let _ = thread::Builder::new().name("sweeper".to_owned()).spawn(sweeper);
-        // Threads that are there already: starting one per question would cost more than most answers.
+        // Threads that are there already: starting one per request would cost more than most answers.
         let answering = Arc::new(self);
-        for _ in 1..ANSWERING {
+        for _ in 1..WORKER_THREADS {
             let daemon = Arc::clone(&answering);
-            let _ =
-                thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.answer_for_ever());
+            let _ = thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.serve());
         }
-        answering.answer_for_ever();
+        answering.serve();
     }
 
-    fn answer_for_ever(&self) {
+    fn serve(&self) {
         for stream in self.listener.incoming() {
             // A client that went away, or is not allowed, is its own trouble.
             let _ = stream.and_then(|stream| serve_one(&self.service, &stream));
@@ -196,30 +201,30 @@ impl Daemon {
     }
 }
 
-fn serve_one(service: &Service, stream: &UnixStream) -> io::Result<()> {
-    stream.set_read_timeout(Some(LONGEST_QUESTION))?;
-    stream.set_write_timeout(Some(LONGEST_QUESTION))?;
-    let (verb, text) = read_question(stream)?;
+fn serve_one(service: &DaemonService, stream: &UnixStream) -> io::Result<()> {
+    stream.set_read_timeout(Some(CLIENT_IO_TIMEOUT))?;
+    stream.set_write_timeout(Some(CLIENT_IO_TIMEOUT))?;
+    let (verb, text) = read_request(stream)?;
     service.answer(verb, &text).send(stream)
 }
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        self.place.clear();
+        self.socket_file.remove();
     }
 }
 
 /// Where a daemon's socket is.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SocketFile {
     path: PathBuf,
     /// Device and number of the file.
     identity: (u64, u64),
 }
 
-impl Place {
+impl SocketFile {
     /// Removes the socket, unless another one stands there by now.
-    pub fn clear(&self) {
+    pub fn remove(&self) {
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
             let _ = fs::remove_file(&self.path);
@@ -227,10 +232,11 @@ impl Place {
     }
 }
 
-/// Keeps this process's memory, which is full of passwords, out of core files and debuggers' hands (I266).
+/// Keeps this process's memory, which is full of passwords, out of core files and debuggers' hands.
 ///
 /// # Errors
 /// The operating system will not.
+// I266
 pub fn forbid_core_dumps() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
@@ -245,10 +251,10 @@ mod tests {
     use navicert_types::clock::ManualClock;
 
     use super::*;
-    use crate::provider::Settings;
-    use crate::socket::ask;
+    use crate::provider::ProviderSettings;
+    use crate::socket::call;
 
-    fn service(folder: &Path, scripts: impl IntoIterator<Item = Script>) -> Service {
+    fn service(folder: &Path, scripts: impl IntoIterator<Item = Script>) -> DaemonService {
         let path = folder.join("config.yaml");
         let text = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
             - {name: sh, matchImages: [a.io], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n";
@@ -256,9 +262,10 @@ mod tests {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(0));
         let runner = Arc::new(ScriptedRunner::new(scripts));
         let metrics = Arc::new(TextMetrics::new());
-        let mut settings = Settings::new(Path::new("/bin"), Environment::empty(), runner, Arc::clone(&clock));
+        let mut settings =
+            ProviderSettings::new(Path::new("/bin"), Environment::empty(), runner, Arc::clone(&clock));
         settings.recorder = Arc::clone(&metrics) as _;
-        Service::new(Reloader::open(&path, settings).unwrap(), Scopes::new(), metrics, clock)
+        DaemonService::new(Reloader::open(&path, settings).unwrap(), Scopes::new(), metrics, clock)
     }
 
     #[test]
@@ -277,30 +284,30 @@ mod tests {
         assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(socket.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
         thread::spawn(move || daemon.run());
-        let ask = |verb, text| ask(&socket, verb, text).unwrap().unwrap();
+        let ask = |verb, text| call(&socket, verb, text).unwrap().unwrap();
         for _ in 0..2 {
-            let reply = ask(Verb::Get, "https://a.io");
+            let reply = ask(DaemonVerb::Get, "https://a.io");
             assert_eq!(
                 &**reply.stdout,
                 b"{\"ServerURL\":\"https://a.io\",\"Username\":\"ann\",\"Secret\":\"p\"}\n"
             );
         }
-        assert_eq!(&**ask(Verb::List, "").stdout, b"{\"a.io\":\"ann\"}\n");
+        assert_eq!(&**ask(DaemonVerb::List, "").stdout, b"{\"a.io\":\"ann\"}\n");
         assert_eq!(
-            &**ask(Verb::Remembered, "a.io/x").stdout,
+            &**ask(DaemonVerb::Cached, "a.io/x").stdout,
             b"sh\tRegistry\ta.io\t1970-01-01T01:00:00Z\n",
             "no secret, and until when"
         );
-        assert_eq!(&**ask(Verb::Remembered, "b.io/x").stdout, b"");
-        assert_eq!(&**ask(Verb::Invalidate, "a.io/x").stdout, b"1\n");
-        assert_eq!(&**ask(Verb::List, "").stdout, b"{}\n");
-        let missing = ask(Verb::Get, "b.io");
+        assert_eq!(&**ask(DaemonVerb::Cached, "b.io/x").stdout, b"");
+        assert_eq!(&**ask(DaemonVerb::Invalidate, "a.io/x").stdout, b"1\n");
+        assert_eq!(&**ask(DaemonVerb::List, "").stdout, b"{}\n");
+        let missing = ask(DaemonVerb::Get, "b.io");
         assert_eq!(
             (missing.code, &**missing.stdout),
             (1, &b"credentials not found in native keychain\n"[..])
         );
-        assert_eq!(ask(Verb::Erase, "a.io").code, 0);
-        let metrics = String::from_utf8(ask(Verb::Metrics, "").stdout.to_vec()).unwrap();
+        assert_eq!(ask(DaemonVerb::Erase, "a.io").code, 0);
+        let metrics = String::from_utf8(ask(DaemonVerb::Metrics, "").stdout.to_vec()).unwrap();
         assert!(
             metrics.contains("kubelet_credential_provider_plugin_duration_count{plugin_name=\"sh\"} 1"),
             "{metrics}"
@@ -332,7 +339,7 @@ mod tests {
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(matches!(
             Daemon::bind(&open.join("s"), service(folder.path(), [])),
-            Err(DaemonError::Folder(_))
+            Err(DaemonError::NotPrivate(_))
         ));
     }
 }

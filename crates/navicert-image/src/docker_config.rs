@@ -1,4 +1,5 @@
-//! Docker's configuration files as the kubelet reads them: `config.json` and the older `.dockercfg` (I143–I146).
+//! Docker's configuration files as the kubelet reads them: `config.json` and the older `.dockercfg`.
+// I143–I146
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -14,7 +15,8 @@ use crate::credential::Credential;
 /// The credentials of a file by their keys, in the order of the text.
 pub type DockerConfig = IndexMap<String, Credential>;
 
-/// Why a file is no docker configuration. One bad entry spoils the whole file (I145).
+/// Why a file is no docker configuration. One bad entry spoils the whole file.
+// I145
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum DockerConfigError {
@@ -61,7 +63,7 @@ pub enum DockerConfigError {
 pub fn read_config_json(text: &[u8]) -> Result<DockerConfig, DockerConfigError> {
     let node = parse_json(text)?;
     let mut config = DockerConfig::new();
-    for (_, value) in members(&node, "")?.named("auths") {
+    for (_, value) in members(&node, "")?.with_name("auths") {
         match value.value {
             // Go sets a map to nothing for null, and adds to it for another object.
             Value::Null => config.clear(),
@@ -81,10 +83,11 @@ pub fn read_legacy(text: &[u8]) -> Result<DockerConfig, DockerConfigError> {
     Ok(config)
 }
 
-/// Reads a pull secret by its type; other secrets are ignored (I143).
+/// Reads a pull secret by its type; other secrets are ignored.
 ///
 /// # Errors
 /// [`DockerConfigError`]: the kubelet fails the pull.
+// I143
 pub fn read_secret(
     secret_type: &str,
     data: &[(&str, &[u8])],
@@ -114,7 +117,7 @@ fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> 
     let members = members(node, path)?;
     let text = |name: &str| -> Result<(Zeroizing<String>, usize), DockerConfigError> {
         let mut last = (Zeroizing::default(), node.span.line);
-        for (_, value) in members.named(name).filter(|(_, value)| !value.is_null()) {
+        for (_, value) in members.with_name(name).filter(|(_, value)| !value.is_null()) {
             let found =
                 value.as_str().ok_or_else(|| wrong_type(value, &format!("{path}.{name}"), "a string"))?;
             last = (Zeroizing::new(found.to_owned()), value.span.line);
@@ -135,7 +138,8 @@ fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> 
     Ok(Credential { username: username.to_owned(), password, email: email.to_string() })
 }
 
-/// Padded if the text ends in `=`, unpadded if not; line ends inside are passed over (I145).
+/// Padded if the text ends in `=`, unpadded if not; line ends inside are passed over.
+// I145
 fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
     let padded = text.trim().ends_with('=');
     let padding = if padded { DecodePaddingMode::RequireCanonical } else { DecodePaddingMode::RequireNone };
@@ -151,8 +155,8 @@ fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
 struct Members<'a>(&'a Mapping);
 
 impl<'a> Members<'a> {
-    fn named(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a Node)> {
-        let of_that_name = |entry: &&navicert_types::tree::Entry| entry.key.eq_ignore_ascii_case(name);
+    fn with_name(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a Node)> {
+        let of_that_name = |entry: &&navicert_types::tree::MappingEntry| entry.key.eq_ignore_ascii_case(name);
         self.0.entries().iter().filter(of_that_name).map(|entry| (&*entry.key, &entry.value))
     }
 }

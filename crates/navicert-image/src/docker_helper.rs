@@ -1,7 +1,8 @@
 //! The same providers behind docker's credential-helper protocol: server names in, one credential out (§8).
 //!
 //! The protocol knows registries only, and the kubelet's configuration knows paths: where one answer cannot be right
-//! for everybody, there is none (I232). [`crate::auth_file`] can say more.
+//! for everybody, there is none. [`crate::auth_file`] can say more.
+// I232
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +12,23 @@ use thiserror::Error;
 
 use crate::go_json::Object;
 use crate::location::Location;
-use crate::pattern::Pattern;
+use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 use crate::provider::{Attempt, Lookup, Provider, Providers};
-use crate::service_account::Asker;
+use crate::service_account::PullIdentity;
 
-/// What clients take for "there are no credentials, go on without" (I222).
+/// What clients take for "there are no credentials, go on without".
+// I222
 pub const NOT_FOUND: &str = "credentials not found in native keychain";
 
 /// What is meant by a client that can only name a registry: which part of it, or which registry it is a mirror of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scopes {
-    /// Host to image prefix (I234).
+    /// Host to image prefix.
+    // I234
     parts: BTreeMap<String, String>,
-    /// A mirror's host to that of the registry whose credentials it takes (I253).
+    /// A mirror's host to that of the registry whose credentials it takes.
+    // I253
     mirrors: BTreeMap<String, String>,
 }
 
@@ -67,7 +71,8 @@ pub struct HelperAnswer {
     pub secret: Secret<String>,
 }
 
-/// Why there is no credential. `Display` is what goes to standard output (I222).
+/// Why there is no credential. `Display` is what goes to standard output.
+// I222
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HelperError {
@@ -89,7 +94,8 @@ pub enum HelperError {
     /// A provider matches and could not answer.
     #[error("{0}")]
     Failed(String),
-    /// I238.
+    /// The `store` verb is not supported.
+    // I238
     #[error(
         "navicert takes credentials from image credential providers and stores none; remove `docker-credential-navicert` from this registry to log in by hand"
     )]
@@ -106,18 +112,19 @@ impl HelperError {
     }
 }
 
-/// Answers a `get` (I230–I233).
+/// Answers a `get`.
 ///
 /// # Errors
 /// [`HelperError`].
+// I230–I233
 pub fn get(providers: &Providers, scopes: &Scopes, server: &str) -> Result<HelperAnswer, HelperError> {
     let asked = scopes.registry(&normalise_server(server)?);
     let image = scopes.image(&asked);
     let lookup = if image.contains('/') || !providers.matching_providers(image).is_empty() {
-        providers.lookup(image, &Asker::Nobody)
+        providers.lookup(image, &PullIdentity::None)
     } else {
         let (provider, image) = scoped_image(providers, image)?;
-        providers.lookup_in(&provider, &image, &Asker::Nobody)
+        providers.lookup_in(&provider, &image, &PullIdentity::None)
     };
     match select(&lookup, &asked)? {
         Some(attempt) => Ok(HelperAnswer {
@@ -129,22 +136,24 @@ pub fn get(providers: &Providers, scopes: &Scopes, server: &str) -> Result<Helpe
     }
 }
 
-/// Forgets what is remembered about a server (I238).
+/// Forgets what is remembered about a server.
 ///
 /// # Errors
 /// Only for a name that is none.
+// I238
 pub fn erase(providers: &Providers, scopes: &Scopes, server: &str) -> Result<usize, HelperError> {
     let asked = scopes.registry(&normalise_server(server)?);
     let of_this = |base: &str| base == asked || base.split('/').next() == Some(&asked);
-    let entries = providers.cached_entries().into_iter().filter(|cached| of_this(&cached.base));
+    let entries = providers.list_cache().into_iter().filter(|cached| of_this(&cached.base));
     let images: Vec<String> = entries.map(|cached| cached.base).chain([asked.clone()]).collect();
     Ok(images.iter().map(|image| providers.invalidate(image)).sum())
 }
 
-/// What is remembered, by server; nothing is run (I238).
+/// What is remembered, by server; nothing is run.
+// I238
 pub fn list(providers: &Providers) -> BTreeMap<String, String> {
     let mut listed = BTreeMap::new();
-    for cached in providers.cached_entries() {
+    for cached in providers.list_cache() {
         let concrete = cached.entry.keyring().entries().filter(|(key, _)| !key.contains(&b'*'));
         for (key, credentials) in concrete {
             if let Some(credential) = credentials.iter().find(|credential| !credential.is_anonymous()) {
@@ -157,10 +166,11 @@ pub fn list(providers: &Providers) -> BTreeMap<String, String> {
     listed
 }
 
-/// The registry, and whatever path is left, that a server URL means (I230).
+/// The registry, and whatever path is left, that a server URL means.
 ///
 /// # Errors
 /// For names that could be read in two ways, or that smuggle something along.
+// I230
 pub fn normalise_server(server: &str) -> Result<String, HelperError> {
     let server = server.trim();
     if server.is_empty() {
@@ -197,10 +207,11 @@ pub fn normalise_server(server: &str) -> Result<String, HelperError> {
     Ok(format!("{host}{rest}"))
 }
 
-/// For a registry that is configured by path only: the one provider's shortest path (I232).
+/// For a registry that is configured by path only: the one provider's shortest path.
+// I232
 fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, String), HelperError> {
     let location = Location::parse(host.as_bytes()).map_err(|_| HelperError::NotFound)?;
-    let mut candidates: Vec<(&Arc<Provider>, &Pattern)> = Vec::new();
+    let mut candidates: Vec<(&Arc<Provider>, &ImagePattern)> = Vec::new();
     for provider in providers.providers() {
         let patterns = provider.config().patterns.iter().map(|(_, pattern)| pattern);
         let of_host = patterns.filter(|pattern| pattern.matches_registry(&location));
@@ -208,7 +219,7 @@ fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, Str
     }
     let Some(&(first, _)) = candidates.first() else { return Err(HelperError::NotFound) };
     if candidates.iter().any(|(provider, _)| provider.name() != first.name()) {
-        let shown = |(provider, pattern): &(&Arc<Provider>, &Pattern)| {
+        let shown = |(provider, pattern): &(&Arc<Provider>, &ImagePattern)| {
             format!("{host}{} ({})", String::from_utf8_lossy(pattern.path()), provider.name())
         };
         let candidates = candidates.iter().map(shown).collect::<Vec<_>>().join(", ");
@@ -222,8 +233,8 @@ fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, Str
     Ok((Arc::clone(first), format!("{host}{path}")))
 }
 
-/// The one credential to answer with: the first that is no anonymous login and is for the host that was asked for
-/// (I233).
+/// The one credential to answer with: the first that is no anonymous login and is for the host that was asked for.
+// I233
 fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, HelperError> {
     let Ok(location) = Location::parse(asked.as_bytes()) else { return Ok(None) };
     let mut attempts = lookup.attempts().into_iter();
@@ -255,19 +266,21 @@ fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, He
 /// A name without a slash looks like one of Docker Hub's to a keyring; here it is a registry, and nobody else's
 /// credentials are for it.
 fn is_usable(attempt: &Attempt<'_>, asked: &Location<'_>) -> bool {
-    let key = Pattern::parse_bytes(attempt.key, Profile::Hardened);
+    let key = ImagePattern::parse_bytes(attempt.key, Profile::Hardened);
     let is_hub = asked.host() == b"docker.io" && attempt.key == b"index.docker.io";
     !attempt.credential.is_anonymous() && (is_hub || key.is_ok_and(|key| key.matches_registry(asked)))
 }
 
-/// A provider that failed must not look like one that has nothing (I248).
+/// A provider that failed must not look like one that has nothing.
+// I248
 fn failure(lookup: &Lookup) -> HelperError {
     let failures: Vec<String> = lookup.errors().map(ToString::to_string).collect();
     if failures.is_empty() { HelperError::NotFound } else { HelperError::Failed(failures.join("; ")) }
 }
 
 impl HelperAnswer {
-    /// The answer on standard output, newline included (I221).
+    /// The answer on standard output, newline included.
+    // I221
     pub fn encode(&self) -> Secret<Vec<u8>> {
         let text = Object::new()
             .text("ServerURL", &self.server)
@@ -278,32 +291,35 @@ impl HelperAnswer {
     }
 }
 
-/// The list on standard output, newline included (I223).
+/// The list on standard output, newline included.
+// I223
 pub fn encode_list(listed: &BTreeMap<String, String>) -> Vec<u8> {
     let object = listed.iter().fold(Object::new(), |object, (server, user)| object.text(server, user));
     [object.finish().as_bytes(), b"\n"].concat()
 }
 
-/// Reads scopes as they are given in a variable or flag: `host=host/path`, separated by commas (I234).
+/// Reads scopes as they are given in a variable or flag: `host=host/path`, separated by commas.
 ///
 /// # Errors
 /// The entry that is none.
-pub fn parse_scopes(text: &str) -> Result<Scopes, BadScope> {
+// I234
+pub fn parse_scopes(text: &str) -> Result<Scopes, ScopeError> {
     let belongs =
         |host: &str, image: &str| image.strip_prefix(host).is_some_and(|rest| rest.starts_with('/'));
-    let parts = parse_pairs(text, belongs).map_err(BadScope::Part)?;
+    let parts = parse_pairs(text, belongs).map_err(ScopeError::Part)?;
     Ok(Scopes { parts, ..Scopes::new() })
 }
 
 /// Reads mirrors as they are given in a variable or flag: `mirror=registry`, hosts with their ports, separated by
-/// commas. Naming a mirror is the permission to send it the registry's credentials (I253).
+/// commas. Naming a mirror is the permission to send it the registry's credentials.
 ///
 /// # Errors
 /// The entry that is none.
-pub fn parse_mirrors(text: &str) -> Result<Scopes, BadScope> {
+// I253
+pub fn parse_mirrors(text: &str) -> Result<Scopes, ScopeError> {
     let is_host = |name: &str| !name.contains('/') && normalise_server(name).is_ok_and(|read| read == name);
     let mirrors = parse_pairs(text, |mirror, of| is_host(mirror) && is_host(of) && mirror != of);
-    Ok(Scopes { mirrors: mirrors.map_err(BadScope::Mirror)?, ..Scopes::new() })
+    Ok(Scopes { mirrors: mirrors.map_err(ScopeError::Mirror)?, ..Scopes::new() })
 }
 
 fn parse_pairs(text: &str, good: impl Fn(&str, &str) -> bool) -> Result<BTreeMap<String, String>, String> {
@@ -318,7 +334,7 @@ fn parse_pairs(text: &str, good: impl Fn(&str, &str) -> bool) -> Result<BTreeMap
 /// A scope or a mirror that is none.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum BadScope {
+pub enum ScopeError {
     /// No part of a registry.
     #[error("`{0}` is not a scope: write `registry.example=registry.example/team`")]
     Part(String),

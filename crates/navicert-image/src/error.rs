@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_plugin::{Lost, PermitError, RunError};
+use navicert_plugin::{JoinError, PermitError, RunError};
 use thiserror::Error;
 
 use crate::cache_key::KeyTooLong;
@@ -27,7 +27,8 @@ pub enum ProviderError {
         source: Box<PermitError>,
     },
 
-    /// The plugin did not come to a good end (I98).
+    /// The plugin did not come to a good end.
+    // I98
     #[error("error execing credential provider plugin {provider} for image {image}: {source}")]
     Run {
         /// The provider.
@@ -53,7 +54,8 @@ pub enum ProviderError {
         stderr: String,
     },
 
-    /// The plugin handed the token back where that would let another pod use it (I117).
+    /// The plugin handed the token back where that would let another pod use it.
+    // I117
     #[error(
         "credential provider plugin {provider} returned the service account token as the password, which is not \
          allowed unless `cacheType` is `Token`"
@@ -63,7 +65,8 @@ pub enum ProviderError {
         provider: String,
     },
 
-    /// The service account could not be read, or gave no token (I112, I114).
+    /// The service account could not be read, or gave no token.
+    // I112, I114
     #[error("credential provider plugin {provider}: {source}")]
     ServiceAccount {
         /// The provider.
@@ -72,7 +75,8 @@ pub enum ProviderError {
         source: ServiceAccountError,
     },
 
-    /// The cache cannot name this (I124).
+    /// The cache cannot name this.
+    // I124
     #[error("credential provider plugin {provider}: {source}")]
     CacheKey {
         /// The provider.
@@ -81,7 +85,8 @@ pub enum ProviderError {
         source: KeyTooLong,
     },
 
-    /// The last run failed a moment ago; the next one waits (I262).
+    /// The last run failed a moment ago; the next one waits.
+    // I262
     #[error(
         "credential provider plugin {provider} failed a moment ago and is asked again in {remaining:?}: {source}"
     )]
@@ -96,11 +101,11 @@ pub enum ProviderError {
 
     /// The run ended without an answer: a bug of ours, or no thread.
     #[error("credential provider plugin {provider}: {source}")]
-    Lost {
+    RunLost {
         /// The provider.
         provider: String,
         /// Why.
-        source: Lost,
+        source: JoinError,
     },
 }
 
@@ -115,16 +120,18 @@ impl ProviderError {
     }
 
     /// Whether a policy said no.
-    pub fn is_refused_by_policy(&self) -> bool {
-        matches!(self, ProviderError::Permit { source, .. } if matches!(**source, PermitError::Refused(_)))
+    pub fn is_denied_by_policy(&self) -> bool {
+        matches!(self, ProviderError::Permit { source, .. } if matches!(**source, PermitError::Denied(_)))
     }
 }
 
-/// Why providers could not be set up (I1–I6).
+/// Why providers could not be set up.
+// I1–I6
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// I4.
+    /// The directory of plugin executables does not exist.
+    // I4
     #[error("plugin binary directory {} did not exist", .path.display())]
     NoBinDirectory {
         /// The folder.

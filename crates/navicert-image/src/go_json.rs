@@ -1,4 +1,5 @@
-//! JSON text byte for byte as Go's encoder writes it: plugins and hashes see the kubelet's bytes (I90, I141).
+//! JSON text byte for byte as Go's encoder writes it: plugins and hashes see the kubelet's bytes.
+// I90, I141
 
 use zeroize::Zeroizing;
 
@@ -19,7 +20,7 @@ impl Object {
     }
 
     /// A member with a text, left out if that is empty.
-    pub(crate) fn text_if_any(self, name: &str, value: &str) -> Self {
+    pub(crate) fn text_if_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() { self } else { self.text(name, value) }
     }
 
@@ -79,7 +80,7 @@ mod tests {
         // I90
         let text = Object::new()
             .text("a\"\\", "<1>&\u{2028}\u{1}\n\t\r\u{8}\u{c}é\u{7f}")
-            .text_if_any("b", "")
+            .text_if_nonempty("b", "")
             .finish();
         let expected = r#"{"a\"\\":"\u003c1\u003e\u0026\u2028\u0001\n\t\r\b\f"#.to_owned() + "é\u{7f}\"}";
         assert_eq!(*text, expected);

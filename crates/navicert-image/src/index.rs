@@ -3,28 +3,29 @@
 //! Port and host are found by hashing where the host has no glob, and by walking a tree of labels from the right where
 //! it has one; the path by hashing its beginnings. The cost grows with the length of the image and with how many
 //! *different lengths* of globs and paths there are, not with the number of patterns. The answer is that of
-//! [`Pattern::matches`] for each; a property test holds the two together.
+//! [`ImagePattern::matches`] for each; a property test holds the two together.
 
 use std::collections::HashMap;
 
 use crate::location::Location;
-use crate::pattern::{Glob, Label, Pattern};
+use crate::pattern::{Glob, ImagePattern, Label};
 
 /// Hosts with more labels than this are compared one by one; the tree stays shallow whatever a plugin answers.
-const DEEPEST: usize = 32;
+const MAX_TREE_DEPTH: usize = 32;
 
 /// Patterns with a number each.
 #[derive(Debug, Default)]
 pub(crate) struct PatternIndex {
     without_port: Hosts,
     ports: HashMap<Box<[u8]>, Hosts>,
-    /// Patterns the tree has no place for: character classes (I77) and absurdly deep hosts.
-    odd: Vec<(Pattern, u32)>,
+    /// Patterns the tree has no place for: character classes and absurdly deep hosts.
+    // I77
+    unindexed: Vec<(ImagePattern, u32)>,
 }
 
 impl PatternIndex {
     /// Takes the patterns in.
-    pub(crate) fn new(patterns: impl IntoIterator<Item = (Pattern, u32)>) -> Self {
+    pub(crate) fn new(patterns: impl IntoIterator<Item = (ImagePattern, u32)>) -> Self {
         let mut index = PatternIndex::default();
         for (pattern, number) in patterns {
             index.insert(pattern, number);
@@ -40,8 +41,9 @@ impl PatternIndex {
         if let Some(hosts) = hosts {
             hosts.collect(image, &mut found);
         }
-        found
-            .extend(self.odd.iter().filter(|(pattern, _)| pattern.matches(image)).map(|(_, number)| *number));
+        found.extend(
+            self.unindexed.iter().filter(|(pattern, _)| pattern.matches(image)).map(|(_, number)| *number),
+        );
         if found.len() > 1 {
             found.sort_unstable();
             found.dedup();
@@ -49,10 +51,10 @@ impl PatternIndex {
         found
     }
 
-    fn insert(&mut self, pattern: Pattern, number: u32) {
+    fn insert(&mut self, pattern: ImagePattern, number: u32) {
         let is_odd = |label: &Label| matches!(label, Label::Class(_));
-        if pattern.labels().len() > DEEPEST || pattern.labels().iter().any(is_odd) {
-            self.odd.push((pattern, number));
+        if pattern.labels().len() > MAX_TREE_DEPTH || pattern.labels().iter().any(is_odd) {
+            self.unindexed.push((pattern, number));
             return;
         }
         let hosts = if pattern.port().is_empty() {
@@ -60,7 +62,7 @@ impl PatternIndex {
         } else {
             self.ports.entry(pattern.port().into()).or_default()
         };
-        hosts.paths_of(&pattern).at(pattern.path()).push(number);
+        hosts.paths_for(&pattern).get_or_insert(pattern.path()).push(number);
     }
 }
 
@@ -84,7 +86,7 @@ impl Hosts {
         }
     }
 
-    fn paths_of(&mut self, pattern: &Pattern) -> &mut Paths {
+    fn paths_for(&mut self, pattern: &ImagePattern) -> &mut Paths {
         let exact = |label: &Label| match label {
             Label::Exact(text) => Some(text.clone()),
             Label::Glob(_) | Label::Class(_) => None,
@@ -102,7 +104,7 @@ impl Hosts {
 }
 
 fn collect_paths(paths: &Paths, image: &Location<'_>, found: &mut Vec<u32>) {
-    paths.beginnings_of(image.path(), &mut |numbers, _| found.extend_from_slice(numbers));
+    paths.for_each_prefix(image.path(), &mut |numbers, _| found.extend_from_slice(numbers));
 }
 
 /// A label of a host with a glob, and the labels left of it.
@@ -124,8 +126,8 @@ impl Node {
         if let Some(node) = self.exact.get(label) {
             node.collect(labels.clone(), image, found);
         }
-        self.globs.beginnings_of(label, &mut |endings, rest| {
-            endings.endings_of(rest, &mut |globs, between| {
+        self.globs.for_each_prefix(label, &mut |endings, rest| {
+            endings.for_each_suffix(rest, &mut |globs, between| {
                 for (_, node) in globs.iter().filter(|(glob, _)| glob.middles_match(between)) {
                     node.collect(labels.clone(), image, found);
                 }
@@ -137,7 +139,7 @@ impl Node {
         match label {
             Label::Exact(text) | Label::Class(text) => self.exact.entry(text.clone()).or_default(),
             Label::Glob(glob) => {
-                let same = self.globs.at(&glob.prefix).at(&glob.suffix);
+                let same = self.globs.get_or_insert(&glob.prefix).get_or_insert(&glob.suffix);
                 let at = same.iter().position(|(known, _)| known == glob).unwrap_or(same.len());
                 if at == same.len() {
                     same.push((glob.clone(), Node::default()));
@@ -173,7 +175,7 @@ impl<T> Default for ByLength<T> {
 }
 
 impl<T: Default> ByLength<T> {
-    fn at(&mut self, text: &[u8]) -> &mut T {
+    fn get_or_insert(&mut self, text: &[u8]) -> &mut T {
         if text.is_empty() {
             return self.empty.get_or_insert_default();
         }
@@ -189,7 +191,7 @@ impl<T: Default> ByLength<T> {
     }
 
     /// Every value whose text begins this one, with what is left of it.
-    fn beginnings_of<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
+    fn for_each_prefix<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
         if let Some(value) = &self.empty {
             each(value, text);
         }
@@ -202,7 +204,7 @@ impl<T: Default> ByLength<T> {
     }
 
     /// Every value whose text ends this one, with what is left of it.
-    fn endings_of<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
+    fn for_each_suffix<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
         if let Some(value) = &self.empty {
             each(value, text);
         }
@@ -227,8 +229,8 @@ mod tests {
     use crate::profile::Profile;
 
     fn both_ways(patterns: &[String], image: &str, profile: Profile) -> Option<(Vec<u32>, Vec<u32>)> {
-        let patterns: Vec<Pattern> =
-            patterns.iter().filter_map(|text| Pattern::parse(text, profile).ok()).collect();
+        let patterns: Vec<ImagePattern> =
+            patterns.iter().filter_map(|text| ImagePattern::parse(text, profile).ok()).collect();
         let image = Location::parse(image.as_bytes()).ok()?;
         let numbered = patterns.iter().cloned().zip(0..);
         let one_by_one =

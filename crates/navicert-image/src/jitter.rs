@@ -4,18 +4,18 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 
 /// A number from 0 to 1, from the standard library's random keys. Nothing that is secret depends on it.
-pub(crate) fn share() -> f64 {
+pub(crate) fn random_fraction() -> f64 {
     let bits = u32::try_from(RandomState::new().build_hasher().finish() >> 32).unwrap_or_default();
     f64::from(bits) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::share;
+    use super::random_fraction;
 
     #[test]
     fn shares_differ_and_stay_within_bounds() {
-        let shares: Vec<f64> = (0..1_000).map(|_| share()).collect();
+        let shares: Vec<f64> = (0..1_000).map(|_| random_fraction()).collect();
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
         assert!(shares.iter().any(|share| *share < 0.25) && shares.iter().any(|share| *share > 0.75));
     }

@@ -1,7 +1,8 @@
-//! Credentials by where they are good for, and the order in which they are tried (I132–I140).
+//! Credentials by where they are good for, and the order in which they are tried.
 //!
 //! A [`Keyring`] is made once from a plugin's answer or a docker configuration, and compiled: looking an image up
 //! costs what the image's length costs. Several keyrings are asked as one with [`lookup_all`].
+// I132–I140
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,10 +10,11 @@ use std::collections::BTreeMap;
 use crate::credential::Credential;
 use crate::index::PatternIndex;
 use crate::location::{Location, LocationError};
-use crate::pattern::Pattern;
+use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
-/// The key whose credentials serve images of the default registry that nothing else matched (I139).
+/// The key whose credentials serve images of the default registry that nothing else matched.
+// I139
 const DEFAULT_REGISTRY: &[u8] = b"index.docker.io";
 
 /// Credentials by key, ready to be looked up.
@@ -28,22 +30,24 @@ const DEFAULT_REGISTRY: &[u8] = b"index.docker.io";
 /// ```
 #[derive(Debug, Default)]
 pub struct Keyring {
-    /// In descending order of their keys, which is the order of attempts (I136).
-    entries: Vec<Entry>,
+    /// In descending order of their keys, which is the order of attempts.
+    // I136
+    entries: Vec<KeyringEntry>,
     index: PatternIndex,
-    refused: Vec<RefusedKey>,
+    rejected: Vec<RejectedKey>,
     profile: Profile,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct KeyringEntry {
     key: Vec<u8>,
     credentials: Vec<Credential>,
 }
 
-/// A key that is left out because it is no location (I132).
+/// A key that is left out because it is no location.
+// I132
 #[derive(Clone, Debug)]
-pub struct RefusedKey {
+pub struct RejectedKey {
     /// The key as given, without user info.
     pub key: String,
     /// Why.
@@ -52,7 +56,7 @@ pub struct RefusedKey {
 
 /// The credentials under one key that matches.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct KeyMatch<'a> {
     /// Which of the keyrings asked, counted from 0.
     pub keyring: usize,
     /// The key, normalised.
@@ -63,7 +67,8 @@ pub struct Found<'a> {
 
 impl Keyring {
     /// Takes credentials in. Those with one key after normalisation stay in the order given; to have a defined order
-    /// where the source has none, give them sorted (I135).
+    /// where the source has none, give them sorted.
+    // I135
     pub fn new<K: AsRef<str>>(
         credentials: impl IntoIterator<Item = (K, Credential)>,
         profile: Profile,
@@ -73,19 +78,20 @@ impl Keyring {
         for (raw, credential) in credentials {
             match normalise(raw.as_ref()) {
                 Ok(key) => by_key.entry(Reverse(key)).or_default().push(credential),
-                Err(reason) => refused.push(RefusedKey { key: without_user_info(raw.as_ref()), reason }),
+                Err(reason) => refused.push(RejectedKey { key: without_user_info(raw.as_ref()), reason }),
             }
         }
-        let entries: Vec<Entry> =
-            by_key.into_iter().map(|(Reverse(key), credentials)| Entry { key, credentials }).collect();
+        let entries: Vec<KeyringEntry> =
+            by_key.into_iter().map(|(Reverse(key), credentials)| KeyringEntry { key, credentials }).collect();
         // A key is parsed a second time when it is compared: decoding may have made it unusable (I133).
         let patterns = entries.iter().zip(0..);
-        let patterns =
-            patterns.filter_map(|(entry, at)| Some((Pattern::parse_bytes(&entry.key, profile).ok()?, at)));
-        Keyring { index: PatternIndex::new(patterns), entries, refused, profile }
+        let patterns = patterns
+            .filter_map(|(entry, at)| Some((ImagePattern::parse_bytes(&entry.key, profile).ok()?, at)));
+        Keyring { index: PatternIndex::new(patterns), entries, rejected: refused, profile }
     }
 
-    /// The credentials to try for an image, in order (I138, I139).
+    /// The credentials to try for an image, in order.
+    // I138, I139
     pub fn lookup(&self, image: &str) -> Vec<&Credential> {
         lookup_all(&[self], image).iter().flat_map(|found| found.credentials).collect()
     }
@@ -101,25 +107,30 @@ impl Keyring {
     }
 
     /// The keys that were left out.
-    pub fn refused_keys(&self) -> &[RefusedKey] {
-        &self.refused
+    pub fn rejected_keys(&self) -> &[RejectedKey] {
+        &self.rejected
     }
 
-    fn matching(&self, keyring: usize, image: &Location<'_>) -> impl Iterator<Item = Found<'_>> {
+    fn matching(&self, keyring: usize, image: &Location<'_>) -> impl Iterator<Item = KeyMatch<'_>> {
         let numbers = self.index.matching(image).into_iter();
         let entries = numbers.filter_map(|number| self.entries.get(usize::try_from(number).ok()?));
-        entries.map(move |entry| Found { keyring, key: &entry.key, credentials: &entry.credentials })
+        entries.map(move |entry| KeyMatch { keyring, key: &entry.key, credentials: &entry.credentials })
     }
 
-    fn default_registry(&self, keyring: usize) -> Option<Found<'_>> {
+    fn default_registry(&self, keyring: usize) -> Option<KeyMatch<'_>> {
         let at = self.entries.binary_search_by(|entry| DEFAULT_REGISTRY.cmp(&entry.key)).ok()?;
-        self.entries.get(at).map(|entry| Found { keyring, key: &entry.key, credentials: &entry.credentials })
+        self.entries.get(at).map(|entry| KeyMatch {
+            keyring,
+            key: &entry.key,
+            credentials: &entry.credentials,
+        })
     }
 }
 
-/// Looks an image up in several keyrings as if they were one: by key first, then by keyring (I134, I137, I147).
-pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<Found<'a>> {
-    let mut found: Vec<Found<'a>> = Vec::new();
+/// Looks an image up in several keyrings as if they were one: by key first, then by keyring.
+// I134, I137, I147
+pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<KeyMatch<'a>> {
+    let mut found: Vec<KeyMatch<'a>> = Vec::new();
     if let Ok(location) = Location::parse(image.as_bytes()) {
         for (number, keyring) in keyrings.iter().enumerate() {
             found.extend(keyring.matching(number, &location));
@@ -140,7 +151,8 @@ pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<Found<'a>> {
     found
 }
 
-/// A key of `auth` or `auths` as the kubelet files it (I132, I133).
+/// A key of `auth` or `auths` as the kubelet files it.
+// I132, I133
 fn normalise(raw: &str) -> Result<Vec<u8>, LocationError> {
     let schemeless = raw.strip_prefix("https://").or_else(|| raw.strip_prefix("http://")).unwrap_or(raw);
     let location = Location::parse(schemeless.as_bytes())?;
@@ -154,7 +166,8 @@ fn normalise(raw: &str) -> Result<Vec<u8>, LocationError> {
     Ok([location.authority(), path].concat())
 }
 
-/// Whether an image is one of Docker Hub's, judged by its text (I139).
+/// Whether an image is one of Docker Hub's, judged by its text.
+// I139
 fn is_default_registry(image: &str, profile: Profile) -> bool {
     let (first, has_path) = match image.split_once('/') {
         Some((first, _)) => (first, true),

@@ -1,8 +1,9 @@
-//! Where a reference without a scheme points to: host, port and path, as the kubelet reads them (I61–I70).
+//! Where a reference without a scheme points to: host, port and path, as the kubelet reads them.
 //!
 //! The kubelet hands `https://` plus the text to Go's URL parser, and what that parser does with odd input decides who
 //! gets a credential. These are its rules and nothing more: no lower-casing, no default ports, no path cleaning. Both
 //! sides of a match go through here: [`crate::pattern`] adds globs, [`crate::reference`] is what makes an image name.
+// I61–I70
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
@@ -26,25 +27,32 @@ pub struct Location<'a> {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LocationError {
-    /// I61.
+    /// The text contains a control character.
+    // I61
     #[error("there is a control character in it")]
     ControlCharacter,
-    /// I62, I66, I67.
+    /// A percent escape is malformed or not allowed at this position.
+    // I62, I66, I67
     #[error("`{0}` is not a valid percent escape here")]
     Escape(String),
-    /// I64.
+    /// The user info before `@` is invalid.
+    // I64
     #[error("the part before `@` is no valid user info")]
     UserInfo,
-    /// I65.
+    /// Square brackets do not enclose the whole host.
+    // I65
     #[error("`[` may only begin an IPv6 address that ends with `]`")]
     Bracket,
-    /// I65.
+    /// The text in brackets is not an IPv6 address.
+    // I65
     #[error("`{0}` is not an IPv6 address")]
     Ipv6(String),
-    /// I65.
+    /// The port is not a number.
+    // I65
     #[error("`{0}` is not a port: only digits may follow the host's colon")]
     Port(String),
-    /// I66.
+    /// The host contains a character that is not allowed.
+    // I66
     #[error("`{0}` cannot stand in a host name")]
     HostCharacter(char),
 }
@@ -86,22 +94,26 @@ impl<'a> Location<'a> {
         Ok(Location { authority, host, port, path })
     }
 
-    /// The host, escapes decoded. An IPv6 address keeps its brackets only where no port follows (I69).
+    /// The host, escapes decoded. An IPv6 address keeps its brackets only where no port follows.
+    // I69
     pub fn host(&self) -> &[u8] {
         self.authority.get(self.host.clone()).unwrap_or_default()
     }
 
-    /// The digits after the host's colon; nothing if there is no port or an empty one (I69).
+    /// The digits after the host's colon; nothing if there is no port or an empty one.
+    // I69
     pub fn port(&self) -> &[u8] {
         self.authority.get(self.port.clone()).unwrap_or_default()
     }
 
-    /// The path with its leading slash, escapes decoded, or nothing (I63, I67).
+    /// The path with its leading slash, escapes decoded, or nothing.
+    // I63, I67
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The host's labels, empty ones included (I70).
+    /// The host's labels, empty ones included.
+    // I70
     pub fn labels(&self) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
         self.host().split(|&byte| byte == b'.')
     }
@@ -129,7 +141,8 @@ fn check_user_info(text: &[u8]) -> Result<(), LocationError> {
     unescape(text, Escapes::Any).map(drop).map_err(|_| LocationError::UserInfo)
 }
 
-/// The host with its port, escapes decoded, brackets kept (I65, I66).
+/// The host with its port, escapes decoded, brackets kept.
+// I65, I66
 fn host_and_port(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
     match text.iter().rposition(|&byte| byte == b'[') {
         Some(0) => ip_literal(text),
@@ -167,7 +180,8 @@ fn check_port(text: &[u8]) -> Result<(), LocationError> {
     }
 }
 
-/// Separates the port the way Go's `net.SplitHostPort` does; whatever that refuses is a host as a whole (I69).
+/// Separates the port the way Go's `net.SplitHostPort` does; whatever that refuses is a host as a whole.
+// I69
 fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
     let end = authority.len();
     let whole = (0..end, end..end);
@@ -193,11 +207,11 @@ enum Escapes {
 }
 
 impl Escapes {
-    fn may_stand_plain(self, byte: u8) -> bool {
+    fn is_allowed_unescaped(self, byte: u8) -> bool {
         self == Escapes::Any || is_host_byte(byte)
     }
 
-    fn may_be_escaped(self, byte: u8) -> bool {
+    fn is_allowed_escaped(self, byte: u8) -> bool {
         match self {
             Escapes::Any => true,
             Escapes::Host => byte >= 0x80 || byte == b'%',
@@ -212,7 +226,7 @@ fn is_host_byte(byte: u8) -> bool {
 
 /// Decodes percent escapes; borrows where there are none.
 fn unescape(text: &[u8], escapes: Escapes) -> Result<Cow<'_, [u8]>, LocationError> {
-    if let Some(&byte) = text.iter().find(|&&byte| byte != b'%' && !escapes.may_stand_plain(byte)) {
+    if let Some(&byte) = text.iter().find(|&&byte| byte != b'%' && !escapes.is_allowed_unescaped(byte)) {
         return Err(LocationError::HostCharacter(byte.into()));
     }
     if !text.contains(&b'%') {
@@ -226,7 +240,7 @@ fn unescape(text: &[u8], escapes: Escapes) -> Result<Cow<'_, [u8]>, LocationErro
             rest = tail;
             continue;
         }
-        let byte = escaped_byte(tail).filter(|&byte| escapes.may_be_escaped(byte));
+        let byte = escaped_byte(tail).filter(|&byte| escapes.is_allowed_escaped(byte));
         decoded.push(byte.ok_or_else(|| {
             let shown = rest.get(..3.min(rest.len())).unwrap_or_default();
             LocationError::Escape(String::from_utf8_lossy(shown).into_owned())

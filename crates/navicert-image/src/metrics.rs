@@ -12,20 +12,24 @@ use crate::cache_key::CacheKeyType;
 /// Something worth counting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event<'a> {
-    /// A configuration took effect; the hash is its only series (I158).
+pub enum MetricsEvent<'a> {
+    /// A configuration took effect; the hash is its only series.
+    // I158
     ConfigLoaded {
         /// The hash of its files.
         hash: &'a str,
     },
-    /// A new configuration was refused and the old one stays (I250).
-    ConfigRefused,
-    /// A plugin is started (I160).
+    /// A new configuration was refused and the old one stays.
+    // I250
+    ConfigRejected,
+    /// A plugin is started.
+    // I160
     RunStarted {
         /// The provider.
         provider: &'a str,
     },
-    /// A plugin ran to its end, or was ended (I159, I160).
+    /// A plugin ran to its end, or was ended.
+    // I159, I160
     RunEnded {
         /// The provider.
         provider: &'a str,
@@ -35,13 +39,14 @@ pub enum Event<'a> {
         end: RunEnd,
     },
     /// A plugin's answer could not be used.
-    ResponseRefused {
+    ResponseRejected {
         /// The provider.
         provider: &'a str,
         /// A stable word.
         reason: &'static str,
     },
-    /// A plugin's answer is in use (I163).
+    /// A plugin's answer is in use.
+    // I163
     Answered {
         /// The provider.
         provider: &'a str,
@@ -84,20 +89,21 @@ pub enum CacheResult {
 }
 
 /// Counts events. Called from whichever thread they happen on.
-pub trait Recorder: fmt::Debug + Send + Sync {
+pub trait MetricsRecorder: fmt::Debug + Send + Sync {
     /// Takes note of an event.
-    fn record(&self, event: &Event<'_>);
+    fn record(&self, event: &MetricsEvent<'_>);
 }
 
 /// Counts nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMetrics;
 
-impl Recorder for NoMetrics {
-    fn record(&self, _: &Event<'_>) {}
+impl MetricsRecorder for NoMetrics {
+    fn record(&self, _: &MetricsEvent<'_>) {}
 }
 
-/// Upper bounds of the kubelet's histogram, in seconds (I157).
+/// Upper bounds of the kubelet's histogram, in seconds.
+// I157
 const BUCKETS: [(f64, &str); 11] = [
     (0.005, "0.005"),
     (0.01, "0.01"),
@@ -121,11 +127,11 @@ struct Counters {
     hash: Option<String>,
     refused: u64,
     no_match: u64,
-    providers: BTreeMap<String, PerProvider>,
+    providers: BTreeMap<String, ProviderCounters>,
 }
 
 #[derive(Debug, Default)]
-struct PerProvider {
+struct ProviderCounters {
     errors: u64,
     timeouts: u64,
     buckets: [u64; BUCKETS.len()],
@@ -138,24 +144,26 @@ struct PerProvider {
     expires: Option<Timestamp>,
 }
 
-impl Recorder for TextMetrics {
-    fn record(&self, event: &Event<'_>) {
+impl MetricsRecorder for TextMetrics {
+    fn record(&self, event: &MetricsEvent<'_>) {
         let mut counters = self.lock();
         match *event {
-            Event::ConfigLoaded { hash } => counters.hash = Some(hash.to_owned()),
-            Event::ConfigRefused => counters.refused += 1,
-            Event::NoMatch => counters.no_match += 1,
-            Event::RunStarted { provider } => counters.of(provider).in_flight += 1,
-            Event::RunEnded { provider, took, end } => counters.of(provider).ended(took, end),
-            Event::ResponseRefused { provider, reason } => {
-                *counters.of(provider).refused.entry(reason).or_default() += 1;
+            MetricsEvent::ConfigLoaded { hash } => counters.hash = Some(hash.to_owned()),
+            MetricsEvent::ConfigRejected => counters.refused += 1,
+            MetricsEvent::NoMatch => counters.no_match += 1,
+            MetricsEvent::RunStarted { provider } => counters.provider_mut(provider).in_flight += 1,
+            MetricsEvent::RunEnded { provider, took, end } => {
+                counters.provider_mut(provider).record_run_end(took, end)
             }
-            Event::Answered { provider, at, expires } => {
-                let one = counters.of(provider);
+            MetricsEvent::ResponseRejected { provider, reason } => {
+                *counters.provider_mut(provider).refused.entry(reason).or_default() += 1;
+            }
+            MetricsEvent::Answered { provider, at, expires } => {
+                let one = counters.provider_mut(provider);
                 (one.answered, one.expires) = (Some(at), expires.or(one.expires));
             }
-            Event::CacheLookup { provider, result } => {
-                *counters.of(provider).lookups.entry(result).or_default() += 1;
+            MetricsEvent::CacheLookup { provider, result } => {
+                *counters.provider_mut(provider).lookups.entry(result).or_default() += 1;
             }
         }
     }
@@ -177,8 +185,8 @@ impl TextMetrics {
     }
 }
 
-impl PerProvider {
-    fn ended(&mut self, took: Duration, end: RunEnd) {
+impl ProviderCounters {
+    fn record_run_end(&mut self, took: Duration, end: RunEnd) {
         let seconds = took.as_secs_f64();
         for (count, (bound, _)) in self.buckets.iter_mut().zip(BUCKETS) {
             *count += u64::from(seconds <= bound);
@@ -192,7 +200,7 @@ impl PerProvider {
 }
 
 impl Counters {
-    fn of(&mut self, provider: &str) -> &mut PerProvider {
+    fn provider_mut(&mut self, provider: &str) -> &mut ProviderCounters {
         self.providers.entry(provider.to_owned()).or_default()
     }
 
@@ -214,7 +222,7 @@ impl Counters {
             "Number of images that no provider matched",
             total(self.no_match),
         );
-        let each = |value: fn(&PerProvider) -> u64| {
+        let each = |value: fn(&ProviderCounters) -> u64| {
             self.providers
                 .iter()
                 .map(|(name, one)| (label("plugin_name", name), value(one).to_string()))
@@ -234,7 +242,7 @@ impl Counters {
             "Number of plugin runs under way",
             each(|one| one.in_flight),
         );
-        let moments = |value: fn(&PerProvider) -> Option<Timestamp>| {
+        let moments = |value: fn(&ProviderCounters) -> Option<Timestamp>| {
             let series = self.providers.iter().filter_map(move |(name, one)| {
                 Some((label("plugin_name", name), value(one)?.as_second().to_string()))
             });
@@ -277,7 +285,8 @@ impl Counters {
         out
     }
 
-    /// The kubelet's three, help texts included (I156–I158, I161).
+    /// The kubelet's three, help texts included.
+    // I156–I158, I161
     fn upstream(&self, out: &mut String) {
         let errors =
             self.providers.iter().map(|(name, one)| (label("plugin_name", name), one.errors.to_string()));
@@ -308,7 +317,10 @@ impl Counters {
         self.family(out, "kubelet_credential_provider_config_info", "gauge", help, info);
     }
 
-    fn nested(&self, of: impl Fn(&PerProvider) -> Vec<(&'static str, String, u64)>) -> Vec<(String, String)> {
+    fn nested(
+        &self,
+        of: impl Fn(&ProviderCounters) -> Vec<(&'static str, String, u64)>,
+    ) -> Vec<(String, String)> {
         let series = self.providers.iter().flat_map(|(name, one)| {
             of(one).into_iter().map(|(key, value, count)| {
                 (format!("{},{}", label("plugin_name", name), label(key, &value)), count.to_string())
@@ -357,11 +369,15 @@ mod tests {
     fn the_kubelets_metrics_have_its_names_and_texts() {
         // I156, I157, I158, I160, I161
         let metrics = TextMetrics::new();
-        metrics.record(&Event::ConfigLoaded { hash: "sha256:old" });
-        metrics.record(&Event::ConfigLoaded { hash: "sha256:new" });
+        metrics.record(&MetricsEvent::ConfigLoaded { hash: "sha256:old" });
+        metrics.record(&MetricsEvent::ConfigLoaded { hash: "sha256:new" });
         for (millis, end) in [(7, RunEnd::Success), (60_000, RunEnd::TimedOut)] {
-            metrics.record(&Event::RunStarted { provider: "p" });
-            metrics.record(&Event::RunEnded { provider: "p", took: Duration::from_millis(millis), end });
+            metrics.record(&MetricsEvent::RunStarted { provider: "p" });
+            metrics.record(&MetricsEvent::RunEnded {
+                provider: "p",
+                took: Duration::from_millis(millis),
+                end,
+            });
         }
         let text = metrics.render();
         for line in [

@@ -1,5 +1,6 @@
 //! The node's own docker configuration, where the kubelet looks for it, and the order of everything a pull is tried
-//! with (I142, I144).
+//! with.
+// I142, I144
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,15 @@ use crate::docker_config::{DockerConfig, DockerConfigError, read_config_json, re
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 
-/// How long what was found, or that nothing was found, is taken for granted (I144).
-const GOOD_FOR: Duration = Duration::from_secs(5 * 60);
+/// How long what was found, or that nothing was found, is taken for granted.
+// I144
+const CACHE_TTL: Duration = Duration::from_secs(5 * 60);
 /// No docker configuration is larger.
-const LARGEST: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Where a kubelet looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeFolders {
+pub struct NodeDirectories {
     /// The kubelet's root folder, `/var/lib/kubelet` most often.
     pub root: PathBuf,
     /// Its working folder.
@@ -29,7 +31,7 @@ pub struct NodeFolders {
     pub home: Option<PathBuf>,
 }
 
-impl NodeFolders {
+impl NodeDirectories {
     /// Every file that is tried, in order: the first that can be read as what it should be wins, even if it is empty.
     pub fn candidates(&self) -> Vec<PathBuf> {
         let home = |more: &str| self.home.as_ref().map(|home| home.join(more));
@@ -42,10 +44,11 @@ impl NodeFolders {
     }
 }
 
-/// The node's credentials. `credsStore` and `credHelpers` are none of the kubelet's business (I144).
+/// The node's credentials. `credsStore` and `credHelpers` are none of the kubelet's business.
+// I144
 #[derive(Debug)]
 pub struct NodeKeyring {
-    folders: NodeFolders,
+    folders: NodeDirectories,
     profile: Profile,
     clock: Arc<dyn Clock>,
     found: Mutex<Option<(Duration, NodeConfig)>>,
@@ -62,7 +65,7 @@ pub struct NodeConfig {
 
 impl NodeKeyring {
     /// Nothing is read yet.
-    pub fn new(folders: NodeFolders, profile: Profile, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(folders: NodeDirectories, profile: Profile, clock: Arc<dyn Clock>) -> Self {
         NodeKeyring { folders, profile, clock, found: Mutex::default() }
     }
 
@@ -71,7 +74,7 @@ impl NodeKeyring {
         let now = self.clock.monotonic();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         match &*found {
-            Some((since, config)) if now.saturating_sub(*since) < GOOD_FOR => config.clone(),
+            Some((since, config)) if now.saturating_sub(*since) < CACHE_TTL => config.clone(),
             _ => {
                 let config = self.read();
                 *found = Some((now, config.clone()));
@@ -93,12 +96,14 @@ impl NodeKeyring {
 fn read(path: &Path) -> Option<DockerConfig> {
     let reader: fn(&[u8]) -> Result<DockerConfig, DockerConfigError> =
         if path.ends_with(".dockercfg") { read_legacy } else { read_config_json };
-    let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LARGEST);
+    let is_small =
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() <= MAX_FILE_BYTES);
     if is_small { reader(&fs::read(path).ok()?).ok() } else { None }
 }
 
 /// What a pull is tried with: the pod's secrets, the node's configuration, the providers. Each is asked, one after the
-/// other, and nothing is left out for being there twice (I142).
+/// other, and nothing is left out for being there twice.
+// I142
 pub fn union<'a>(
     secrets: Option<&'a Keyring>,
     node: &'a Keyring,
@@ -131,7 +136,7 @@ mod tests {
         for name in ["root", "work", "home/.docker"] {
             fs::create_dir_all(path(name)).unwrap();
         }
-        let folders = NodeFolders { root: path("root"), working: path("work"), home: Some(path("home")) };
+        let folders = NodeDirectories { root: path("root"), working: path("work"), home: Some(path("home")) };
         let clock = Arc::new(ManualClock::at(0));
         let user = || user(&NodeKeyring::new(folders.clone(), Profile::Kube, Arc::clone(&clock) as _));
         assert_eq!(user(), None);
@@ -152,11 +157,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
         let clock = Arc::new(ManualClock::at(0));
-        let folders = NodeFolders { working: root.join("w"), home: None, root };
+        let folders = NodeDirectories { working: root.join("w"), home: None, root };
         let keyring = NodeKeyring::new(folders, Profile::Kube, Arc::clone(&clock) as _);
         assert_eq!(user(&keyring), None);
         fs::write(folder.path().join("config.json"), config("ann")).unwrap();
-        clock.advance(GOOD_FOR - Duration::from_secs(1));
+        clock.advance(CACHE_TTL - Duration::from_secs(1));
         assert_eq!(user(&keyring), None);
         clock.advance(Duration::from_secs(1));
         assert_eq!(user(&keyring).unwrap(), "ann");

@@ -1,7 +1,8 @@
-//! One entry of `matchImages`, or one key of a keyring, and whether it matches an image (I71–I80).
+//! One entry of `matchImages`, or one key of a keyring, and whether it matches an image.
 //!
 //! A pattern is a [`Location`] whose host labels may hold globs. `index.rs` looks many of them up at once; this
 //! is the matcher it has to agree with, and the one that can say why not.
+// I71–I80
 
 use std::fmt;
 
@@ -11,42 +12,47 @@ use crate::profile::Profile;
 /// A pattern, ready to be compared.
 ///
 /// ```
-/// use navicert_image::{Location, Pattern, Profile};
+/// use navicert_image::{ImagePattern, Location, Profile};
 ///
-/// let pattern = Pattern::parse("*.dkr.ecr.*.amazonaws.com", Profile::Kube).unwrap();
+/// let pattern = ImagePattern::parse("*.dkr.ecr.*.amazonaws.com", Profile::Kube).unwrap();
 /// let image = Location::parse(b"123456789012.dkr.ecr.eu-west-1.amazonaws.com/app").unwrap();
 /// assert!(pattern.matches(&image));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Pattern {
+pub struct ImagePattern {
     labels: Vec<Label>,
     port: Box<[u8]>,
     path: Box<[u8]>,
 }
 
-/// Why a pattern does not match, in the order of the checks (I76).
+/// Why a pattern does not match, in the order of the checks.
+// I76
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The ports are not the same text (I72).
+    /// The ports are not the same text.
+    // I72
     Port {
         /// The pattern's, empty for none.
         pattern: String,
         /// The image's, empty for none.
         image: String,
     },
-    /// The hosts have different numbers of labels (I73).
+    /// The hosts have different numbers of labels.
+    // I73
     LabelCount {
         /// The pattern's.
         pattern: usize,
         /// The image's.
         image: usize,
     },
-    /// The image's path does not begin with the pattern's (I74).
+    /// The image's path does not begin with the pattern's.
+    // I74
     Path {
         /// The pattern's path.
         pattern: String,
     },
-    /// A label does not fit (I75).
+    /// A label does not fit.
+    // I75
     Label {
         /// Which one, counted from 1.
         number: usize,
@@ -62,7 +68,8 @@ pub(crate) enum Label {
     Exact(Box<[u8]>),
     /// At least one `*`.
     Glob(Glob),
-    /// An IPv6 address in brackets without a port, which the kubelet's matcher takes for a character class (I77).
+    /// An IPv6 address in brackets without a port, which the kubelet's matcher takes for a character class.
+    // I77
     Class(Box<[u8]>),
 }
 
@@ -77,13 +84,14 @@ pub(crate) struct Glob {
     pub(crate) suffix: Box<[u8]>,
 }
 
-impl Pattern {
+impl ImagePattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// [`LocationError`] where the kubelet would refuse the configuration (I46).
+    /// [`LocationError`] where the kubelet would refuse the configuration.
+    // I46
     pub fn parse(text: &str, profile: Profile) -> Result<Self, LocationError> {
-        Pattern::parse_bytes(text.as_bytes(), profile)
+        ImagePattern::parse_bytes(text.as_bytes(), profile)
     }
 
     /// Reads a pattern that may not be UTF-8: a keyring's key after its escapes were decoded.
@@ -95,7 +103,7 @@ impl Pattern {
         } else {
             location.labels().map(Label::new).collect()
         };
-        Ok(Pattern { labels, port: location.port().into(), path: location.path().into() })
+        Ok(ImagePattern { labels, port: location.port().into(), path: location.path().into() })
     }
 
     /// Whether an image is meant. Ports, label counts, path, labels: the first difference decides.
@@ -106,7 +114,8 @@ impl Pattern {
     /// The same with a reason.
     ///
     /// # Errors
-    /// The first [`Mismatch`] in the kubelet's order of checks (I76).
+    /// The first [`Mismatch`] in the kubelet's order of checks.
+    // I76
     pub fn compare(&self, image: &Location<'_>) -> Result<(), Mismatch> {
         let shown = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if self.port[..] != *image.port() {

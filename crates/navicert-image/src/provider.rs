@@ -6,12 +6,13 @@
 //!                  every answer's keyring ──▶ one list of credentials, in the order they are tried
 //! ```
 //!
-//! In profile `kube` every step is the kubelet's. In `hardened` providers are asked at the same time (I148), runs for
-//! one registry are shared (I259), failures wait before they are repeated (I262), and an API server that is away does
-//! not take cached credentials away (I110).
+//! In profile `kube` every step is the kubelet's. In `hardened` providers are asked at the same time, runs for
+//! one registry are shared, failures wait before they are repeated, and an API server that is away does
+//! not take cached credentials away.
+// I148, I259, I262, I110
 
-mod ask;
 mod cache;
+mod resolve;
 mod run;
 mod slots;
 
@@ -25,27 +26,28 @@ use std::time::Duration;
 use navicert_plugin::{Environment, Policy, Runner};
 use navicert_types::Clock;
 
-pub use ask::Provider;
-pub use cache::{CachedEntry, Entry};
+pub use cache::{CacheEntry, CacheListing};
+pub use resolve::Provider;
 
 use crate::cache_key::{CacheKeyType, ServiceAccountIdentity};
-use crate::config::{Config, ProviderConfig};
+use crate::config::{ImageConfig, ProviderConfig};
 use crate::credential::Credential;
 use crate::error::{ProviderError, StartError};
 use crate::index::PatternIndex;
 use crate::keyring::{Keyring, lookup_all};
 use crate::location::Location;
-use crate::metrics::{Event, NoMetrics, Recorder};
+use crate::metrics::{MetricsEvent, MetricsRecorder, NoMetrics};
 use crate::profile::Profile;
-use crate::service_account::{Asker, Keeper, PassedOver, ServiceAccounts};
-use slots::Slots;
+use crate::service_account::{PullIdentity, ServiceAccountCache, ServiceAccounts, Skipped};
+use slots::RunSlots;
 
 /// Everything providers need from outside.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ProviderSettings {
     /// Where the executables are.
     pub bin_dir: PathBuf,
-    /// The environment plugins inherit (I92).
+    /// The environment plugins inherit.
+    // I92
     pub environment: Environment,
     /// Whose behaviour.
     pub profile: Profile,
@@ -56,18 +58,20 @@ pub struct Settings {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// Counts what happens.
-    pub recorder: Arc<dyn Recorder>,
+    pub recorder: Arc<dyn MetricsRecorder>,
     /// The API server, where there is one.
     pub service_accounts: Option<Arc<dyn ServiceAccounts>>,
     /// How much a plugin may take.
-    pub limits: Limits,
-    /// Whether answers are refreshed in the background before they expire: for processes that live on (I260).
+    pub limits: ProviderLimits,
+    /// Whether answers are refreshed in the background before they expire: for processes that live on.
+    // I260
     pub refresh_ahead: bool,
 }
 
-/// How much a plugin may take (I94, I95, I263).
+/// How much a plugin may take.
+// I94, I95, I263
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ProviderLimits {
     /// How long a run may take.
     pub run: Duration,
     /// How much it may print.
@@ -77,23 +81,23 @@ pub struct Limits {
     /// How many answers of one provider are remembered.
     pub entries: NonZeroUsize,
     /// How many plugins run at once.
-    pub runs_at_once: NonZeroUsize,
+    pub concurrent_runs: NonZeroUsize,
 }
 
-impl Default for Limits {
+impl Default for ProviderLimits {
     fn default() -> Self {
         let at_least = NonZeroUsize::new(4).unwrap_or(NonZeroUsize::MIN);
-        Limits {
+        ProviderLimits {
             run: Duration::from_secs(60),
             stdout: 1 << 20,
             stderr: 64 << 10,
             entries: NonZeroUsize::new(10_000).unwrap_or(NonZeroUsize::MIN),
-            runs_at_once: thread::available_parallelism().unwrap_or(at_least).max(at_least),
+            concurrent_runs: thread::available_parallelism().unwrap_or(at_least).max(at_least),
         }
     }
 }
 
-impl Settings {
+impl ProviderSettings {
     /// Settings with the defaults: hardened, any executable of the folder, nothing counted, no API server.
     pub fn new(
         bin_dir: &Path,
@@ -101,7 +105,7 @@ impl Settings {
         runner: Arc<dyn Runner>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Settings {
+        ProviderSettings {
             bin_dir: bin_dir.to_owned(),
             environment,
             profile: Profile::default(),
@@ -110,7 +114,7 @@ impl Settings {
             clock,
             recorder: Arc::new(NoMetrics),
             service_accounts: None,
-            limits: Limits::default(),
+            limits: ProviderLimits::default(),
             refresh_ahead: false,
         }
     }
@@ -128,26 +132,27 @@ pub struct Providers {
 /// What all providers of a process share.
 #[derive(Debug)]
 struct Shared {
-    settings: Settings,
-    keeper: Option<Keeper>,
-    slots: Slots,
+    settings: ProviderSettings,
+    service_accounts: Option<ServiceAccountCache>,
+    slots: RunSlots,
 }
 
 impl Providers {
     /// Sets providers up. Whether the executables are there is [`Providers::check_executables`]'s question.
-    pub fn new(config: &Config, settings: Settings) -> Self {
+    pub fn new(config: &ImageConfig, settings: ProviderSettings) -> Self {
         let clock = Arc::clone(&settings.clock);
-        let keeper = settings.service_accounts.clone().map(|api| Keeper::new(api, clock));
-        let slots = Slots::new(settings.limits.runs_at_once);
-        Providers::with_shared(config, Arc::new(Shared { settings, keeper, slots }), &[])
+        let accounts = settings.service_accounts.clone().map(|api| ServiceAccountCache::new(api, clock));
+        let slots = RunSlots::new(settings.limits.concurrent_runs);
+        Providers::with_shared(config, Arc::new(Shared { settings, service_accounts: accounts, slots }), &[])
     }
 
-    /// The same for another configuration. A provider that has not changed keeps its cache (I250).
-    pub fn reconfigured(&self, config: &Config) -> Self {
+    /// The same for another configuration. A provider that has not changed keeps its cache.
+    // I250
+    pub fn reconfigured(&self, config: &ImageConfig) -> Self {
         Providers::with_shared(config, Arc::clone(&self.shared), &self.providers)
     }
 
-    fn with_shared(config: &Config, shared: Arc<Shared>, earlier: &[Arc<Provider>]) -> Self {
+    fn with_shared(config: &ImageConfig, shared: Arc<Shared>, earlier: &[Arc<Provider>]) -> Self {
         let provider = |config: &ProviderConfig| {
             let same = earlier.iter().find(|earlier| earlier.is_configured_as(config));
             same.cloned().unwrap_or_else(|| Arc::new(Provider::new(config.clone(), &shared.settings)))
@@ -157,14 +162,15 @@ impl Providers {
         let patterns = numbered
             .flat_map(|(config, at)| config.patterns.iter().map(move |(_, pattern)| (pattern.clone(), at)));
         let index = PatternIndex::new(patterns);
-        shared.settings.recorder.record(&Event::ConfigLoaded { hash: config.hash() });
+        shared.settings.recorder.record(&MetricsEvent::ConfigLoaded { hash: config.hash() });
         Providers { index, hash: config.hash().to_owned(), providers, shared }
     }
 
-    /// Whether every provider has a program to run, as the kubelet looks at its start (I4, I5).
+    /// Whether every provider has a program to run, as the kubelet looks at its start.
     ///
     /// # Errors
     /// The first one that has none.
+    // I4, I5
     pub fn check_executables(&self) -> Result<(), StartError> {
         let path = &self.shared.settings.bin_dir;
         if !path.exists() {
@@ -175,34 +181,39 @@ impl Providers {
 
     /// The credentials for an image, given as its repository name. Blocks while plugins run.
     ///
-    /// An error of one provider takes nothing from the others (I100, I147).
-    pub fn lookup(&self, image: &str, asker: &Asker) -> Lookup {
+    /// An error of one provider takes nothing from the others.
+    // I100, I147
+    pub fn lookup(&self, image: &str, identity: &PullIdentity) -> Lookup {
         let matching = self.matching(image);
         if matching.is_empty() {
-            self.shared.settings.recorder.record(&Event::NoMatch);
+            self.shared.settings.recorder.record(&MetricsEvent::NoMatch);
         }
-        let mut outcomes: Vec<(usize, Option<Outcome>)> = match self.shared.settings.profile {
+        let mut outcomes: Vec<(usize, Option<ProviderOutcome>)> = match self.shared.settings.profile {
             Profile::Kube => Vec::with_capacity(matching.len()),
             // Most often everything is there already: no thread is needed to find that out.
-            Profile::Hardened => matching.iter().map(|&at| (at, self.cached(at, image, asker))).collect(),
+            Profile::Hardened => matching.iter().map(|&at| (at, self.cached(at, image, identity))).collect(),
         };
         let missing = outcomes.iter_mut().filter(|(_, outcome)| outcome.is_none());
         match self.shared.settings.profile {
-            Profile::Kube => outcomes.extend(matching.iter().map(|&at| (at, self.ask(at, image, asker)))),
-            Profile::Hardened => self.ask_at_once(missing.collect(), image, asker),
+            Profile::Kube => {
+                outcomes.extend(matching.iter().map(|&at| (at, self.resolve(at, image, identity))))
+            }
+            Profile::Hardened => self.resolve_concurrently(missing.collect(), image, identity),
         }
         let outcomes = outcomes.into_iter().filter_map(|(at, outcome)| Some((self.provider(at)?, outcome?)));
         Lookup { image: image.to_owned(), outcomes: outcomes.collect() }
     }
 
-    /// Asks one provider, whether or not its patterns match: for whoever has chosen it by other means (I232).
-    pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, asker: &Asker) -> Lookup {
-        let outcome = provider.ask(image, asker, &self.shared);
+    /// Asks one provider, whether or not its patterns match: for whoever has chosen it by other means.
+    // I232
+    pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
+        let outcome = provider.resolve(image, identity, &self.shared);
         Lookup { image: image.to_owned(), outcomes: vec![(Arc::clone(provider), outcome)] }
     }
 
     /// Forgets what is remembered for an image: its own answers, its registry's and the global ones, of every provider
-    /// that matches it. Returns how many answers that were (I261).
+    /// that matches it. Returns how many answers that were.
+    // I261
     pub fn invalidate(&self, image: &str) -> usize {
         self.matching(image)
             .into_iter()
@@ -212,21 +223,25 @@ impl Providers {
     }
 
     /// A registry refused a credential (401 or 403): the answer it came from is forgotten once, and not again within
-    /// ten seconds, so that a registry that refuses everybody does not start a plugin for each pull (I261).
-    pub fn refused(&self, image: &str, credential_hash: &str) -> bool {
+    /// ten seconds, so that a registry that refuses everybody does not start a plugin for each pull.
+    // I261
+    pub fn report_rejected(&self, image: &str, credential_hash: &str) -> bool {
         let matching = self.matching(image);
         let providers = matching.into_iter().filter_map(|at| self.provider(at));
-        providers.filter(|provider| provider.forget_refused(image, credential_hash, &self.shared)).count() > 0
+        providers.filter(|provider| provider.forget_rejected(image, credential_hash, &self.shared)).count()
+            > 0
     }
 
-    /// Drops every expired answer, secrets and all (I130).
+    /// Drops every expired answer, secrets and all.
+    // I130
     pub fn purge(&self) {
         self.providers.iter().for_each(|provider| provider.purge());
     }
 
-    /// What is remembered and has not expired; runs nothing (I238).
-    pub fn cached_entries(&self) -> Vec<CachedEntry> {
-        self.providers.iter().flat_map(|provider| provider.cached_entries()).collect()
+    /// What is remembered and has not expired; runs nothing.
+    // I238
+    pub fn list_cache(&self) -> Vec<CacheListing> {
+        self.providers.iter().flat_map(|provider| provider.list_cache()).collect()
     }
 
     /// All providers in the order they are asked.
@@ -234,7 +249,8 @@ impl Providers {
         &self.providers
     }
 
-    /// The hash of the configuration (I19).
+    /// The hash of the configuration.
+    // I19
     pub fn hash(&self) -> &str {
         &self.hash
     }
@@ -258,22 +274,28 @@ impl Providers {
         self.providers.get(at).cloned()
     }
 
-    fn cached(&self, at: usize, image: &str, asker: &Asker) -> Option<Outcome> {
-        self.provider(at)?.cached(image, asker, &self.shared)
+    fn cached(&self, at: usize, image: &str, identity: &PullIdentity) -> Option<ProviderOutcome> {
+        self.provider(at)?.cached(image, identity, &self.shared)
     }
 
-    fn ask(&self, at: usize, image: &str, asker: &Asker) -> Option<Outcome> {
-        Some(self.provider(at)?.ask(image, asker, &self.shared))
+    fn resolve(&self, at: usize, image: &str, identity: &PullIdentity) -> Option<ProviderOutcome> {
+        Some(self.provider(at)?.resolve(image, identity, &self.shared))
     }
 
-    /// Asks several providers at the same time; the order of the answers stays that of the configuration (I148).
-    fn ask_at_once(&self, mut missing: Vec<&mut (usize, Option<Outcome>)>, image: &str, asker: &Asker) {
+    /// Asks several providers at the same time; the order of the answers stays that of the configuration.
+    // I148
+    fn resolve_concurrently(
+        &self,
+        mut missing: Vec<&mut (usize, Option<ProviderOutcome>)>,
+        image: &str,
+        identity: &PullIdentity,
+    ) {
         let Some(first) = missing.pop() else { return };
         thread::scope(|scope| {
             for slot in missing {
-                scope.spawn(move || slot.1 = self.ask(slot.0, image, asker));
+                scope.spawn(move || slot.1 = self.resolve(slot.0, image, identity));
             }
-            first.1 = self.ask(first.0, image, asker);
+            first.1 = self.resolve(first.0, image, identity);
         });
     }
 }
@@ -282,34 +304,35 @@ impl Providers {
 #[derive(Debug)]
 pub struct Lookup {
     image: String,
-    outcomes: Vec<(Arc<Provider>, Outcome)>,
+    outcomes: Vec<(Arc<Provider>, ProviderOutcome)>,
 }
 
 /// What came of asking one provider.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum ProviderOutcome {
     /// It answered, possibly with no credentials.
-    Answered(Answer),
+    Answered(ProviderAnswer),
     /// It was not asked, and that is no error.
-    PassedOver(PassedOver),
+    Skipped(Skipped),
     /// It could not answer.
     Failed(ProviderError),
 }
 
 /// A provider's answer.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ProviderAnswer {
     /// The answer as it is remembered.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<CacheEntry>,
     /// Where it came from.
-    pub origin: Origin,
-    /// The service account it belongs to; none: every pod may use it (I118).
+    pub origin: AnswerOrigin,
+    /// The service account it belongs to; none: every pod may use it.
+    // I118
     pub source: Option<ServiceAccountIdentity>,
 }
 
 /// Where an answer came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum AnswerOrigin {
     /// Remembered, under a key of this type.
     Cache(CacheKeyType),
     /// A run of the plugin.
@@ -336,26 +359,28 @@ impl Lookup {
     }
 
     /// What each provider that matched had to say, in order.
-    pub fn outcomes(&self) -> impl Iterator<Item = (&str, &Outcome)> {
+    pub fn outcomes(&self) -> impl Iterator<Item = (&str, &ProviderOutcome)> {
         self.outcomes.iter().map(|(provider, outcome)| (provider.name(), outcome))
     }
 
-    /// What went wrong. A pull that fails later should say so too (I248).
+    /// What went wrong. A pull that fails later should say so too.
+    // I248
     pub fn errors(&self) -> impl Iterator<Item = &ProviderError> {
         self.outcomes.iter().filter_map(|(_, outcome)| match outcome {
-            Outcome::Failed(error) => Some(error),
-            Outcome::Answered(_) | Outcome::PassedOver(_) => None,
+            ProviderOutcome::Failed(error) => Some(error),
+            ProviderOutcome::Answered(_) | ProviderOutcome::Skipped(_) => None,
         })
     }
 
-    /// The credentials in the order they are tried (I138, I147). None: the pull is anonymous (I151).
+    /// The credentials in the order they are tried. None: the pull is anonymous.
+    // I138, I147, I151
     pub fn attempts(&self) -> Vec<Attempt<'_>> {
         self.attempts_for(&self.image)
     }
 
     /// The same for another spelling of the image.
     pub(crate) fn attempts_for(&self, image: &str) -> Vec<Attempt<'_>> {
-        let answers: Vec<(&str, &Answer)> = self.answers().collect();
+        let answers: Vec<(&str, &ProviderAnswer)> = self.answers().collect();
         let keyrings: Vec<&Keyring> = answers.iter().map(|(_, answer)| answer.entry.keyring()).collect();
         let found = lookup_all(&keyrings, image).into_iter();
         let attempts = found.filter_map(|found| {
@@ -371,19 +396,19 @@ impl Lookup {
     }
 
     /// The answers there are.
-    pub fn answers(&self) -> impl Iterator<Item = (&str, &Answer)> {
+    pub fn answers(&self) -> impl Iterator<Item = (&str, &ProviderAnswer)> {
         self.outcomes().filter_map(|(provider, outcome)| match outcome {
-            Outcome::Answered(answer) => Some((provider, answer)),
-            Outcome::PassedOver(_) | Outcome::Failed(_) => None,
+            ProviderOutcome::Answered(answer) => Some((provider, answer)),
+            ProviderOutcome::Skipped(_) | ProviderOutcome::Failed(_) => None,
         })
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for AnswerOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Cache(key_type) => write!(f, "cache ({})", key_type.as_str()),
-            Origin::Plugin => f.write_str("plugin"),
+            AnswerOrigin::Cache(key_type) => write!(f, "cache ({})", key_type.as_str()),
+            AnswerOrigin::Plugin => f.write_str("plugin"),
         }
     }
 }

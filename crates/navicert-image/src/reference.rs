@@ -1,26 +1,28 @@
-//! From what stands in a pod's `image:` to the repository name that patterns are compared with (I81–I86).
+//! From what stands in a pod's `image:` to the repository name that patterns are compared with.
 //!
 //! The rules are those of Docker references. Tag and digest are checked, then dropped: providers never see them.
+// I81–I86
 
 use std::fmt;
 
 use thiserror::Error;
 
 /// The longest path of a repository.
-const LONGEST_PATH: usize = 255;
+const MAX_PATH_BYTES: usize = 255;
 
 /// A repository name: registry and path, with neither tag nor digest.
 ///
 /// ```
 /// use navicert_image::Repository;
 ///
-/// assert_eq!(Repository::of_image("busybox").unwrap().as_str(), "docker.io/library/busybox");
-/// assert_eq!(Repository::of_image("registry.example:5000/a/b:v1").unwrap().as_str(), "registry.example:5000/a/b");
+/// assert_eq!(Repository::from_image("busybox").unwrap().as_str(), "docker.io/library/busybox");
+/// assert_eq!(Repository::from_image("registry.example:5000/a/b:v1").unwrap().as_str(), "registry.example:5000/a/b");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repository(String);
 
-/// Why a text names no image. The kubelet fails such a pull before it looks for credentials (I84).
+/// Why a text names no image. The kubelet fails such a pull before it looks for credentials.
+// I84
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReferenceError {
@@ -49,7 +51,7 @@ pub enum ReferenceError {
     #[error("`{0}` is not a digest")]
     Digest(String),
     /// More than 255 bytes of path.
-    #[error("the repository name is longer than {LONGEST_PATH} bytes")]
+    #[error("the repository name is longer than {MAX_PATH_BYTES} bytes")]
     TooLong,
 }
 
@@ -58,7 +60,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`ReferenceError`]: no such image can be pulled.
-    pub fn of_image(image: &str) -> Result<Self, ReferenceError> {
+    pub fn from_image(image: &str) -> Result<Self, ReferenceError> {
         if image.is_empty() {
             return Err(ReferenceError::Empty);
         }
@@ -75,7 +77,7 @@ impl Repository {
         tag.map_or(Ok(()), check_tag)?;
         digest.map_or(Ok(()), check_digest)?;
         let library = if registry == "docker.io" && !path.contains('/') { "library/" } else { "" };
-        if library.len() + path.len() > LONGEST_PATH {
+        if library.len() + path.len() > MAX_PATH_BYTES {
             return Err(ReferenceError::TooLong);
         }
         Ok(Repository(format!("{registry}/{library}{path}")))
@@ -98,7 +100,8 @@ impl fmt::Display for Repository {
     }
 }
 
-/// The first part is a registry only if it looks like a host (I82); the Hub's old name is its new one (I83).
+/// The first part is a registry only if it looks like a host; the Hub's old name is its new one.
+// I82, I83
 fn split_registry(image: &str) -> (&str, &str) {
     match image.split_once('/') {
         Some(("index.docker.io", path)) => ("docker.io", path),
@@ -230,7 +233,7 @@ mod tests {
             ("[::1]:5000/foo", "[::1]:5000/foo"),
             ("a.io/b__c/d---e/f.g_h", "a.io/b__c/d---e/f.g_h"),
         ] {
-            assert_eq!(Repository::of_image(image).map(|name| name.0), Ok(expected.to_owned()), "{image}");
+            assert_eq!(Repository::from_image(image).map(|name| name.0), Ok(expected.to_owned()), "{image}");
         }
     }
 
@@ -269,27 +272,27 @@ mod tests {
             "*.io/b",
             "a_b.io:5000/c",
         ] {
-            assert!(Repository::of_image(image).is_err(), "{image:?}");
+            assert!(Repository::from_image(image).is_err(), "{image:?}");
         }
     }
 
     #[test]
     fn a_password_in_a_pasted_address_is_not_repeated() {
-        let shown = Repository::of_image("https://me:canary@registry.io/foo").unwrap_err().to_string();
+        let shown = Repository::from_image("https://me:canary@registry.io/foo").unwrap_err().to_string();
         assert!(!shown.contains("canary"), "{shown}");
     }
 
     proptest! {
         #[test]
         fn a_repository_is_its_own_repository(image in "[a-zA-Z0-9.:/_@-]{0,40}") {
-            if let Ok(repository) = Repository::of_image(&image) {
-                prop_assert_eq!(Repository::of_image(repository.as_str()), Ok(repository.clone()));
+            if let Ok(repository) = Repository::from_image(&image) {
+                prop_assert_eq!(Repository::from_image(repository.as_str()), Ok(repository.clone()));
             }
         }
 
         #[test]
         fn no_text_is_a_panic(image in any::<String>()) {
-            let _ = Repository::of_image(&image);
+            let _ = Repository::from_image(&image);
         }
     }
 }

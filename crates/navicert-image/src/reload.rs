@@ -1,15 +1,16 @@
 //! Providers whose configuration may change while they are in use: the new one takes over in one step, and one that is
-//! not valid changes nothing (I8, I250).
+//! not valid changes nothing.
+// I8, I250
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
-use crate::config::{self, Config, ConfigErrors, ConfigFile, FileError, read_files};
-use crate::metrics::Event;
+use crate::config::{self, ConfigErrors, ConfigFile, ConfigFileError, ImageConfig, read_files};
+use crate::metrics::MetricsEvent;
 use crate::profile::Profile;
-use crate::provider::{Providers, Settings};
+use crate::provider::{ProviderSettings, Providers};
 
 /// Why there is no configuration.
 #[derive(Debug, Error)]
@@ -17,7 +18,7 @@ use crate::provider::{Providers, Settings};
 pub enum LoadError {
     /// The files cannot be read.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] ConfigFileError),
     /// The files are not a valid configuration.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
@@ -27,27 +28,27 @@ pub enum LoadError {
 ///
 /// # Errors
 /// [`LoadError`].
-pub fn load(path: &Path, profile: Profile) -> Result<Config, LoadError> {
-    Ok(Config::decode(&read_files(path)?, profile)?)
+pub fn load(path: &Path, profile: Profile) -> Result<ImageConfig, LoadError> {
+    Ok(ImageConfig::decode(&read_files(path)?, profile)?)
 }
 
 /// Providers, and the files they come from.
 #[derive(Debug)]
 pub struct Reloader {
     path: PathBuf,
-    settings: Settings,
-    state: Mutex<State>,
+    settings: ProviderSettings,
+    state: Mutex<ReloaderState>,
 }
 
 #[derive(Debug)]
-struct State {
+struct ReloaderState {
     current: Arc<Providers>,
-    refused: Option<Refused>,
+    rejected: Option<RejectedConfig>,
 }
 
 /// A configuration that did not take over.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RejectedConfig {
     /// The hash of its files; none if they could not be read.
     pub hash: Option<String>,
     /// What is wrong with it.
@@ -56,13 +57,13 @@ pub struct Refused {
 
 /// What came of looking at the files again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reload {
+pub enum ReloadOutcome {
     /// They are the same.
     Unchanged,
     /// They have changed, and are in use.
     Applied,
     /// They have changed, and the earlier ones stay in use.
-    Refused(Refused),
+    Rejected(RejectedConfig),
 }
 
 impl Reloader {
@@ -70,10 +71,14 @@ impl Reloader {
     ///
     /// # Errors
     /// [`LoadError`]: there is nothing to fall back on.
-    pub fn open(path: &Path, settings: Settings) -> Result<Self, LoadError> {
+    pub fn open(path: &Path, settings: ProviderSettings) -> Result<Self, LoadError> {
         let config = load(path, settings.profile)?;
         let current = Arc::new(Providers::new(&config, settings.clone()));
-        Ok(Reloader { path: path.to_owned(), settings, state: Mutex::new(State { current, refused: None }) })
+        Ok(Reloader {
+            path: path.to_owned(),
+            settings,
+            state: Mutex::new(ReloaderState { current, rejected: None }),
+        })
     }
 
     /// The providers in use. Whoever holds them keeps them through a change.
@@ -82,48 +87,48 @@ impl Reloader {
     }
 
     /// What was refused last, if the files are still that way.
-    pub fn refused(&self) -> Option<Refused> {
-        self.lock().refused.clone()
+    pub fn rejected(&self) -> Option<RejectedConfig> {
+        self.lock().rejected.clone()
     }
 
     /// Looks at the files again. A provider that has not changed keeps its cache.
-    pub fn reload(&self) -> Reload {
+    pub fn reload(&self) -> ReloadOutcome {
         let files = match read_files(&self.path) {
             Ok(files) => files,
-            Err(error) => return self.refuse(Refused { hash: None, reason: error.to_string() }),
+            Err(error) => return self.reject(RejectedConfig { hash: None, reason: error.to_string() }),
         };
         self.apply(&files)
     }
 
-    fn apply(&self, files: &[ConfigFile]) -> Reload {
+    fn apply(&self, files: &[ConfigFile]) -> ReloadOutcome {
         let hash = config::hash(files);
         let current = self.providers();
         if current.hash() == hash {
-            self.lock().refused = None;
-            return Reload::Unchanged;
+            self.lock().rejected = None;
+            return ReloadOutcome::Unchanged;
         }
-        match Config::decode(files, self.settings.profile) {
+        match ImageConfig::decode(files, self.settings.profile) {
             Ok(config) => {
                 let next = Arc::new(current.reconfigured(&config));
-                *self.lock() = State { current: next, refused: None };
-                Reload::Applied
+                *self.lock() = ReloaderState { current: next, rejected: None };
+                ReloadOutcome::Applied
             }
-            Err(error) => self.refuse(Refused { hash: Some(hash), reason: error.to_string() }),
+            Err(error) => self.reject(RejectedConfig { hash: Some(hash), reason: error.to_string() }),
         }
     }
 
-    fn refuse(&self, refused: Refused) -> Reload {
+    fn reject(&self, refused: RejectedConfig) -> ReloadOutcome {
         let mut state = self.lock();
-        if state.refused.as_ref() == Some(&refused) {
-            return Reload::Unchanged;
+        if state.rejected.as_ref() == Some(&refused) {
+            return ReloadOutcome::Unchanged;
         }
-        state.refused = Some(refused.clone());
+        state.rejected = Some(refused.clone());
         drop(state);
-        self.settings.recorder.record(&Event::ConfigRefused);
-        Reload::Refused(refused)
+        self.settings.recorder.record(&MetricsEvent::ConfigRejected);
+        ReloadOutcome::Rejected(refused)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ReloaderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,7 +141,7 @@ mod tests {
     use navicert_types::clock::ManualClock;
 
     use super::*;
-    use crate::service_account::Asker;
+    use crate::service_account::PullIdentity;
 
     const HEAD: &str = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n";
 
@@ -155,7 +160,7 @@ mod tests {
     }
 
     fn users(reloader: &Reloader, image: &str) -> Vec<String> {
-        let found = reloader.providers().lookup(image, &Asker::Nobody);
+        let found = reloader.providers().lookup(image, &PullIdentity::None);
         found.attempts().iter().map(|attempt| attempt.credential.username.clone()).collect()
     }
 
@@ -169,13 +174,13 @@ mod tests {
         let runner = Arc::new(ScriptedRunner::new([answer("first"), answer("second")]));
         let clock = Arc::new(ManualClock::at(0));
         let settings =
-            Settings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
+            ProviderSettings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
         let reloader = Reloader::open(&path, settings).unwrap();
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
-        assert_eq!(reloader.reload(), Reload::Unchanged);
+        assert_eq!(reloader.reload(), ReloadOutcome::Unchanged);
 
         write(format!("{HEAD}{}{}", provider("sh", "a.io"), provider("cat", "b.io")));
-        assert_eq!(reloader.reload(), Reload::Applied);
+        assert_eq!(reloader.reload(), ReloadOutcome::Applied);
         assert_eq!(
             (users(&reloader, "a.io/x"), users(&reloader, "b.io/x")),
             (vec!["first".to_owned()], vec!["second".to_owned()])
@@ -184,15 +189,15 @@ mod tests {
 
         let good = reloader.providers().hash().to_owned();
         write(format!("{HEAD}- name: broken\n"));
-        let Reload::Refused(refused) = reloader.reload() else { panic!("a broken file took over") };
+        let ReloadOutcome::Rejected(refused) = reloader.reload() else { panic!("a broken file took over") };
         assert!(refused.reason.contains("providers[0](broken).matchImages"), "{}", refused.reason);
         assert_ne!(refused.hash.as_deref(), Some(&*good));
-        assert_eq!((reloader.providers().hash(), reloader.reload()), (&*good, Reload::Unchanged));
+        assert_eq!((reloader.providers().hash(), reloader.reload()), (&*good, ReloadOutcome::Unchanged));
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
 
         fs::remove_file(&path).unwrap();
-        assert!(matches!(reloader.reload(), Reload::Refused(Refused { hash: None, .. })));
+        assert!(matches!(reloader.reload(), ReloadOutcome::Rejected(RejectedConfig { hash: None, .. })));
         write(format!("{HEAD}{}{}", provider("sh", "a.io"), provider("cat", "b.io")));
-        assert_eq!((reloader.reload(), reloader.refused()), (Reload::Unchanged, None));
+        assert_eq!((reloader.reload(), reloader.rejected()), (ReloadOutcome::Unchanged, None));
     }
 }

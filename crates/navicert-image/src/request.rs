@@ -1,4 +1,5 @@
-//! What a plugin reads on stdin, byte for byte as the kubelet writes it (I87–I90).
+//! What a plugin reads on stdin, byte for byte as the kubelet writes it.
+// I87–I90
 
 use navicert_types::Secret;
 use navicert_types::image_credential::{CredentialProviderRequest, REQUEST_KIND, WireVersion};
@@ -13,7 +14,7 @@ pub fn encode(request: &CredentialProviderRequest, version: WireVersion) -> Secr
         .text("apiVersion", version.api_version())
         .text("image", &request.image);
     if version.has_service_accounts() {
-        object = object.text_if_any("serviceAccountToken", request.service_account_token.expose());
+        object = object.text_if_nonempty("serviceAccountToken", request.service_account_token.expose());
         if !request.service_account_annotations.is_empty() {
             let annotations = request.service_account_annotations.iter();
             let annotations = annotations.fold(Object::new(), |object, (key, value)| object.text(key, value));

@@ -1,5 +1,5 @@
-//! What a plugin printed, read as strictly as the kubelet does and explained where the kubelet says nothing
-//! (I101–I108, I268).
+//! What a plugin printed, read as strictly as the kubelet does and explained where the kubelet says nothing.
+// I101–I108, I268
 
 use std::fmt;
 
@@ -19,13 +19,16 @@ use crate::credential::Credential;
 pub struct Response {
     /// What it is good for.
     pub cache_key_type: CacheKeyType,
-    /// How long it is good; absent: as configured. May be negative (I127).
+    /// How long it is good; absent: as configured. May be negative.
+    // I127
     pub cache_duration: Option<Duration>,
-    /// Credentials by key, sorted (I135).
+    /// Credentials by key, sorted.
+    // I135
     pub auth: Vec<(String, Credential)>,
 }
 
-/// Why a response is of no use. No value of the response is in any message: it may be a secret (I104).
+/// Why a response is of no use. No value of the response is in any message: it may be a secret.
+// I104
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ResponseError {
@@ -36,7 +39,7 @@ pub enum ResponseError {
     #[error("the plugin's output is not one JSON object: {shape}")]
     NotJson {
         /// What it looks like instead.
-        shape: Shape,
+        shape: OutputShape,
         /// Where reading stopped.
         source: Diagnostics,
     },
@@ -64,7 +67,7 @@ pub enum ResponseError {
 
 /// What output that is not JSON looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum OutputShape {
     /// It begins with a byte order mark.
     ByteOrderMark,
     /// It looks like YAML.
@@ -88,11 +91,14 @@ pub struct FoundVersion(Option<String>);
 /// The three steps at which the kubelet refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseStage {
-    /// I101, I103.
+    /// Parsing the JSON and decoding its fields.
+    // I101, I103
     Decode,
-    /// I102.
+    /// Comparing `apiVersion` with the configured one.
+    // I102
     Version,
-    /// I106.
+    /// Reading `cacheKeyType`.
+    // I106
     CacheKeyType,
 }
 
@@ -142,7 +148,8 @@ impl ResponseError {
         }
     }
 
-    /// A stable word for a metric's label (I163).
+    /// A stable word for a metric's label.
+    // I163
     pub fn reason(&self) -> &'static str {
         match self {
             ResponseError::Empty => "empty",
@@ -165,7 +172,8 @@ impl ResponseStage {
     }
 }
 
-/// The kubelet looks at the version before anything else, with Go's leniency about case and null (I102).
+/// The kubelet looks at the version before anything else, with Go's leniency about case and null.
+// I102
 fn check_version(node: &Node, stdout: &[u8], expected: &str) -> Result<(), ResponseError> {
     let wrong_shape = || not_json(stdout, Diagnostics::default());
     let entries = match node.as_mapping() {
@@ -178,7 +186,7 @@ fn check_version(node: &Node, stdout: &[u8], expected: &str) -> Result<(), Respo
         let is_version = entry.key.eq_ignore_ascii_case("apiVersion");
         if is_version || entry.key.eq_ignore_ascii_case("kind") {
             let Some(text) = entry.value.as_str() else {
-                let source = CREDENTIAL_PROVIDER_RESPONSE.choose(node).err().map(Diagnostics::from);
+                let source = CREDENTIAL_PROVIDER_RESPONSE.find_kind(node).err().map(Diagnostics::from);
                 return Err(ResponseError::Schema { source: source.unwrap_or_default() });
             };
             found = if is_version { text } else { found };
@@ -195,36 +203,36 @@ fn not_json(stdout: &[u8], source: Diagnostics) -> ResponseError {
     if text.is_empty() {
         return ResponseError::Empty;
     }
-    ResponseError::NotJson { shape: Shape::of(text), source }
+    ResponseError::NotJson { shape: OutputShape::detect(text), source }
 }
 
-impl Shape {
+impl OutputShape {
     /// What a text that is not one JSON object looks like. Only its structure is looked at, never its content.
-    fn of(text: &[u8]) -> Self {
+    fn detect(text: &[u8]) -> Self {
         let is_json =
             |text: &[u8]| tree::parse(text, Syntax::Json).is_ok_and(|node| node.as_mapping().is_some());
         let object_at = text.iter().position(|&byte| byte == b'{');
         let object_end = text.iter().rposition(|&byte| byte == b'}').map(|at| at + 1);
         let object = object_at.zip(object_end).and_then(|(start, end)| text.get(start..end));
         match text {
-            [0xEF, 0xBB, 0xBF, ..] => Shape::ByteOrderMark,
-            _ if tree::parse(text, Syntax::Json).is_ok() => Shape::OtherJson,
-            [b'{', ..] if object.is_some_and(is_json) => Shape::TrailingText,
-            [b'{', ..] if starts_with_object(text) => Shape::TrailingText,
+            [0xEF, 0xBB, 0xBF, ..] => OutputShape::ByteOrderMark,
+            _ if tree::parse(text, Syntax::Json).is_ok() => OutputShape::OtherJson,
+            [b'{', ..] if object.is_some_and(is_json) => OutputShape::TrailingText,
+            [b'{', ..] if starts_with_object(text) => OutputShape::TrailingText,
             [b'{', ..]
                 if tree::parse(text, Syntax::Json).is_err_and(|error| error.span.end >= text.len()) =>
             {
-                Shape::CutShort
+                OutputShape::CutShort
             }
-            [b'{', ..] => Shape::Malformed,
-            _ if object.is_some_and(is_json) => Shape::LeadingText,
+            [b'{', ..] => OutputShape::Malformed,
+            _ if object.is_some_and(is_json) => OutputShape::LeadingText,
             _ if text
                 .split(|&byte| byte == b'\n')
                 .any(|line| line.starts_with(b"kind:") || line.starts_with(b"apiVersion:")) =>
             {
-                Shape::Yaml
+                OutputShape::Yaml
             }
-            _ => Shape::Malformed,
+            _ => OutputShape::Malformed,
         }
     }
 }
@@ -235,16 +243,16 @@ fn starts_with_object(text: &[u8]) -> bool {
     ends.filter_map(|end| text.get(..end)).any(|text| tree::parse(text, Syntax::Json).is_ok())
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for OutputShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Shape::ByteOrderMark => "it begins with a byte order mark",
-            Shape::Yaml => "it looks like YAML",
-            Shape::LeadingText => "there is text before the object; logs belong on stderr",
-            Shape::TrailingText => "there is text after the object; logs belong on stderr",
-            Shape::CutShort => "it stops in the middle",
-            Shape::OtherJson => "it is another JSON value",
-            Shape::Malformed => "it is malformed",
+            OutputShape::ByteOrderMark => "it begins with a byte order mark",
+            OutputShape::Yaml => "it looks like YAML",
+            OutputShape::LeadingText => "there is text before the object; logs belong on stderr",
+            OutputShape::TrailingText => "there is text after the object; logs belong on stderr",
+            OutputShape::CutShort => "it stops in the middle",
+            OutputShape::OtherJson => "it is another JSON value",
+            OutputShape::Malformed => "it is malformed",
         })
     }
 }

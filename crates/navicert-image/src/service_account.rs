@@ -1,4 +1,5 @@
-//! Service-account mode: whose token a plugin gets, where it comes from, and how long it is used (I109–I118).
+//! Service-account mode: whose token a plugin gets, where it comes from, and how long it is used.
+// I109–I118
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -12,14 +13,17 @@ use crate::cache_key::ServiceAccountIdentity;
 use crate::config::TokenSettings;
 use crate::jitter;
 
-/// Refreshed when less than this share of its lifetime is left (I115).
-const LEAST_SHARE: f64 = 0.2;
-/// Refreshed when older than this, however long it lives (I115).
-const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// Refreshed up to this much earlier, by chance (I115).
-const EARLIER: Duration = Duration::from_secs(10);
+/// Refreshed when less than this share of its lifetime is left.
+// I115
+const MIN_REMAINING_FRACTION: f64 = 0.2;
+/// Refreshed when older than this, however long it lives.
+// I115
+const MAX_TOKEN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Refreshed up to this much earlier, by chance.
+// I115
+const MAX_REFRESH_JITTER: Duration = Duration::from_secs(10);
 /// Tokens and accounts remembered at most.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// The API server, as far as service accounts go. The binary implements it with the client.
 pub trait ServiceAccounts: fmt::Debug + Send + Sync {
@@ -29,11 +33,12 @@ pub trait ServiceAccounts: fmt::Debug + Send + Sync {
     /// A sentence: not found, not reachable, not allowed.
     fn account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, String>;
 
-    /// Asks for a token bound to a pod. `expirationSeconds` is left to the server (I114).
+    /// Asks for a token bound to a pod. `expirationSeconds` is left to the server.
     ///
     /// # Errors
     /// A sentence.
-    fn token(&self, request: &TokenRequest) -> Result<Token, String>;
+    // I114
+    fn token(&self, request: &TokenRequest) -> Result<ServiceAccountToken, String>;
 }
 
 /// A service account as the API server has it.
@@ -45,7 +50,8 @@ pub struct ServiceAccount {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a token is asked for (I114).
+/// What a token is asked for.
+// I114
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenRequest {
     /// Whose token; the UID is a precondition.
@@ -58,7 +64,7 @@ pub struct TokenRequest {
 
 /// A token with its lifetime.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub struct ServiceAccountToken {
     /// The token.
     pub token: Secret<String>,
     /// When it was issued.
@@ -69,7 +75,7 @@ pub struct Token {
 
 /// A pod that pulls an image.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pod {
+pub struct PodRef {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -82,13 +88,15 @@ pub struct Pod {
 
 /// Who asks for an image.
 #[derive(Clone, Debug, Default)]
-pub enum Asker {
-    /// Nobody in particular: a person's tool, which has no pod (I237).
+pub enum PullIdentity {
+    /// Nobody in particular: a person's tool, which has no pod.
+    // I237
     #[default]
-    Nobody,
+    None,
     /// A pod.
-    Pod(Pod),
-    /// Somebody who brings a token and annotations along: a debugger, or a kubelet that has fetched them (I237).
+    Pod(PodRef),
+    /// Somebody who brings a token and annotations along: a debugger, or a kubelet that has fetched them.
+    // I237
     Bearer {
         /// The token; empty for none.
         token: Secret<String>,
@@ -101,11 +109,13 @@ pub enum Asker {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceAccountError {
-    /// I112.
+    /// The service account could not be read.
+    // I112
     #[error("failed to get service account: {0}")]
     Account(String),
-    /// I114, with what has to be granted where that is the trouble (I243).
-    #[error("failed to get service account token: {message}{}", grant(.message, .audience))]
+    /// I114, with what has to be granted where that is the trouble.
+    // I243
+    #[error("failed to get service account token: {message}{}", missing_grant_hint(.message, .audience))]
     Token {
         /// The API server's words.
         message: String,
@@ -117,8 +127,9 @@ pub enum ServiceAccountError {
     NoApiServer,
 }
 
-/// The most common cause and its remedy (I116, I243).
-fn grant(message: &str, audience: &str) -> String {
+/// The most common cause and its remedy.
+// I116, I243
+fn missing_grant_hint(message: &str, audience: &str) -> String {
     if !message.contains("is not authorized to request tokens for audience") {
         return String::new();
     }
@@ -130,32 +141,35 @@ fn grant(message: &str, audience: &str) -> String {
 
 /// Why a provider in service-account mode is not asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PassedOver {
-    /// There is no service account, and the provider requires one (I111).
+pub enum Skipped {
+    /// There is no service account, and the provider requires one.
+    // I111
     NoServiceAccount,
-    /// The service account lacks a required annotation (I113).
+    /// The service account lacks a required annotation.
+    // I113
     MissingAnnotation(String),
 }
 
-impl fmt::Display for PassedOver {
+impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PassedOver::NoServiceAccount => f.write_str("it requires a service account, and there is none"),
-            PassedOver::MissingAnnotation(key) => {
+            Skipped::NoServiceAccount => f.write_str("it requires a service account, and there is none"),
+            Skipped::MissingAnnotation(key) => {
                 write!(f, "the service account has no annotation `{key}`, which it requires")
             }
         }
     }
 }
 
-/// The annotations a provider asked for: all required ones, and the optional ones that are there (I113).
+/// The annotations a provider asked for: all required ones, and the optional ones that are there.
+// I113
 pub(crate) fn select_annotations(
     settings: &TokenSettings,
     annotations: &BTreeMap<String, String>,
-) -> Result<BTreeMap<String, String>, PassedOver> {
+) -> Result<BTreeMap<String, String>, Skipped> {
     let mut selected = BTreeMap::new();
     for key in &settings.required_annotations {
-        let value = annotations.get(key).ok_or_else(|| PassedOver::MissingAnnotation(key.clone()))?;
+        let value = annotations.get(key).ok_or_else(|| Skipped::MissingAnnotation(key.clone()))?;
         selected.insert(key.clone(), value.clone());
     }
     for key in &settings.optional_annotations {
@@ -167,53 +181,54 @@ pub(crate) fn select_annotations(
 }
 
 /// Accounts and tokens that have been seen, so that an API server's absence does not take away what is still good.
-pub(crate) struct Keeper {
+pub(crate) struct ServiceAccountCache {
     api: Arc<dyn ServiceAccounts>,
     clock: Arc<dyn Clock>,
-    share: fn() -> f64,
-    state: Mutex<Kept>,
+    jitter: fn() -> f64,
+    state: Mutex<CacheState>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct CacheState {
     accounts: HashMap<(String, String), ServiceAccount>,
     /// With how much earlier than others this one is refreshed.
-    tokens: HashMap<TokenRequest, (Token, Duration)>,
+    tokens: HashMap<TokenRequest, (ServiceAccountToken, Duration)>,
 }
 
 /// An account, and whether the API server has just confirmed it.
-pub(crate) struct Known {
+pub(crate) struct KnownAccount {
     pub(crate) account: ServiceAccount,
     pub(crate) outage: Option<ServiceAccountError>,
 }
 
-impl Keeper {
+impl ServiceAccountCache {
     pub(crate) fn new(api: Arc<dyn ServiceAccounts>, clock: Arc<dyn Clock>) -> Self {
-        Keeper { api, clock, share: jitter::share, state: Mutex::default() }
+        ServiceAccountCache { api, clock, jitter: jitter::random_fraction, state: Mutex::default() }
     }
 
     /// The account, live; when the API server does not answer, as it was last seen.
-    pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<Known, ServiceAccountError> {
+    pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<KnownAccount, ServiceAccountError> {
         let key = (namespace.to_owned(), name.to_owned());
         match self.api.account(namespace, name) {
             Ok(account) => {
                 let mut state = self.lock();
-                if state.accounts.len() >= MOST {
+                if state.accounts.len() >= MAX_ENTRIES {
                     state.accounts.clear();
                 }
                 state.accounts.insert(key, account.clone());
-                Ok(Known { account, outage: None })
+                Ok(KnownAccount { account, outage: None })
             }
             Err(message) => {
                 let outage = ServiceAccountError::Account(message);
                 let last = self.lock().accounts.get(&key).cloned();
-                last.map(|account| Known { account, outage: Some(outage.clone()) }).ok_or(outage)
+                last.map(|account| KnownAccount { account, outage: Some(outage.clone()) }).ok_or(outage)
             }
         }
     }
 
     /// A token: the last one while it is fresh, a new one after that; and the last one again if there is no new one
-    /// and it has not expired (I115).
+    /// and it has not expired.
+    // I115
     pub(crate) fn token(&self, request: &TokenRequest) -> Result<Secret<String>, ServiceAccountError> {
         let last = self.lock().tokens.get(request).cloned();
         let now = self.clock.now();
@@ -223,10 +238,10 @@ impl Keeper {
         match self.api.token(request) {
             Ok(token) => {
                 let mut state = self.lock();
-                if state.tokens.len() >= MOST {
+                if state.tokens.len() >= MAX_ENTRIES {
                     state.tokens.retain(|_, (kept, _)| kept.expires > now);
                 }
-                let earlier = EARLIER.mul_f64((self.share)());
+                let earlier = MAX_REFRESH_JITTER.mul_f64((self.jitter)());
                 state.tokens.insert(request.clone(), (token.clone(), earlier));
                 Ok(token.token)
             }
@@ -238,21 +253,22 @@ impl Keeper {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, CacheState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Keeper {
+impl fmt::Debug for ServiceAccountCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").field("api", &self.api).finish_non_exhaustive()
+        f.debug_struct("ServiceAccountCache").field("api", &self.api).finish_non_exhaustive()
     }
 }
 
-fn is_fresh(token: &Token, now: Timestamp) -> bool {
+fn is_fresh(token: &ServiceAccountToken, now: Timestamp) -> bool {
     let lifetime = token.expires.duration_since(token.issued).as_secs_f64();
     let left = token.expires.duration_since(now).as_secs_f64();
-    left > lifetime * LEAST_SHARE && now.duration_since(token.issued).as_secs_f64() <= OLDEST.as_secs_f64()
+    left > lifetime * MIN_REMAINING_FRACTION
+        && now.duration_since(token.issued).as_secs_f64() <= MAX_TOKEN_AGE.as_secs_f64()
 }
 
 #[cfg(test)]
@@ -278,24 +294,28 @@ mod tests {
             }
         }
 
-        fn token(&self, _: &TokenRequest) -> Result<Token, String> {
+        fn token(&self, _: &TokenRequest) -> Result<ServiceAccountToken, String> {
             if *self.down.lock().unwrap() {
                 return Err("down".into());
             }
             let mut asked = self.asked.lock().unwrap();
             *asked += 1;
             let issued = self.clock.now();
-            Ok(Token { token: format!("token-{asked}").into(), issued, expires: issued + self.lifetime })
+            Ok(ServiceAccountToken {
+                token: format!("token-{asked}").into(),
+                issued,
+                expires: issued + self.lifetime,
+            })
         }
     }
 
-    fn keeper(lifetime: Duration) -> (Arc<ManualClock>, Arc<Api>, Keeper) {
+    fn cache(lifetime: Duration) -> (Arc<ManualClock>, Arc<Api>, ServiceAccountCache) {
         let clock = Arc::new(ManualClock::at(1_000));
         let api = Api { clock: Arc::clone(&clock), lifetime, asked: Mutex::new(0), down: Mutex::new(false) };
         let api = Arc::new(api);
-        let mut keeper = Keeper::new(Arc::clone(&api) as _, Arc::clone(&clock) as _);
-        keeper.share = || 0.0;
-        (clock, api, keeper)
+        let mut cache = ServiceAccountCache::new(Arc::clone(&api) as _, Arc::clone(&clock) as _);
+        cache.jitter = || 0.0;
+        (clock, api, cache)
     }
 
     fn request() -> TokenRequest {
@@ -307,25 +327,25 @@ mod tests {
     fn a_token_is_used_for_four_fifths_of_its_life_and_a_day_at_most() {
         // I115
         for (lifetime, good, after) in [(3_600, 2_879, 2_881), (90 * 24 * 3_600, 86_400, 86_401)] {
-            let (clock, api, keeper) = keeper(Duration::from_secs(lifetime));
-            keeper.token(&request()).unwrap();
+            let (clock, api, cache) = cache(Duration::from_secs(lifetime));
+            cache.token(&request()).unwrap();
             clock.advance(Duration::from_secs(good));
-            keeper.token(&request()).unwrap();
+            cache.token(&request()).unwrap();
             assert_eq!(*api.asked.lock().unwrap(), 1);
             clock.advance(Duration::from_secs(after - good));
-            assert_eq!(keeper.token(&request()).unwrap().expose(), "token-2");
+            assert_eq!(cache.token(&request()).unwrap().expose(), "token-2");
         }
     }
 
     #[test]
     fn a_token_may_be_refreshed_a_few_seconds_early() {
         // I115
-        let (clock, api, mut keeper) = keeper(Duration::from_secs(3_600));
-        keeper.share = || 1.0;
-        keeper.token(&request()).unwrap();
+        let (clock, api, mut cache) = cache(Duration::from_secs(3_600));
+        cache.jitter = || 1.0;
+        cache.token(&request()).unwrap();
         for (seconds, asked) in [(2_869, 1), (2, 2)] {
             clock.advance(Duration::from_secs(seconds));
-            keeper.token(&request()).unwrap();
+            cache.token(&request()).unwrap();
             assert_eq!(*api.asked.lock().unwrap(), asked, "after {seconds} s more");
         }
     }
@@ -333,24 +353,24 @@ mod tests {
     #[test]
     fn a_refresh_that_fails_leaves_an_unexpired_token_in_use() {
         // I115
-        let (clock, api, keeper) = keeper(Duration::from_secs(100));
-        keeper.token(&request()).unwrap();
+        let (clock, api, cache) = cache(Duration::from_secs(100));
+        cache.token(&request()).unwrap();
         *api.down.lock().unwrap() = true;
         clock.advance(Duration::from_secs(99));
-        assert_eq!(keeper.token(&request()).unwrap().expose(), "token-1");
+        assert_eq!(cache.token(&request()).unwrap().expose(), "token-1");
         clock.advance(Duration::from_secs(1));
-        let error = keeper.token(&request()).unwrap_err().to_string();
+        let error = cache.token(&request()).unwrap_err().to_string();
         assert_eq!(error, "failed to get service account token: down");
     }
 
     #[test]
     fn an_account_is_remembered_through_an_outage() {
-        let (_, api, keeper) = keeper(Duration::from_secs(100));
-        assert!(keeper.account("n", "s").unwrap().outage.is_none());
+        let (_, api, cache) = cache(Duration::from_secs(100));
+        assert!(cache.account("n", "s").unwrap().outage.is_none());
         *api.down.lock().unwrap() = true;
-        let known = keeper.account("n", "s").unwrap();
+        let known = cache.account("n", "s").unwrap();
         assert_eq!((known.account.uid.as_str(), known.outage.is_some()), ("s", true));
-        assert!(keeper.account("n", "other").is_err());
+        assert!(cache.account("n", "other").is_err());
     }
 
     #[test]
@@ -380,7 +400,7 @@ mod tests {
         assert_eq!(selected, have(&[("r", ""), ("o", "1")]));
         assert_eq!(
             select_annotations(&settings, &have(&[("o", "1")])),
-            Err(PassedOver::MissingAnnotation("r".into()))
+            Err(Skipped::MissingAnnotation("r".into()))
         );
     }
 }

@@ -1,8 +1,9 @@
 //! A kubelet plugin that has a provider configuration of its own and reads it afresh for every request, so that a
-//! node's providers change without a kubelet restart (I8, I250).
+//! node's providers change without a kubelet restart.
 //!
 //! The kubelet is configured once, with this one plugin and broad patterns; what it asks is put to the providers of
 //! the shim's own configuration, and their answers are joined into one.
+// I8, I250
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,19 +16,20 @@ use navicert_types::{Clock, Secret};
 use crate::auth_file::write_private;
 use crate::author::ResponseBuilder;
 use crate::cache_key::CacheKeyType;
-use crate::config::{Config, ConfigFile, read_files};
+use crate::config::{ConfigFile, ImageConfig, read_files};
 use crate::error::ProviderError;
 use crate::profile::Profile;
-use crate::provider::{Lookup, Providers, Settings};
+use crate::provider::{Lookup, ProviderSettings, Providers};
 use crate::reload::LoadError;
-use crate::service_account::Asker;
+use crate::service_account::PullIdentity;
 
 /// How long a file that does not decode may still be in the middle of being written.
-const SETTLING: Duration = Duration::from_millis(500);
+const CONFIG_SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often it is looked at meanwhile.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How long "nobody has credentials" may be remembered: a new configuration may know better (I128).
-const NEGATIVE: Duration = Duration::from_secs(30);
+const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How long "nobody has credentials" may be remembered: a new configuration may know better.
+// I128
+const NEGATIVE_CACHE_DURATION: Duration = Duration::from_secs(30);
 
 /// The shim's configuration, with a copy of the last good one to fall back on.
 #[derive(Clone, Debug)]
@@ -44,31 +46,31 @@ pub struct Shim {
 /// [`ShimError`]: the plugin should complain and exit with 1, so that the kubelet does not remember it.
 pub fn answer(
     shim: &Shim,
-    settings: Settings,
+    settings: ProviderSettings,
     request: &CredentialProviderRequest,
     version: WireVersion,
-) -> Result<ShimAnswer, ShimError> {
+) -> Result<ShimResponse, ShimError> {
     let (config, warning) = shim.load(&*settings.clock)?;
     let providers = Providers::new(&config, settings);
-    let asker = Asker::Bearer {
+    let identity = PullIdentity::Bearer {
         token: request.service_account_token.clone(),
         annotations: request.service_account_annotations.clone(),
     };
-    let lookup = providers.lookup(&request.image, &asker);
+    let lookup = providers.lookup(&request.image, &identity);
     let failures: Vec<&ProviderError> = lookup.errors().collect();
     if let (Some(first), None) = (failures.first(), lookup.answers().next()) {
         return Err(ShimError::Provider((*first).clone()));
     }
     let complaints = failures.iter().map(|error| format!("{error}\n")).collect::<String>();
-    Ok(ShimAnswer {
-        response: join(&lookup).encode(version),
+    Ok(ShimResponse {
+        response: merge_answers(&lookup).encode(version),
         warning: warning.unwrap_or_default() + &complaints,
     })
 }
 
 /// An answer for standard output, and what to say on standard error.
 #[derive(Clone, Debug)]
-pub struct ShimAnswer {
+pub struct ShimResponse {
     /// The response.
     pub response: Secret<Vec<u8>>,
     /// What a person should know; empty if nothing.
@@ -88,11 +90,11 @@ pub enum ShimError {
 }
 
 /// All answers as one: it is good for no more than the narrowest of them, and no longer than the shortest.
-fn join(lookup: &Lookup) -> ResponseBuilder {
+fn merge_answers(lookup: &Lookup) -> ResponseBuilder {
     let key_type =
         lookup.answers().map(|(_, answer)| answer.entry.key_type()).min().unwrap_or(CacheKeyType::Image);
     let lifetimes = lookup.answers().map(|(_, answer)| answer.entry.lifetime().unwrap_or_default());
-    let lifetime = lifetimes.min().unwrap_or(NEGATIVE);
+    let lifetime = lifetimes.min().unwrap_or(NEGATIVE_CACHE_DURATION);
     let mut response = ResponseBuilder::new(key_type).cache_for(lifetime);
     for (_, answer) in lookup.answers() {
         for (key, credentials) in answer.entry.keyring().entries() {
@@ -109,13 +111,13 @@ fn join(lookup: &Lookup) -> ResponseBuilder {
 
 impl Shim {
     /// The configuration as it is now; while it is being written, as it will be; and if it is broken, as it was.
-    fn load(&self, clock: &dyn Clock) -> Result<(Config, Option<String>), LoadError> {
-        let until = clock.monotonic() + SETTLING;
+    fn load(&self, clock: &dyn Clock) -> Result<(ImageConfig, Option<String>), LoadError> {
+        let until = clock.monotonic() + CONFIG_SETTLE_TIMEOUT;
         let (_nobody, never) = mpsc::channel::<()>();
         loop {
             let error = match read_and_decode(&self.config) {
                 Ok((config, files)) => {
-                    self.keep(&config, &files);
+                    self.save_last_good(&config, &files);
                     return Ok((config, None));
                 }
                 Err(error) => error,
@@ -123,11 +125,11 @@ impl Shim {
             if clock.monotonic() >= until {
                 return self.fall_back(error);
             }
-            let _ = never.recv_timeout(LOOK_EVERY);
+            let _ = never.recv_timeout(CONFIG_POLL_INTERVAL);
         }
     }
 
-    fn fall_back(&self, error: LoadError) -> Result<(Config, Option<String>), LoadError> {
+    fn fall_back(&self, error: LoadError) -> Result<(ImageConfig, Option<String>), LoadError> {
         let last = self.last_good.as_deref().and_then(|path| read_and_decode(path).ok());
         match last {
             Some((config, _)) => {
@@ -138,7 +140,7 @@ impl Shim {
     }
 
     /// Keeps a copy; only of single files, which is what the copy is.
-    fn keep(&self, config: &Config, files: &[ConfigFile]) {
+    fn save_last_good(&self, config: &ImageConfig, files: &[ConfigFile]) {
         let (Some(path), [file]) = (&self.last_good, files) else { return };
         let known = read_files(path).ok().map(|files| crate::config::hash(&files));
         if known.as_deref() != Some(config.hash()) {
@@ -148,9 +150,9 @@ impl Shim {
     }
 }
 
-fn read_and_decode(path: &Path) -> Result<(Config, Vec<ConfigFile>), LoadError> {
+fn read_and_decode(path: &Path) -> Result<(ImageConfig, Vec<ConfigFile>), LoadError> {
     let files = read_files(path)?;
-    Ok((Config::decode(&files, Profile::Hardened)?, files))
+    Ok((ImageConfig::decode(&files, Profile::Hardened)?, files))
 }
 
 /// Settings for one request: no cache to speak of, no background.
@@ -159,8 +161,8 @@ pub fn settings(
     environment: navicert_plugin::Environment,
     runner: Arc<dyn navicert_plugin::Runner>,
     clock: Arc<dyn Clock>,
-) -> Settings {
-    let mut settings = Settings::new(bin_dir, environment, runner, clock);
+) -> ProviderSettings {
+    let mut settings = ProviderSettings::new(bin_dir, environment, runner, clock);
     // The kubelet gives this plugin a minute; the ones behind it get a little less, so that we can still say why.
     settings.limits.run = Duration::from_secs(55);
     settings

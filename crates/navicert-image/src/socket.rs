@@ -1,7 +1,7 @@
-//! How helper and daemon talk: one question and one answer per connection, between processes of one user.
+//! How helper and daemon talk: one request and one answer per connection, between processes of one user.
 //!
 //! ```text
-//! question: one byte for the verb, then its text, then end of stream
+//! request: one byte for the verb, then its text, then end of stream
 //! answer:   one byte exit code, four bytes length of stdout, stdout, and the rest is stderr
 //! ```
 
@@ -14,15 +14,15 @@ use std::time::Duration;
 use zeroize::Zeroizing;
 
 /// How long an answer may take: a plugin's minute and a bit.
-const LONGEST_ANSWER: Duration = Duration::from_secs(75);
-/// No question is longer.
-const LARGEST_QUESTION: u64 = 64 << 10;
+const REPLY_TIMEOUT: Duration = Duration::from_secs(75);
+/// No request is longer.
+const MAX_REQUEST_BYTES: u64 = 64 << 10;
 /// No answer is longer.
-const LARGEST_ANSWER: u64 = 4 << 20;
+const MAX_REPLY_BYTES: u64 = 4 << 20;
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum DaemonVerb {
     /// The helper's `get`.
     Get,
     /// The helper's `list`.
@@ -34,28 +34,34 @@ pub enum Verb {
     /// The counters, as text.
     Metrics,
     /// What is remembered for an image, one answer to a line, without secrets.
-    Remembered,
+    Cached,
 }
 
-impl Verb {
-    const ALL: [Verb; 6] =
-        [Verb::Get, Verb::List, Verb::Erase, Verb::Invalidate, Verb::Metrics, Verb::Remembered];
+impl DaemonVerb {
+    const ALL: [DaemonVerb; 6] = [
+        DaemonVerb::Get,
+        DaemonVerb::List,
+        DaemonVerb::Erase,
+        DaemonVerb::Invalidate,
+        DaemonVerb::Metrics,
+        DaemonVerb::Cached,
+    ];
 
     fn byte(self) -> u8 {
         match self {
-            Verb::Get => b'g',
-            Verb::List => b'l',
-            Verb::Erase => b'e',
-            Verb::Invalidate => b'i',
-            Verb::Metrics => b'm',
-            Verb::Remembered => b'r',
+            DaemonVerb::Get => b'g',
+            DaemonVerb::List => b'l',
+            DaemonVerb::Erase => b'e',
+            DaemonVerb::Invalidate => b'i',
+            DaemonVerb::Metrics => b'm',
+            DaemonVerb::Cached => b'r',
         }
     }
 }
 
 /// An answer: what the asking program prints, and how it ends.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct DaemonReply {
     /// The exit code.
     pub code: u8,
     /// For standard output.
@@ -64,9 +70,9 @@ pub struct Reply {
     pub stderr: String,
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for DaemonReply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("DaemonReply")
             .field("code", &self.code)
             .field("stderr", &self.stderr)
             .finish_non_exhaustive()
@@ -77,7 +83,7 @@ impl std::fmt::Debug for Reply {
 ///
 /// # Errors
 /// The daemon is there and does not answer, or the socket is another user's.
-pub fn ask(path: &Path, verb: Verb, text: &str) -> io::Result<Option<Reply>> {
+pub fn call(path: &Path, verb: DaemonVerb, text: &str) -> io::Result<Option<DaemonReply>> {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
@@ -86,43 +92,48 @@ pub fn ask(path: &Path, verb: Verb, text: &str) -> io::Result<Option<Reply>> {
         Err(error) => return Err(error),
     };
     check_peer(&stream)?;
-    stream.set_read_timeout(Some(LONGEST_ANSWER))?;
-    let mut question = Vec::with_capacity(text.len() + 1);
-    question.push(verb.byte());
-    question.extend_from_slice(text.as_bytes());
-    stream.write_all(&question)?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    let mut request = Vec::with_capacity(text.len() + 1);
+    request.push(verb.byte());
+    request.extend_from_slice(text.as_bytes());
+    stream.write_all(&request)?;
     stream.shutdown(Shutdown::Write)?;
     let mut answer = Zeroizing::new(Vec::with_capacity(4 << 10));
-    stream.take(LARGEST_ANSWER).read_to_end(&mut answer)?;
-    Reply::decode(&answer).map(Some).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+    stream.take(MAX_REPLY_BYTES).read_to_end(&mut answer)?;
+    DaemonReply::decode(&answer).map(Some).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
-/// Reads a question; the connection has to be from the same user.
+/// Reads a request; the connection has to be from the same user.
 ///
 /// # Errors
 /// Another user, too long, or nothing that can be asked.
-pub fn read_question(stream: &UnixStream) -> io::Result<(Verb, String)> {
+pub fn read_request(stream: &UnixStream) -> io::Result<(DaemonVerb, String)> {
     check_peer(stream)?;
-    let mut question = Vec::new();
-    stream.take(LARGEST_QUESTION + 1).read_to_end(&mut question)?;
+    let mut request = Vec::new();
+    stream.take(MAX_REQUEST_BYTES + 1).read_to_end(&mut request)?;
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
-    if u64::try_from(question.len()).is_ok_and(|length| length > LARGEST_QUESTION) {
+    if u64::try_from(request.len()).is_ok_and(|length| length > MAX_REQUEST_BYTES) {
         return Err(invalid());
     }
-    let (first, text) = question.split_first().ok_or_else(invalid)?;
-    let verb = Verb::ALL.into_iter().find(|verb| verb.byte() == *first).ok_or_else(invalid)?;
+    let (first, text) = request.split_first().ok_or_else(invalid)?;
+    let verb = DaemonVerb::ALL.into_iter().find(|verb| verb.byte() == *first).ok_or_else(invalid)?;
     Ok((verb, String::from_utf8(text.to_vec()).map_err(|_| invalid())?))
 }
 
-impl Reply {
+impl DaemonReply {
     /// An answer that went well.
-    pub fn done(stdout: &[u8]) -> Self {
-        Reply { code: 0, stdout: Zeroizing::new(stdout.to_vec()), stderr: String::new() }
+    pub fn success(stdout: &[u8]) -> Self {
+        DaemonReply { code: 0, stdout: Zeroizing::new(stdout.to_vec()), stderr: String::new() }
     }
 
-    /// An answer that did not; the message goes to standard output, as helpers do it (I222).
-    pub fn failed(message: &str) -> Self {
-        Reply { code: 1, stdout: Zeroizing::new(format!("{message}\n").into_bytes()), stderr: String::new() }
+    /// An answer that did not; the message goes to standard output, as helpers do it.
+    // I222
+    pub fn failure(message: &str) -> Self {
+        DaemonReply {
+            code: 1,
+            stdout: Zeroizing::new(format!("{message}\n").into_bytes()),
+            stderr: String::new(),
+        }
     }
 
     /// Sends the answer.
@@ -144,7 +155,7 @@ impl Reply {
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
         let (stdout, stderr) = rest.split_at_checked(length)?;
         let stderr = String::from_utf8_lossy(stderr).into_owned();
-        Some(Reply { code, stdout: Zeroizing::new(stdout.to_vec()), stderr })
+        Some(DaemonReply { code, stdout: Zeroizing::new(stdout.to_vec()), stderr })
     }
 }
 
@@ -171,14 +182,14 @@ mod tests {
     #[test]
     fn what_is_sent_is_what_arrives() {
         let (here, there) = UnixStream::pair().unwrap();
-        let reply = Reply { code: 1, stdout: Zeroizing::new(b"out\n".to_vec()), stderr: "err".into() };
+        let reply = DaemonReply { code: 1, stdout: Zeroizing::new(b"out\n".to_vec()), stderr: "err".into() };
         reply.send(&there).unwrap();
         drop(there);
         let mut bytes = Vec::new();
         (&here).read_to_end(&mut bytes).unwrap();
-        assert_eq!(Reply::decode(&bytes), Some(reply));
+        assert_eq!(DaemonReply::decode(&bytes), Some(reply));
         for end in 0..bytes.len().min(9) {
-            assert_eq!(Reply::decode(&bytes[..end]), None, "cut short after {end}");
+            assert_eq!(DaemonReply::decode(&bytes[..end]), None, "cut short after {end}");
         }
     }
 
@@ -188,7 +199,7 @@ mod tests {
             let (here, mut there) = UnixStream::pair().unwrap();
             let bytes = bytes.to_vec();
             let writer = std::thread::spawn(move || there.write_all(&bytes));
-            assert!(read_question(&here).is_err());
+            assert!(read_request(&here).is_err());
             drop(here);
             let _ = writer.join().unwrap();
         }
@@ -196,11 +207,11 @@ mod tests {
 
     #[test]
     fn no_daemon_is_no_error() {
-        assert!(ask(Path::new("/no/such/socket"), Verb::List, "").unwrap().is_none());
+        assert!(call(Path::new("/no/such/socket"), DaemonVerb::List, "").unwrap().is_none());
     }
 
     #[test]
     fn an_answer_does_not_show_in_debug() {
-        assert!(!format!("{:?}", Reply::done(b"canary")).contains("canary"));
+        assert!(!format!("{:?}", DaemonReply::success(b"canary")).contains("canary"));
     }
 }

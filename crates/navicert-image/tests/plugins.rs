@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_image::config::{Config, ConfigFile};
-use navicert_image::conformance::{Rule, Subject, Verdict, check};
-use navicert_image::provider::{Lookup, Providers, Settings};
-use navicert_image::service_account::Asker;
+use navicert_image::config::{ConfigFile, ImageConfig};
+use navicert_image::conformance::{ConformanceResult, ConformanceRule, PluginUnderTest, check};
+use navicert_image::provider::{Lookup, ProviderSettings, Providers};
+use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, ProviderError};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::Canaries;
@@ -41,10 +41,10 @@ fn environment() -> Environment {
     [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")].into_iter().collect()
 }
 
-fn settings(folder: &Path) -> Settings {
+fn settings(folder: &Path) -> ProviderSettings {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
-    let mut settings = Settings::new(folder, environment(), runner, clock);
+    let mut settings = ProviderSettings::new(folder, environment(), runner, clock);
     settings.limits.run = Duration::from_millis(1_500);
     settings
 }
@@ -58,9 +58,10 @@ fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
          matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
     );
     let config =
-        Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
+        ImageConfig::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened)
+            .unwrap();
     let providers = Providers::new(&config, settings(folder.path()));
-    let lookup = providers.lookup("registry.example/app", &Asker::Nobody);
+    let lookup = providers.lookup("registry.example/app", &PullIdentity::None);
     (folder, lookup)
 }
 
@@ -165,8 +166,8 @@ fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
     let path = folder.path().join("plugin");
     let config = ConfigFile { path: "c".into(), text: b"apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: plugin, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n".to_vec() };
     let providers =
-        Providers::new(&Config::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
-    let ask = || providers.lookup("registry.example/app", &Asker::Nobody);
+        Providers::new(&ImageConfig::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
+    let ask = || providers.lookup("registry.example/app", &PullIdentity::None);
     assert_eq!(ask().attempts().len(), 1);
     fs::remove_file(&path).unwrap();
     providers.invalidate("registry.example/app");
@@ -200,14 +201,14 @@ fn no_secret_of_a_run_is_ever_printed() {
 }
 
 /// The rules that a plugin of this body breaks.
-fn broken(body: &str) -> Vec<Rule> {
+fn broken(body: &str) -> Vec<ConformanceRule> {
     let verdicts = verdicts(body);
     verdicts.into_iter().filter(|verdict| verdict.result.is_err()).map(|verdict| verdict.rule).collect()
 }
 
-fn verdicts(body: &str) -> Vec<Verdict> {
+fn verdicts(body: &str) -> Vec<ConformanceResult> {
     let folder = tempfile::tempdir().unwrap();
-    let subject = Subject {
+    let subject = PluginUnderTest {
         program: script(folder.path(), "plugin", body),
         args: Vec::new(),
         environment: environment(),
@@ -230,36 +231,40 @@ fn a_plugin_that_fails_for_everything_is_not_praised_for_refusing() {
 #[test]
 fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
     let good = |change: &dyn Fn(&str) -> String| format!("{READ}echo '{}'", change(GOOD));
-    let cases: Vec<(String, &[Rule])> = vec![
+    let cases: Vec<(String, &[ConformanceRule])> = vec![
         (good(&|text| text.to_owned()), &[]),
-        (format!("{READ}exit 3"), &[Rule::Runs]),
-        (format!("{READ}sleep 1000"), &[Rule::TimeLimit]),
-        (format!("{READ}yes"), &[Rule::OutputSize]),
-        (format!("{READ}sleep 1000 & echo '{GOOD}'"), &[Rule::LeavesNothingRunning]),
-        (format!("{READ}echo starting; echo '{GOOD}'"), &[Rule::OneJsonObject]),
-        (good(&|text| text.replace("/v1\"", "/v1alpha1\"")), &[Rule::ApiVersion]),
-        (good(&|text| text.replace("\"auth\"", "\"extra\":1,\"auth\"")), &[Rule::Schema]),
-        (good(&|text| text.replace("\"Image\"", "\"ServiceAccount\"")), &[Rule::CacheKeyType]),
+        (format!("{READ}exit 3"), &[ConformanceRule::Runs]),
+        (format!("{READ}sleep 1000"), &[ConformanceRule::TimeLimit]),
+        (format!("{READ}yes"), &[ConformanceRule::OutputSize]),
+        (format!("{READ}sleep 1000 & echo '{GOOD}'"), &[ConformanceRule::LeavesNothingRunning]),
+        (format!("{READ}echo starting; echo '{GOOD}'"), &[ConformanceRule::OneJsonObject]),
+        (good(&|text| text.replace("/v1\"", "/v1alpha1\"")), &[ConformanceRule::ApiVersion]),
+        (good(&|text| text.replace("\"auth\"", "\"extra\":1,\"auth\"")), &[ConformanceRule::Schema]),
+        (good(&|text| text.replace("\"Image\"", "\"ServiceAccount\"")), &[ConformanceRule::CacheKeyType]),
         (
             good(&|text| text.replace("\"registry.example\"", "\"registry.example\":{},\"a:b\"")),
-            &[Rule::Keys],
+            &[ConformanceRule::Keys],
         ),
-        (good(&|text| text.replace("registry.example", "other.example")), &[Rule::ServesTheImage]),
-        (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[Rule::QuietAboutSecrets]),
+        (good(&|text| text.replace("registry.example", "other.example")), &[ConformanceRule::ServesTheImage]),
+        (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[ConformanceRule::QuietAboutSecrets]),
         (
             format!("{READ}case \"$request\" in *Tomorrow*) exit 1;; esac; echo '{GOOD}'"),
-            &[Rule::ToleratesNewFields],
+            &[ConformanceRule::ToleratesNewFields],
         ),
         (
             format!("cat >/dev/null; echo '{GOOD}'"),
-            &[Rule::RefusesGarbage, Rule::RefusesUnknownVersions, Rule::RefusesAnEmptyImage],
+            &[
+                ConformanceRule::RefusesGarbage,
+                ConformanceRule::RefusesUnknownVersions,
+                ConformanceRule::RefusesAnEmptyImage,
+            ],
         ),
         (
             format!(
                 r#"{READ}token=$(printf %s "$request" | sed -n 's/.*"serviceAccountToken":"\([^"]*\)".*/\1/p')
 printf '%s' '{GOOD}' | sed "s/a-good-password/$token/""#
             ),
-            &[Rule::KeepsTokensToItself],
+            &[ConformanceRule::KeepsTokensToItself],
         ),
     ];
     for (body, rules) in cases {

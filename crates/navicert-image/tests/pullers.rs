@@ -9,30 +9,30 @@ use std::fs;
 use std::sync::Arc;
 use std::thread;
 
-use navicert_image::daemon::{Daemon, Service};
+use navicert_image::daemon::{Daemon, DaemonService};
 use navicert_image::docker_helper::Scopes;
 use navicert_image::metrics::TextMetrics;
-use navicert_image::provider::Settings;
+use navicert_image::provider::ProviderSettings;
 use navicert_image::reload::Reloader;
-use navicert_image::socket::{Verb, ask};
+use navicert_image::socket::{DaemonVerb, call};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::Program;
 use navicert_types::SystemClock;
-use support::{PASSWORD, Place, registry};
+use support::{PASSWORD, PullerHome, registry};
 
 const HELPER: &str = env!("CARGO_BIN_EXE_docker-credential-navicert");
 
 #[test]
 fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
     let Some(registry) = registry() else { return };
-    let place = Place::new(&registry, HELPER);
-    for pull in [place.skopeo(&registry), place.podman(&registry)] {
+    let home = PullerHome::new(&registry, HELPER);
+    for pull in [home.skopeo(&registry), home.podman(&registry)] {
         let outcome = pull.run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
-    assert!(place.runs() >= 2, "the provider was run for each");
+    assert!(home.runs() >= 2, "the provider was run for each");
     let anonymous =
-        place.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", place.folder("none")).run().unwrap();
+        home.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", home.folder("none")).run().unwrap();
     assert_ne!(anonymous.code(), Some(0), "the registry wants a password");
 }
 
@@ -40,45 +40,45 @@ fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
 fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
     // I131a, I238, I261
     let Some(registry) = registry() else { return };
-    let place = Place::new(&registry, HELPER);
+    let home = PullerHome::new(&registry, HELPER);
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let settings = Settings::new(&place.folder("bin"), environment, runner, Arc::clone(&clock) as _);
-    let reloader = Reloader::open(&place.folder("config.yaml"), settings).unwrap();
-    let service = Service::new(reloader, Scopes::new(), Arc::new(TextMetrics::new()), clock);
-    let daemon = Daemon::bind(&place.folder("run/navicert/image.sock"), service).unwrap();
+    let settings = ProviderSettings::new(&home.folder("bin"), environment, runner, Arc::clone(&clock) as _);
+    let reloader = Reloader::open(&home.folder("config.yaml"), settings).unwrap();
+    let service = DaemonService::new(reloader, Scopes::new(), Arc::new(TextMetrics::new()), clock);
+    let daemon = Daemon::bind(&home.folder("run/navicert/image.sock"), service).unwrap();
     thread::spawn(move || daemon.run());
 
     let erase = || {
-        let erased = place.helper("erase").stdin(registry.host()).run().unwrap();
+        let erased = home.helper("erase").stdin(registry.host()).run().unwrap();
         assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
     };
     // What `navicert image invalidate IMAGE` asks the daemon.
-    let socket = place.folder("run/navicert/image.sock");
+    let socket = home.folder("run/navicert/image.sock");
     let image = registry.image();
     let invalidate =
-        || assert_eq!(&**ask(&socket, Verb::Invalidate, &image).unwrap().unwrap().stdout, b"1\n");
+        || assert_eq!(&**call(&socket, DaemonVerb::Invalidate, &image).unwrap().unwrap().stdout, b"1\n");
     let rounds: [(Program, &dyn Fn()); 4] = [
-        (place.skopeo(&registry), &erase),
-        (place.skopeo(&registry), &invalidate),
-        (place.podman(&registry), &erase),
-        (place.podman(&registry), &invalidate),
+        (home.skopeo(&registry), &erase),
+        (home.skopeo(&registry), &invalidate),
+        (home.podman(&registry), &erase),
+        (home.podman(&registry), &invalidate),
     ];
     for (puller, forget) in rounds {
         erase();
-        fs::write(place.folder("password"), "wrong-password").unwrap();
+        fs::write(home.folder("password"), "wrong-password").unwrap();
         let pull = || puller.run().unwrap().code();
         assert_ne!(pull(), Some(0), "{puller}: a wrong password");
-        let runs = place.runs();
-        fs::write(place.folder("password"), PASSWORD).unwrap();
+        let runs = home.runs();
+        fs::write(home.folder("password"), PASSWORD).unwrap();
         assert_ne!(pull(), Some(0), "{puller}: the daemon still remembers the wrong one");
-        assert_eq!(place.runs(), runs);
+        assert_eq!(home.runs(), runs);
         forget();
         assert_eq!(pull(), Some(0), "{puller}");
-        assert_eq!(place.runs(), runs + 1);
+        assert_eq!(home.runs(), runs + 1);
     }
-    let listed = String::from_utf8(place.helper("list").stdin("unused").run().unwrap().stdout).unwrap();
+    let listed = String::from_utf8(home.helper("list").stdin("unused").run().unwrap().stdout).unwrap();
     assert_eq!(listed, format!("{{\"{}\":\"ann\"}}\n", registry.host()));
 }
 
@@ -86,23 +86,24 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
 fn podman_pulls_with_a_written_auth_file() {
     // I226, I228, I235, I252
     let Some(registry) = registry() else { return };
-    let place = Place::new(&registry, HELPER);
+    let home = PullerHome::new(&registry, HELPER);
     let config =
-        navicert_image::reload::load(&place.folder("config.yaml"), navicert_image::Profile::Hardened)
-            .unwrap();
+        navicert_image::reload::load(&home.folder("config.yaml"), navicert_image::Profile::Hardened).unwrap();
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
     let providers = navicert_image::Providers::new(
         &config,
-        Settings::new(&place.folder("bin"), environment, runner, clock),
+        ProviderSettings::new(&home.folder("bin"), environment, runner, clock),
     );
-    let image = navicert_image::Repository::of_image(&registry.image()).unwrap();
+    let image = navicert_image::Repository::from_image(&registry.image()).unwrap();
     let mut file = navicert_image::auth_file::AuthFile::new();
-    assert!(file.add(&providers.lookup(image.as_str(), &navicert_image::service_account::Asker::Nobody)));
-    navicert_image::auth_file::write_private(&place.folder("auth.json"), file.encode().expose()).unwrap();
-    fs::remove_file(place.folder("bin/docker-credential-navicert")).unwrap();
-    let outcome = place.podman(&registry).run().unwrap();
+    assert!(
+        file.add(&providers.lookup(image.as_str(), &navicert_image::service_account::PullIdentity::None))
+    );
+    navicert_image::auth_file::write_private(&home.folder("auth.json"), file.encode().expose()).unwrap();
+    fs::remove_file(home.folder("bin/docker-credential-navicert")).unwrap();
+    let outcome = home.podman(&registry).run().unwrap();
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
 }
 

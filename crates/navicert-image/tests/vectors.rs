@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use navicert_image::config::{Config, ConfigFile, Stage};
+use navicert_image::config::{ConfigFile, ConfigStage, ImageConfig};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
-use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
+use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
 use navicert_testkit::vectors::{Vector, run_suite};
 use navicert_types::time::Duration;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 fn image_match_vectors_agree() {
     // I61–I80, and I267: the profile that is compared is the kubelet's
     run_suite("image-match (library)", "image-match.jsonl", |vector| {
-        let pattern = Pattern::parse(text(&vector.input, "pattern"), Profile::Kube);
+        let pattern = ImagePattern::parse(text(&vector.input, "pattern"), Profile::Kube);
         let image = Location::parse(text(&vector.input, "image").as_bytes());
         let is_error = pattern.is_err() || image.is_err();
         let matches = pattern.is_ok_and(|pattern| image.is_ok_and(|image| pattern.matches(&image)));
@@ -84,12 +84,12 @@ fn image_config_vectors_agree() {
     run_suite("image-config (library)", "image-config.jsonl", |vector| {
         let file =
             ConfigFile { path: PathBuf::from("config.yaml"), text: text(&vector.input, "config").into() };
-        let decoded = Config::decode(&[file], Profile::Kube);
+        let decoded = ImageConfig::decode(&[file], Profile::Kube);
         agree("valid", &vector.expect["valid"], &json!(decoded.is_ok()))?;
         let Err(errors) = decoded else { return Ok(()) };
         let stage = errors.problems()[0].stage;
         agree("stage", &vector.expect["stage"], &json!(stage.as_str()))?;
-        if stage != Stage::Validate {
+        if stage != ConfigStage::Validate {
             return Ok(());
         }
         let expected = vector.expect["errors"].as_array().unwrap().iter();

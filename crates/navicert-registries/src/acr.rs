@@ -19,20 +19,23 @@ use navicert_types::image_credential::CredentialProviderRequest;
 pub use challenge::{Challenge, ChallengeError};
 pub use config::{AzureCloud, CloudConfig};
 pub use exchange::exchange_form;
-pub use identity::{Identity, IdentityBindings};
+pub use identity::{AzureIdentity, IdentityBindings};
 pub use mirror::Mirrors;
 
-use crate::context::Context;
-use crate::error::ProviderError;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 use crate::host::{AcrHost, Host};
-use crate::provider::{Grant, Login, Provider};
+use crate::provider::{Login, ProviderCredentials, RegistryProvider};
 
-/// What a service principal's login may be used for: every registry it has rights in (I207).
-const EVERY_REGISTRY: [&str; 4] = ["*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"];
-/// Where a pull without a login may be tried at last (I208).
-const ANYBODY: &str = "*.azurecr.*";
-/// A service principal's secret does not say when it ends (I209).
-const SECRET_KEPT: Duration = Duration::from_secs(3600);
+/// What a service principal's login may be used for: every registry it has rights in.
+// I207
+const ALL_REGISTRY_PATTERNS: [&str; 4] = ["*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"];
+/// Where a pull without a login may be tried at last.
+// I208
+const ANONYMOUS_PATTERN: &str = "*.azurecr.*";
+/// A service principal's secret does not say when it ends.
+// I209
+const CLIENT_SECRET_CACHE_DURATION: Duration = Duration::from_secs(3600);
 
 /// The provider for Azure's registries.
 #[derive(Clone, Debug, Default)]
@@ -56,47 +59,56 @@ pub struct AcrRegistry {
     cloud: AzureCloud,
 }
 
-impl Provider for Acr {
+impl RegistryProvider for Acr {
     type Registry = AcrRegistry;
 
-    fn recognise(
+    fn match_image(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         image: &str,
-    ) -> Result<Result<AcrRegistry, String>, ProviderError> {
+    ) -> Result<Result<AcrRegistry, String>, RegistryError> {
         let (image, mirrored) = self.mirrors.apply(image);
         if let Some(source) = &mirrored {
             context.journal.note("mirror", format!("`{image}` stands in for `{source}`"));
         }
-        let host = match Host::of_image(&image) {
+        let host = match Host::from_image(&image) {
             Ok(host) => host,
             Err(error) => return Ok(Err(error.to_string())),
         };
-        let cloud = AzureCloud::of(context, &self.config)?;
-        let Some(found) = AcrHost::of(&host, &cloud.suffixes) else {
+        let cloud = AzureCloud::resolve(context, &self.config)?;
+        let Some(found) = AcrHost::from_host(&host, &cloud.suffixes) else {
             return Ok(Err(format!("`{}` is no registry of Azure's", host.name())));
         };
         context.journal.note("registry", format!("ACR, login server `{}`", found.login_server));
         Ok(Ok(AcrRegistry { key: host.key().to_owned(), host: found, mirrored, cloud }))
     }
 
-    fn grant(
+    fn credentials(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         registry: &AcrRegistry,
         request: &CredentialProviderRequest,
-    ) -> Result<Grant, ProviderError> {
-        let identity =
-            Identity::choose(&self.config, self.bindings.as_ref(), registry.mirrored.is_some(), request)?;
+    ) -> Result<ProviderCredentials, RegistryError> {
+        let identity = AzureIdentity::select(
+            &self.config,
+            self.bindings.as_ref(),
+            registry.mirrored.is_some(),
+            request,
+        )?;
         context.journal.note("identity", identity.to_string());
         let mut grant = match &identity {
-            Identity::ServicePrincipal { client_id, secret } => {
+            AzureIdentity::ServicePrincipal { client_id, secret } => {
                 self.service_principal(registry, client_id, secret)
             }
             _ => {
                 let token = identity.access_token(context, &registry.cloud)?;
                 let refresh = exchange::refresh_token(context, &registry.host, &token, identity.tenant())?;
-                Grant::one(&registry.key, exchange::USERNAME, refresh.token, refresh.cache_for)
+                ProviderCredentials::single(
+                    &registry.key,
+                    exchange::USERNAME,
+                    refresh.token,
+                    refresh.cache_for,
+                )
             }
         };
         if let Some(source) = &registry.mirrored
@@ -105,19 +117,24 @@ impl Provider for Acr {
             grant.logins.push(Login { key: source.clone(), ..login });
         }
         let password = Secret::default();
-        grant.logins.push(Login { key: ANYBODY.to_owned(), username: String::new(), password });
+        grant.logins.push(Login { key: ANONYMOUS_PATTERN.to_owned(), username: String::new(), password });
         Ok(grant)
     }
 }
 
 impl Acr {
-    fn service_principal(&self, registry: &AcrRegistry, client_id: &str, secret: &Secret<String>) -> Grant {
-        let known = EVERY_REGISTRY.map(str::to_owned).into_iter();
+    fn service_principal(
+        &self,
+        registry: &AcrRegistry,
+        client_id: &str,
+        secret: &Secret<String>,
+    ) -> ProviderCredentials {
+        let known = ALL_REGISTRY_PATTERNS.map(str::to_owned).into_iter();
         let custom = registry.cloud.suffixes.iter().map(|suffix| format!("*.{suffix}"));
-        let custom = custom.filter(|key| !EVERY_REGISTRY.contains(&key.as_str()));
+        let custom = custom.filter(|key| !ALL_REGISTRY_PATTERNS.contains(&key.as_str()));
         let login = |key: String| Login { key, username: client_id.to_owned(), password: secret.clone() };
-        let mut grant = Grant::nothing();
-        grant.cache_for = SECRET_KEPT;
+        let mut grant = ProviderCredentials::none();
+        grant.cache_for = CLIENT_SECRET_CACHE_DURATION;
         grant.logins = known.chain(custom).map(login).collect();
         grant
     }

@@ -8,29 +8,29 @@ use std::time::Duration;
 use navicert_plugin::Environment;
 use navicert_types::{Clock, Secret};
 
-use crate::error::ProviderError;
+use crate::error::RegistryError;
 use crate::explain::Journal;
-use crate::http::{Client, Pause, Reply, Request};
+use crate::http::{HttpClient, HttpRequest, HttpResponse, Sleep};
 
 /// More than any token or configuration file.
-const LARGEST_FILE: u64 = 4 << 20;
+const MAX_FILE_BYTES: u64 = 4 << 20;
 
 /// Everything one run sees of the world.
 #[derive(Debug)]
-pub struct Context {
+pub struct ProviderContext {
     /// The environment.
     pub environment: Environment,
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The network.
-    pub http: Client,
+    pub http: HttpClient,
     /// What was done so far.
     pub journal: Journal,
     /// Where the kernel says what machine this is: `/sys`.
-    pub system: PathBuf,
+    pub sysfs: PathBuf,
 }
 
-impl Context {
+impl ProviderContext {
     /// A context whose calls together take at most `total`.
     ///
     /// # Errors
@@ -38,12 +38,12 @@ impl Context {
     pub fn new(
         environment: Environment,
         clock: Arc<dyn Clock>,
-        pause: Box<dyn Pause>,
+        pause: Box<dyn Sleep>,
         total: Duration,
-    ) -> Result<Self, ProviderError> {
-        let http = Client::new(&environment, Arc::clone(&clock), pause, total)?;
+    ) -> Result<Self, RegistryError> {
+        let http = HttpClient::new(&environment, Arc::clone(&clock), pause, total)?;
         let system = PathBuf::from("/sys");
-        Ok(Context { environment, clock, http, journal: Journal::new(), system })
+        Ok(ProviderContext { environment, clock, http, journal: Journal::new(), sysfs: system })
     }
 
     /// A variable that is set to something.
@@ -52,7 +52,7 @@ impl Context {
     }
 
     /// Whether a variable says yes.
-    pub fn is_set(&self, name: &str) -> Option<bool> {
+    pub fn flag(&self, name: &str) -> Option<bool> {
         self.variable(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
@@ -60,21 +60,21 @@ impl Context {
     ///
     /// # Errors
     /// If there is no answer.
-    pub fn send(&self, service: &'static str, request: &Request) -> Result<Reply, ProviderError> {
+    pub fn send(&self, service: &'static str, request: &HttpRequest) -> Result<HttpResponse, RegistryError> {
         self.http
             .send(request, &self.journal)
-            .map_err(|source| ProviderError::Unreachable { service, source })
+            .map_err(|source| RegistryError::Unreachable { service, source })
     }
 
     /// A file's text, without white space around it.
     ///
     /// # Errors
     /// If it cannot be read or is no text.
-    pub fn read_file(&self, path: &Path) -> Result<Secret<String>, ProviderError> {
+    pub fn read_file(&self, path: &Path) -> Result<Secret<String>, RegistryError> {
         let failed =
-            |what: &str, source| ProviderError::File { path: path.to_owned(), what: what.to_owned(), source };
+            |what: &str, source| RegistryError::File { path: path.to_owned(), what: what.to_owned(), source };
         let size = fs::metadata(path).map_err(|error| failed("cannot be read", Some(error)))?.len();
-        if size > LARGEST_FILE {
+        if size > MAX_FILE_BYTES {
             return Err(failed("is too large", None));
         }
         let bytes =

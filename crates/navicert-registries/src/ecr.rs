@@ -18,28 +18,30 @@ use std::path::Path;
 use navicert_types::image_credential::CredentialProviderRequest;
 
 pub use credentials::AwsCredentials;
-pub use endpoint::{Endpoints, Service};
-pub use sign::{Signed, sign};
+pub use endpoint::{AwsService, Endpoints};
+pub use sign::{SignedRequest, sign};
 pub use token::AuthorizationToken;
 
-use crate::context::Context;
-use crate::error::ProviderError;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 use crate::host::{EcrHost, Host, authority};
 use crate::lifetime::cache_duration;
-use crate::provider::{Grant, Provider};
+use crate::provider::{ProviderCredentials, RegistryProvider};
 
-/// The annotation by which a service account names its role (I181).
+/// The annotation by which a service account names its role.
+// I181
 pub const ROLE_ANNOTATION: &str = "eks.amazonaws.com/ecr-role-arn";
 /// The role when the service account names none.
 const ROLE_VARIABLE: &str = "AWS_ECR_ROLE_ARN";
-/// What CloudTrail shows (I181).
+/// What CloudTrail shows.
+// I181
 const SESSION_NAME: &str = "ecr-credential-provider";
 
 /// The provider for Amazon ECR.
 #[derive(Clone, Debug, Default)]
 pub struct Ecr {
     /// Hosts that their operator says are ECR's, in lower case and with their port, each with its region.
-    pub told: BTreeMap<String, String>,
+    pub custom_hosts: BTreeMap<String, String>,
 }
 
 /// A registry, and under which key its credential is found again.
@@ -49,21 +51,25 @@ pub struct EcrRegistry {
     host: EcrHost,
 }
 
-impl Provider for Ecr {
+impl RegistryProvider for Ecr {
     type Registry = EcrRegistry;
 
-    fn recognise(
+    fn match_image(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         image: &str,
-    ) -> Result<Result<EcrRegistry, String>, ProviderError> {
+    ) -> Result<Result<EcrRegistry, String>, RegistryError> {
         // What its operator wrote is compared whole, port and all.
         let named = authority(image);
-        let told = self.told.get(&named).and_then(|region| EcrHost::told(region)).map(|host| (named, host));
-        let (key, found) = match (told, Host::of_image(image)) {
+        let told = self
+            .custom_hosts
+            .get(&named)
+            .and_then(|region| EcrHost::in_region(region))
+            .map(|host| (named, host));
+        let (key, found) = match (told, Host::from_image(image)) {
             (Some(told), _) => told,
             (None, Err(error)) => return Ok(Err(error.to_string())),
-            (None, Ok(host)) => match EcrHost::of(&host) {
+            (None, Ok(host)) => match EcrHost::from_host(&host) {
                 Some(found) => (host.key().to_owned(), found),
                 None => return Ok(Err(format!("`{}` is no registry of Amazon ECR", host.name()))),
             },
@@ -82,12 +88,12 @@ impl Provider for Ecr {
         Ok(Ok(EcrRegistry { key, host: found }))
     }
 
-    fn grant(
+    fn credentials(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         registry: &EcrRegistry,
         request: &CredentialProviderRequest,
-    ) -> Result<Grant, ProviderError> {
+    ) -> Result<ProviderCredentials, RegistryError> {
         let endpoints = Endpoints::new(context, &registry.host)?;
         let credentials = credentials(context, &endpoints, request)?;
         let token = token::authorization_token(context, &endpoints, &credentials)?;
@@ -98,17 +104,18 @@ impl Provider for Ecr {
                 None => "ECR's token has no expiry and is not remembered".to_owned(),
             });
         }
-        Ok(Grant::one(&registry.key, &token.username, token.password, kept))
+        Ok(ProviderCredentials::single(&registry.key, &token.username, token.password, kept))
     }
 }
 
-/// The service account's role if it has one, this machine's credentials otherwise (I181). A role that cannot be
+/// The service account's role if it has one, this machine's credentials otherwise. A role that cannot be
 /// assumed is an error: a pod does not fall back to the node's rights.
+// I181
 fn credentials(
-    context: &Context,
+    context: &ProviderContext,
     endpoints: &Endpoints,
     request: &CredentialProviderRequest,
-) -> Result<AwsCredentials, ProviderError> {
+) -> Result<AwsCredentials, RegistryError> {
     let annotated = request.service_account_annotations.get(ROLE_ANNOTATION).map(String::as_str);
     let role = annotated.filter(|role| !role.is_empty()).or_else(|| context.variable(ROLE_VARIABLE));
     let token = &request.service_account_token;
@@ -130,7 +137,7 @@ fn credentials(
 
 /// A path in the environment, or one below the home folder.
 fn path_or_home<'a>(
-    context: &'a Context,
+    context: &'a ProviderContext,
     variable: &str,
     below_home: &str,
 ) -> Option<std::borrow::Cow<'a, Path>> {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use navicert_plugin::Environment;
 use navicert_types::SystemClock;
 
-use crate::http::RealPause;
-use crate::program::{Invocation, Program, run};
+use crate::http::ThreadSleep;
+use crate::program::{Invocation, ProviderProgram, run};
 
 /// Runs one of the programs as this process.
-pub fn main<P: Program>() -> ExitCode {
+pub fn main<P: ProviderProgram>() -> ExitCode {
     let mut arguments = env::args_os();
     let name = arguments.next().unwrap_or_default();
     let invocation = Invocation {
@@ -20,7 +20,7 @@ pub fn main<P: Program>() -> ExitCode {
         arguments: arguments.collect(),
         environment: environment(),
         clock: Arc::new(SystemClock),
-        pause: Box::new(RealPause),
+        sleep: Box::new(ThreadSleep),
     };
     let outcome = run::<P>(invocation, &mut io::stdin().lock());
     // Secrets go to standard output only; if nobody reads it there is nobody to tell.

@@ -10,16 +10,16 @@ use navicert_types::{Secret, redact};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::form::unescaped;
-use crate::http::{HttpError, ProxyError, Reply, Request};
+use crate::form::percent_decode;
+use crate::http::{HttpError, HttpRequest, HttpResponse, HttpsProxyError};
 
 /// No message of a service is shown in greater length.
-const LONGEST_MESSAGE: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 
 /// Why there is no answer. No secret is in any of them.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ProviderError {
+pub enum RegistryError {
     /// What came on standard input is no request.
     #[error(transparent)]
     Request(#[from] AuthorError),
@@ -42,7 +42,7 @@ pub enum ProviderError {
     Environment(String),
     /// The proxy setting is wrong.
     #[error(transparent)]
-    Proxy(#[from] ProxyError),
+    Proxy(#[from] HttpsProxyError),
     /// A service could not be asked.
     #[error("{service} cannot be asked")]
     Unreachable {
@@ -53,7 +53,7 @@ pub enum ProviderError {
     },
     /// A service said no.
     #[error("{service} refused: {status}{}", code_and_message(code, message))]
-    Refused {
+    Rejected {
         /// Which.
         service: &'static str,
         /// Its HTTP status.
@@ -96,15 +96,15 @@ fn code_and_message(code: &str, message: &str) -> String {
     }
 }
 
-impl ProviderError {
+impl RegistryError {
     /// The exit code, as everywhere in navicert: 1 no, 2 usage, 3 a bad file, 4 nobody there, 5 denied by policy.
     pub fn exit_code(&self) -> u8 {
         match self {
-            ProviderError::Usage(_) => 2,
-            ProviderError::File { .. } | ProviderError::Environment(_) | ProviderError::Proxy(_) => 3,
-            ProviderError::Unreachable { source: HttpError::Redirected { .. }, .. }
-            | ProviderError::Policy(_) => 5,
-            ProviderError::Unreachable { .. } => 4,
+            RegistryError::Usage(_) => 2,
+            RegistryError::File { .. } | RegistryError::Environment(_) | RegistryError::Proxy(_) => 3,
+            RegistryError::Unreachable { source: HttpError::Redirected { .. }, .. }
+            | RegistryError::Policy(_) => 5,
+            RegistryError::Unreachable { .. } => 4,
             _ => 1,
         }
     }
@@ -112,39 +112,39 @@ impl ProviderError {
     /// What usually helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            ProviderError::Refused { service: "ECR Public", status: 400 | 403, .. } => Some(
+            RegistryError::Rejected { service: "ECR Public", status: 400 | 403, .. } => Some(
                 "it needs ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken; without them, leave \
                  public.ecr.aws out of matchImages: images there can be pulled without a login",
             ),
-            ProviderError::Refused { service: "ECR", status: 400 | 403, code, .. }
+            RegistryError::Rejected { service: "ECR", status: 400 | 403, code, .. }
                 if code.contains("AccessDenied") =>
             {
                 Some("the role needs ecr:GetAuthorizationToken")
             }
-            ProviderError::Refused { code, .. }
+            RegistryError::Rejected { code, .. }
                 if code.contains("Signature") || code.contains("RequestExpired") =>
             {
                 Some("look at this machine's clock first, then at the secret key")
             }
-            ProviderError::Refused { service: "STS", status: 403, .. } => {
+            RegistryError::Rejected { service: "STS", status: 403, .. } => {
                 Some("does the role's trust policy name this issuer, audience and service account?")
             }
-            ProviderError::Unreachable {
+            RegistryError::Unreachable {
                 service: "EC2's metadata server",
                 source: HttpError::TimedOut { .. },
             } => Some("from inside a container it needs a hop limit of 2 in the instance's metadata options"),
-            ProviderError::Unreachable { service: "Google's metadata server", .. } => Some(
+            RegistryError::Unreachable { service: "Google's metadata server", .. } => Some(
                 "is this machine on Google Compute Engine, and may this process reach its metadata server?",
             ),
-            ProviderError::Unreachable {
+            RegistryError::Unreachable {
                 service: "ECR" | "ECR Public" | "STS",
                 source: HttpError::Resolve { .. },
             } => Some("is the region right, and does this machine's DNS know it?"),
-            ProviderError::Unreachable {
+            RegistryError::Unreachable {
                 source: HttpError::Resolve { .. } | HttpError::Connect { .. },
                 ..
             } => Some("a proxy is set with HTTPS_PROXY"),
-            ProviderError::Unreachable { source: HttpError::Tls { .. }, .. } => {
+            RegistryError::Unreachable { source: HttpError::Tls { .. }, .. } => {
                 Some("certificate authorities come from this machine's store; SSL_CERT_FILE names others")
             }
             _ => None,
@@ -165,22 +165,22 @@ pub fn chain(error: &dyn Error) -> String {
 
 /// A service's refusal, with its words made harmless: short, one line, and without anything of the request that might
 /// be a secret. AWS, for one, repeats signed headers when a signature does not fit.
-pub(crate) fn refused(
+pub(crate) fn rejection(
     service: &'static str,
-    request: &Request,
-    reply: &Reply,
+    request: &HttpRequest,
+    reply: &HttpResponse,
     code: &str,
     message: &str,
-) -> ProviderError {
+) -> RegistryError {
     let message = message.lines().next().unwrap_or_default();
-    let mut shown = without_secrets(message, request);
-    if shown.chars().count() > LONGEST_MESSAGE {
-        shown = shown.chars().take(LONGEST_MESSAGE).chain(['…']).collect();
+    let mut shown = redact_request_values(message, request);
+    if shown.chars().count() > MAX_MESSAGE_CHARS {
+        shown = shown.chars().take(MAX_MESSAGE_CHARS).chain(['…']).collect();
     }
     let code: String =
         code.chars().filter(|c| c.is_ascii_alphanumeric() || "._-#:".contains(*c)).take(80).collect();
-    let code = without_secrets(&code, request);
-    ProviderError::Refused {
+    let code = redact_request_values(&code, request);
+    RegistryError::Rejected {
         service,
         status: reply.status,
         code,
@@ -189,23 +189,24 @@ pub(crate) fn refused(
 }
 
 /// Shorter values are words, not secrets.
-const SHORTEST_SECRET: usize = 12;
+const MIN_SECRET_BYTES: usize = 12;
 
-fn without_secrets(text: &str, request: &Request) -> String {
+fn redact_request_values(text: &str, request: &HttpRequest) -> String {
     let headers = request.headers.iter().map(|(_, value)| value.clone());
     let body = request.body.iter().flat_map(|body| {
         let body = std::str::from_utf8(body.expose()).unwrap_or_default();
         let pieces = body.split(['&', '=', '"', ',', ':', '{', '}']);
         // A form is escaped, and whoever repeats it may have undone that.
-        let plain = |piece: &str| String::from_utf8_lossy(&Zeroizing::new(unescaped(piece))).into_owned();
+        let plain =
+            |piece: &str| String::from_utf8_lossy(&Zeroizing::new(percent_decode(piece))).into_owned();
         pieces
             .flat_map(|piece| [Secret::new(piece.to_owned()), Secret::new(plain(piece))])
             .collect::<Vec<_>>()
     });
     let mut shown = text.to_owned();
     for secret in headers.chain(body) {
-        let known = KNOWN_WORDS.contains(&secret.expose().as_str());
-        if secret.expose().len() >= SHORTEST_SECRET && !known {
+        let known = PUBLIC_VALUES.contains(&secret.expose().as_str());
+        if secret.expose().len() >= MIN_SECRET_BYTES && !known {
             shown = shown.replace(secret.expose().as_str(), "…");
         }
     }
@@ -213,34 +214,35 @@ fn without_secrets(text: &str, request: &Request) -> String {
 }
 
 /// What requests say that is no secret and may well be in an answer.
-const KNOWN_WORDS: [&str; 2] = ["application/json", "AssumeRoleWithWebIdentity"];
+const PUBLIC_VALUES: [&str; 2] = ["application/json", "AssumeRoleWithWebIdentity"];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::form::Form;
-    use crate::http::Url;
+    use crate::http::HttpUrl;
 
     #[test]
     fn what_a_service_repeats_of_a_request_is_not_shown() {
         let token = "canary+token/with=signs==";
-        let url = Url::https("a.example", "/");
+        let url = HttpUrl::https("a.example", "/");
         let form =
             Form::new().field("assertion", token).request(url.clone()).header("x-session", "canary-session");
-        let json = Request::new("POST", url).body("application/json", format!(r#"{{"subject":"{token}"}}"#));
-        let reply = Reply { status: 401, headers: Vec::new(), body: Secret::default() };
+        let json =
+            HttpRequest::new("POST", url).body("application/json", format!(r#"{{"subject":"{token}"}}"#));
+        let reply = HttpResponse { status: 401, headers: Vec::new(), body: Secret::default() };
         for (request, said) in [
             (&form, format!("bad token {token}, sorry")),
             (&form, "bad token canary%2Btoken%2Fwith%3Dsigns%3D%3D".to_owned()),
             (&form, "x-session:canary-session".to_owned()),
             (&json, format!("bad token {token}, sorry")),
         ] {
-            let shown = refused("it", request, &reply, "Code", &said).to_string();
+            let shown = rejection("it", request, &reply, "Code", &said).to_string();
             assert!(!shown.contains("canary"), "{shown}");
         }
-        let request = Request::new("GET", Url::https("a.example", "/"));
+        let request = HttpRequest::new("GET", HttpUrl::https("a.example", "/"));
         let long =
-            refused("it", &request, &reply, "A <b>\u{1b}", &format!("{}\nsecond line", "x".repeat(1_000)));
+            rejection("it", &request, &reply, "A <b>\u{1b}", &format!("{}\nsecond line", "x".repeat(1_000)));
         let shown = long.to_string();
         assert!(shown.starts_with("it refused: 401 Ab (xxx") && shown.ends_with("x…)"), "{shown}");
         assert!(!shown.contains("second"), "{shown}");

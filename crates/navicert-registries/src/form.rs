@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
-use crate::http::{Request, Url};
+use crate::http::{HttpRequest, HttpUrl};
 
 /// A form in the making. Its fields may be secrets.
 #[derive(Debug, Default)]
@@ -21,8 +21,8 @@ impl Form {
     #[must_use]
     pub fn field(self, name: &str, value: &str) -> Self {
         let separator = if self.0.is_empty() { "" } else { "&" };
-        let value = Zeroizing::new(escaped(value));
-        Form(Secret::new(format!("{}{separator}{}={}", self.0.expose(), escaped(name), &*value)))
+        let value = Zeroizing::new(percent_encode(value));
+        Form(Secret::new(format!("{}{separator}{}={}", self.0.expose(), percent_encode(name), &*value)))
     }
 
     /// As text, for a query.
@@ -31,13 +31,13 @@ impl Form {
     }
 
     /// As a request that posts it.
-    pub fn request(&self, url: Url) -> Request {
-        Request::new("POST", url).body("application/x-www-form-urlencoded", self.0.expose().as_bytes())
+    pub fn request(&self, url: HttpUrl) -> HttpRequest {
+        HttpRequest::new("POST", url).body("application/x-www-form-urlencoded", self.0.expose().as_bytes())
     }
 }
 
 /// Letters, digits and four signs stay; a space is a plus.
-fn escaped(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -54,7 +54,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// Percent signs and what follows them undone; anything else stays.
-pub(crate) fn unescaped(text: &str) -> Vec<u8> {
+pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, behind)) = rest.split_first() {

@@ -17,19 +17,22 @@ use navicert_image::cache_key::CacheKeyType;
 use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
-use crate::context::Context;
-use crate::error::ProviderError;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 use crate::host::{Host, authority, is_google};
-use crate::lifetime::cache_of_remaining;
-use crate::provider::{Grant, Login, Provider};
+use crate::lifetime::cache_duration_for;
+use crate::provider::{Login, ProviderCredentials, RegistryProvider};
 
-/// The annotation by which a service account asks for its own identity (I192).
+/// The annotation by which a service account asks for its own identity.
+// I192
 pub const ENABLE_ANNOTATION: &str = "iam.gke.io/enable-wi-image-pull";
 const USERNAME: &str = "_token";
-/// What an answer for every image has to name (I188).
-const EVERY_HOST: [&str; 4] = ["container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"];
+/// What an answer for every image has to name.
+// I188
+const GOOGLE_HOST_PATTERNS: [&str; 4] = ["container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"];
 
-/// Where logins come from (I184).
+/// Where logins come from.
+// I184
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthFlow {
     /// The node's access token.
@@ -46,19 +49,20 @@ impl AuthFlow {
     ///
     /// # Errors
     /// With upstream's sentence.
-    pub fn parse(text: &str) -> Result<Self, ProviderError> {
+    pub fn parse(text: &str) -> Result<Self, RegistryError> {
         match text {
             "gcr" => Ok(AuthFlow::Gcr),
             "dockercfg" => Ok(AuthFlow::Dockercfg),
             "dockercfg-url" => Ok(AuthFlow::DockercfgUrl),
-            _ => Err(ProviderError::Usage(format!(
+            _ => Err(RegistryError::Usage(format!(
                 "invalid value \"{text}\" for authFlow (must be one of \"gcr\", \"dockercfg\", or \"dockercfg-url\")"
             ))),
         }
     }
 }
 
-/// Whose tokens are exchanged, and into whose project (I192).
+/// Whose tokens are exchanged, and into whose project.
+// I192
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Federation {
     /// The identity provider.
@@ -75,7 +79,7 @@ pub struct Gcp {
     /// How service accounts' tokens are exchanged, if they are.
     pub federation: Option<Federation>,
     /// Hosts that their operator says may see the node's token, in lower case and with their port.
-    pub told: BTreeSet<String>,
+    pub custom_hosts: BTreeSet<String>,
 }
 
 /// An access token.
@@ -86,11 +90,15 @@ struct AccessToken {
     remaining: Option<Duration>,
 }
 
-impl Provider for Gcp {
+impl RegistryProvider for Gcp {
     /// The key: the host as the image has it.
     type Registry = String;
 
-    fn recognise(&self, context: &Context, image: &str) -> Result<Result<String, String>, ProviderError> {
+    fn match_image(
+        &self,
+        context: &ProviderContext,
+        image: &str,
+    ) -> Result<Result<String, String>, RegistryError> {
         if self.flow != AuthFlow::Gcr {
             // The logins name their hosts themselves; no token of the node is involved.
             let host = image.split('/').next().unwrap_or_default();
@@ -98,11 +106,11 @@ impl Provider for Gcp {
             return Ok(Ok(host.to_owned()));
         }
         let named = authority(image);
-        if self.told.contains(&named) {
+        if self.custom_hosts.contains(&named) {
             context.journal.note("registry", format!("`{named}`, as its operator says"));
             return Ok(Ok(named));
         }
-        let host = match Host::of_image(image) {
+        let host = match Host::from_image(image) {
             Ok(host) => host,
             Err(error) => return Ok(Err(error.to_string())),
         };
@@ -114,24 +122,28 @@ impl Provider for Gcp {
         Ok(Err(format!("`{}` is no registry of Google's ({way_out})", host.name())))
     }
 
-    fn grant(
+    fn credentials(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         registry: &String,
         request: &CredentialProviderRequest,
-    ) -> Result<Grant, ProviderError> {
-        let key_type = key_type(context)?;
-        let wanted = wanted_duration(context)?;
+    ) -> Result<ProviderCredentials, RegistryError> {
+        let key_type = configured_key_type(context)?;
+        let wanted = configured_duration(context)?;
         if self.flow != AuthFlow::Gcr {
             let logins = dockercfg::logins(context, self.flow, registry, key_type)?;
             // What an operator wrote does not expire; in-tree it was kept a minute.
-            return Ok(Grant { key_type, cache_for: wanted.unwrap_or(Duration::from_secs(60)), logins });
+            return Ok(ProviderCredentials {
+                key_type,
+                cache_for: wanted.unwrap_or(Duration::from_secs(60)),
+                logins,
+            });
         }
         let token = self.access_token(context, request)?;
-        let safe = cache_of_remaining(token.remaining);
+        let safe = cache_duration_for(token.remaining);
         let cache_for = wanted.map_or(safe, |wanted| wanted.min(token.remaining.unwrap_or_default()));
         let keys: Vec<&str> = match key_type {
-            CacheKeyType::Global => std::iter::once(registry.as_str()).chain(EVERY_HOST).collect(),
+            CacheKeyType::Global => std::iter::once(registry.as_str()).chain(GOOGLE_HOST_PATTERNS).collect(),
             _ => vec![registry.as_str()],
         };
         let login = |key: &str| Login {
@@ -139,17 +151,18 @@ impl Provider for Gcp {
             username: USERNAME.to_owned(),
             password: token.token.clone(),
         };
-        Ok(Grant { key_type, cache_for, logins: keys.into_iter().map(login).collect() })
+        Ok(ProviderCredentials { key_type, cache_for, logins: keys.into_iter().map(login).collect() })
     }
 }
 
 impl Gcp {
-    /// A service account that asks for its own identity gets that or nothing (I192).
+    /// A service account that asks for its own identity gets that or nothing.
+    // I192
     fn access_token(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         request: &CredentialProviderRequest,
-    ) -> Result<AccessToken, ProviderError> {
+    ) -> Result<AccessToken, RegistryError> {
         let asks =
             request.service_account_annotations.get(ENABLE_ANNOTATION).is_some_and(|value| value == "true");
         match &self.federation {
@@ -165,24 +178,24 @@ impl Gcp {
     }
 }
 
-/// I185.
-fn key_type(context: &Context) -> Result<CacheKeyType, ProviderError> {
+// I185
+fn configured_key_type(context: &ProviderContext) -> Result<CacheKeyType, RegistryError> {
     match context.variable("KUBE_SIDECAR_CACHE_TYPE") {
         None | Some("registry") => Ok(CacheKeyType::Registry),
         Some("image") => Ok(CacheKeyType::Image),
         Some("global") => Ok(CacheKeyType::Global),
         Some(_) => {
             let what = "KUBE_SIDECAR_CACHE_TYPE is none of `image`, `registry`, `global`";
-            Err(ProviderError::Environment(what.to_owned()))
+            Err(RegistryError::Environment(what.to_owned()))
         }
     }
 }
 
-/// I185.
-fn wanted_duration(context: &Context) -> Result<Option<Duration>, ProviderError> {
+// I185
+fn configured_duration(context: &ProviderContext) -> Result<Option<Duration>, RegistryError> {
     let Some(text) = context.variable("KUBE_SIDECAR_CACHE_DURATION") else { return Ok(None) };
     let parsed = text.parse::<navicert_types::time::Duration>();
-    let wrong = |what: String| ProviderError::Environment(format!("KUBE_SIDECAR_CACHE_DURATION: {what}"));
+    let wrong = |what: String| RegistryError::Environment(format!("KUBE_SIDECAR_CACHE_DURATION: {what}"));
     let duration = parsed.map_err(|error| wrong(error.to_string()))?;
     duration.to_std().map(Some).ok_or_else(|| wrong("it is less than nothing".to_owned()))
 }

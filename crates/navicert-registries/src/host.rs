@@ -42,7 +42,7 @@ impl Host {
     ///
     /// # Errors
     /// [`HostError`].
-    pub fn of_image(image: &str) -> Result<Self, HostError> {
+    pub fn from_image(image: &str) -> Result<Self, HostError> {
         if image.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(HostError::Character);
         }
@@ -73,7 +73,7 @@ impl Host {
     }
 
     /// The labels in front of this suffix, if the host ends with it at a label's boundary.
-    pub fn under(&self, suffix: &str) -> Option<&str> {
+    pub fn strip_domain_suffix(&self, suffix: &str) -> Option<&str> {
         self.name.strip_suffix(suffix)?.strip_suffix('.').filter(|rest| !rest.is_empty())
     }
 }
@@ -110,7 +110,7 @@ mod tests {
             ("a.example:443/x", "a.example", "a.example:443"),
             ("https://a.example/x", "a.example", "a.example"),
         ] {
-            let host = Host::of_image(image).unwrap();
+            let host = Host::from_image(image).unwrap();
             assert_eq!((host.name(), host.key()), (name, key));
         }
         for image in [
@@ -144,15 +144,17 @@ mod tests {
             "a_b.example/x",
             "*.example/x",
         ] {
-            assert!(Host::of_image(image).is_err(), "{image:?}");
+            assert!(Host::from_image(image).is_err(), "{image:?}");
         }
         let long = format!("{}.example/x", "a".repeat(64));
-        assert!(Host::of_image(&long).is_err());
+        assert!(Host::from_image(&long).is_err());
     }
 
     #[test]
     fn a_suffix_ends_at_a_labels_boundary() {
-        let under = |image: &str| Host::of_image(image).unwrap().under("azurecr.io").map(str::to_owned);
+        let under = |image: &str| {
+            Host::from_image(image).unwrap().strip_domain_suffix("azurecr.io").map(str::to_owned)
+        };
         assert_eq!(under("a.azurecr.io"), Some("a".to_owned()));
         assert_eq!(under("a.b.azurecr.io"), Some("a.b".to_owned()));
         for image in ["azurecr.io", "aazurecr.io", "a.azurecr.io.evil.example", "a.azurecr-io.example"] {

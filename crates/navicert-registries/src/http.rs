@@ -5,9 +5,10 @@
 //! byte leaves and how little memory a node gives up for it. Certificate authorities are read when the first TLS
 //! connection is made, not before.
 //!
-//! Every call has a limit, and all of them together one that is below the kubelet's minute (I209). What may pass is
-//! tried again with a growing, jittered pause inside that limit (I214). Redirects are never followed: no header goes
-//! to a host it was not meant for (I217).
+//! Every call has a limit, and all of them together one that is below the kubelet's minute. What may pass is
+//! tried again with a growing, jittered pause inside that limit. Redirects are never followed: no header goes
+//! to a host it was not meant for.
+// I209, I214, I217
 
 mod dial;
 mod proxy;
@@ -27,34 +28,35 @@ use navicert_plugin::Environment;
 use navicert_types::{Clock, Secret};
 use thiserror::Error;
 
-pub use proxy::{Proxy, ProxyError};
-pub use trust::Trust;
-pub use url::{Scheme, Url, UrlError};
+pub use proxy::{HttpsProxy, HttpsProxyError};
+pub use trust::TlsTrust;
+pub use url::{HttpUrl, HttpUrlError, UrlScheme};
 
 use crate::explain::Journal;
 use wire::WireError;
 
 /// The kubelet kills a plugin after a minute; by then it has to have said why.
-pub const TOTAL: Duration = Duration::from_secs(50);
+pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
 /// One attempt at a service.
-pub const ATTEMPT: Duration = Duration::from_secs(10);
+pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// One attempt at a metadata server, which is on the same machine or one hop away.
-pub const NEAR_ATTEMPT: Duration = Duration::from_secs(2);
+pub const METADATA_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Tokens are a few kilobytes.
-pub const LARGEST_TOKEN: usize = 1 << 20;
+pub const MAX_TOKEN_BODY_BYTES: usize = 1 << 20;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// More than this and signatures and expiries go wrong (I212).
-const TOLERATED_SKEW: Duration = Duration::from_secs(5 * 60);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(200);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// More than this and signatures and expiries go wrong.
+// I212
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// A call.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct HttpRequest {
     /// `GET`, `POST` or `PUT`.
     pub method: &'static str,
     /// Where it goes.
-    pub url: Url,
+    pub url: HttpUrl,
     /// Headers beside `host`, `connection` and `content-length`. Any of them may be a credential.
     pub headers: Vec<(&'static str, Secret<String>)>,
     /// The body.
@@ -62,30 +64,31 @@ pub struct Request {
     /// How often it is tried.
     pub attempts: u32,
     /// How long an attempt may take.
-    pub limit: Duration,
+    pub timeout: Duration,
     /// How long the answer's body may be.
-    pub largest: usize,
-    /// Never through a proxy (I213).
+    pub max_body_bytes: usize,
+    /// Never through a proxy.
+    // I213
     pub direct: bool,
     /// Whether this answer is one to try again after, beside 408, 429 and 5xx.
-    pub retry: fn(&Reply) -> bool,
+    pub retry: fn(&HttpResponse) -> bool,
     /// Goes to this address, whatever the host's name resolves to.
     pub connect_to: Option<IpAddr>,
     /// Trusts the certificate authorities of this file alone.
     pub authorities: Option<PathBuf>,
 }
 
-impl Request {
+impl HttpRequest {
     /// A call without headers and body.
-    pub fn new(method: &'static str, url: Url) -> Self {
-        Request {
+    pub fn new(method: &'static str, url: HttpUrl) -> Self {
+        HttpRequest {
             method,
             url,
             headers: Vec::new(),
             body: None,
             attempts: 3,
-            limit: ATTEMPT,
-            largest: LARGEST_TOKEN,
+            timeout: ATTEMPT_TIMEOUT,
+            max_body_bytes: MAX_TOKEN_BODY_BYTES,
             direct: false,
             retry: |_| false,
             connect_to: None,
@@ -94,8 +97,8 @@ impl Request {
     }
 
     /// A call to a metadata server: near, quick, and never through a proxy.
-    pub fn near(method: &'static str, url: Url) -> Self {
-        Request { limit: NEAR_ATTEMPT, direct: true, ..Request::new(method, url) }
+    pub fn to_metadata_server(method: &'static str, url: HttpUrl) -> Self {
+        HttpRequest { timeout: METADATA_ATTEMPT_TIMEOUT, direct: true, ..HttpRequest::new(method, url) }
     }
 
     /// Adds a header.
@@ -115,7 +118,7 @@ impl Request {
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct HttpResponse {
     /// The status.
     pub status: u16,
     /// Headers, names in lower case.
@@ -124,7 +127,7 @@ pub struct Reply {
     pub body: Secret<Vec<u8>>,
 }
 
-impl Reply {
+impl HttpResponse {
     /// The values of a header, whose name is in lower case.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
@@ -170,7 +173,7 @@ pub enum HttpError {
     },
     /// The connection broke.
     #[error("the connection to `{host}` broke")]
-    Broken {
+    ConnectionLost {
         /// Host and port.
         host: String,
         /// The operating system's word.
@@ -226,7 +229,7 @@ pub enum HttpError {
     },
     /// Everything took too long together.
     #[error("the time for the whole run, {limit:?}, is used up")]
-    OutOfTime {
+    TotalTimeout {
         /// The time for the whole run.
         limit: Duration,
     },
@@ -235,43 +238,43 @@ pub enum HttpError {
 impl HttpError {
     /// Whether another attempt may succeed.
     pub fn is_transient(&self) -> bool {
-        use HttpError::{Broken, Connect, Resolve, TimedOut};
-        matches!(self, Resolve { .. } | Connect { .. } | TimedOut { .. } | Broken { .. })
+        use HttpError::{Connect, ConnectionLost, Resolve, TimedOut};
+        matches!(self, Resolve { .. } | Connect { .. } | TimedOut { .. } | ConnectionLost { .. })
     }
 }
 
 /// Waiting between attempts; a test does not wait.
-pub trait Pause: fmt::Debug {
+pub trait Sleep: fmt::Debug {
     /// Returns after this long.
-    fn pause(&self, duration: Duration);
+    fn sleep(&self, duration: Duration);
 }
 
 /// Waits for real.
 #[derive(Clone, Copy, Debug)]
-pub struct RealPause;
+pub struct ThreadSleep;
 
-impl Pause for RealPause {
+impl Sleep for ThreadSleep {
     #[expect(
         clippy::disallowed_methods,
         reason = "the one room that waits: between attempts there is no event"
     )]
-    fn pause(&self, duration: Duration) {
+    fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
 }
 
 /// The client of one run.
 #[derive(Debug)]
-pub struct Client {
+pub struct HttpClient {
     clock: Arc<dyn Clock>,
-    pause: Box<dyn Pause>,
-    trust: Trust,
-    proxy: Proxy,
+    sleep: Box<dyn Sleep>,
+    trust: TlsTrust,
+    proxy: HttpsProxy,
     total: Duration,
     started: Duration,
 }
 
-impl Client {
+impl HttpClient {
     /// A client whose calls together take at most `total`.
     ///
     /// # Errors
@@ -279,20 +282,20 @@ impl Client {
     pub fn new(
         environment: &Environment,
         clock: Arc<dyn Clock>,
-        pause: Box<dyn Pause>,
+        pause: Box<dyn Sleep>,
         total: Duration,
-    ) -> Result<Self, ProxyError> {
+    ) -> Result<Self, HttpsProxyError> {
         let started = clock.monotonic();
-        let trust = Trust::from_environment(environment);
-        let proxy = Proxy::from_environment(environment)?;
-        Ok(Client { clock, pause, trust, proxy, total, started })
+        let trust = TlsTrust::from_environment(environment);
+        let proxy = HttpsProxy::from_environment(environment)?;
+        Ok(HttpClient { clock, sleep: pause, trust, proxy, total, started })
     }
 
     /// Sends a request and gives the answer, whatever its status; what may pass is tried again.
     ///
     /// # Errors
     /// [`HttpError`].
-    pub fn send(&self, request: &Request, journal: &Journal) -> Result<Reply, HttpError> {
+    pub fn send(&self, request: &HttpRequest, journal: &Journal) -> Result<HttpResponse, HttpError> {
         let host = request.url.authority();
         let bytes = wire::encode(request).ok_or(HttpError::BadHeader { host })?;
         let mut attempt = 1;
@@ -302,57 +305,58 @@ impl Client {
                 Ok(reply) => reply.is_transient() || (request.retry)(reply),
                 Err(error) => error.is_transient(),
             };
-            journal.note("call", told(request, &outcome));
+            journal.note("call", describe_attempt(request, &outcome));
             if let Ok(reply) = &outcome {
                 self.compare_clocks(request, reply, journal);
             }
-            let pause = pause_after(attempt);
-            if !again || attempt >= request.attempts || self.left() <= pause {
+            let pause = backoff_after(attempt);
+            if !again || attempt >= request.attempts || self.remaining() <= pause {
                 return outcome;
             }
-            self.pause.pause(pause);
+            self.sleep.sleep(pause);
             attempt += 1;
         }
     }
 
-    fn attempt(&self, request: &Request, bytes: &[u8]) -> Result<Reply, HttpError> {
-        let limit = request.limit.min(self.left());
+    fn attempt(&self, request: &HttpRequest, bytes: &[u8]) -> Result<HttpResponse, HttpError> {
+        let limit = request.timeout.min(self.remaining());
         if limit.is_zero() {
-            return Err(HttpError::OutOfTime { limit: self.total });
+            return Err(HttpError::TotalTimeout { limit: self.total });
         }
         let host = request.url.authority();
         let deadline = dial::Deadline::new(&*self.clock, limit);
         let tunnel = if request.direct { None } else { self.proxy.for_url(&request.url) };
         let mut stream = dial::connect(request, tunnel, deadline)?;
         let exchanged = match request.url.scheme {
-            Scheme::Http => wire::exchange(&mut stream, bytes, request.largest),
-            Scheme::Https => {
+            UrlScheme::Http => wire::exchange(&mut stream, bytes, request.max_body_bytes),
+            UrlScheme::Https => {
                 let tls = self.trust.connect(request, stream)?;
                 let mut tls = tls;
-                wire::exchange(&mut tls, bytes, request.largest)
+                wire::exchange(&mut tls, bytes, request.max_body_bytes)
             }
         };
-        let reply = exchanged.map_err(|error| of_wire(error, host.clone(), limit, request.largest))?;
+        let reply = exchanged
+            .map_err(|error| http_error_from_wire(error, host.clone(), limit, request.max_body_bytes))?;
         if matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
             let to = reply.header("location").next().unwrap_or_default();
-            let to = Url::parse(to).map_or_else(|_| "somewhere".to_owned(), |url| url.authority());
+            let to = HttpUrl::parse(to).map_or_else(|_| "somewhere".to_owned(), |url| url.authority());
             return Err(HttpError::Redirected { host, to });
         }
         Ok(reply)
     }
 
-    fn left(&self) -> Duration {
+    fn remaining(&self) -> Duration {
         self.total.saturating_sub(self.clock.monotonic().saturating_sub(self.started))
     }
 
-    fn compare_clocks(&self, request: &Request, reply: &Reply, journal: &Journal) {
+    fn compare_clocks(&self, request: &HttpRequest, reply: &HttpResponse, journal: &Journal) {
         let parser = jiff::fmt::rfc2822::DateTimeParser::new();
         let Some(theirs) = reply.header("date").next().and_then(|date| parser.parse_timestamp(date).ok())
         else {
             return;
         };
         let apart = self.clock.now().duration_since(theirs).unsigned_abs();
-        if apart > TOLERATED_SKEW {
+        if apart > MAX_CLOCK_SKEW {
             let host = request.url.authority();
             journal.warn(format!("the clock here and that of `{host}` differ by {} s", apart.as_secs()));
         }
@@ -360,14 +364,14 @@ impl Client {
 }
 
 /// Half of a doubling pause is fixed, the other half is chance: many nodes that failed together do not return together.
-fn pause_after(attempt: u32) -> Duration {
-    let full = FIRST_PAUSE.saturating_mul(1 << attempt.min(8)).min(LONGEST_PAUSE);
+fn backoff_after(attempt: u32) -> Duration {
+    let full = INITIAL_BACKOFF.saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF);
     let chance = RandomState::new().build_hasher().finish() % 1_000;
     let half = full / 2;
     half + half.saturating_mul(u32::try_from(chance).unwrap_or_default()) / 1_000
 }
 
-fn told(request: &Request, outcome: &Result<Reply, HttpError>) -> String {
+fn describe_attempt(request: &HttpRequest, outcome: &Result<HttpResponse, HttpError>) -> String {
     let what = format!("{} {}", request.method, request.url);
     match outcome {
         Ok(reply) => format!("{what}: {}", reply.status),
@@ -375,23 +379,23 @@ fn told(request: &Request, outcome: &Result<Reply, HttpError>) -> String {
     }
 }
 
-fn of_wire(error: WireError, host: String, limit: Duration, largest: usize) -> HttpError {
+fn http_error_from_wire(error: WireError, host: String, limit: Duration, largest: usize) -> HttpError {
     match error {
         WireError::TooLarge => HttpError::TooLarge { host, limit: largest },
         WireError::Malformed(what) => HttpError::Malformed { host, what },
         WireError::Ended(what) => {
-            HttpError::Broken { host, source: io::Error::new(io::ErrorKind::UnexpectedEof, what) }
+            HttpError::ConnectionLost { host, source: io::Error::new(io::ErrorKind::UnexpectedEof, what) }
         }
-        WireError::Io(source) => of_io(source, host, limit),
+        WireError::Io(source) => http_error_from_io(source, host, limit),
     }
 }
 
-fn of_io(source: io::Error, host: String, limit: Duration) -> HttpError {
+fn http_error_from_io(source: io::Error, host: String, limit: Duration) -> HttpError {
     match source.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => HttpError::TimedOut { host, limit },
         // rustls speaks through this kind.
         io::ErrorKind::InvalidData => HttpError::Tls { host, source },
-        _ => HttpError::Broken { host, source },
+        _ => HttpError::ConnectionLost { host, source },
     }
 }
 

@@ -32,7 +32,7 @@ pub mod machine;
 pub mod program;
 pub mod provider;
 
-pub use context::Context;
-pub use error::{ProviderError, chain};
+pub use context::ProviderContext;
+pub use error::{RegistryError, chain};
 pub use form::Form;
 pub use lifetime::cache_duration;

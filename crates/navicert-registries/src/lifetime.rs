@@ -1,24 +1,26 @@
-//! How long an answer may be remembered: from the credential's real expiry, never from a default (I177, I212).
+//! How long an answer may be remembered: from the credential's real expiry, never from a default.
+// I177, I212
 
 use std::time::Duration;
 
 use navicert_types::Timestamp;
 
 /// A credential that is about to expire is not worth remembering.
-const MARGIN: Duration = Duration::from_secs(5 * 60);
+const EXPIRY_MARGIN: Duration = Duration::from_secs(5 * 60);
 
 /// `max(0, min(remaining/2, remaining − 5 min))`, in whole seconds; nothing is known about an absent expiry, so it is
-/// not remembered (I176).
+/// not remembered.
+// I176
 pub fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
-    cache_of_remaining(
+    cache_duration_for(
         expires.map(|expires| Duration::try_from(expires.duration_since(now)).unwrap_or_default()),
     )
 }
 
 /// The same for a credential that is good for so long from now on.
-pub(crate) fn cache_of_remaining(remaining: Option<Duration>) -> Duration {
+pub(crate) fn cache_duration_for(remaining: Option<Duration>) -> Duration {
     let remaining = remaining.unwrap_or_default();
-    let kept = (remaining / 2).min(remaining.saturating_sub(MARGIN));
+    let kept = (remaining / 2).min(remaining.saturating_sub(EXPIRY_MARGIN));
     Duration::from_secs(kept.as_secs())
 }
 

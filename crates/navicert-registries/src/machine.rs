@@ -1,5 +1,6 @@
 //! On which cloud this machine is, from what its firmware says: the three clouds share one metadata address, and
-//! asking it elsewhere costs many seconds (I213).
+//! asking it elsewhere costs many seconds.
+// I213
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ pub enum Cloud {
 
 impl Cloud {
     /// Reads the firmware's word below `/sys`.
-    pub fn of_machine(system: &Path) -> Self {
+    pub fn detect(system: &Path) -> Self {
         let read = |name: &str| {
             let text = fs::read_to_string(system.join(name)).ok()?;
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -78,7 +79,7 @@ mod tests {
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            assert_eq!(Cloud::of_machine(folder.path()), cloud, "{files:?}");
+            assert_eq!(Cloud::detect(folder.path()), cloud, "{files:?}");
         }
         assert!(Cloud::Unknown.may_be(Cloud::Google) && !Cloud::Other.may_be(Cloud::Google));
     }

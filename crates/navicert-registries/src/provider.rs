@@ -7,13 +7,13 @@ use navicert_image::cache_key::CacheKeyType;
 use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
-use crate::context::Context;
-use crate::error::ProviderError;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 
 /// One cloud's provider.
 ///
 /// [`recognise`](Self::recognise) decides alone whether an image is its own; only then is anything asked of anybody.
-pub trait Provider {
+pub trait RegistryProvider {
     /// A registry of its own.
     type Registry: std::fmt::Debug;
 
@@ -21,27 +21,27 @@ pub trait Provider {
     ///
     /// # Errors
     /// If that cannot be decided.
-    fn recognise(
+    fn match_image(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         image: &str,
-    ) -> Result<Result<Self::Registry, String>, ProviderError>;
+    ) -> Result<Result<Self::Registry, String>, RegistryError>;
 
     /// Credentials for a registry.
     ///
     /// # Errors
     /// [`ProviderError`].
-    fn grant(
+    fn credentials(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         registry: &Self::Registry,
         request: &CredentialProviderRequest,
-    ) -> Result<Grant, ProviderError>;
+    ) -> Result<ProviderCredentials, RegistryError>;
 }
 
 /// What a provider hands out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct ProviderCredentials {
     /// What the answer is good for.
     pub key_type: CacheKeyType,
     /// How long it may be remembered.
@@ -61,23 +61,29 @@ pub struct Login {
     pub password: Secret<String>,
 }
 
-impl Grant {
-    /// No credentials, not remembered: the image is somebody else's (I168, I200).
-    pub fn nothing() -> Self {
-        Grant { key_type: CacheKeyType::Registry, cache_for: Duration::ZERO, logins: Vec::new() }
+impl ProviderCredentials {
+    /// No credentials, not remembered: the image is somebody else's.
+    // I168, I200
+    pub fn none() -> Self {
+        ProviderCredentials {
+            key_type: CacheKeyType::Registry,
+            cache_for: Duration::ZERO,
+            logins: Vec::new(),
+        }
     }
 
-    /// One credential for one registry, which is what all three clouds have (I218).
-    pub fn one(key: &str, username: &str, password: Secret<String>, cache_for: Duration) -> Self {
+    /// One credential for one registry, which is what all three clouds have.
+    // I218
+    pub fn single(key: &str, username: &str, password: Secret<String>, cache_for: Duration) -> Self {
         let login = Login { key: key.to_owned(), username: username.to_owned(), password };
-        Grant { key_type: CacheKeyType::Registry, cache_for, logins: vec![login] }
+        ProviderCredentials { key_type: CacheKeyType::Registry, cache_for, logins: vec![login] }
     }
 
     /// As a response for the kubelet.
     ///
     /// # Errors
     /// If a key could not be one.
-    pub fn into_response(self) -> Result<ResponseBuilder, ProviderError> {
+    pub fn into_response(self) -> Result<ResponseBuilder, RegistryError> {
         let empty = ResponseBuilder::new(self.key_type).cache_for(self.cache_for);
         let add = |response: ResponseBuilder, login: Login| {
             response.credential(login.key, login.username, login.password)
@@ -90,18 +96,18 @@ impl Grant {
 ///
 /// # Errors
 /// [`ProviderError`].
-pub fn provide<P: Provider>(
+pub fn provide<P: RegistryProvider>(
     provider: &P,
-    context: &Context,
+    context: &ProviderContext,
     request: &CredentialProviderRequest,
-) -> Result<Grant, ProviderError> {
+) -> Result<ProviderCredentials, RegistryError> {
     context.journal.note("image", format!("`{}`", request.image));
-    let grant = match provider.recognise(context, &request.image)? {
+    let grant = match provider.match_image(context, &request.image)? {
         Err(why) => {
             context.journal.warn(format!("no credentials for `{}`: {why}", request.image));
-            Grant::nothing()
+            ProviderCredentials::none()
         }
-        Ok(registry) => provider.grant(context, &registry, request)?,
+        Ok(registry) => provider.credentials(context, &registry, request)?,
     };
     for login in &grant.logins {
         let user = if login.username.is_empty() { "anonymous" } else { &login.username };

@@ -112,7 +112,7 @@ fn a_service_account_proves_to_be_its_application() {
         node.azure.complaints().assert_none();
         for annotations in [&both[..1], &both[1..]] {
             let ran = node.run(IMAGE).service_account("canary-subject", annotations).run();
-            ran.refused(1, "the service account has no annotation `kubernetes.azure.com/acr-");
+            ran.assert_error(1, "the service account has no annotation `kubernetes.azure.com/acr-");
             assert!(!ran.stderr.contains("canary"));
         }
     }
@@ -167,7 +167,7 @@ fn a_mirror_stands_in_for_another_registry() {
     assert_eq!(ran.login(HOST).1, "refresh-token-of-the-registry");
     assert_eq!(ran.login("mcr.example").1, "refresh-token-of-the-registry");
     assert!(ran.stderr.contains("`bad` is not `source:mirror`"), "{}", ran.stderr);
-    assert!(mirrored("mcr.example.evil.example/x").is_nothing());
+    assert!(mirrored("mcr.example.evil.example/x").is_empty());
     node.azure.complaints().assert_none();
 }
 
@@ -186,7 +186,7 @@ fn a_custom_cloud_describes_itself() {
         run.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST", &url).variable("NAVICERT_ACR_ENDPOINT", &url).run()
     };
     assert_eq!(run("mine.azurecr.stack.example/x").login("mine.azurecr.stack.example").0, NOBODY);
-    assert!(run("mine.azurecr.stack.example.evil.example/x").is_nothing());
+    assert!(run("mine.azurecr.stack.example.evil.example/x").is_empty());
     let described = node.folder.path().join("environment.json");
     fs::write(
         &described,
@@ -199,7 +199,7 @@ fn a_custom_cloud_describes_itself() {
         json!({"cloud": "custom", "tenantId": "tenant-1", "useManagedIdentityExtension": true}).to_string(),
     )
     .unwrap();
-    run("mine.azurecr.stack.example/x").refused(3, "the cloud's name is unknown");
+    run("mine.azurecr.stack.example/x").assert_error(3, "the cloud's name is unknown");
     let by_file =
         node.run("mine.azurecr.stack.example/x").variable("AZURE_ENVIRONMENT_FILEPATH", &described).run();
     assert_eq!(by_file.login("mine.azurecr.stack.example").0, NOBODY);
@@ -240,8 +240,8 @@ fn a_bound_identity_is_asked_for_at_the_api_server() {
         Some("bindings.example")
     );
     node.azure.complaints().assert_none();
-    node.run(IMAGE).arguments(&flags).run().refused(1, "the kubelet sent none");
-    node.run(IMAGE).arguments(&flags[..2]).run().refused(2, "needs --ib-apiserver-ip");
+    node.run(IMAGE).arguments(&flags).run().assert_error(1, "the kubelet sent none");
+    node.run(IMAGE).arguments(&flags[..2]).run().assert_error(2, "needs --ib-apiserver-ip");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_registry_that_misbehaves_gets_no_token() {
         node.azure.server().forget_answers();
         node.azure.server().answer(path, answer);
         let ran = node.run(IMAGE).run();
-        ran.refused(code, said);
+        ran.assert_error(code, said);
         canaries.assert_absent("standard error", ran.stderr.as_bytes());
     }
     assert!(elsewhere.requests().is_empty(), "the token went nowhere else");
@@ -306,15 +306,15 @@ fn other_registries_get_an_empty_answer_and_wrong_command_lines_a_sentence() {
     let node = Node::managed();
     for image in ["docker.io/library/busybox", "mine.azurecr.io.evil.example/x", "host.example/azurecr.io/x"]
     {
-        assert!(node.run(image).run().is_nothing(), "{image}");
+        assert!(node.run(image).run().is_empty(), "{image}");
     }
     assert!(node.azure.server().requests().is_empty());
-    Run::new(ACR, IMAGE).run().refused(2, "config file is not specified");
-    node.run(IMAGE).arguments(&["another.json"]).run().refused(2, "more than one config file");
-    Run::new(ACR, IMAGE).arguments(&["/no/such/azure.json"]).run().refused(3, "cannot be read");
+    Run::new(ACR, IMAGE).run().assert_error(2, "config file is not specified");
+    node.run(IMAGE).arguments(&["another.json"]).run().assert_error(2, "more than one config file");
+    Run::new(ACR, IMAGE).arguments(&["/no/such/azure.json"]).run().assert_error(3, "cannot be read");
     fs::write(node.config(), "aadClientSecret: [canary-list]\n").unwrap();
     let ran = node.run(IMAGE).run();
-    ran.refused(3, "aadClientSecret");
+    ran.assert_error(3, "aadClientSecret");
     assert!(!ran.stderr.contains("canary"), "{}", ran.stderr);
 }
 

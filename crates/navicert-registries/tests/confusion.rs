@@ -147,7 +147,7 @@ fn a_credential_goes_to_its_own_registry_and_nobody_else() {
             let before = calls();
             let ran = ask(provider, image).run();
             if provider != owner {
-                assert!(ran.is_nothing(), "{provider:?} answered for {image:?}: {}", ran.stdout);
+                assert!(ran.is_empty(), "{provider:?} answered for {image:?}: {}", ran.stdout);
                 assert_eq!(calls(), before, "{provider:?} asked somebody because of {image:?}");
                 continue;
             }

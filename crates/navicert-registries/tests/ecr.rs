@@ -85,7 +85,7 @@ fn the_public_registry_has_a_service_of_its_own() {
     amazon.complaints().assert_none();
     amazon.server().answer("/", Answer::json(&json!({"__type": "AccessDeniedException"})).with_status(400));
     let ran = with_key(&amazon, "public.ecr.aws/x/y").run();
-    ran.refused(1, "AccessDeniedException");
+    ran.assert_error(1, "AccessDeniedException");
     assert!(ran.stderr.contains("sts:GetServiceBearerToken"), "{}", ran.stderr);
 }
 
@@ -208,7 +208,7 @@ fn credentials_come_from_every_source() {
             "refused: 401",
         ),
     ] {
-        run.run().refused(code, said);
+        run.run().assert_error(code, said);
     }
 }
 
@@ -235,11 +235,11 @@ fn over_tls_the_machines_authorities_are_trusted_or_those_of_a_file() {
     for variable in ["SSL_CERT_FILE", "AWS_CA_BUNDLE"] {
         assert_eq!(run().variable(variable, &trusted).run().login(HOST).1, "password");
         let ran = run().variable(variable, &foreign).run();
-        ran.refused(4, "no TLS connection with");
+        ran.assert_error(4, "no TLS connection with");
         assert!(ran.stderr.contains("hint: certificate authorities"), "{}", ran.stderr);
     }
     let nothing = run().variable("AWS_CA_BUNDLE", folder.path().join("absent")).run();
-    nothing.refused(4, "absent");
+    nothing.assert_error(4, "absent");
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn a_service_account_gets_its_role_or_nothing() {
     assert_eq!(no_role.run().login(HOST).0, "AWS");
     let wrong = [("eks.amazonaws.com/ecr-role-arn", "arn:aws:iam::1:role/other")];
     let ran = with_key(&amazon, IMAGE).service_account(&token, &wrong).run();
-    ran.refused(
+    ran.assert_error(
         1,
         "STS refused: 403 AccessDenied (Not authorized to perform sts:AssumeRoleWithWebIdentity with …)",
     );
@@ -308,7 +308,7 @@ fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
     ] {
         amazon.server().answer("/", answer);
         let ran = run().run();
-        ran.refused(code, said);
+        ran.assert_error(code, said);
         canaries.assert_absent("standard error", ran.stderr.as_bytes());
     }
     assert!(elsewhere.server().requests().is_empty(), "I217");
@@ -319,13 +319,13 @@ fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
         .variable("AWS_ACCESS_KEY_ID", "ASIAROLE1")
         .variable("AWS_SECRET_ACCESS_KEY", "not-the-right-key-at-all")
         .run();
-    ran.refused(1, "ECR refused: 403 InvalidSignatureException (The Canonical String for this request");
+    ran.assert_error(1, "ECR refused: 403 InvalidSignatureException (The Canonical String for this request");
     canaries.assert_absent("standard error", ran.stderr.as_bytes());
     let gate = navicert_testkit::Gate::new();
     amazon.server().answer("/", Answer::text("x").after(&gate));
-    run().arguments(&["--timeout=300ms"]).run().refused(4, "no answer from");
+    run().arguments(&["--timeout=300ms"]).run().assert_error(4, "no answer from");
     amazon.server().refuse_connections();
-    run().run().refused(4, "cannot connect to");
+    run().run().assert_error(4, "cannot connect to");
 }
 
 #[test]
@@ -410,14 +410,14 @@ fn a_host_of_ones_own_is_ecr_if_its_operator_says_so() {
     // I168, I170
     let amazon = Amazon::start();
     let image = "images.example/team/app";
-    assert!(with_key(&amazon, image).run().is_nothing());
+    assert!(with_key(&amazon, image).run().is_empty());
     let told = with_key(&amazon, image).arguments(&["--registry-host", "images.example=eu-west-1"]);
     assert_eq!(told.run().login("images.example").0, "AWS");
     assert!(amazon.server().requests()[0].header("authorization").unwrap().contains("/eu-west-1/ecr/"));
     with_key(&amazon, image)
         .arguments(&["--registry-host=images.example"])
         .run()
-        .refused(2, "is not a host and a region");
+        .assert_error(2, "is not a host and a region");
 }
 
 #[test]
@@ -425,9 +425,9 @@ fn what_is_no_request_is_refused() {
     // I164
     let amazon = Amazon::start();
     let run = with_key(&amazon, "");
-    run.run().refused(1, "image in plugin request was empty");
-    run.run_with("hello").refused(1, "is not a CredentialProviderRequest");
-    run.clone().arguments(&["--nonsense"]).run().refused(2, "is not a flag");
+    run.run().assert_error(1, "image in plugin request was empty");
+    run.run_with("hello").assert_error(1, "is not a CredentialProviderRequest");
+    run.clone().arguments(&["--nonsense"]).run().assert_error(2, "is not a flag");
     assert!(run.clone().arguments(&["--help"]).run().stdout.contains("--explain IMAGE"));
     assert!(run.arguments(&["--version"]).run().stdout.starts_with("ecr-credential-provider 0."));
     assert!(amazon.server().requests().is_empty());

@@ -47,7 +47,7 @@ fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
         "docker.io/library/busybox",
     ] {
         let ran = run(&google, image).run();
-        assert!(ran.is_nothing() && ran.stderr.contains("--registry-host"), "{image}: {}", ran.stderr);
+        assert!(ran.is_empty() && ran.stderr.contains("--registry-host"), "{image}: {}", ran.stderr);
     }
     assert_eq!(google.server().requests().len(), calls, "nobody was asked");
     let told = run(&google, "registry.example/x").arguments(&["--registry-host", "Registry.Example"]).run();
@@ -79,7 +79,7 @@ fn the_environment_may_say_how_long_and_for_what_but_never_past_the_end() {
         ("KUBE_SIDECAR_CACHE_DURATION", "5"),
         ("KUBE_SIDECAR_CACHE_DURATION", "-5s"),
     ] {
-        run(&google, IMAGE).variable(name, value).run().refused(3, name);
+        run(&google, IMAGE).variable(name, value).run().assert_error(3, name);
     }
 }
 
@@ -107,13 +107,13 @@ fn a_service_account_that_asks_for_itself_gets_itself_or_nothing() {
         assert_eq!(run("canary-subject", annotations).run().login(HOST).1, "canary-node-token");
     }
     let refused = run("canary-other-token", &enabled).run();
-    refused.refused(1, "invalid_grant");
+    refused.assert_error(1, "invalid_grant");
     assert!(!refused.stderr.contains("canary"), "{}", refused.stderr);
-    run("", &enabled).run().refused(1, "the kubelet sent no token");
+    run("", &enabled).run().assert_error(1, "the kubelet sent no token");
     let half = Run::new(GCP, IMAGE)
         .arguments(&["--identity-provider=x"])
         .variable("GCE_METADATA_HOST", google.host());
-    half.run().refused(2, "--identity-provider needs --project-id");
+    half.run().assert_error(2, "--identity-provider needs --project-id");
 }
 
 #[test]
@@ -139,9 +139,12 @@ fn logins_that_an_operator_put_into_the_metadata_are_handed_on() {
         [(Answer::status(404), "refused: 404"), (Answer::text("{"), "no docker configuration")]
     {
         elsewhere.answer("/config", answer);
-        run(&google, "registry.example/x").arguments(&["-a=dockercfg-url"]).run().refused(1, said);
+        run(&google, "registry.example/x").arguments(&["-a=dockercfg-url"]).run().assert_error(1, said);
     }
-    run(&google, IMAGE).arguments(&["--authFlow=x"]).run().refused(2, "invalid value \"x\" for authFlow");
+    run(&google, IMAGE)
+        .arguments(&["--authFlow=x"])
+        .run()
+        .assert_error(2, "invalid value \"x\" for authFlow");
 }
 
 #[test]
@@ -165,7 +168,7 @@ fn a_metadata_server_that_misbehaves_is_an_error_and_never_an_empty_answer() {
     ] {
         google.server().answer(TOKEN_PATH, answer);
         let ran = run(&google, IMAGE).run();
-        ran.refused(code, said);
+        ran.assert_error(code, said);
         canaries.assert_absent("standard error", ran.stderr.as_bytes());
     }
     assert!(elsewhere.requests().is_empty());

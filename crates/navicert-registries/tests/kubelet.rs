@@ -18,9 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_image::config::{ConfigFile, lint};
-use navicert_image::conformance::{Subject, check};
-use navicert_image::provider::Settings;
-use navicert_image::service_account::Asker;
+use navicert_image::conformance::{PluginUnderTest, check};
+use navicert_image::provider::ProviderSettings;
+use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, Providers, reload};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_testkit::cloud::{Amazon, Azure, Google};
@@ -106,7 +106,7 @@ fn every_provider_keeps_every_rule_in_every_version() {
         let args: Vec<OsString> =
             if program == ACR { vec![node.path("azure.json").into()] } else { Vec::new() };
         for version in WireVersion::ALL {
-            let subject = Subject {
+            let subject = PluginUnderTest {
                 program: program.into(),
                 args: args.clone(),
                 environment: node.environment(),
@@ -127,17 +127,21 @@ fn every_provider_works_with_its_example() {
     let node = Node::new();
     for (_, example, image) in IMAGES {
         let config = reload::load(&node.example(example), Profile::Hardened).unwrap();
-        let settings =
-            Settings::new(&node.path("bin"), node.environment(), Arc::new(runner()), Arc::new(SystemClock));
+        let settings = ProviderSettings::new(
+            &node.path("bin"),
+            node.environment(),
+            Arc::new(runner()),
+            Arc::new(SystemClock),
+        );
         let providers = Providers::new(&config, settings);
-        let lookup = providers.lookup(image, &Asker::Nobody);
+        let lookup = providers.lookup(image, &PullIdentity::None);
         let errors: Vec<String> = lookup.errors().map(|error| format!("{error:?}")).collect();
         assert!(errors.is_empty(), "{errors:?}");
         let attempts = lookup.attempts();
         let first = attempts.first().unwrap_or_else(|| panic!("{example}: no credentials"));
         assert!(!first.credential.is_anonymous());
         let calls = node.amazon.server().requests().len();
-        let _again = providers.lookup(image, &Asker::Nobody);
+        let _again = providers.lookup(image, &PullIdentity::None);
         assert_eq!(node.amazon.server().requests().len(), calls, "remembered");
     }
     node.amazon.complaints().assert_none();
@@ -168,9 +172,13 @@ fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
         let config = reload::load(&node.example(example), Profile::Kube).unwrap();
         let variables =
             node.variables().into_iter().chain([("NAVICERT_GCP_STS_ENDPOINT", node.google.server().url())]);
-        let settings =
-            Settings::new(&node.path("bin"), variables.collect(), Arc::new(runner()), Arc::new(SystemClock));
-        let asker = Asker::Bearer {
+        let settings = ProviderSettings::new(
+            &node.path("bin"),
+            variables.collect(),
+            Arc::new(runner()),
+            Arc::new(SystemClock),
+        );
+        let identity = PullIdentity::Bearer {
             token: "canary-pod-token".to_owned().into(),
             annotations: annotations
                 .iter()
@@ -178,7 +186,7 @@ fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
                 .collect(),
         };
         let providers = Providers::new(&config, settings);
-        let lookup = providers.lookup(image, &asker);
+        let lookup = providers.lookup(image, &identity);
         let errors: Vec<String> = lookup.errors().map(|error| format!("{error:?}")).collect();
         assert!(errors.is_empty(), "{example}: {errors:?}");
         assert!(!lookup.attempts().is_empty(), "{example}: no credentials");

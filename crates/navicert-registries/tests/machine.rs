@@ -9,9 +9,9 @@ use std::time::Duration;
 use navicert_registries::acr::{Acr, CloudConfig};
 use navicert_registries::ecr::Ecr;
 use navicert_registries::gcp::Gcp;
-use navicert_registries::http::Pause;
-use navicert_registries::provider::{Provider, provide};
-use navicert_registries::{Context, ProviderError, chain};
+use navicert_registries::http::Sleep;
+use navicert_registries::provider::{RegistryProvider, provide};
+use navicert_registries::{ProviderContext, RegistryError, chain};
 use navicert_testkit::cloud::Amazon;
 use navicert_types::SystemClock;
 use navicert_types::image_credential::CredentialProviderRequest;
@@ -20,12 +20,12 @@ use tempfile::TempDir;
 #[derive(Debug)]
 struct NoPause;
 
-impl Pause for NoPause {
-    fn pause(&self, _: Duration) {}
+impl Sleep for NoPause {
+    fn sleep(&self, _: Duration) {}
 }
 
 /// A run on a machine of this make.
-fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (Context, TempDir) {
+fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (ProviderContext, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let firmware = folder.path().join("class/dmi/id");
     fs::create_dir_all(&firmware).unwrap();
@@ -33,12 +33,17 @@ fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (Conte
     fs::write(firmware.join("product_name"), product).unwrap();
     let environment = variables.iter().copied().collect();
     let limit = Duration::from_secs(5);
-    let mut context = Context::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit).unwrap();
-    context.system = folder.path().to_owned();
+    let mut context =
+        ProviderContext::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit).unwrap();
+    context.sysfs = folder.path().to_owned();
     (context, folder)
 }
 
-fn ask<P: Provider>(provider: &P, context: &Context, image: &str) -> Result<(), ProviderError> {
+fn ask<P: RegistryProvider>(
+    provider: &P,
+    context: &ProviderContext,
+    image: &str,
+) -> Result<(), RegistryError> {
     let request =
         CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() };
     provide(provider, context, &request).map(drop)

@@ -66,7 +66,7 @@ fn moto_lets_us_in_and_its_expired_token_is_not_remembered() {
     // moto has no ECR Public: an internal error, tried three times and told.
     with_key(Run::new(ECR, "public.ecr.aws/x/y").variable("AWS_ENDPOINT_URL", &moto.url))
         .run()
-        .refused(1, "ECR Public refused: ");
+        .assert_error(1, "ECR Public refused: ");
     let (_folder, link) = linked(ECR, "docker-credential-ecr-login");
     let helper = with_key(Run::new(link, "").arguments(&["get"]).variable("AWS_ENDPOINT_URL", &moto.url));
     assert!(helper.run_with(HOST).stdout.contains("123456789012-auth-token"));

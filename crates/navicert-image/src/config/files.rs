@@ -1,4 +1,5 @@
-//! Which files a configuration path means, and what is in them (I10–I16).
+//! Which files a configuration path means, and what is in them.
+// I10–I16
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// More than any real configuration; what is longer is not one.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A file's name and content.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,11 +29,13 @@ impl std::fmt::Debug for ConfigFile {
 /// Why there is nothing to decode.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum FileError {
-    /// I10.
+pub enum ConfigFileError {
+    /// The configured path is empty.
+    // I10
     #[error("credential provider config path is empty")]
     EmptyPath,
-    /// I10.
+    /// The path does not exist or cannot be opened.
+    // I10
     #[error("unable to access path `{}`", .path.display())]
     Access {
         /// The path.
@@ -40,20 +43,23 @@ pub enum FileError {
         /// The operating system's word.
         source: io::Error,
     },
-    /// I14.
+    /// The directory contains no configuration file.
+    // I14
     #[error("no configuration files found in directory `{}`: names have to end in `.json`, `.yaml` or `.yml`", .path.display())]
     NoFiles {
         /// The directory.
         path: PathBuf,
     },
-    /// I15: opening a pipe would wait for ever.
+    /// Opening a pipe would wait for ever.
+    // I15
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
-    /// I15.
-    #[error("`{}` is longer than {LARGEST} bytes", .path.display())]
+    /// The file exceeds the size limit.
+    // I15
+    #[error("`{}` is longer than {MAX_FILE_BYTES} bytes", .path.display())]
     TooLarge {
         /// The path.
         path: PathBuf,
@@ -72,11 +78,11 @@ pub enum FileError {
 ///
 /// # Errors
 /// [`FileError`].
-pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, FileError> {
+pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, ConfigFileError> {
     if path.as_os_str().is_empty() {
-        return Err(FileError::EmptyPath);
+        return Err(ConfigFileError::EmptyPath);
     }
-    let access = |source| FileError::Access { path: path.to_owned(), source };
+    let access = |source| ConfigFileError::Access { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(access)?.is_dir() {
         return Ok(vec![read_file(path.to_owned())?]);
     }
@@ -91,33 +97,34 @@ pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, FileError> {
     }
     names.sort_by(|one, other| one.as_encoded_bytes().cmp(other.as_encoded_bytes()));
     if names.is_empty() {
-        return Err(FileError::NoFiles { path: path.to_owned() });
+        return Err(ConfigFileError::NoFiles { path: path.to_owned() });
     }
     names.into_iter().map(|name| read_file(path.join(name))).collect()
 }
 
-/// The text from the last dot is exactly one of three; `.yaml` alone has one too (I12).
+/// The text from the last dot is exactly one of three; `.yaml` alone has one too.
+// I12
 fn has_known_extension(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let extension = name.iter().rposition(|&byte| byte == b'.').and_then(|dot| name.get(dot..));
     extension.is_some_and(|extension| [&b".json"[..], b".yaml", b".yml"].contains(&extension))
 }
 
-fn read_file(path: PathBuf) -> Result<ConfigFile, FileError> {
+fn read_file(path: PathBuf) -> Result<ConfigFile, ConfigFileError> {
     let metadata = match fs::metadata(&path) {
         Ok(metadata) => metadata,
-        Err(source) => return Err(FileError::Read { path, source }),
+        Err(source) => return Err(ConfigFileError::Read { path, source }),
     };
     if !metadata.is_file() {
-        return Err(FileError::NotAFile { path });
+        return Err(ConfigFileError::NotAFile { path });
     }
     let mut text = Vec::new();
-    match File::open(&path).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut text)) {
-        Ok(length) if u64::try_from(length).is_ok_and(|length| length > LARGEST) => {
-            Err(FileError::TooLarge { path })
+    match File::open(&path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text)) {
+        Ok(length) if u64::try_from(length).is_ok_and(|length| length > MAX_FILE_BYTES) => {
+            Err(ConfigFileError::TooLarge { path })
         }
         Ok(_) => Ok(ConfigFile { path, text }),
-        Err(source) => Err(FileError::Read { path, source }),
+        Err(source) => Err(ConfigFileError::Read { path, source }),
     }
 }
 
@@ -159,16 +166,16 @@ mod tests {
     fn what_cannot_be_read_says_why() {
         // I10, I14, I15
         let directory = tempfile::tempdir().unwrap();
-        assert!(matches!(read_files(Path::new("")), Err(FileError::EmptyPath)));
-        assert!(matches!(read_files(&directory.path().join("no")), Err(FileError::Access { .. })));
-        assert!(matches!(read_files(directory.path()), Err(FileError::NoFiles { .. })));
+        assert!(matches!(read_files(Path::new("")), Err(ConfigFileError::EmptyPath)));
+        assert!(matches!(read_files(&directory.path().join("no")), Err(ConfigFileError::Access { .. })));
+        assert!(matches!(read_files(directory.path()), Err(ConfigFileError::NoFiles { .. })));
         std::os::unix::fs::symlink(directory.path(), directory.path().join("loop.yaml")).unwrap();
-        assert!(matches!(read_files(directory.path()), Err(FileError::NotAFile { .. })));
+        assert!(matches!(read_files(directory.path()), Err(ConfigFileError::NotAFile { .. })));
         fs::remove_file(directory.path().join("loop.yaml")).unwrap();
         std::os::unix::fs::symlink("nowhere", directory.path().join("dangling.yaml")).unwrap();
-        assert!(matches!(read_files(directory.path()), Err(FileError::Read { .. })));
+        assert!(matches!(read_files(directory.path()), Err(ConfigFileError::Read { .. })));
         let large = directory.path().join("large");
-        File::create(&large).unwrap().set_len(LARGEST + 1).unwrap();
-        assert!(matches!(read_files(&large), Err(FileError::TooLarge { .. })));
+        File::create(&large).unwrap().set_len(MAX_FILE_BYTES + 1).unwrap();
+        assert!(matches!(read_files(&large), Err(ConfigFileError::TooLarge { .. })));
     }
 }

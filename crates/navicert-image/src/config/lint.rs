@@ -1,5 +1,6 @@
 //! What is legal and still wrong: patterns that can never match, binaries that are not there, and other ways to a
-//! silent anonymous pull (I78, I79, I241, I265).
+//! silent anonymous pull.
+// I78, I79, I241, I265
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -9,13 +10,15 @@ use navicert_types::image_credential::WireVersion;
 use navicert_types::image_provider_config::EnvironmentVariable;
 use navicert_types::tree::Span;
 
-use super::{Config, ConfigErrors, ConfigFile, Problem, Source, Step, decode_file, second_document};
+use super::{
+    ConfigErrors, ConfigFile, ConfigProblem, ImageConfig, ProviderSource, Step, decode_file, second_document,
+};
 use crate::location::Location;
 use crate::profile::Profile;
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
+pub enum LintSeverity {
     /// Works, and is probably not what was meant.
     Warning,
     /// Does not work.
@@ -24,9 +27,9 @@ pub enum Severity {
 
 /// Something to look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     /// How bad it is.
-    pub severity: Severity,
+    pub severity: LintSeverity,
     /// A stable name for the rule.
     pub rule: &'static str,
     /// Whether a kubelet would start with it all the same.
@@ -44,16 +47,16 @@ pub struct Finding {
 }
 
 /// Whether a provider's name leads to a program, and what is in the way if not.
-pub type Executable<'a> = &'a dyn Fn(&str) -> Result<(), String>;
+pub type ExecutableCheck<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
 /// Everything there is to say about a configuration: what keeps a kubelet from starting, what the hardened profile
 /// refuses in addition, and what is legal and never works. `executable` says whether a provider's name leads to a
 /// program, where the folder of programs is known.
-pub fn lint(files: &[ConfigFile], executable: Option<Executable<'_>>) -> Vec<Finding> {
-    let problems = |profile| Config::decode(files, profile).err();
+pub fn lint(files: &[ConfigFile], executable: Option<ExecutableCheck<'_>>) -> Vec<LintFinding> {
+    let problems = |profile| ImageConfig::decode(files, profile).err();
     let (kube, hardened) = (problems(Profile::Kube), problems(Profile::Hardened));
-    let mut findings: Vec<Finding> = refused(kube.as_ref(), false);
-    let known: Vec<Finding> = refused(hardened.as_ref(), true);
+    let mut findings: Vec<LintFinding> = error_findings(kube.as_ref(), false);
+    let known: Vec<LintFinding> = error_findings(hardened.as_ref(), true);
     findings.extend(known.into_iter().filter(|found| {
         !matches!(&kube, Some(ConfigErrors(kube)) if kube.iter().any(|problem| problem.path == found.path && problem.message == found.message))
     }));
@@ -72,9 +75,9 @@ pub fn lint(files: &[ConfigFile], executable: Option<Executable<'_>>) -> Vec<Fin
     findings
 }
 
-fn refused(errors: Option<&ConfigErrors>, kubelet_accepts: bool) -> Vec<Finding> {
-    let finding = |problem: &Problem| Finding {
-        severity: Severity::Error,
+fn error_findings(errors: Option<&ConfigErrors>, kubelet_accepts: bool) -> Vec<LintFinding> {
+    let finding = |problem: &ConfigProblem| LintFinding {
+        severity: LintSeverity::Error,
         rule: problem.stage.as_str(),
         kubelet_accepts,
         file: problem.file.clone(),
@@ -93,8 +96,8 @@ fn first_document(file: &ConfigFile) -> Vec<u8> {
 
 /// The rules for one provider, and where they report.
 struct Rules<'a> {
-    source: &'a Source<'a>,
-    findings: &'a mut Vec<Finding>,
+    source: &'a ProviderSource<'a>,
+    findings: &'a mut Vec<LintFinding>,
 }
 
 impl Rules<'_> {
@@ -106,11 +109,11 @@ impl Rules<'_> {
             for (rule, message, hint) in pattern_findings(text) {
                 // What stands before an `@` may be a password.
                 let message = if text.contains('@') { message } else { format!("`{text}`: {message}") };
-                self.push(rule, Severity::Warning, &path, &steps, message, hint);
+                self.push(rule, LintSeverity::Warning, &path, &steps, message, hint);
             }
             if let Some(earlier) = seen.insert(text.clone(), self.source.path(&path)) {
                 let message = format!("the same pattern as {earlier}");
-                self.push("duplicate-pattern", Severity::Warning, &path, &steps, message, None);
+                self.push("duplicate-pattern", LintSeverity::Warning, &path, &steps, message, None);
             }
         }
         if provider.default_cache_duration.is_some_and(|duration| duration.nanoseconds() == 0) {
@@ -143,10 +146,10 @@ impl Rules<'_> {
             let name = &variable.name;
             if name.is_empty() || name.contains(['=', '\0']) {
                 let message = "this is not the name of an environment variable".to_owned();
-                self.push("variable-name", Severity::Error, &path, &steps, message, None);
+                self.push("variable-name", LintSeverity::Error, &path, &steps, message, None);
             } else if !names.insert(name) {
                 let message = format!("`{name}` is set twice; the last one counts");
-                self.push("duplicate-variable", Severity::Warning, &path, &steps, message, None);
+                self.push("duplicate-variable", LintSeverity::Warning, &path, &steps, message, None);
             }
             let upper = name.to_uppercase();
             let secretive = ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "PRIVATE_KEY", "ACCESS_KEY", "API_KEY"];
@@ -155,33 +158,33 @@ impl Rules<'_> {
                 let message =
                     format!("`{name}` looks like a secret; the kubelet prints this file in some errors");
                 let hint = Some("let the plugin read it from a file".to_owned());
-                self.push("secret-in-environment", Severity::Warning, &path, &steps, message, hint);
+                self.push("secret-in-environment", LintSeverity::Warning, &path, &steps, message, hint);
             }
         }
     }
 
-    fn executable(&mut self, executable: Executable<'_>) {
+    fn executable(&mut self, executable: ExecutableCheck<'_>) {
         let name = &self.source.provider.name;
         if let Err(message) = if name.is_empty() { Ok(()) } else { executable(name) } {
-            self.push("executable", Severity::Error, "name", &[Step::Field("name")], message, None);
+            self.push("executable", LintSeverity::Error, "name", &[Step::Field("name")], message, None);
         }
     }
 
     fn field(&mut self, rule: &'static str, field: &str, message: String, hint: Option<&str>) {
         let hint = hint.map(str::to_owned);
-        self.push(rule, Severity::Warning, field, &[Step::Field(field)], message, hint);
+        self.push(rule, LintSeverity::Warning, field, &[Step::Field(field)], message, hint);
     }
 
     fn push(
         &mut self,
         rule: &'static str,
-        severity: Severity,
+        severity: LintSeverity,
         path: &str,
         steps: &[Step<'_>],
         message: String,
         hint: Option<String>,
     ) {
-        self.findings.push(Finding {
+        self.findings.push(LintFinding {
             severity,
             rule,
             kubelet_accepts: rule != "executable",
@@ -317,7 +320,7 @@ fn address_finding(text: &str, host: &str, port: &[u8]) -> Option<PatternFinding
     None
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for LintFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file.display())?;
         if let Some(span) = self.span {

@@ -16,7 +16,7 @@ fn provider(name: &str, pattern: &str) -> String {
 }
 
 fn problems(text: &str, profile: Profile) -> Vec<String> {
-    let errors = Config::decode(&[file("c.yaml", text)], profile).unwrap_err();
+    let errors = ImageConfig::decode(&[file("c.yaml", text)], profile).unwrap_err();
     errors.problems().iter().map(ToString::to_string).collect()
 }
 
@@ -29,7 +29,7 @@ fn the_hash_is_the_kubelets() {
     // I19, I270
     let text = "kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\nproviders:\n- name: p\n  \
                 apiVersion: credentialprovider.kubelet.k8s.io/v1\n  matchImages: [a.io]\n  defaultCacheDuration: 1m\n";
-    let config = Config::decode(&[file("c", text)], Profile::Kube).unwrap();
+    let config = ImageConfig::decode(&[file("c", text)], Profile::Kube).unwrap();
     assert_eq!(config.hash(), "sha256:9668b891c0d56f460ed62c21ad1d8779dbd17be63e9a72f5dd2d3d3400e73c26");
 }
 
@@ -40,15 +40,15 @@ fn files_are_merged_in_order_and_a_repeated_name_is_refused() {
     let empty =
         file("2.yaml", HEAD.replace("providers:\n", "providers: []\n").replace("/v1\n", "/v1alpha1\n"));
     let two = file("3.yaml", format!("{HEAD}{}{}", provider("a", "a.io"), provider("c", "c.io")));
-    let config = Config::decode(&[one.clone(), empty, two.clone()], Profile::Kube).unwrap();
+    let config = ImageConfig::decode(&[one.clone(), empty, two.clone()], Profile::Kube).unwrap();
     assert_eq!(
         config.providers().iter().map(|provider| &*provider.name).collect::<Vec<_>>(),
         ["b", "a", "c"]
     );
     let again = ConfigFile { path: "4.yaml".into(), ..one.clone() };
-    let errors = Config::decode(&[one, two, again], Profile::Kube).unwrap_err();
+    let errors = ImageConfig::decode(&[one, two, again], Profile::Kube).unwrap_err();
     assert_eq!(errors.problems().len(), 1);
-    assert_eq!(errors.problems()[0].stage, Stage::Merge);
+    assert_eq!(errors.problems()[0].stage, ConfigStage::Merge);
     assert!(errors.to_string().contains("4.yaml:4:9: providers[0](b).name: another provider"), "{errors}");
 }
 
@@ -76,8 +76,8 @@ fn every_error_is_found_at_once_and_names_its_provider_and_line() {
 #[test]
 fn every_file_that_does_not_decode_is_named() {
     // I16, with every error instead of the first
-    let errors =
-        Config::decode(&[file("1", "kind: x"), file("2", "{"), file("3", "")], Profile::Kube).unwrap_err();
+    let errors = ImageConfig::decode(&[file("1", "kind: x"), file("2", "{"), file("3", "")], Profile::Kube)
+        .unwrap_err();
     let files: Vec<&Path> = errors.problems().iter().map(|problem| &*problem.file).collect();
     assert_eq!(files, [Path::new("1"), Path::new("2"), Path::new("3")]);
 }
@@ -96,20 +96,20 @@ fn nothing_of_the_file_is_repeated_in_an_error() {
 fn a_second_document_is_ignored_by_the_kubelet_and_refused_by_us() {
     // I22
     let text = format!("---\n{HEAD}{}---\njunk: true\n", provider("p", "a.io"));
-    assert!(Config::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
+    assert!(ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
     assert!(problems(&text, Profile::Hardened)[0].starts_with("c.yaml:9:1: a second YAML document"));
     let json = format!("# x\n---\n{HEAD}{}", provider("p", "a.io"));
-    assert!(Config::decode(&[file("c.yaml", &*json)], Profile::Hardened).is_ok());
+    assert!(ImageConfig::decode(&[file("c.yaml", &*json)], Profile::Hardened).is_ok());
 }
 
 #[test]
 fn an_empty_name_is_let_through_by_the_kubelet_and_refused_by_us() {
     // I41
     let text = format!("{HEAD}{}", provider("''", "a.io"));
-    assert!(Config::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
+    assert!(ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
     assert_eq!(problems(&text, Profile::Hardened).len(), 1);
     let found = lint(&[file("c.yaml", text)], None);
-    assert!(found[0].kubelet_accepts && found[0].severity == Severity::Error);
+    assert!(found[0].kubelet_accepts && found[0].severity == LintSeverity::Error);
 }
 
 #[test]
@@ -281,13 +281,13 @@ fn every_rule_of_validation_has_the_kubelets_class_and_field() {
     .chain([("I37", HEAD.to_owned(), "FieldValueRequired providers".to_owned())])
     .collect();
     for (rule, text, expected) in rows {
-        let found = match Config::decode(&[file("c.yaml", &*text)], Profile::Kube) {
+        let found = match ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube) {
             Ok(_) => Vec::new(),
             Err(errors) => errors
                 .problems()
                 .iter()
                 .map(|problem| {
-                    assert_eq!(problem.stage, Stage::Validate, "{rule}: {problem}");
+                    assert_eq!(problem.stage, ConfigStage::Validate, "{rule}: {problem}");
                     format!("{} {}", problem.error_type.unwrap().as_str(), problem.field)
                 })
                 .collect(),
@@ -334,13 +334,13 @@ fn what_does_not_decode_is_refused_before_it_is_validated() {
         ("I32", duration("2562047h47m16.854775807s"), true),
         ("I32", duration("2562047h47m16.854775808s"), false),
     ] {
-        let decoded = Config::decode(&[file("c.yaml", &*text)], Profile::Kube);
+        let decoded = ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube);
         match decoded {
             Ok(_) => assert!(decodes, "{rule}: {text}"),
             Err(errors) => {
                 assert!(!decodes, "{rule}: {errors}\n{text}");
                 assert!(
-                    errors.problems().iter().all(|problem| problem.stage == Stage::Decode),
+                    errors.problems().iter().all(|problem| problem.stage == ConfigStage::Decode),
                     "{rule}: {errors}"
                 );
             }

@@ -1,4 +1,5 @@
-//! Whether the values of a merged configuration are acceptable (I35–I60).
+//! Whether the values of a merged configuration are acceptable.
+// I35–I60
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,21 +8,24 @@ use std::time::Duration;
 use navicert_types::image_credential::WireVersion;
 use navicert_types::image_provider_config::{CredentialProvider, TokenAttributes};
 
-use super::{ErrorType, Problem, ProviderConfig, Source, Stage, Step, TokenCacheType, TokenSettings};
-use crate::pattern::Pattern;
+use super::{
+    ConfigProblem, ConfigStage, FieldErrorType, ProviderConfig, ProviderSource, Step, TokenCacheType,
+    TokenSettings,
+};
+use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
 /// The providers, or everything that is wrong with them.
 pub(super) fn validate(
-    sources: &[Source<'_>],
+    sources: &[ProviderSource<'_>],
     place: &Path,
     profile: Profile,
-) -> Result<Vec<ProviderConfig>, Vec<Problem>> {
+) -> Result<Vec<ProviderConfig>, Vec<ConfigProblem>> {
     if sources.is_empty() {
-        return Err(vec![Problem {
+        return Err(vec![ConfigProblem {
             file: place.to_owned(),
-            stage: Stage::Validate,
-            error_type: Some(ErrorType::Required),
+            stage: ConfigStage::Validate,
+            error_type: Some(FieldErrorType::Required),
             field: "providers".to_owned(),
             path: "providers".to_owned(),
             message: "at least one provider is required".to_owned(),
@@ -40,8 +44,8 @@ pub(super) fn validate(
 
 /// The checks of one provider, and where they report.
 struct Checks<'a> {
-    source: &'a Source<'a>,
-    problems: &'a mut Vec<Problem>,
+    source: &'a ProviderSource<'a>,
+    problems: &'a mut Vec<ConfigProblem>,
 }
 
 impl Checks<'_> {
@@ -71,7 +75,7 @@ impl Checks<'_> {
     }
 
     fn name(&mut self, name: &str, profile: Profile) {
-        use ErrorType::Invalid;
+        use FieldErrorType::Invalid;
         if name.contains('/') {
             self.report("name", Invalid, "a provider's name cannot contain `/`");
         }
@@ -83,7 +87,7 @@ impl Checks<'_> {
         }
         if name.is_empty() && profile == Profile::Hardened {
             // The kubelet lets it through here and then fails to execute the directory (I41).
-            self.report("name", ErrorType::Required, "the name of the executable is missing");
+            self.report("name", FieldErrorType::Required, "the name of the executable is missing");
         }
     }
 
@@ -93,26 +97,26 @@ impl Checks<'_> {
             let known = WireVersion::V1.api_version();
             self.report(
                 "apiVersion",
-                ErrorType::Required,
+                FieldErrorType::Required,
                 &format!("is missing; `{known}` is the usual one"),
             );
         } else if version.is_none() {
             let known = WireVersion::ALL.map(|version| format!("`{}`", version.api_version())).join(", ");
-            self.report("apiVersion", ErrorType::NotSupported, &format!("has to be one of {known}"));
+            self.report("apiVersion", FieldErrorType::NotSupported, &format!("has to be one of {known}"));
         }
         version
     }
 
-    fn patterns(&mut self, texts: &[String], profile: Profile) -> Vec<(String, Pattern)> {
+    fn patterns(&mut self, texts: &[String], profile: Profile) -> Vec<(String, ImagePattern)> {
         if texts.is_empty() {
-            self.report("matchImages", ErrorType::Required, "at least one pattern is required");
+            self.report("matchImages", FieldErrorType::Required, "at least one pattern is required");
         }
         let mut patterns = Vec::new();
         for (at, text) in texts.iter().enumerate() {
-            match Pattern::parse(text, profile) {
+            match ImagePattern::parse(text, profile) {
                 Ok(pattern) => patterns.push((text.clone(), pattern)),
                 Err(reason) => {
-                    self.report_element("matchImages", at, ErrorType::Invalid, &reason.to_string());
+                    self.report_element("matchImages", at, FieldErrorType::Invalid, &reason.to_string());
                 }
             }
         }
@@ -122,30 +126,30 @@ impl Checks<'_> {
     fn default_cache_duration(&mut self, provider: &CredentialProvider) -> Option<Duration> {
         let field = "defaultCacheDuration";
         let Some(duration) = provider.default_cache_duration else {
-            self.report(field, ErrorType::Required, "is missing, for example `12h`");
+            self.report(field, FieldErrorType::Required, "is missing, for example `12h`");
             return None;
         };
         let duration = u64::try_from(duration.nanoseconds()).ok().map(Duration::from_nanos);
         if duration.is_none() {
-            self.report(field, ErrorType::Invalid, "has to be zero or more");
+            self.report(field, FieldErrorType::Invalid, "has to be zero or more");
         }
         duration
     }
 
     fn token(&mut self, attributes: &TokenAttributes, version: Option<WireVersion>) -> Option<TokenSettings> {
         if attributes.service_account_token_audience.is_empty() {
-            self.report_token("serviceAccountTokenAudience", ErrorType::Required, "is missing");
+            self.report_token("serviceAccountTokenAudience", FieldErrorType::Required, "is missing");
         }
         if attributes.require_service_account.is_none() {
             self.report_token(
                 "requireServiceAccount",
-                ErrorType::Required,
+                FieldErrorType::Required,
                 "is missing: say `true` or `false`",
             );
         }
         if version != Some(WireVersion::V1) {
             let message = format!("needs `apiVersion: {}`", WireVersion::V1.api_version());
-            self.report("tokenAttributes", ErrorType::Forbidden, &message);
+            self.report("tokenAttributes", FieldErrorType::Forbidden, &message);
         }
         self.annotation_keys(attributes);
         let cache_type = self.cache_type(&attributes.cache_type);
@@ -165,7 +169,7 @@ impl Checks<'_> {
         let optional = &attributes.optional_service_account_annotation_keys;
         if attributes.require_service_account == Some(false) && !required.is_empty() {
             let message = "needs `requireServiceAccount: true`";
-            self.report_token(required_field, ErrorType::Forbidden, message);
+            self.report_token(required_field, FieldErrorType::Forbidden, message);
         }
         let in_required = self.key_list(required_field, required);
         let in_optional = self.key_list(optional_field, optional);
@@ -173,18 +177,18 @@ impl Checks<'_> {
         if !both.is_empty() {
             let message =
                 format!("annotation keys cannot be both required and optional: {}", both.join(", "));
-            self.report("tokenAttributes", ErrorType::Invalid, &message);
+            self.report("tokenAttributes", FieldErrorType::Invalid, &message);
         }
     }
 
     fn key_list<'k>(&mut self, field: &str, keys: &'k [String]) -> BTreeSet<&'k str> {
         let mut seen = BTreeSet::new();
         for (at, key) in keys.iter().enumerate() {
-            for reason in broken_name_rules(&key.to_lowercase()) {
-                self.report_token_key(field, at, ErrorType::Invalid, reason);
+            for reason in violated_name_rules(&key.to_lowercase()) {
+                self.report_token_key(field, at, FieldErrorType::Invalid, reason);
             }
             if !seen.insert(key.as_str()) {
-                self.report_token_key(field, at, ErrorType::Duplicate, "is in the list already");
+                self.report_token_key(field, at, FieldErrorType::Duplicate, "is in the list already");
             }
         }
         seen
@@ -197,7 +201,7 @@ impl Checks<'_> {
             "" => {
                 self.report_token(
                     "cacheType",
-                    ErrorType::Required,
+                    FieldErrorType::Required,
                     "is missing: say `ServiceAccount` or `Token`",
                 );
                 None
@@ -205,7 +209,7 @@ impl Checks<'_> {
             _ => {
                 self.report_token(
                     "cacheType",
-                    ErrorType::NotSupported,
+                    FieldErrorType::NotSupported,
                     "has to be `ServiceAccount` or `Token`",
                 );
                 None
@@ -213,30 +217,37 @@ impl Checks<'_> {
         }
     }
 
-    fn report(&mut self, field: &str, error_type: ErrorType, message: &str) {
+    fn report(&mut self, field: &str, error_type: FieldErrorType, message: &str) {
         self.push(field, field, &[Step::Field(field)], error_type, message);
     }
 
-    fn report_element(&mut self, field: &str, at: usize, error_type: ErrorType, message: &str) {
+    fn report_element(&mut self, field: &str, at: usize, error_type: FieldErrorType, message: &str) {
         let steps = [Step::Field(field), Step::Element(at)];
         self.push(field, &format!("{field}[{at}]"), &steps, error_type, message);
     }
 
-    fn report_token(&mut self, field: &str, error_type: ErrorType, message: &str) {
+    fn report_token(&mut self, field: &str, error_type: FieldErrorType, message: &str) {
         let whole = format!("tokenAttributes.{field}");
         self.push(&whole, &whole, &[Step::Field("tokenAttributes"), Step::Field(field)], error_type, message);
     }
 
-    fn report_token_key(&mut self, field: &str, at: usize, error_type: ErrorType, message: &str) {
+    fn report_token_key(&mut self, field: &str, at: usize, error_type: FieldErrorType, message: &str) {
         let whole = format!("tokenAttributes.{field}");
         let steps = [Step::Field("tokenAttributes"), Step::Field(field), Step::Element(at)];
         self.push(&whole, &format!("{whole}[{at}]"), &steps, error_type, message);
     }
 
-    fn push(&mut self, field: &str, path: &str, steps: &[Step<'_>], error_type: ErrorType, message: &str) {
-        self.problems.push(Problem {
+    fn push(
+        &mut self,
+        field: &str,
+        path: &str,
+        steps: &[Step<'_>],
+        error_type: FieldErrorType,
+        message: &str,
+    ) {
+        self.problems.push(ConfigProblem {
             file: self.source.file.to_owned(),
-            stage: Stage::Validate,
+            stage: ConfigStage::Validate,
             error_type: Some(error_type),
             field: format!("providers.{field}"),
             path: self.source.path(path),
@@ -247,8 +258,9 @@ impl Checks<'_> {
     }
 }
 
-/// The rules of a qualified name that a key breaks (I59).
-fn broken_name_rules(key: &str) -> Vec<&'static str> {
+/// The rules of a qualified name that a key breaks.
+// I59
+fn violated_name_rules(key: &str) -> Vec<&'static str> {
     let mut broken = Vec::new();
     let name = match key.split_once('/') {
         None => key,

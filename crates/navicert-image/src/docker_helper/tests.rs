@@ -7,8 +7,8 @@ use navicert_plugin::{Environment, Script, ScriptedRunner};
 use navicert_types::clock::ManualClock;
 
 use super::*;
-use crate::config::{Config, ConfigFile};
-use crate::provider::Settings;
+use crate::config::{ConfigFile, ImageConfig};
+use crate::provider::ProviderSettings;
 
 /// Providers with these patterns, answering with these `auth` objects in order.
 fn providers(patterns: &[&str], answers: &[&str]) -> (Arc<ScriptedRunner>, Providers) {
@@ -20,7 +20,8 @@ fn providers(patterns: &[&str], answers: &[&str]) -> (Arc<ScriptedRunner>, Provi
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{entries}"
     );
     let config =
-        Config::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened).unwrap();
+        ImageConfig::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened)
+            .unwrap();
     let script = |auth: &&str| {
         Script::prints(format!(
             r#"{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Registry","auth":{auth}}}"#
@@ -28,7 +29,8 @@ fn providers(patterns: &[&str], answers: &[&str]) -> (Arc<ScriptedRunner>, Provi
     };
     let runner = Arc::new(ScriptedRunner::new(answers.iter().map(script)));
     let clock = Arc::new(ManualClock::at(0));
-    let settings = Settings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
+    let settings =
+        ProviderSettings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
     (runner, Providers::new(&config, settings))
 }
 

@@ -48,7 +48,7 @@ fn a_key_that_is_no_location_is_left_out_and_named_without_its_user() {
     // I132
     let keyring =
         Keyring::new([named("gcr.io:latest"), named("u:canary@a b.io"), named("gcr.io")], Profile::Kube);
-    let refused: Vec<&str> = keyring.refused_keys().iter().map(|refused| &*refused.key).collect();
+    let refused: Vec<&str> = keyring.rejected_keys().iter().map(|refused| &*refused.key).collect();
     assert_eq!(refused, ["gcr.io:latest", "…@a b.io"]);
     assert_eq!(keyring.lookup("gcr.io/x").len(), 1);
 }
@@ -143,7 +143,7 @@ proptest! {
         let location = Location::parse(image.as_bytes()).unwrap();
         let mut expected: Vec<(Vec<u8>, usize)> = keys.iter().enumerate()
             .filter_map(|(at, key)| Some((normalise(key).ok()?, at)))
-            .filter(|(key, _)| Pattern::parse_bytes(key, Profile::Kube).is_ok_and(|pattern| pattern.matches(&location)))
+            .filter(|(key, _)| ImagePattern::parse_bytes(key, Profile::Kube).is_ok_and(|pattern| pattern.matches(&location)))
             .collect();
         expected.sort_by(|one, other| other.0.cmp(&one.0).then(one.1.cmp(&other.1)));
         let expected: Vec<&String> = expected.iter().map(|(_, at)| &keys[*at]).collect();

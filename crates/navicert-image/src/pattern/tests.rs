@@ -103,7 +103,7 @@ const TABLE: &[(&str, &str, &str, bool, bool)] = &[
 ];
 
 fn matches(pattern: &str, image: &str, profile: Profile) -> bool {
-    match (Pattern::parse(pattern, profile), Location::parse(image.as_bytes())) {
+    match (ImagePattern::parse(pattern, profile), Location::parse(image.as_bytes())) {
         (Ok(pattern), Ok(image)) => {
             assert_eq!(pattern.compare(&image).is_ok(), pattern.matches(&image));
             pattern.matches(&image)
@@ -118,7 +118,7 @@ fn the_table_of_the_specification_holds() {
     assert_eq!(TABLE.len(), 94);
     for &(row, pattern, image, expected, refused) in TABLE {
         assert_eq!(matches(pattern, image, Profile::Kube), expected, "{row}: {pattern} {image}");
-        assert_eq!(Pattern::parse(pattern, Profile::Kube).is_err(), refused, "{row}: {pattern}");
+        assert_eq!(ImagePattern::parse(pattern, Profile::Kube).is_err(), refused, "{row}: {pattern}");
     }
 }
 
@@ -178,7 +178,7 @@ fn a_character_class_is_read_to_its_end() {
 fn a_mismatch_says_what_differs() {
     // I76, I264
     let reason = |pattern: &str, image: &str| {
-        let pattern = Pattern::parse(pattern, Profile::Kube).unwrap();
+        let pattern = ImagePattern::parse(pattern, Profile::Kube).unwrap();
         pattern.compare(&Location::parse(image.as_bytes()).unwrap()).unwrap_err().to_string()
     };
     assert_eq!(reason("a.io", "a.io:5000/x"), "the image names port 5000, the pattern none");
@@ -215,7 +215,7 @@ proptest! {
 
     #[test]
     fn whatever_parses_without_a_glob_matches_itself(text in "[a-z0-9.:/@%#-]{0,24}") {
-        if let (Ok(pattern), Ok(image)) = (Pattern::parse(&text, Profile::Hardened), Location::parse(text.as_bytes())) {
+        if let (Ok(pattern), Ok(image)) = (ImagePattern::parse(&text, Profile::Hardened), Location::parse(text.as_bytes())) {
             prop_assert!(pattern.matches(&image));
         }
     }
@@ -224,7 +224,7 @@ proptest! {
     fn no_text_is_a_panic(pattern in any::<String>(), image in proptest::collection::vec(any::<u8>(), 0..40)) {
         let image = Location::parse(&image);
         for profile in [Profile::Kube, Profile::Hardened] {
-            if let (Ok(pattern), Ok(image)) = (Pattern::parse(&pattern, profile), &image) {
+            if let (Ok(pattern), Ok(image)) = (ImagePattern::parse(&pattern, profile), &image) {
                 prop_assert_eq!(pattern.compare(image).is_ok(), pattern.matches(image));
             }
         }

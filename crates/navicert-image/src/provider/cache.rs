@@ -1,32 +1,36 @@
-//! What one provider answered, until it expires (I120–I130).
+//! What one provider answered, until it expires.
+// I120–I130
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use navicert_plugin::{ExpiringCache, Hit};
+use navicert_plugin::{CacheHit, ExpiringCache};
 use navicert_types::time::Duration as SignedDuration;
 use navicert_types::{Clock, Timestamp};
 
-use super::Settings;
+use super::ProviderSettings;
 use crate::cache_key::{CacheKey, CacheKeyType, KeyTooLong, ServiceAccountKey};
 use crate::jitter;
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 use crate::response::Response;
 
-/// How often everything expired is swept out at least (I130).
-const SWEEP_EVERY: Duration = Duration::from_secs(15 * 60);
-/// The longest that an answer without credentials is remembered in profile `hardened` (I128).
-const LONGEST_NEGATIVE: Duration = Duration::from_secs(30);
-/// An answer used in this last share of its life is refreshed in the background, some a little later than others (I260).
-const REFRESH_SHARE: f64 = 0.2;
+/// How often everything expired is swept out at least.
+// I130
+const SWEEP_INTERVAL: Duration = Duration::from_secs(15 * 60);
+/// The longest that an answer without credentials is remembered in profile `hardened`.
+// I128
+const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
+/// An answer used in this last share of its life is refreshed in the background, some a little later than others.
+// I260
+const REFRESH_FRACTION: f64 = 0.2;
 /// How much of that share chance may take away.
 const REFRESH_JITTER: f64 = 0.25;
 
 /// An answer, compiled for looking images up in it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CacheEntry {
     keyring: Keyring,
     key_type: CacheKeyType,
     image: String,
@@ -34,12 +38,12 @@ pub struct Entry {
     obtained: Duration,
     expires: Option<Timestamp>,
     /// How much of its life is left when it is due for a refresh.
-    refresh_with: Duration,
+    refresh_margin: Duration,
 }
 
 /// Something that is remembered, as far as it may be shown.
 #[derive(Clone, Debug)]
-pub struct CachedEntry {
+pub struct CacheListing {
     /// The provider it came from.
     pub provider: String,
     /// What it is good for.
@@ -47,33 +51,39 @@ pub struct CachedEntry {
     /// The image, the registry, or `<global>`.
     pub base: String,
     /// The answer.
-    pub entry: Arc<Entry>,
+    pub entry: Arc<CacheEntry>,
 }
 
-impl Entry {
+impl CacheEntry {
     /// An answer as it came. It is remembered for its own time, or the configured one; zero is not at all, and a
-    /// negative time has passed already (I126, I127).
-    pub(super) fn new(response: Response, image: &str, default: Duration, settings: &Settings) -> Self {
+    /// negative time has passed already.
+    // I126, I127
+    pub(super) fn new(
+        response: Response,
+        image: &str,
+        default: Duration,
+        settings: &ProviderSettings,
+    ) -> Self {
         let negative = response.auth.is_empty();
         let lifetime = match response.cache_duration {
             None => default,
             Some(given) => positive(given),
         };
         let lifetime = match settings.profile {
-            Profile::Hardened if negative => lifetime.min(LONGEST_NEGATIVE),
+            Profile::Hardened if negative => lifetime.min(MAX_NEGATIVE_TTL),
             Profile::Hardened | Profile::Kube => lifetime,
         };
         let lifetime = (!lifetime.is_zero()).then_some(lifetime);
-        let share = REFRESH_SHARE * (1.0 - REFRESH_JITTER * jitter::share());
+        let share = REFRESH_FRACTION * (1.0 - REFRESH_JITTER * jitter::random_fraction());
         let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
-        Entry {
+        CacheEntry {
             keyring: Keyring::new(response.auth, settings.profile),
             key_type: response.cache_key_type,
             image: image.to_owned(),
             lifetime,
             obtained: settings.clock.monotonic(),
             expires: lifetime.map(until),
-            refresh_with: lifetime.unwrap_or_default().mul_f64(share),
+            refresh_margin: lifetime.unwrap_or_default().mul_f64(share),
         }
     }
 
@@ -98,14 +108,14 @@ impl Entry {
     }
 
     /// Whether the answer was asked for on behalf of this image, or is good for it too.
-    pub(super) fn serves(&self, image: &str) -> bool {
+    pub(super) fn covers(&self, image: &str) -> bool {
         self.key_type.base(image) == self.key_type.base(&self.image)
     }
 
     fn is_due_for_refresh(&self, now: Duration) -> bool {
         let Some(lifetime) = self.lifetime else { return false };
         let left = self.obtained.saturating_add(lifetime).saturating_sub(now);
-        left < self.refresh_with
+        left < self.refresh_margin
     }
 }
 
@@ -116,25 +126,25 @@ fn positive(duration: SignedDuration) -> Duration {
 /// The answers of one provider.
 #[derive(Debug)]
 pub(super) struct ProviderCache {
-    entries: ExpiringCache<CacheKey, Arc<Entry>>,
+    entries: ExpiringCache<CacheKey, Arc<CacheEntry>>,
     /// The keys in use by what they are about, whoever's they are, to forget and to list them.
-    bases: Mutex<Bases>,
+    bases: Mutex<KeysByBase>,
     clock: Arc<dyn Clock>,
     swept: Mutex<Duration>,
     capacity: usize,
 }
 
-type Bases = HashMap<(CacheKeyType, String), Vec<CacheKey>>;
+type KeysByBase = HashMap<(CacheKeyType, String), Vec<CacheKey>>;
 
 /// A remembered answer.
-pub(super) struct Remembered {
-    pub(super) entry: Arc<Entry>,
+pub(super) struct CachedAnswer {
+    pub(super) entry: Arc<CacheEntry>,
     pub(super) key_type: CacheKeyType,
     pub(super) refresh: bool,
 }
 
 impl ProviderCache {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &ProviderSettings) -> Self {
         let clock = Arc::clone(&settings.clock);
         ProviderCache {
             entries: ExpiringCache::new(Arc::clone(&clock), settings.limits.entries),
@@ -145,25 +155,30 @@ impl ProviderCache {
         }
     }
 
-    /// The answer for an image: its own, its registry's, the global one (I125).
+    /// The answer for an image: its own, its registry's, the global one.
+    // I125
     pub(super) fn lookup(
         &self,
         image: &str,
         account: &ServiceAccountKey,
-    ) -> Result<Option<Remembered>, KeyTooLong> {
+    ) -> Result<Option<CachedAnswer>, KeyTooLong> {
         let now = self.clock.monotonic();
-        self.sweep_now_and_then(now);
+        self.sweep_if_due(now);
         for key_type in CacheKeyType::LOOKUP_ORDER {
             let key = CacheKey::new(key_type, image, account)?;
-            if let Some(Hit { value: entry, .. }) = self.entries.lookup(&key) {
+            if let Some(CacheHit { value: entry, .. }) = self.entries.lookup(&key) {
                 let refresh = entry.is_due_for_refresh(now);
-                return Ok(Some(Remembered { entry, key_type, refresh }));
+                return Ok(Some(CachedAnswer { entry, key_type, refresh }));
             }
         }
         Ok(None)
     }
 
-    pub(super) fn store(&self, entry: &Arc<Entry>, account: &ServiceAccountKey) -> Result<(), KeyTooLong> {
+    pub(super) fn store(
+        &self,
+        entry: &Arc<CacheEntry>,
+        account: &ServiceAccountKey,
+    ) -> Result<(), KeyTooLong> {
         let Some(lifetime) = entry.lifetime else { return Ok(()) };
         let key = CacheKey::new(entry.key_type, &entry.image, account)?;
         let base = (entry.key_type, entry.key_type.base(&entry.image).to_owned());
@@ -185,7 +200,7 @@ impl ProviderCache {
     }
 
     /// Forgets every answer about an image that `which` picks; says how many there were.
-    pub(super) fn forget(&self, image: &str, which: impl Fn(&Entry) -> bool) -> usize {
+    pub(super) fn forget(&self, image: &str, which: impl Fn(&CacheEntry) -> bool) -> usize {
         let mut forgotten = 0;
         let bases = self.bases();
         for key_type in CacheKeyType::LOOKUP_ORDER {
@@ -205,30 +220,30 @@ impl ProviderCache {
         self.entries.purge();
     }
 
-    pub(super) fn list(&self, provider: &str) -> Vec<CachedEntry> {
+    pub(super) fn list(&self, provider: &str) -> Vec<CacheListing> {
         let bases = self.bases();
         let listed = bases.iter().flat_map(|((key_type, base), keys)| {
-            keys.iter().filter_map(|key| self.entries.lookup(key)).map(|hit| CachedEntry {
+            keys.iter().filter_map(|key| self.entries.lookup(key)).map(|hit| CacheListing {
                 provider: provider.to_owned(),
                 key_type: *key_type,
                 base: base.clone(),
                 entry: hit.value,
             })
         });
-        let mut listed: Vec<CachedEntry> = listed.collect();
+        let mut listed: Vec<CacheListing> = listed.collect();
         listed.sort_by(|one, other| (one.key_type, &one.base).cmp(&(other.key_type, &other.base)));
         listed
     }
 
-    fn sweep_now_and_then(&self, now: Duration) {
+    fn sweep_if_due(&self, now: Duration) {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_sub(*swept) > SWEEP_EVERY {
+        if now.saturating_sub(*swept) > SWEEP_INTERVAL {
             *swept = now;
             self.entries.purge();
         }
     }
 
-    fn bases(&self) -> MutexGuard<'_, Bases> {
+    fn bases(&self) -> MutexGuard<'_, KeysByBase> {
         self.bases.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

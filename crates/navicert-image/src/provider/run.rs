@@ -1,4 +1,5 @@
-//! One run of one plugin: request in, response out (I87–I108, I117).
+//! One run of one plugin: request in, response out.
+// I87–I108, I117
 
 use std::sync::Arc;
 
@@ -7,25 +8,26 @@ use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 use navicert_types::redact;
 
-use super::ask::Caller;
-use super::{Entry, Provider, Settings, Shared};
+use super::resolve::Caller;
+use super::{CacheEntry, Provider, ProviderSettings, Shared};
 use crate::config::TokenCacheType;
 use crate::error::{ProviderError, StartError};
-use crate::metrics::{Event, RunEnd};
+use crate::metrics::{MetricsEvent, RunEnd};
 use crate::profile::Profile;
 use crate::request;
 use crate::response::Response;
 
-/// How long something that a plugin left behind may keep its stdout open after the plugin has ended (I96).
-const EOF_WAIT: std::time::Duration = std::time::Duration::from_millis(500);
+/// How long something that a plugin left behind may keep its stdout open after the plugin has ended.
+// I96
+const EOF_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
 /// How much of a plugin's complaint is worth showing.
-const LONGEST_COMPLAINT: usize = 4 << 10;
+const MAX_STDERR_BYTES: usize = 4 << 10;
 /// Shorter secrets would be found everywhere.
-const SHORTEST_SECRET: usize = 4;
+const MIN_SECRET_BYTES: usize = 4;
 
 impl Provider {
     /// Whether there is something to run.
-    pub(super) fn check_executable(&self, settings: &Settings) -> Result<(), StartError> {
+    pub(super) fn check_executable(&self, settings: &ProviderSettings) -> Result<(), StartError> {
         let permitted = settings.policy.permit(self.command(settings, Secret::default()));
         let refused = |source| StartError::Executable { provider: self.name().to_owned(), source };
         permitted.map(drop).map_err(refused)
@@ -37,7 +39,7 @@ impl Provider {
         image: &str,
         caller: &Caller,
         shared: &Shared,
-    ) -> Result<Arc<Entry>, ProviderError> {
+    ) -> Result<Arc<CacheEntry>, ProviderError> {
         let token = caller.token(shared).map_err(|source| self.account_error(source))?;
         let request = CredentialProviderRequest {
             image: image.to_owned(),
@@ -46,8 +48,8 @@ impl Provider {
         };
         let stdin = request::encode(&request, self.config().wire_version);
         let completed = self.execute(image, stdin, &token, shared)?;
-        let stderr = self.complaint(completed.stderr.as_ref(), &token);
-        self.remember_stderr(&stderr);
+        let stderr = self.redacted_stderr(completed.stderr.as_ref(), &token);
+        self.store_stderr(&stderr);
         let refused = |source: RunError| ProviderError::Run {
             provider: self.name().to_owned(),
             image: image.to_owned(),
@@ -57,13 +59,13 @@ impl Provider {
         let stdout = completed.require_success().map_err(refused)?;
         let response = Response::decode(stdout.expose(), self.config().wire_version).map_err(|source| {
             let (provider, reason) = (self.name(), source.reason());
-            shared.settings.recorder.record(&Event::ResponseRefused { provider, reason });
+            shared.settings.recorder.record(&MetricsEvent::ResponseRejected { provider, reason });
             let (provider, image) = (provider.to_owned(), image.to_owned());
             ProviderError::Response { provider, image, source: Box::new(source), stderr: stderr.clone() }
         })?;
         self.check_echo(&response, &token)?;
         let default = self.config().default_cache_duration;
-        Ok(Arc::new(Entry::new(response, image, default, &shared.settings)))
+        Ok(Arc::new(CacheEntry::new(response, image, default, &shared.settings)))
     }
 
     fn execute(
@@ -81,9 +83,9 @@ impl Provider {
                 source: Box::new(source),
             }
         })?;
-        let _slot = shared.slots.take();
+        let _slot = shared.slots.acquire();
         let started = settings.clock.monotonic();
-        settings.recorder.record(&Event::RunStarted { provider });
+        settings.recorder.record(&MetricsEvent::RunStarted { provider });
         let result = settings.runner.run(permitted);
         let end = match &result {
             Ok(completed) if completed.exit.is_success() => RunEnd::Success,
@@ -91,16 +93,16 @@ impl Provider {
             Ok(_) | Err(_) => RunEnd::Failed,
         };
         let took = settings.clock.monotonic().saturating_sub(started);
-        settings.recorder.record(&Event::RunEnded { provider, took, end });
+        settings.recorder.record(&MetricsEvent::RunEnded { provider, took, end });
         result.map_err(|source| ProviderError::Run {
             provider: provider.to_owned(),
             image: image.to_owned(),
-            stderr: self.complaint(source.stderr(), token),
+            stderr: self.redacted_stderr(source.stderr(), token),
             source: Box::new(source),
         })
     }
 
-    fn command(&self, settings: &Settings, stdin: Secret<Vec<u8>>) -> Command {
+    fn command(&self, settings: &ProviderSettings, stdin: Secret<Vec<u8>>) -> Command {
         let config = self.config();
         let program = settings.bin_dir.join(&config.name);
         let mut command = Command::new(program, settings.environment.clone())
@@ -110,7 +112,7 @@ impl Provider {
             .stderr(Stderr::Tail(settings.limits.stderr))
             .limit(Some(settings.limits.run))
             .grace(std::time::Duration::ZERO)
-            .eof_wait(EOF_WAIT)
+            .eof_wait(EOF_TIMEOUT)
             .process_group(ProcessGroup::NewKilledAtEnd);
         for (name, value) in &config.env {
             // The kubelet passes a variable without a name on, where nobody can read it (I60).
@@ -121,7 +123,8 @@ impl Provider {
         command
     }
 
-    /// A token that comes back as a password would be remembered for pods it was not made for (I117).
+    /// A token that comes back as a password would be remembered for pods it was not made for.
+    // I117
     fn check_echo(&self, response: &Response, token: &Secret<String>) -> Result<(), ProviderError> {
         let shares_tokens =
             self.config().token.as_ref().is_some_and(|token| token.cache_type != TokenCacheType::Token);
@@ -132,11 +135,12 @@ impl Provider {
         Ok(())
     }
 
-    /// What the plugin said at the end, without secrets and fit for a terminal (I244, I266).
-    fn complaint(&self, stderr: Option<&StderrTail>, token: &Secret<String>) -> String {
+    /// What the plugin said at the end, without secrets and fit for a terminal.
+    // I244, I266
+    fn redacted_stderr(&self, stderr: Option<&StderrTail>, token: &Secret<String>) -> String {
         let Some(stderr) = stderr else { return String::new() };
         let text = stderr.text();
-        let excess = text.len().saturating_sub(LONGEST_COMPLAINT);
+        let excess = text.len().saturating_sub(MAX_STDERR_BYTES);
         let start = (excess..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(0);
         let mut shown = text.get(start..).unwrap_or_default().to_owned();
         let config = self.config();
@@ -145,16 +149,16 @@ impl Provider {
         for secret in secrets.chain(&config.args).chain([token]) {
             let secret = secret.expose();
             let is_flag = secret.starts_with('-') && !secret.contains('=');
-            if secret.len() >= SHORTEST_SECRET && !is_flag {
+            if secret.len() >= MIN_SECRET_BYTES && !is_flag {
                 shown = shown.replace(secret.as_str(), redact::REDACTED);
             }
         }
-        redact::terminal(&without_tokens(&shown)).into_owned()
+        redact::terminal(&redact_tokens(&shown)).into_owned()
     }
 }
 
 /// Words that look like a JSON Web Token are not shown.
-fn without_tokens(text: &str) -> String {
+fn redact_tokens(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut shown = String::with_capacity(text.len());
     for piece in text.split_inclusive(|c| !is_part(c)) {
@@ -177,8 +181,7 @@ mod tests {
     #[test]
     fn words_that_look_like_tokens_are_not_shown() {
         // I266
-        let shown =
-            without_tokens("got eyJhbGciOi.eyJpc3Mi.c2ln, \"eyJa.b.c\" and eyJonly from api.eyJ.io\n");
+        let shown = redact_tokens("got eyJhbGciOi.eyJpc3Mi.c2ln, \"eyJa.b.c\" and eyJonly from api.eyJ.io\n");
         assert_eq!(shown, "got REDACTED, \"REDACTED\" and eyJonly from api.eyJ.io\n");
     }
 }

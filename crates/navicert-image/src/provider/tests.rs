@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use navicert_plugin::{Gate, Script, ScriptedRunner};
+use navicert_plugin::{RunGate, Script, ScriptedRunner};
 use navicert_types::Secret;
 use navicert_types::clock::ManualClock;
 
 use super::*;
 use crate::config::ConfigFile;
 use crate::metrics::TextMetrics;
-use crate::service_account::{Pod, ServiceAccount, Token, TokenRequest};
+use crate::service_account::{PodRef, ServiceAccount, ServiceAccountToken, TokenRequest};
 
 /// A running set of providers, and everything a test may want to touch.
 struct Bench {
@@ -30,12 +30,12 @@ fn provider(name: &str, patterns: &str, more: &str) -> String {
     )
 }
 
-fn config(providers: &[String], profile: Profile) -> Config {
+fn config(providers: &[String], profile: Profile) -> ImageConfig {
     let text = format!(
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{}",
         providers.concat()
     );
-    Config::decode(&[ConfigFile { path: "c.yaml".into(), text: text.into() }], profile).unwrap()
+    ImageConfig::decode(&[ConfigFile { path: "c.yaml".into(), text: text.into() }], profile).unwrap()
 }
 
 fn bench(profile: Profile, providers: &[String], scripts: impl IntoIterator<Item = Script>) -> Bench {
@@ -46,7 +46,7 @@ fn bench_with(
     profile: Profile,
     providers: &[String],
     scripts: impl IntoIterator<Item = Script>,
-    change: impl FnOnce(&mut Settings),
+    change: impl FnOnce(&mut ProviderSettings),
 ) -> Bench {
     let runner = Arc::new(ScriptedRunner::new(scripts));
     let clock = Arc::new(ManualClock::at(1_000_000));
@@ -58,8 +58,12 @@ fn bench_with(
         annotations: Mutex::default(),
     });
     let environment = [("PATH", "/usr/bin"), ("A", "inherited")].into_iter().collect();
-    let mut settings =
-        Settings::new(Path::new("/bin"), environment, Arc::clone(&runner) as _, Arc::clone(&clock) as _);
+    let mut settings = ProviderSettings::new(
+        Path::new("/bin"),
+        environment,
+        Arc::clone(&runner) as _,
+        Arc::clone(&clock) as _,
+    );
     settings.profile = profile;
     settings.recorder = Arc::clone(&metrics) as _;
     settings.service_accounts = Some(Arc::clone(&api) as _);
@@ -69,16 +73,16 @@ fn bench_with(
 
 impl Bench {
     fn users(&self, image: &str) -> Vec<String> {
-        self.users_for(image, &Asker::Nobody)
+        self.users_for(image, &PullIdentity::None)
     }
 
-    fn users_for(&self, image: &str, asker: &Asker) -> Vec<String> {
-        let lookup = self.providers.lookup(image, asker);
+    fn users_for(&self, image: &str, identity: &PullIdentity) -> Vec<String> {
+        let lookup = self.providers.lookup(image, identity);
         lookup.attempts().iter().map(|attempt| attempt.credential.username.clone()).collect()
     }
 
     fn error(&self, image: &str) -> String {
-        self.providers.lookup(image, &Asker::Nobody).errors().map(ToString::to_string).collect()
+        self.providers.lookup(image, &PullIdentity::None).errors().map(ToString::to_string).collect()
     }
 
     fn runs(&self) -> usize {
@@ -128,7 +132,7 @@ fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
         let list =
             [provider("sh", "'*.io', x.io", ""), provider("cat", "b.io", ""), provider("ls", "a.io", "")];
         let bench = bench(profile, &list, []);
-        let gate = Gate::closed();
+        let gate = RunGate::closed();
         gate.open();
         // Which of the two runs first is open in hardened, so both print the same and differ by key.
         for _ in 0..2 {
@@ -152,7 +156,7 @@ fn an_error_of_one_provider_takes_nothing_from_the_others() {
         &list,
         [Script::exits(1).stderr("boom"), credentials("Image", &[("a.io", "ann")])],
     );
-    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    let lookup = bench.providers.lookup("a.io/x", &PullIdentity::None);
     assert_eq!(lookup.attempts()[0].credential.username, "ann");
     let error = lookup.errors().next().unwrap();
     assert_eq!(
@@ -253,7 +257,7 @@ fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
         &[provider("sh", "a.io", "")],
         [response(r#""cacheKeyType":"image""#).stderr("hint")],
     );
-    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    let lookup = bench.providers.lookup("a.io/x", &PullIdentity::None);
     let error = lookup.errors().next().unwrap();
     assert!(error.to_string().contains("cacheKeyType has to be"), "{error}");
     assert_eq!(error.stderr(), "hint");
@@ -323,7 +327,7 @@ fn an_anonymous_login_keeps_its_place_in_the_order() {
 #[test]
 fn providers_are_asked_at_the_same_time_by_us_and_in_turn_by_the_kubelet() {
     // I148: both plugins are held until both have been started, which in turn would never happen.
-    let gate = Gate::closed();
+    let gate = RunGate::closed();
     let answers = [("*.io", "one"), ("a.io", "two")]
         .map(|(key, user)| credentials("Image", &[(key, user)]).held_by(&gate));
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", ""), provider("cat", "a.io", "")], answers);
@@ -353,11 +357,11 @@ fn expired_answers_are_swept_out_every_quarter_of_an_hour() {
     bench.users("a.io/x");
     bench.clock.advance(Duration::from_secs(15 * 60 + 1));
     bench.users("a.io/y");
-    assert_eq!(bench.providers.cached_entries().len(), 1);
+    assert_eq!(bench.providers.list_cache().len(), 1);
 }
 
 /// A hundred lookups at once, of these images in turn, while one run after another is let through.
-fn hundred(bench: &Bench, images: usize, gate: &Gate) -> usize {
+fn hundred(bench: &Bench, images: usize, gate: &RunGate) -> usize {
     thread::scope(|scope| {
         for number in 0..100 {
             scope.spawn(move || bench.users(&format!("a.io/x{}", number % images)));
@@ -370,7 +374,7 @@ fn hundred(bench: &Bench, images: usize, gate: &Gate) -> usize {
 #[test]
 fn a_hundred_pods_pulling_a_hundred_images_of_one_registry_cause_one_run() {
     // I131, I255, I259
-    let gate = Gate::closed();
+    let gate = RunGate::closed();
     let scripts = (0..100).map(|_| credentials("Registry", &[("a.io", "ann")]).held_by(&gate));
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
     assert_eq!(hundred(&bench, 100, &gate), 1);
@@ -379,7 +383,7 @@ fn a_hundred_pods_pulling_a_hundred_images_of_one_registry_cause_one_run() {
 #[test]
 fn a_plugin_that_answers_by_image_is_asked_for_each_image_once() {
     // I259
-    let gate = Gate::closed();
+    let gate = RunGate::closed();
     let scripts = (0..100).map(|_| credentials("Image", &[("a.io", "ann")]).held_by(&gate));
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
     assert_eq!(hundred(&bench, 10, &gate), 10);
@@ -392,20 +396,20 @@ fn a_reported_refusal_forgets_the_answer_once() {
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
     bench.users("a.io/x");
     let hash = Credential::new("ann", "secret".to_owned()).hash();
-    assert!(!bench.providers.refused("a.io/x", "another"));
-    assert!(bench.providers.refused("a.io/x", &hash));
+    assert!(!bench.providers.report_rejected("a.io/x", "another"));
+    assert!(bench.providers.report_rejected("a.io/x", &hash));
     bench.users("a.io/x");
     assert_eq!(bench.runs(), 2);
-    assert!(!bench.providers.refused("a.io/x", &hash), "not again within ten seconds");
+    assert!(!bench.providers.report_rejected("a.io/x", &hash), "not again within ten seconds");
     bench.clock.advance(Duration::from_secs(10));
-    assert!(bench.providers.refused("a.io/x", &hash));
+    assert!(bench.providers.report_rejected("a.io/x", &hash));
     assert_eq!(bench.providers.invalidate("a.io/x"), 0);
 }
 
 #[test]
 fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails() {
     // I247, I254, I256, I260, I262: what is served meanwhile has not expired.
-    let (gate, failed) = (Gate::closed(), Gate::closed());
+    let (gate, failed) = (RunGate::closed(), RunGate::closed());
     let scripts = [
         credentials("Registry", &[("a.io", "old")]),
         Script::exits(1).held_by(&failed),
@@ -424,7 +428,7 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
     while bench.metrics.render().contains("plugin_in_flight{plugin_name=\"sh\"} 1") {
         thread::yield_now();
     }
-    while bench.providers.providers()[0].runs_under_way() > 0 {
+    while bench.providers.providers()[0].runs_in_flight() > 0 {
         thread::yield_now();
     }
     for _ in 0..3 {
@@ -488,7 +492,7 @@ impl ServiceAccounts for Api {
         })
     }
 
-    fn token(&self, request: &TokenRequest) -> Result<Token, String> {
+    fn token(&self, request: &TokenRequest) -> Result<ServiceAccountToken, String> {
         if self.down.load(Ordering::SeqCst) {
             return Err("the API server is away".to_owned());
         }
@@ -496,12 +500,12 @@ impl ServiceAccounts for Api {
         let issued = self.clock.now();
         let token =
             format!("token of {} for {} in {}", request.account.name, request.audience, request.pod.0);
-        Ok(Token { token: token.into(), issued, expires: issued + Duration::from_secs(3_600) })
+        Ok(ServiceAccountToken { token: token.into(), issued, expires: issued + Duration::from_secs(3_600) })
     }
 }
 
-fn pod(name: &str, account: &str) -> Asker {
-    Asker::Pod(Pod {
+fn pod(name: &str, account: &str) -> PullIdentity {
+    PullIdentity::Pod(PodRef {
         namespace: "ns".into(),
         name: name.into(),
         uid: format!("uid-{name}"),
@@ -525,9 +529,9 @@ fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
     let more = "    requiredServiceAccountAnnotationKeys: [r.io/role]\n    optionalServiceAccountAnnotationKeys: [o]\n";
     let bench =
         bench(Profile::Kube, &with_token("Token", more), [credentials("Registry", &[("a.io", "ann")])]);
-    let passed_over = bench.providers.lookup("a.io/x", &pod("p", "sa"));
+    let skipped = bench.providers.lookup("a.io/x", &pod("p", "sa"));
     assert!(
-        matches!(passed_over.outcomes().next(), Some((_, Outcome::PassedOver(PassedOver::MissingAnnotation(key)))) if key == "r.io/role")
+        matches!(skipped.outcomes().next(), Some((_, ProviderOutcome::Skipped(Skipped::MissingAnnotation(key)))) if key == "r.io/role")
     );
     bench
         .api
@@ -544,11 +548,11 @@ fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
 fn without_a_service_account_a_provider_that_requires_one_is_passed_over() {
     // I111, I237
     let strict = bench(Profile::Kube, &with_token("Token", ""), []);
-    for asker in [pod("static", ""), Asker::Nobody] {
-        let lookup = strict.providers.lookup("a.io/x", &asker);
+    for identity in [pod("static", ""), PullIdentity::None] {
+        let lookup = strict.providers.lookup("a.io/x", &identity);
         assert!(matches!(
             lookup.outcomes().next(),
-            Some((_, Outcome::PassedOver(PassedOver::NoServiceAccount)))
+            Some((_, ProviderOutcome::Skipped(Skipped::NoServiceAccount)))
         ));
     }
     let optional = with_token("Token", "")
@@ -634,8 +638,10 @@ fn whoever_brings_a_token_along_is_served_with_it() {
         &with_token("ServiceAccount", ""),
         (0..2).map(|_| credentials("Registry", &[("a.io", "ann")])),
     );
-    let bearer =
-        |token: &str| Asker::Bearer { token: Secret::from(token.to_owned()), annotations: BTreeMap::new() };
+    let bearer = |token: &str| PullIdentity::Bearer {
+        token: Secret::from(token.to_owned()),
+        annotations: BTreeMap::new(),
+    };
     for token in ["one", "one", "two"] {
         assert_eq!(bench.users_for("a.io/x", &bearer(token)), ["ann"]);
     }
@@ -651,7 +657,7 @@ fn nothing_secret_shows_in_debug() {
         &[provider("sh", "a.io", more)],
         [response(r#""cacheKeyType":"Image","auth":{"a.io":{"password":"canary-password"}}"#)],
     );
-    let lookup = bench.providers.lookup("a.io/x", &Asker::Nobody);
+    let lookup = bench.providers.lookup("a.io/x", &PullIdentity::None);
     let shown = format!("{lookup:?} {:?} {:?}", bench.providers, lookup.attempts());
     assert!(!shown.contains("canary"), "{shown}");
 }

@@ -19,36 +19,36 @@ pub(crate) fn registry() -> Option<ImageRegistry> {
 }
 
 /// Where a puller looks: configuration, provider, helper on `PATH`, runtime folder.
-pub(crate) struct Place {
+pub(crate) struct PullerHome {
     folder: TempDir,
 }
 
-impl Place {
+impl PullerHome {
     pub(crate) fn new(registry: &ImageRegistry, helper: &str) -> Self {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
-        fs::create_dir(place.folder("bin")).unwrap();
-        fs::create_dir(place.folder("run")).unwrap();
-        fs::set_permissions(place.folder("run"), fs::Permissions::from_mode(0o700)).unwrap();
-        fs::write(place.folder("password"), PASSWORD).unwrap();
-        let root = place.folder.path().display();
+        let home = PullerHome { folder: tempfile::tempdir().unwrap() };
+        fs::create_dir(home.folder("bin")).unwrap();
+        fs::create_dir(home.folder("run")).unwrap();
+        fs::set_permissions(home.folder("run"), fs::Permissions::from_mode(0o700)).unwrap();
+        fs::write(home.folder("password"), PASSWORD).unwrap();
+        let root = home.folder.path().display();
         let plugin = format!(
             "#!/bin/sh\ncat >/dev/null\necho run >> {root}/runs\nprintf '{{\"kind\":\"CredentialProviderResponse\",\
              \"apiVersion\":\"credentialprovider.kubelet.k8s.io/v1\",\"cacheKeyType\":\"Registry\",\
              \"auth\":{{\"{}\":{{\"username\":\"ann\",\"password\":\"%s\"}}}}}}' \"$(cat {root}/password)\"\n",
             registry.host()
         );
-        fs::write(place.folder("bin/static"), plugin).unwrap();
-        fs::set_permissions(place.folder("bin/static"), fs::Permissions::from_mode(0o755)).unwrap();
-        std::os::unix::fs::symlink(helper, place.folder("bin/docker-credential-navicert")).unwrap();
+        fs::write(home.folder("bin/static"), plugin).unwrap();
+        fs::set_permissions(home.folder("bin/static"), fs::Permissions::from_mode(0o755)).unwrap();
+        std::os::unix::fs::symlink(helper, home.folder("bin/docker-credential-navicert")).unwrap();
         let config = format!(
             "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: static\n  \
              matchImages: ['{}']\n  defaultCacheDuration: 10m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n",
             registry.host()
         );
-        fs::write(place.folder("config.yaml"), config).unwrap();
+        fs::write(home.folder("config.yaml"), config).unwrap();
         let auth = format!("{{\"credHelpers\":{{\"{}\":\"navicert\"}}}}", registry.host());
-        fs::write(place.folder("auth.json"), auth).unwrap();
-        place
+        fs::write(home.folder("auth.json"), auth).unwrap();
+        home
     }
 
     pub(crate) fn folder(&self, name: &str) -> PathBuf {

@@ -1,4 +1,5 @@
-//! `WWW-Authenticate`, read by its grammar: quoted and bare values, several challenges, and no panic (I204, I205).
+//! `WWW-Authenticate`, read by its grammar: quoted and bare values, several challenges, and no panic.
+// I204, I205
 
 use thiserror::Error;
 
@@ -33,7 +34,7 @@ impl Challenge {
     ///
     /// # Errors
     /// [`ChallengeError`].
-    pub fn of<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Self, ChallengeError> {
+    pub fn from_headers<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Self, ChallengeError> {
         let mut found = None;
         for header in headers {
             for (scheme, parameters) in challenges(header).ok_or(ChallengeError::Malformed)? {
@@ -68,13 +69,13 @@ fn challenges(header: &str) -> Option<Vec<(String, Parameters)>> {
         let (word, behind) = token(rest)?;
         let after = behind.trim_start();
         if let Some(value) = after.strip_prefix('=').filter(|_| !found.is_empty()) {
-            let (value, behind) = value_of(value.trim_start())?;
+            let (value, behind) = parameter_value(value.trim_start())?;
             found.last_mut()?.1.push((word.to_owned(), value));
-            rest = separated(behind)?;
+            rest = skip_comma(behind)?;
         } else {
             found.push((word.to_owned(), Vec::new()));
             // After a scheme comes a space and a parameter, or a comma and the next scheme.
-            rest = if behind.starts_with([' ', '\t']) { after } else { separated(behind)? };
+            rest = if behind.starts_with([' ', '\t']) { after } else { skip_comma(behind)? };
             rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
         }
     }
@@ -82,7 +83,7 @@ fn challenges(header: &str) -> Option<Vec<(String, Parameters)>> {
 }
 
 /// What is behind a comma, or nothing at the end.
-fn separated(text: &str) -> Option<&str> {
+fn skip_comma(text: &str) -> Option<&str> {
     let text = text.trim_start();
     if text.is_empty() { Some(text) } else { Some(text.strip_prefix(',')?.trim_start()) }
 }
@@ -94,7 +95,7 @@ fn token(text: &str) -> Option<(&str, &str)> {
     if end == 0 { None } else { text.split_at_checked(end) }
 }
 
-fn value_of(text: &str) -> Option<(String, &str)> {
+fn parameter_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
         // Bare URLs break the grammar, and some send them; they end at a comma.
         let end = text.find([',', ' ', '\t', '"']).unwrap_or(text.len());
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     fn read(headers: &[&str]) -> Result<(String, String), ChallengeError> {
-        Challenge::of(headers.iter().copied()).map(|challenge| (challenge.realm, challenge.service))
+        Challenge::from_headers(headers.iter().copied()).map(|challenge| (challenge.realm, challenge.service))
     }
 
     #[test]
@@ -169,7 +170,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_header_makes_it_panic(header in "[Bear lm=\"\\\\,s;é\t]{0,40}") {
-            let _ = Challenge::of(std::iter::once(header.as_str()));
+            let _ = Challenge::from_headers(std::iter::once(header.as_str()));
         }
     }
 }

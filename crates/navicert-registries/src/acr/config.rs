@@ -1,17 +1,17 @@
-//! The node's cloud configuration (`azure.json`), or the variables that stand in for it, and the cloud it means
-//! (I195, I196).
+//! The node's cloud configuration (`azure.json`), or the variables that stand in for it, and the cloud it means.
+// I195, I196
 
 use std::path::Path;
 
-use navicert_types::decode::{self, Decode, Decoder, Mode};
+use navicert_types::decode::{self, Decode, DecodeMode, Decoder};
 use navicert_types::tree::{self, Node, Syntax};
 use navicert_types::{Diagnostics, Secret};
 use serde::Deserialize;
 
-use crate::context::Context;
-use crate::error::{ProviderError, refused};
+use crate::context::ProviderContext;
+use crate::error::{RegistryError, rejection};
 use crate::host::RegistrySuffixes;
-use crate::http::{Request, Url};
+use crate::http::{HttpRequest, HttpUrl};
 
 const METADATA: &str = "the custom cloud's metadata";
 
@@ -58,22 +58,22 @@ impl CloudConfig {
     ///
     /// # Errors
     /// If it cannot be read or is wrong.
-    pub fn load(context: &Context, path: &Path) -> Result<Self, ProviderError> {
+    pub fn load(context: &ProviderContext, path: &Path) -> Result<Self, RegistryError> {
         let text = context.read_file(path)?;
-        let wrong = |error: Diagnostics| ProviderError::File {
+        let wrong = |error: Diagnostics| RegistryError::File {
             path: path.to_owned(),
             what: error.to_string(),
             source: None,
         };
         let node =
             tree::parse(text.expose().as_bytes(), Syntax::JsonOrYaml).map_err(|error| wrong(error.into()))?;
-        let config = decode::decode(&node, Mode::Lenient).map_err(wrong)?;
+        let config = decode::decode(&node, DecodeMode::Lenient).map_err(wrong)?;
         context.journal.note("config", format!("`{}`", path.display()));
         Ok(config)
     }
 
     /// The variables of Azure's own tools; without any, the machine's own identity.
-    pub fn from_environment(context: &Context) -> Self {
+    pub fn from_environment(context: &ProviderContext) -> Self {
         let variable = |name| context.variable(name).map(str::to_owned);
         let client_secret = variable("AZURE_CLIENT_SECRET").map(Secret::new);
         let federated_token_file = variable("AZURE_FEDERATED_TOKEN_FILE");
@@ -97,7 +97,7 @@ impl CloudConfig {
 #[derive(Clone, Debug)]
 pub struct AzureCloud {
     /// Where tokens are asked for.
-    pub authority: Url,
+    pub authority: HttpUrl,
     /// Where registries are.
     pub suffixes: RegistrySuffixes,
 }
@@ -107,27 +107,27 @@ impl AzureCloud {
     ///
     /// # Errors
     /// If it is unknown, or does not describe itself.
-    pub fn of(context: &Context, config: &CloudConfig) -> Result<Self, ProviderError> {
-        let mut authority = authority_of(config.cloud.as_deref())?.map(str::to_owned);
+    pub fn resolve(context: &ProviderContext, config: &CloudConfig) -> Result<Self, RegistryError> {
+        let mut authority = known_authority(config.cloud.as_deref())?.map(str::to_owned);
         let mut suffixes = RegistrySuffixes::default();
         let described = [custom_cloud(context, config)?, environment_file(context)?];
-        for Described { login, registries } in described.into_iter().flatten() {
+        for CloudMetadata { login, registries } in described.into_iter().flatten() {
             authority = login.or(authority);
-            suffixes = registries.map_or(suffixes.clone(), |suffix| suffixes.and(&suffix));
+            suffixes = registries.map_or(suffixes.clone(), |suffix| suffixes.with_suffix(&suffix));
         }
         let authority = context.variable("AZURE_AUTHORITY_HOST").map(str::to_owned).or(authority);
         let unknown =
-            || ProviderError::Environment("the cloud's name is unknown, and nothing describes it".to_owned());
+            || RegistryError::Environment("the cloud's name is unknown, and nothing describes it".to_owned());
         let text = authority.ok_or_else(unknown)?;
         let text = if text.contains("://") { text } else { format!("https://{text}") };
-        let authority = Url::parse(&text)
-            .map_err(|error| ProviderError::Environment(format!("where Azure's tenants log in: {error}")))?;
+        let authority = HttpUrl::parse(&text)
+            .map_err(|error| RegistryError::Environment(format!("where Azure's tenants log in: {error}")))?;
         Ok(AzureCloud { authority, suffixes })
     }
 }
 
 /// Where the tenants of the known clouds log in; nothing for a name that something else has to describe.
-fn authority_of(cloud: Option<&str>) -> Result<Option<&'static str>, ProviderError> {
+fn known_authority(cloud: Option<&str>) -> Result<Option<&'static str>, RegistryError> {
     let name = cloud.unwrap_or_default().to_ascii_uppercase();
     Ok(match name.as_str() {
         "" | "AZURECLOUD" | "AZUREPUBLICCLOUD" => Some("https://login.microsoftonline.com"),
@@ -138,12 +138,15 @@ fn authority_of(cloud: Option<&str>) -> Result<Option<&'static str>, ProviderErr
 }
 
 /// What a custom cloud says of itself.
-struct Described {
+struct CloudMetadata {
     login: Option<String>,
     registries: Option<String>,
 }
 
-fn custom_cloud(context: &Context, config: &CloudConfig) -> Result<Option<Described>, ProviderError> {
+fn custom_cloud(
+    context: &ProviderContext,
+    config: &CloudConfig,
+) -> Result<Option<CloudMetadata>, RegistryError> {
     #[derive(Deserialize)]
     struct Cloud {
         authentication: Option<Authentication>,
@@ -161,26 +164,26 @@ fn custom_cloud(context: &Context, config: &CloudConfig) -> Result<Option<Descri
         acr_login_server: Option<String>,
     }
     let Some(text) = &config.resource_manager else { return Ok(None) };
-    let url = Url::parse(text)
-        .map_err(|error| ProviderError::Environment(format!("resourceManagerEndpoint: {error}")))?;
+    let url = HttpUrl::parse(text)
+        .map_err(|error| RegistryError::Environment(format!("resourceManagerEndpoint: {error}")))?;
     let mut url = url.join("/metadata/endpoints");
     url.target.push_str("?api-version=2019-05-01");
-    let request = Request::new("GET", url);
+    let request = HttpRequest::new("GET", url);
     let reply = context.send(METADATA, &request)?;
     if reply.status != 200 {
-        return Err(refused(METADATA, &request, &reply, "", ""));
+        return Err(rejection(METADATA, &request, &reply, "", ""));
     }
-    let wrong = ProviderError::Answer { service: METADATA, what: "what describes no cloud" };
+    let wrong = RegistryError::Answer { service: METADATA, what: "what describes no cloud" };
     let clouds: Vec<Cloud> = serde_json::from_slice(reply.body.expose()).map_err(|_| wrong)?;
     let cloud = clouds.into_iter().next();
-    let cloud = cloud.ok_or(ProviderError::Answer { service: METADATA, what: "no cloud at all" })?;
-    Ok(Some(Described {
+    let cloud = cloud.ok_or(RegistryError::Answer { service: METADATA, what: "no cloud at all" })?;
+    Ok(Some(CloudMetadata {
         login: cloud.authentication.and_then(|authentication| authentication.login_endpoint),
         registries: cloud.suffixes.and_then(|suffixes| suffixes.acr_login_server),
     }))
 }
 
-fn environment_file(context: &Context) -> Result<Option<Described>, ProviderError> {
+fn environment_file(context: &ProviderContext) -> Result<Option<CloudMetadata>, RegistryError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct File {
@@ -190,12 +193,12 @@ fn environment_file(context: &Context) -> Result<Option<Described>, ProviderErro
     }
     let Some(path) = context.variable("AZURE_ENVIRONMENT_FILEPATH") else { return Ok(None) };
     let text = context.read_file(Path::new(path))?;
-    let file: File = serde_json::from_str(text.expose()).map_err(|_| ProviderError::File {
+    let file: File = serde_json::from_str(text.expose()).map_err(|_| RegistryError::File {
         path: path.into(),
         what: "is no description of a cloud in JSON".to_owned(),
         source: None,
     })?;
-    Ok(Some(Described {
+    Ok(Some(CloudMetadata {
         login: file.active_directory_endpoint,
         registries: file.container_registry_dns_suffix,
     }))

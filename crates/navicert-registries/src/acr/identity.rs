@@ -1,4 +1,5 @@
-//! As whom the registry is asked, and that identity's token from Azure (I201–I203).
+//! As whom the registry is asked, and that identity's token from Azure.
+// I201–I203
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,21 +10,21 @@ use navicert_types::image_credential::CredentialProviderRequest;
 use serde::Deserialize;
 
 use super::config::{AzureCloud, CloudConfig};
-use crate::context::Context;
-use crate::error::{ProviderError, refused};
+use crate::context::ProviderContext;
+use crate::error::{RegistryError, rejection};
 use crate::form::Form;
-use crate::http::{Reply, Request, Url};
+use crate::http::{HttpRequest, HttpResponse, HttpUrl};
 use crate::machine::Cloud;
 
 const CLIENT_ANNOTATION: &str = "kubernetes.azure.com/acr-client-id";
 const TENANT_ANNOTATION: &str = "kubernetes.azure.com/acr-tenant-id";
 const RESOURCE: &str = "https://containerregistry.azure.net";
-const METADATA: &str = "Azure's metadata server";
-const DIRECTORY: &str = "Azure's directory";
-const BINDINGS: &str = "the identity-binding endpoint";
-const USUAL_METADATA: &str = "http://169.254.169.254";
+const METADATA_SERVICE: &str = "Azure's metadata server";
+const ENTRA_SERVICE: &str = "Azure's directory";
+const BINDINGS_SERVICE: &str = "the identity-binding endpoint";
+const DEFAULT_METADATA_URL: &str = "http://169.254.169.254";
 /// The cluster's certificate authority on a node of AKS.
-const CLUSTER_AUTHORITY: &str = "/etc/kubernetes/certs/ca.crt";
+const DEFAULT_CA_FILE: &str = "/etc/kubernetes/certs/ca.crt";
 
 /// How tokens are had through the API server: identity bindings of AKS.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,14 +44,14 @@ pub struct IdentityBindings {
 impl IdentityBindings {
     /// Bindings with the usual certificate authority.
     pub fn new(server_name: String, address: IpAddr) -> Self {
-        let authority = PathBuf::from(CLUSTER_AUTHORITY);
+        let authority = PathBuf::from(DEFAULT_CA_FILE);
         IdentityBindings { server_name, address, default_client: None, default_tenant: None, authority }
     }
 }
 
 /// As whom the registry is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Identity {
+pub enum AzureIdentity {
     /// The machine's own, or one of several.
     Managed {
         /// Which one: a client id or a resource id.
@@ -65,7 +66,7 @@ pub enum Identity {
         /// Its tenant.
         tenant: String,
         /// Where the token is.
-        proof: Proof,
+        assertion: ClientAssertion,
     },
     /// A service account, through the API server.
     Bound {
@@ -78,7 +79,8 @@ pub enum Identity {
         /// Where.
         bindings: IdentityBindings,
     },
-    /// A name and a secret that the registry takes as they are (I207).
+    /// A name and a secret that the registry takes as they are.
+    // I207
     ServicePrincipal {
         /// The name.
         client_id: String,
@@ -89,38 +91,39 @@ pub enum Identity {
 
 /// A token that proves to be an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Proof {
+pub enum ClientAssertion {
     /// The service account's.
     ServiceAccount(Secret<String>),
     /// A mounted one.
     File(PathBuf),
 }
 
-impl Identity {
-    /// I201. Unlike upstream (I202), a service account's token is never ignored: it is used or it is an error.
+impl AzureIdentity {
+    /// I201. Unlike upstream, a service account's token is never ignored: it is used or it is an error.
     ///
     /// # Errors
     /// If nobody can be meant.
-    pub fn choose(
+    // I202
+    pub fn select(
         config: &CloudConfig,
         bindings: Option<&IdentityBindings>,
         mirrored: bool,
         request: &CredentialProviderRequest,
-    ) -> Result<Self, ProviderError> {
+    ) -> Result<Self, RegistryError> {
         let token = &request.service_account_token;
         let annotation = |name: &str| {
             request.service_account_annotations.get(name).cloned().filter(|value| !value.is_empty())
         };
         let missing = |name: &str| {
-            ProviderError::ServiceAccount(format!("the service account has no annotation `{name}`"))
+            RegistryError::ServiceAccount(format!("the service account has no annotation `{name}`"))
         };
         if let (Some(bindings), false) = (bindings, mirrored) {
             if token.is_empty() {
                 let what = "identity bindings need a service account's token, and the kubelet sent none";
-                return Err(ProviderError::ServiceAccount(what.to_owned()));
+                return Err(RegistryError::ServiceAccount(what.to_owned()));
             }
             let client_id = annotation(CLIENT_ANNOTATION).or_else(|| bindings.default_client.clone());
-            return Ok(Identity::Bound {
+            return Ok(AzureIdentity::Bound {
                 client_id: client_id.ok_or_else(|| missing(CLIENT_ANNOTATION))?,
                 tenant: annotation(TENANT_ANNOTATION)
                     .or_else(|| bindings.default_tenant.clone())
@@ -130,34 +133,34 @@ impl Identity {
             });
         }
         if !token.is_empty() && !mirrored {
-            return Ok(Identity::Federated {
+            return Ok(AzureIdentity::Federated {
                 client_id: annotation(CLIENT_ANNOTATION).ok_or_else(|| missing(CLIENT_ANNOTATION))?,
                 tenant: annotation(TENANT_ANNOTATION).ok_or_else(|| missing(TENANT_ANNOTATION))?,
-                proof: Proof::ServiceAccount(token.clone()),
+                assertion: ClientAssertion::ServiceAccount(token.clone()),
             });
         }
-        Identity::of_node(config)
+        AzureIdentity::from_node_config(config)
     }
 
-    fn of_node(config: &CloudConfig) -> Result<Self, ProviderError> {
+    fn from_node_config(config: &CloudConfig) -> Result<Self, RegistryError> {
         if config.managed_identity {
-            return Ok(Identity::Managed {
+            return Ok(AzureIdentity::Managed {
                 which: config.user_assigned_identity.clone(),
                 tenant: config.tenant.clone(),
             });
         }
         let (client_id, tenant) = (config.client_id.clone(), config.tenant.clone());
         if let (Some(client_id), Some(file)) = (&client_id, &config.federated_token_file) {
-            let tenant = tenant.ok_or_else(|| nobody("a federated token without a tenant"))?;
-            return Ok(Identity::Federated {
+            let tenant = tenant.ok_or_else(|| no_identity("a federated token without a tenant"))?;
+            return Ok(AzureIdentity::Federated {
                 client_id: client_id.clone(),
                 tenant,
-                proof: Proof::File(file.into()),
+                assertion: ClientAssertion::File(file.into()),
             });
         }
         match (client_id, config.client_secret.clone()) {
-            (Some(client_id), Some(secret)) => Ok(Identity::ServicePrincipal { client_id, secret }),
-            _ => Err(nobody(
+            (Some(client_id), Some(secret)) => Ok(AzureIdentity::ServicePrincipal { client_id, secret }),
+            _ => Err(no_identity(
                 "neither useManagedIdentityExtension nor aadClientId with aadClientSecret is configured",
             )),
         }
@@ -166,11 +169,11 @@ impl Identity {
     /// The tenant whose token is exchanged.
     pub fn tenant(&self) -> &str {
         match self {
-            Identity::Managed { tenant, .. } | Identity::Bound { tenant, .. } => {
+            AzureIdentity::Managed { tenant, .. } | AzureIdentity::Bound { tenant, .. } => {
                 tenant.as_deref().unwrap_or_default()
             }
-            Identity::Federated { tenant, .. } => tenant,
-            Identity::ServicePrincipal { .. } => "",
+            AzureIdentity::Federated { tenant, .. } => tenant,
+            AzureIdentity::ServicePrincipal { .. } => "",
         }
     }
 
@@ -180,66 +183,68 @@ impl Identity {
     /// [`ProviderError`].
     pub(super) fn access_token(
         &self,
-        context: &Context,
+        context: &ProviderContext,
         cloud: &AzureCloud,
-    ) -> Result<Secret<String>, ProviderError> {
+    ) -> Result<Secret<String>, RegistryError> {
         match self {
-            Identity::Managed { which, .. } => managed(context, which.as_deref()),
-            Identity::Federated { client_id, tenant, proof } => {
+            AzureIdentity::Managed { which, .. } => managed_identity_token(context, which.as_deref()),
+            AzureIdentity::Federated { client_id, tenant, assertion: proof } => {
                 let token = match proof {
-                    Proof::ServiceAccount(token) => token.clone(),
-                    Proof::File(path) => context.read_file(path)?,
+                    ClientAssertion::ServiceAccount(token) => token.clone(),
+                    ClientAssertion::File(path) => context.read_file(path)?,
                 };
                 if !is_tenant(tenant) {
-                    return Err(ProviderError::ServiceAccount(format!("`{tenant}` is no tenant")));
+                    return Err(RegistryError::ServiceAccount(format!("`{tenant}` is no tenant")));
                 }
                 let url = cloud.authority.join(&format!("/{tenant}/oauth2/v2.0/token"));
-                ask(context, DIRECTORY, &assertion(client_id, &token).request(url))
+                request_token(context, ENTRA_SERVICE, &assertion_form(client_id, &token).request(url))
             }
-            Identity::Bound { client_id, token, bindings, .. } => {
-                let url = Url::parse(&format!("https://{}", bindings.server_name))
-                    .map_err(|error| ProviderError::Usage(format!("--ib-sni-name: {error}")))?;
-                let request = Request {
+            AzureIdentity::Bound { client_id, token, bindings, .. } => {
+                let url = HttpUrl::parse(&format!("https://{}", bindings.server_name))
+                    .map_err(|error| RegistryError::Usage(format!("--ib-sni-name: {error}")))?;
+                let request = HttpRequest {
                     direct: true,
                     connect_to: Some(bindings.address),
                     authorities: Some(bindings.authority.clone()),
-                    ..assertion(client_id, token).request(url)
+                    ..assertion_form(client_id, token).request(url)
                 };
-                ask(context, BINDINGS, &request)
+                request_token(context, BINDINGS_SERVICE, &request)
             }
-            Identity::ServicePrincipal { .. } => Err(nobody("a service principal's secret is used as it is")),
+            AzureIdentity::ServicePrincipal { .. } => {
+                Err(no_identity("a service principal's secret is used as it is"))
+            }
         }
     }
 }
 
 /// Never a secret: names only.
-impl fmt::Display for Identity {
+impl fmt::Display for AzureIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Identity::Managed { which: None, .. } => write!(f, "this machine's managed identity"),
-            Identity::Managed { which: Some(which), .. } => {
+            AzureIdentity::Managed { which: None, .. } => write!(f, "this machine's managed identity"),
+            AzureIdentity::Managed { which: Some(which), .. } => {
                 write!(f, "this machine's managed identity `{which}`")
             }
-            Identity::Federated { client_id, proof: Proof::ServiceAccount(_), .. } => {
+            AzureIdentity::Federated { client_id, assertion: ClientAssertion::ServiceAccount(_), .. } => {
                 write!(f, "application `{client_id}`, by the service account's token")
             }
-            Identity::Federated { client_id, proof: Proof::File(path), .. } => {
+            AzureIdentity::Federated { client_id, assertion: ClientAssertion::File(path), .. } => {
                 write!(f, "application `{client_id}`, by the token in `{}`", path.display())
             }
-            Identity::Bound { client_id, bindings, .. } => {
+            AzureIdentity::Bound { client_id, bindings, .. } => {
                 write!(
                     f,
                     "identity `{client_id}`, bound to the service account, at `{}`",
                     bindings.server_name
                 )
             }
-            Identity::ServicePrincipal { client_id, .. } => write!(f, "service principal `{client_id}`"),
+            AzureIdentity::ServicePrincipal { client_id, .. } => write!(f, "service principal `{client_id}`"),
         }
     }
 }
 
-fn nobody(tried: &str) -> ProviderError {
-    ProviderError::NoCredentials { service: "Azure", tried: tried.to_owned() }
+fn no_identity(tried: &str) -> RegistryError {
+    RegistryError::NoCredentials { service: "Azure", tried: tried.to_owned() }
 }
 
 /// It becomes part of a path.
@@ -249,7 +254,7 @@ fn is_tenant(text: &str) -> bool {
         && text != ".."
 }
 
-fn assertion(client_id: &str, token: &Secret<String>) -> Form {
+fn assertion_form(client_id: &str, token: &Secret<String>) -> Form {
     Form::new()
         .field("grant_type", "client_credentials")
         .field("client_id", client_id)
@@ -258,48 +263,59 @@ fn assertion(client_id: &str, token: &Secret<String>) -> Form {
         .field("scope", &format!("{RESOURCE}/.default"))
 }
 
-fn managed(context: &Context, which: Option<&str>) -> Result<Secret<String>, ProviderError> {
+fn managed_identity_token(
+    context: &ProviderContext,
+    which: Option<&str>,
+) -> Result<Secret<String>, RegistryError> {
     let base = match context.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST") {
         Some(text) => text,
-        None if Cloud::of_machine(&context.system).may_be(Cloud::Microsoft) => USUAL_METADATA,
-        None => return Err(nobody("this machine is not on Azure")),
+        None if Cloud::detect(&context.sysfs).may_be(Cloud::Microsoft) => DEFAULT_METADATA_URL,
+        None => return Err(no_identity("this machine is not on Azure")),
     };
-    let base = Url::parse(base)
-        .map_err(|error| ProviderError::Environment(format!("AZURE_POD_IDENTITY_AUTHORITY_HOST: {error}")))?;
+    let base = HttpUrl::parse(base)
+        .map_err(|error| RegistryError::Environment(format!("AZURE_POD_IDENTITY_AUTHORITY_HOST: {error}")))?;
     let mut form = Form::new().field("api-version", "2018-02-01").field("resource", RESOURCE);
     if let Some(which) = which {
         let is_resource = which.to_ascii_lowercase().contains("/subscriptions/");
         form = form.field(if is_resource { "msi_res_id" } else { "client_id" }, which);
     }
     let url = base.join(&format!("/metadata/identity/oauth2/token?{}", form.text()));
-    ask(context, METADATA, &Request::near("GET", url).header("metadata", "true"))
+    request_token(
+        context,
+        METADATA_SERVICE,
+        &HttpRequest::to_metadata_server("GET", url).header("metadata", "true"),
+    )
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TokenResponse {
     access_token: Secret<String>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Fault {
+struct OAuthError {
     error: String,
     error_description: String,
 }
 
-fn ask(context: &Context, service: &'static str, request: &Request) -> Result<Secret<String>, ProviderError> {
-    let reply: Reply = context.send(service, request)?;
+fn request_token(
+    context: &ProviderContext,
+    service: &'static str,
+    request: &HttpRequest,
+) -> Result<Secret<String>, RegistryError> {
+    let reply: HttpResponse = context.send(service, request)?;
     if reply.status != 200 {
-        let fault: Fault = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
-        return Err(refused(service, request, &reply, &fault.error, &fault.error_description));
+        let fault: OAuthError = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
+        return Err(rejection(service, request, &reply, &fault.error, &fault.error_description));
     }
-    let token: Result<Token, _> = serde_json::from_slice(reply.body.expose());
+    let token: Result<TokenResponse, _> = serde_json::from_slice(reply.body.expose());
     match token {
         Ok(token) if !token.access_token.is_empty() => {
             context.journal.note("token", format!("an access token from {service}"));
             Ok(token.access_token)
         }
-        _ => Err(ProviderError::Answer { service, what: "what is no access token" }),
+        _ => Err(RegistryError::Answer { service, what: "what is no access token" }),
     }
 }
 
@@ -372,16 +388,16 @@ mod tests {
             (&principal, false, false, request("", &[]), "service principal `id`"),
             (&federated, false, false, request("", &[]), "application `id`, by the token in `/token`"),
         ] {
-            let chosen = Identity::choose(config, bound.then_some(&bindings), mirrored, &asked).unwrap();
+            let chosen = AzureIdentity::select(config, bound.then_some(&bindings), mirrored, &asked).unwrap();
             assert_eq!(chosen.to_string(), expected);
             assert!(!format!("{chosen:?}").contains("canary"));
         }
         for (bound, annotations) in [(false, &both[..1]), (false, &both[1..]), (false, &[]), (true, &[])] {
             let asked = request("t", annotations);
-            assert!(Identity::choose(&managed, bound.then_some(&bindings), false, &asked).is_err());
+            assert!(AzureIdentity::select(&managed, bound.then_some(&bindings), false, &asked).is_err());
         }
-        assert!(Identity::choose(&managed, Some(&bindings), false, &request("", &both)).is_err());
-        assert!(Identity::choose(&CloudConfig::default(), None, false, &request("", &[])).is_err());
+        assert!(AzureIdentity::select(&managed, Some(&bindings), false, &request("", &both)).is_err());
+        assert!(AzureIdentity::select(&CloudConfig::default(), None, false, &request("", &[])).is_err());
     }
 
     #[test]

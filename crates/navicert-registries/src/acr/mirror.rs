@@ -1,4 +1,5 @@
-//! Registries of one's own that stand in for others: `--registry-mirror=mcr.microsoft.com:mine.azurecr.io` (I199).
+//! Registries of one's own that stand in for others: `--registry-mirror=mcr.microsoft.com:mine.azurecr.io`.
+// I199
 
 /// Which host stands in for which.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

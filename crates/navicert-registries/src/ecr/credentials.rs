@@ -1,8 +1,9 @@
-//! Where AWS credentials come from, in the order of AWS's own tools (I178): environment, web identity, shared files,
+//! Where AWS credentials come from, in the order of AWS's own tools: environment, web identity, shared files,
 //! the container's agent, the machine's metadata.
 //!
 //! A source that is not set up is passed over with a note; one that is set up and fails ends the search, because the
 //! next one would be somebody else.
+// I178
 
 mod container;
 mod environment;
@@ -14,9 +15,9 @@ use navicert_types::{Secret, Timestamp};
 use serde::Deserialize;
 
 use super::endpoint::Endpoints;
-use crate::context::Context;
-use crate::error::ProviderError;
-use crate::http::Reply;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
+use crate::http::HttpResponse;
 
 /// A key to sign with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,15 +33,15 @@ pub struct AwsCredentials {
 }
 
 /// What a source that is not set up says about itself.
-type Absent = String;
+type NotConfigured = String;
 
 /// A source's answer.
-type Found = Result<Result<AwsCredentials, Absent>, ProviderError>;
+type SourceResult = Result<Result<AwsCredentials, NotConfigured>, RegistryError>;
 
 /// A source: its name, and how it is asked.
-type Source = (&'static str, fn(&Context, &Endpoints) -> Found);
+type CredentialSource = (&'static str, fn(&ProviderContext, &Endpoints) -> SourceResult);
 
-const SOURCES: [Source; 5] = [
+const SOURCES: [CredentialSource; 5] = [
     ("environment", |context, _| environment::find(context)),
     ("web identity", web_identity::find),
     ("profile", profile::find),
@@ -49,7 +50,10 @@ const SOURCES: [Source; 5] = [
 ];
 
 /// The first source that has credentials.
-pub(super) fn resolve(context: &Context, endpoints: &Endpoints) -> Result<AwsCredentials, ProviderError> {
+pub(super) fn resolve(
+    context: &ProviderContext,
+    endpoints: &Endpoints,
+) -> Result<AwsCredentials, RegistryError> {
     let mut tried = Vec::new();
     for (name, find) in SOURCES {
         match find(context, endpoints)? {
@@ -65,13 +69,13 @@ pub(super) fn resolve(context: &Context, endpoints: &Endpoints) -> Result<AwsCre
             }
         }
     }
-    Err(ProviderError::NoCredentials { service: "AWS", tried: tried.join("; ") })
+    Err(RegistryError::NoCredentials { service: "AWS", tried: tried.join("; ") })
 }
 
 /// What metadata servers and `credential_process` programs print.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Document {
+struct CredentialsDocument {
     access_key_id: Option<String>,
     secret_access_key: Option<Secret<String>>,
     #[serde(alias = "SessionToken")]
@@ -80,10 +84,10 @@ struct Document {
     code: Option<String>,
 }
 
-impl Document {
-    fn read(service: &'static str, bytes: &[u8]) -> Result<AwsCredentials, ProviderError> {
-        let wrong = |what| ProviderError::Answer { service, what };
-        let document: Document =
+impl CredentialsDocument {
+    fn read(service: &'static str, bytes: &[u8]) -> Result<AwsCredentials, RegistryError> {
+        let wrong = |what| RegistryError::Answer { service, what };
+        let document: CredentialsDocument =
             serde_json::from_slice(bytes).map_err(|_| wrong("what is no credentials"))?;
         if document.code.as_deref().is_some_and(|code| code != "Success") {
             return Err(wrong("a code other than `Success`"));
@@ -98,12 +102,12 @@ impl Document {
         Ok(AwsCredentials { access_key_id, secret_access_key, session_token, expires })
     }
 
-    fn of(service: &'static str, reply: &Reply) -> Result<AwsCredentials, ProviderError> {
-        Document::read(service, reply.body.expose())
+    fn from_response(service: &'static str, reply: &HttpResponse) -> Result<AwsCredentials, RegistryError> {
+        CredentialsDocument::read(service, reply.body.expose())
     }
 }
 
 /// The name of a session when nobody chose one.
-fn session_name(context: &Context) -> &str {
+fn session_name(context: &ProviderContext) -> &str {
     context.variable("AWS_ROLE_SESSION_NAME").unwrap_or("ecr-credential-provider")
 }

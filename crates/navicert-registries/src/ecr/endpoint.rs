@@ -1,17 +1,18 @@
 //! Which API belongs to a registry: region and partition from its host, FIPS and dual-stack from its host or the
-//! environment, anything else only if the environment names it (I172, I174, I175, I180).
+//! environment, anything else only if the environment names it.
+// I172, I174, I175, I180
 
-use crate::context::Context;
-use crate::error::ProviderError;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 use crate::host::{EcrHost, Partition};
-use crate::http::Url;
+use crate::http::HttpUrl;
 
 /// The region of everything public.
 const PUBLIC_REGION: &str = "us-east-1";
 
 /// A service of AWS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
+pub enum AwsService {
     /// Private registries.
     Ecr,
     /// The public registry.
@@ -20,30 +21,30 @@ pub enum Service {
     Sts,
 }
 
-impl Service {
+impl AwsService {
     /// As people call it.
     pub fn name(self) -> &'static str {
         match self {
-            Service::Ecr => "ECR",
-            Service::EcrPublic => "ECR Public",
-            Service::Sts => "STS",
+            AwsService::Ecr => "ECR",
+            AwsService::EcrPublic => "ECR Public",
+            AwsService::Sts => "STS",
         }
     }
 
     /// As signatures have it.
     pub fn signing_name(self) -> &'static str {
         match self {
-            Service::Ecr => "ecr",
-            Service::EcrPublic => "ecr-public",
-            Service::Sts => "sts",
+            AwsService::Ecr => "ecr",
+            AwsService::EcrPublic => "ecr-public",
+            AwsService::Sts => "sts",
         }
     }
 
     fn variable(self) -> &'static str {
         match self {
-            Service::Ecr => "AWS_ENDPOINT_URL_ECR",
-            Service::EcrPublic => "AWS_ENDPOINT_URL_ECR_PUBLIC",
-            Service::Sts => "AWS_ENDPOINT_URL_STS",
+            AwsService::Ecr => "AWS_ENDPOINT_URL_ECR",
+            AwsService::EcrPublic => "AWS_ENDPOINT_URL_ECR_PUBLIC",
+            AwsService::Sts => "AWS_ENDPOINT_URL_STS",
         }
     }
 }
@@ -52,13 +53,13 @@ impl Service {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// The registry's own service.
-    pub registry: Service,
+    pub registry: AwsService,
     /// The region that signs for the registry.
     pub region: String,
     /// The region in which roles are assumed.
     pub sts_region: String,
-    registry_url: Url,
-    sts_url: Url,
+    registry_url: HttpUrl,
+    sts_url: HttpUrl,
 }
 
 impl Endpoints {
@@ -66,28 +67,28 @@ impl Endpoints {
     ///
     /// # Errors
     /// If the environment names an endpoint that is none, or a region that is none.
-    pub fn new(context: &Context, host: &EcrHost) -> Result<Self, ProviderError> {
+    pub fn new(context: &ProviderContext, host: &EcrHost) -> Result<Self, RegistryError> {
         let (registry, region, host_fips, host_dual_stack) = match host {
-            EcrHost::Public => (Service::EcrPublic, PUBLIC_REGION, false, false),
+            EcrHost::Public => (AwsService::EcrPublic, PUBLIC_REGION, false, false),
             EcrHost::Private { region, fips, dual_stack, .. } => {
-                (Service::Ecr, region.as_str(), *fips, *dual_stack)
+                (AwsService::Ecr, region.as_str(), *fips, *dual_stack)
             }
         };
-        let fips = context.is_set("AWS_USE_FIPS_ENDPOINT").unwrap_or(host_fips);
-        let dual_stack = context.is_set("AWS_USE_DUALSTACK_ENDPOINT").unwrap_or(host_dual_stack);
+        let fips = context.flag("AWS_USE_FIPS_ENDPOINT").unwrap_or(host_fips);
+        let dual_stack = context.flag("AWS_USE_DUALSTACK_ENDPOINT").unwrap_or(host_dual_stack);
         let sts_region = match registry {
-            Service::EcrPublic => {
+            AwsService::EcrPublic => {
                 let own = context.variable("AWS_REGION").or_else(|| context.variable("AWS_DEFAULT_REGION"));
                 own.unwrap_or(PUBLIC_REGION)
             }
             _ => region,
         };
-        let url = |service: Service, region: &str| {
-            overridden(context, service)?.map_or_else(|| usual(service, region, fips, dual_stack), Ok)
+        let url = |service: AwsService, region: &str| {
+            override_url(context, service)?.map_or_else(|| default_url(service, region, fips, dual_stack), Ok)
         };
         let endpoints = Endpoints {
             registry_url: url(registry, region)?,
-            sts_url: url(Service::Sts, sts_region)?,
+            sts_url: url(AwsService::Sts, sts_region)?,
             registry,
             region: region.to_owned(),
             sts_region: sts_region.to_owned(),
@@ -97,49 +98,60 @@ impl Endpoints {
     }
 
     /// Where a service is.
-    pub fn url(&self, service: Service) -> &Url {
-        if service == Service::Sts { &self.sts_url } else { &self.registry_url }
+    pub fn url(&self, service: AwsService) -> &HttpUrl {
+        if service == AwsService::Sts { &self.sts_url } else { &self.registry_url }
     }
 
     /// The region a service signs with.
-    pub fn region_of(&self, service: Service) -> &str {
-        if service == Service::Sts { &self.sts_region } else { &self.region }
+    pub fn region_for(&self, service: AwsService) -> &str {
+        if service == AwsService::Sts { &self.sts_region } else { &self.region }
     }
 }
 
-fn overridden(context: &Context, service: Service) -> Result<Option<Url>, ProviderError> {
-    if context.is_set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == Some(true) {
+fn override_url(context: &ProviderContext, service: AwsService) -> Result<Option<HttpUrl>, RegistryError> {
+    if context.flag("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") == Some(true) {
         return Ok(None);
     }
     let named = [service.variable(), "AWS_ENDPOINT_URL"].into_iter();
     let Some((name, text)) = named.filter_map(|name| Some((name, context.variable(name)?))).next() else {
         return Ok(None);
     };
-    let url = Url::parse(text).map_err(|error| ProviderError::Environment(format!("{name}: {error}")))?;
+    let url = HttpUrl::parse(text).map_err(|error| RegistryError::Environment(format!("{name}: {error}")))?;
     context.journal.note("endpoint", format!("{name} names {url} for {}", service.name()));
     Ok(Some(url))
 }
 
-fn usual(service: Service, region: &str, fips: bool, dual_stack: bool) -> Result<Url, ProviderError> {
-    let partition = Partition::of_region(region)
-        .ok_or_else(|| ProviderError::Environment(format!("`{region}` is not a region of AWS")))?;
-    let host = host_of(service, region, partition, fips, dual_stack);
-    Ok(Url::https(&host, "/"))
+fn default_url(
+    service: AwsService,
+    region: &str,
+    fips: bool,
+    dual_stack: bool,
+) -> Result<HttpUrl, RegistryError> {
+    let partition = Partition::for_region(region)
+        .ok_or_else(|| RegistryError::Environment(format!("`{region}` is not a region of AWS")))?;
+    let host = service_host(service, region, partition, fips, dual_stack);
+    Ok(HttpUrl::https(&host, "/"))
 }
 
-fn host_of(service: Service, region: &str, partition: &Partition, fips: bool, dual_stack: bool) -> String {
+fn service_host(
+    service: AwsService,
+    region: &str,
+    partition: &Partition,
+    fips: bool,
+    dual_stack: bool,
+) -> String {
     let suffix = if dual_stack { partition.dual_stack_suffix } else { partition.suffix };
     let fips_name = |name: &str| if fips { format!("{name}-fips") } else { name.to_owned() };
     let name = match service {
-        Service::Ecr if dual_stack => fips_name("ecr"),
+        AwsService::Ecr if dual_stack => fips_name("ecr"),
         // The two oldest partitions have validated endpoints without `api`.
-        Service::Ecr if fips && matches!(partition.id, "aws" | "aws-us-gov") => "ecr-fips".to_owned(),
-        Service::Ecr => format!("api.{}", fips_name("ecr")),
-        Service::EcrPublic if dual_stack => fips_name("ecr-public"),
-        Service::EcrPublic => format!("api.{}", fips_name("ecr-public")),
+        AwsService::Ecr if fips && matches!(partition.id, "aws" | "aws-us-gov") => "ecr-fips".to_owned(),
+        AwsService::Ecr => format!("api.{}", fips_name("ecr")),
+        AwsService::EcrPublic if dual_stack => fips_name("ecr-public"),
+        AwsService::EcrPublic => format!("api.{}", fips_name("ecr-public")),
         // In these regions the usual endpoint is the validated one.
-        Service::Sts if partition.id == "aws-us-gov" => "sts".to_owned(),
-        Service::Sts => fips_name("sts"),
+        AwsService::Sts if partition.id == "aws-us-gov" => "sts".to_owned(),
+        AwsService::Sts => fips_name("sts"),
     };
     format!("{name}.{region}.{suffix}")
 }
@@ -151,7 +163,7 @@ mod tests {
     #[test]
     fn every_partition_has_its_endpoints() {
         // I172, I174, I175, I211
-        use Service::{Ecr, EcrPublic, Sts};
+        use AwsService::{Ecr, EcrPublic, Sts};
         for (service, region, fips, dual_stack, host) in [
             (Ecr, "us-west-2", false, false, "api.ecr.us-west-2.amazonaws.com"),
             (Ecr, "us-west-2", true, false, "ecr-fips.us-west-2.amazonaws.com"),
@@ -173,10 +185,10 @@ mod tests {
             (Sts, "us-west-2", false, true, "sts.us-west-2.api.aws"),
             (Sts, "eusc-de-east-1", false, false, "sts.eusc-de-east-1.amazonaws.eu"),
         ] {
-            let url = usual(service, region, fips, dual_stack).unwrap();
+            let url = default_url(service, region, fips, dual_stack).unwrap();
             assert_eq!(url.authority(), host);
             assert!(url.to_string().starts_with("https://"), "{url}");
         }
-        assert!(usual(Ecr, "evil.example/x", false, false).is_err());
+        assert!(default_url(Ecr, "evil.example/x", false, false).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! Signature version 4, by AWS's own crate: which headers are signed, and when (I182).
+//! Signature version 4, by AWS's own crate: which headers are signed, and when.
+// I182
 
 use std::time::SystemTime;
 
@@ -8,24 +9,24 @@ use aws_sigv4::sign::v4;
 use navicert_types::{Secret, Timestamp};
 
 use super::credentials::AwsCredentials;
-use crate::error::ProviderError;
-use crate::http::Request;
+use crate::error::RegistryError;
+use crate::http::HttpRequest;
 
 /// A request with its signature.
-pub type Signed = Request;
+pub type SignedRequest = HttpRequest;
 
 /// Signs a request: every header it has, its host, its body and the time.
 ///
 /// # Errors
 /// If a header cannot be signed.
 pub fn sign(
-    request: Request,
+    request: HttpRequest,
     credentials: &AwsCredentials,
     region: &str,
     service: &'static str,
     now: Timestamp,
-) -> Result<Signed, ProviderError> {
-    let failed = ProviderError::Answer { service: "the signer", what: "a request that cannot be signed" };
+) -> Result<SignedRequest, RegistryError> {
+    let failed = RegistryError::Answer { service: "the signer", what: "a request that cannot be signed" };
     let identity = Credentials::new(
         credentials.access_key_id.clone(),
         credentials.secret_access_key.expose().clone(),
@@ -42,7 +43,7 @@ pub fn sign(
         .settings(SigningSettings::default())
         .build();
     let Ok(parameters) = parameters else { return Err(failed) };
-    let scheme = if request.url.scheme == crate::http::Scheme::Https { "https" } else { "http" };
+    let scheme = if request.url.scheme == crate::http::UrlScheme::Https { "https" } else { "http" };
     let url = format!("{scheme}://{}{}", request.url.authority(), request.url.target);
     let body = request.body.as_ref().map(|body| body.expose().as_slice()).unwrap_or_default();
     let headers = request.headers.iter().map(|(name, value)| (*name, value.expose().as_str()));
@@ -54,13 +55,13 @@ pub fn sign(
     let added: Vec<(&'static str, Secret<String>)> =
         added.iter().map(|header| (header.name(), Secret::new(header.value().to_owned()))).collect();
     let headers = request.headers.iter().cloned().chain(added).collect();
-    Ok(Request { headers, ..request })
+    Ok(HttpRequest { headers, ..request })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Url;
+    use crate::http::HttpUrl;
 
     fn signature(
         host: &str,
@@ -69,7 +70,7 @@ mod tests {
         target: &str,
         token: Option<&str>,
     ) -> String {
-        let request = Request::new("POST", Url::https(host, "/"))
+        let request = HttpRequest::new("POST", HttpUrl::https(host, "/"))
             .body("application/x-amz-json-1.1", *b"{}")
             .header("x-amz-target", target);
         let credentials = AwsCredentials {

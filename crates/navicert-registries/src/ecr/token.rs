@@ -1,4 +1,5 @@
-//! `GetAuthorizationToken`, private and public: one signed call, and what its answer says (I172–I174, I183).
+//! `GetAuthorizationToken`, private and public: one signed call, and what its answer says.
+// I172–I174, I183
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,11 +8,11 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::credentials::AwsCredentials;
-use super::endpoint::{Endpoints, Service};
+use super::endpoint::{AwsService, Endpoints};
 use super::sign::sign;
-use crate::context::Context;
-use crate::error::{ProviderError, refused};
-use crate::http::{Reply, Request};
+use crate::context::ProviderContext;
+use crate::error::{RegistryError, rejection};
+use crate::http::{HttpRequest, HttpResponse};
 
 /// A login for a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,25 +30,25 @@ pub struct AuthorizationToken {
 /// # Errors
 /// [`ProviderError`].
 pub(super) fn authorization_token(
-    context: &Context,
+    context: &ProviderContext,
     endpoints: &Endpoints,
     credentials: &AwsCredentials,
-) -> Result<AuthorizationToken, ProviderError> {
+) -> Result<AuthorizationToken, RegistryError> {
     let service = endpoints.registry;
     let target = match service {
-        Service::EcrPublic => "SpencerFrontendService.GetAuthorizationToken",
+        AwsService::EcrPublic => "SpencerFrontendService.GetAuthorizationToken",
         _ => "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken",
     };
-    let request = Request::new("POST", endpoints.url(service).clone())
+    let request = HttpRequest::new("POST", endpoints.url(service).clone())
         .body("application/x-amz-json-1.1", *b"{}")
         .header("x-amz-target", target);
-    let request = Request { retry: is_throttled, ..request };
+    let request = HttpRequest { retry: is_throttled, ..request };
     let now = context.clock.now();
-    let request = sign(request, credentials, endpoints.region_of(service), service.signing_name(), now)?;
+    let request = sign(request, credentials, endpoints.region_for(service), service.signing_name(), now)?;
     let reply = context.send(service.name(), &request)?;
     if reply.status != 200 {
-        let fault = Fault::of(&reply);
-        return Err(refused(service.name(), &request, &reply, fault.code(), &fault.message));
+        let fault = AwsErrorBody::from_response(&reply);
+        return Err(rejection(service.name(), &request, &reply, fault.code(), &fault.message));
     }
     let token = decode(service, &reply)?;
     let until = token.expires.map_or_else(|| "an unknown time".to_owned(), |expires| expires.to_string());
@@ -65,7 +66,7 @@ enum Data {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct TokenResponse {
     authorization_data: Option<Data>,
 }
 
@@ -76,9 +77,9 @@ struct Authorization {
     expires_at: Option<f64>,
 }
 
-fn decode(service: Service, reply: &Reply) -> Result<AuthorizationToken, ProviderError> {
-    let wrong = |what| ProviderError::Answer { service: service.name(), what };
-    let answer: Answer =
+fn decode(service: AwsService, reply: &HttpResponse) -> Result<AuthorizationToken, RegistryError> {
+    let wrong = |what| RegistryError::Answer { service: service.name(), what };
+    let answer: TokenResponse =
         serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no authorization data"))?;
     let first = match answer.authorization_data {
         Some(Data::One(one)) => Some(one),
@@ -112,15 +113,15 @@ fn timestamp(seconds: f64) -> Option<Timestamp> {
 
 /// An error of AWS's JSON protocol.
 #[derive(Default, Deserialize)]
-pub(super) struct Fault {
+pub(super) struct AwsErrorBody {
     #[serde(rename = "__type", default)]
     kind: String,
     #[serde(alias = "Message", default)]
     message: String,
 }
 
-impl Fault {
-    fn of(reply: &Reply) -> Self {
+impl AwsErrorBody {
+    fn from_response(reply: &HttpResponse) -> Self {
         serde_json::from_slice(reply.body.expose()).unwrap_or_default()
     }
 
@@ -131,8 +132,8 @@ impl Fault {
 }
 
 /// Throttling comes as a 400.
-fn is_throttled(reply: &Reply) -> bool {
-    reply.status == 400 && Fault::of(reply).code().contains("Throttl")
+fn is_throttled(reply: &HttpResponse) -> bool {
+    reply.status == 400 && AwsErrorBody::from_response(reply).code().contains("Throttl")
 }
 
 #[cfg(test)]
@@ -140,8 +141,9 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> Result<AuthorizationToken, String> {
-        let reply = Reply { status: 200, headers: Vec::new(), body: Secret::new(body.as_bytes().to_vec()) };
-        decode(Service::Ecr, &reply).map_err(|error| error.to_string())
+        let reply =
+            HttpResponse { status: 200, headers: Vec::new(), body: Secret::new(body.as_bytes().to_vec()) };
+        decode(AwsService::Ecr, &reply).map_err(|error| error.to_string())
     }
 
     #[test]

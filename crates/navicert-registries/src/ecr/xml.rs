@@ -10,7 +10,7 @@ pub(super) fn text_at(document: &str, path: &[&str]) -> Option<String> {
         let here = open == path;
         let (before, behind) = rest.split_once('<')?;
         if here {
-            text.push_str(&unescaped(before)?);
+            text.push_str(&unescape(before)?);
         }
         if let Some(inner) = behind.strip_prefix("![CDATA[") {
             let (data, after) = inner.split_once("]]>")?;
@@ -49,7 +49,7 @@ pub(super) fn text_at(document: &str, path: &[&str]) -> Option<String> {
     }
 }
 
-fn unescaped(text: &str) -> Option<String> {
+fn unescape(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once('&') {

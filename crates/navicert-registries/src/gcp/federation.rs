@@ -1,4 +1,5 @@
-//! A service account's token for an access token of Google's, at Google's security token service (I192).
+//! A service account's token for an access token of Google's, at Google's security token service.
+// I192
 
 use std::time::Duration;
 
@@ -6,15 +7,15 @@ use navicert_types::Secret;
 use serde::{Deserialize, Serialize};
 
 use super::{AccessToken, Federation};
-use crate::context::Context;
-use crate::error::{ProviderError, refused};
-use crate::http::{Request, Url};
+use crate::context::ProviderContext;
+use crate::error::{RegistryError, rejection};
+use crate::http::{HttpRequest, HttpUrl};
 
 const SERVICE: &str = "Google's security token service";
-const USUAL: &str = "https://sts.googleapis.com";
+const DEFAULT_URL: &str = "https://sts.googleapis.com";
 
 #[derive(Serialize)]
-struct Exchange<'a> {
+struct TokenExchange<'a> {
     audience: String,
     grant_type: &'a str,
     requested_token_type: &'a str,
@@ -24,35 +25,35 @@ struct Exchange<'a> {
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TokenResponse {
     access_token: Secret<String>,
     expires_in: Option<u64>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Fault {
+struct OAuthError {
     error: String,
     error_description: String,
 }
 
 pub(super) fn exchange(
-    context: &Context,
+    context: &ProviderContext,
     federation: &Federation,
     token: &Secret<String>,
-) -> Result<AccessToken, ProviderError> {
+) -> Result<AccessToken, RegistryError> {
     if token.is_empty() {
         let what = format!(
             "the service account asks for its own identity ({}), but the kubelet sent no token: is \
              `tokenAttributes.serviceAccountTokenAudience` configured for this provider?",
             super::ENABLE_ANNOTATION
         );
-        return Err(ProviderError::ServiceAccount(what));
+        return Err(RegistryError::ServiceAccount(what));
     }
-    let base = context.variable("NAVICERT_GCP_STS_ENDPOINT").unwrap_or(USUAL);
-    let url = Url::parse(base)
-        .map_err(|error| ProviderError::Environment(format!("NAVICERT_GCP_STS_ENDPOINT: {error}")))?;
-    let body = Exchange {
+    let base = context.variable("NAVICERT_GCP_STS_ENDPOINT").unwrap_or(DEFAULT_URL);
+    let url = HttpUrl::parse(base)
+        .map_err(|error| RegistryError::Environment(format!("NAVICERT_GCP_STS_ENDPOINT: {error}")))?;
+    let body = TokenExchange {
         audience: format!(
             "identitynamespace:{}.svc.id.goog:{}",
             federation.project, federation.identity_provider
@@ -63,15 +64,15 @@ pub(super) fn exchange(
         subject_token: token.expose(),
         subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
     };
-    let wrong = |what| ProviderError::Answer { service: SERVICE, what };
+    let wrong = |what| RegistryError::Answer { service: SERVICE, what };
     let body = serde_json::to_vec(&body).map_err(|_| wrong("nothing: the request cannot be written"))?;
-    let request = Request::new("POST", url.join("/v1/token")).body("application/json", body);
+    let request = HttpRequest::new("POST", url.join("/v1/token")).body("application/json", body);
     let reply = context.send(SERVICE, &request)?;
     if reply.status != 200 {
-        let fault: Fault = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
-        return Err(refused(SERVICE, &request, &reply, &fault.error, &fault.error_description));
+        let fault: OAuthError = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
+        return Err(rejection(SERVICE, &request, &reply, &fault.error, &fault.error_description));
     }
-    let token: Token =
+    let token: TokenResponse =
         serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no access token"))?;
     if token.access_token.is_empty() {
         return Err(wrong("an empty access token"));

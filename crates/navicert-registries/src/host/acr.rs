@@ -6,7 +6,8 @@ use super::Host;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrySuffixes(Vec<String>);
 
-/// The clouds of Azure that everybody knows (I197).
+/// The clouds of Azure that everybody knows.
+// I197
 const KNOWN_SUFFIXES: [&str; 4] = ["azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"];
 
 impl Default for RegistrySuffixes {
@@ -18,7 +19,7 @@ impl Default for RegistrySuffixes {
 impl RegistrySuffixes {
     /// Also those of a custom cloud. One that is no host name with a dot in it is left out: it would match too much.
     #[must_use]
-    pub fn and(mut self, suffix: &str) -> Self {
+    pub fn with_suffix(mut self, suffix: &str) -> Self {
         let suffix = suffix.trim_start_matches('.').to_ascii_lowercase();
         if super::is_name(&suffix) && !self.0.contains(&suffix) {
             self.0.push(suffix);
@@ -42,20 +43,22 @@ pub struct AcrHost {
 }
 
 impl AcrHost {
-    /// Whose this host is, if it is Azure's: `name.azurecr.io` or `name.region.geo.azurecr.io` (I197, I198).
-    pub fn of(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
+    /// Whose this host is, if it is Azure's: `name.azurecr.io` or `name.region.geo.azurecr.io`.
+    // I197, I198
+    pub fn from_host(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
         let under = |suffix: &&str| {
-            let labels: Vec<&str> = host.under(suffix)?.split('.').collect();
+            let labels: Vec<&str> = host.strip_domain_suffix(suffix)?.split('.').collect();
             matches!(labels.as_slice(), [_name] | [_name, _, "geo"]).then_some(())
         };
         let suffix = suffixes.iter().find(|suffix| under(suffix).is_some())?;
         Some(AcrHost { login_server: host.name().to_owned(), suffix: suffix.to_owned() })
     }
 
-    /// Whether a challenge of this registry may send us to that host: itself, or a host under the same suffix (I215).
-    pub fn may_send_to(&self, realm_host: &str) -> bool {
+    /// Whether a challenge of this registry may send us to that host: itself, or a host under the same suffix.
+    // I215
+    pub fn allows_realm(&self, realm_host: &str) -> bool {
         realm_host == self.login_server
-            || Host::of_image(realm_host).is_ok_and(|host| host.under(&self.suffix).is_some())
+            || Host::from_image(realm_host).is_ok_and(|host| host.strip_domain_suffix(&self.suffix).is_some())
     }
 }
 
@@ -63,9 +66,9 @@ impl AcrHost {
 mod tests {
     use super::*;
 
-    fn found(image: &str) -> Option<String> {
-        let suffixes = RegistrySuffixes::default().and(".azurecr.stack.example").and("local");
-        Some(AcrHost::of(&Host::of_image(image).ok()?, &suffixes)?.login_server)
+    fn login_server(image: &str) -> Option<String> {
+        let suffixes = RegistrySuffixes::default().with_suffix(".azurecr.stack.example").with_suffix("local");
+        Some(AcrHost::from_host(&Host::from_image(image).ok()?, &suffixes)?.login_server)
     }
 
     #[test]
@@ -82,7 +85,7 @@ mod tests {
             "foo.azurecr.stack.example/x",
             "foo.azurecr.io:443/x",
         ] {
-            assert!(found(image).is_some(), "{image}");
+            assert!(login_server(image).is_some(), "{image}");
         }
         for image in [
             "azurecr.io/x",
@@ -97,15 +100,15 @@ mod tests {
             "foo@x.azurecr.io/x",
             "a.b.c.geo.azurecr.io/x",
         ] {
-            assert_eq!(found(image), None, "{image}");
+            assert_eq!(login_server(image), None, "{image}");
         }
     }
 
     #[test]
     fn a_realm_stays_with_its_registry() {
         // I215
-        let host = Host::of_image("foo.azurecr.io/x").unwrap();
-        let registry = AcrHost::of(&host, &RegistrySuffixes::default()).unwrap();
+        let host = Host::from_image("foo.azurecr.io/x").unwrap();
+        let registry = AcrHost::from_host(&host, &RegistrySuffixes::default()).unwrap();
         for (realm, allowed) in [
             ("foo.azurecr.io", true),
             ("bar.azurecr.io", true),
@@ -116,7 +119,7 @@ mod tests {
             ("127.0.0.1", false),
             ("", false),
         ] {
-            assert_eq!(registry.may_send_to(realm), allowed, "{realm}");
+            assert_eq!(registry.allows_realm(realm), allowed, "{realm}");
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::{Host, is_label};
 
-/// A part of AWS with names, endpoints and credentials of its own (I175).
+/// A part of AWS with names, endpoints and credentials of its own.
+// I175
 #[derive(Debug, PartialEq, Eq)]
 pub struct Partition {
     /// Its name.
@@ -49,7 +50,7 @@ const fn partition(
 
 impl Partition {
     /// The partition of a region; none if the text cannot be a region.
-    pub fn of_region(region: &str) -> Option<&'static Self> {
+    pub fn for_region(region: &str) -> Option<&'static Self> {
         if !is_region(region) {
             return None;
         }
@@ -79,7 +80,7 @@ pub enum EcrHost {
 
 impl EcrHost {
     /// Whose this host is, if it is Amazon's (I171, and stricter: the suffix has to be that of the region's partition).
-    pub fn of(host: &Host) -> Option<Self> {
+    pub fn from_host(host: &Host) -> Option<Self> {
         if matches!(host.name(), "public.ecr.aws" | "ecr-public.aws.com") {
             return Some(EcrHost::Public);
         }
@@ -100,7 +101,7 @@ impl EcrHost {
             _ => return None,
         };
         let (region, suffix) = rest.split_once('.')?;
-        let partition = Partition::of_region(region)?;
+        let partition = Partition::for_region(region)?;
         let expected = if dual_stack { partition.dual_stack_registries? } else { partition.registries };
         let account = Some(account.to_owned());
         let found = EcrHost::Private { account, region: region.to_owned(), partition, fips, dual_stack };
@@ -108,8 +109,8 @@ impl EcrHost {
     }
 
     /// A host that its operator says is ECR's, such as a name of one's own in front of it.
-    pub fn told(region: &str) -> Option<Self> {
-        let partition = Partition::of_region(region)?;
+    pub fn in_region(region: &str) -> Option<Self> {
+        let partition = Partition::for_region(region)?;
         let region = region.to_owned();
         Some(EcrHost::Private { account: None, region, partition, fips: false, dual_stack: false })
     }
@@ -131,8 +132,8 @@ fn is_region(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn found(host: &str) -> Option<EcrHost> {
-        EcrHost::of(&Host::of_image(host).ok()?)
+    fn ecr_host(host: &str) -> Option<EcrHost> {
+        EcrHost::from_host(&Host::from_image(host).ok()?)
     }
 
     #[test]
@@ -186,11 +187,11 @@ mod tests {
             let account = Some("123456789012".to_owned());
             let expected =
                 EcrHost::Private { account, region: region.to_owned(), partition, fips, dual_stack };
-            assert_eq!(found(host), Some(expected), "{host}");
+            assert_eq!(ecr_host(host), Some(expected), "{host}");
         }
         for host in ["public.ecr.aws/x/y", "ecr-public.aws.com"] {
-            assert_eq!(found(host), Some(EcrHost::Public));
+            assert_eq!(ecr_host(host), Some(EcrHost::Public));
         }
-        assert!(EcrHost::told("us-west-2").is_some() && EcrHost::told("nowhere").is_none());
+        assert!(EcrHost::in_region("us-west-2").is_some() && EcrHost::in_region("nowhere").is_none());
     }
 }

@@ -7,6 +7,6 @@ use super::Host;
 pub fn is_google(host: &Host) -> bool {
     let one_label = |rest: &str| !rest.contains('.');
     matches!(host.name(), "gcr.io" | "container.cloud.google.com")
-        || host.under("gcr.io").is_some_and(one_label)
-        || host.under("pkg.dev").is_some_and(one_label)
+        || host.strip_domain_suffix("gcr.io").is_some_and(one_label)
+        || host.strip_domain_suffix("pkg.dev").is_some_and(one_label)
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use navicert_types::Clock;
 
 use super::proxy::Tunnel;
-use super::{HttpError, Request, of_io};
+use super::{HttpError, HttpRequest, http_error_from_io};
 
 /// Less than this and the operating system would not wait at all.
-const LEAST_SHARE: Duration = Duration::from_millis(1);
+const MIN_CONNECT_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// Until when something may take.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ impl<'a> Deadline<'a> {
         Deadline { clock, at: clock.monotonic().saturating_add(limit), limit }
     }
 
-    fn left(&self) -> io::Result<Duration> {
+    fn remaining(&self) -> io::Result<Duration> {
         let left = self.at.saturating_sub(self.clock.monotonic());
         if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
@@ -35,27 +35,27 @@ impl<'a> Deadline<'a> {
 
 /// A connection that ends at its deadline, however slowly the peer drips.
 #[derive(Debug)]
-pub(super) struct Timed<'a> {
+pub(super) struct DeadlineStream<'a> {
     stream: TcpStream,
     deadline: Deadline<'a>,
 }
 
-impl Timed<'_> {
+impl DeadlineStream<'_> {
     pub(super) fn limit(&self) -> Duration {
         self.deadline.limit
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for DeadlineStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(Some(self.deadline.left()?))?;
+        self.stream.set_read_timeout(Some(self.deadline.remaining()?))?;
         self.stream.read(buffer)
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for DeadlineStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.deadline.left()?))?;
+        self.stream.set_write_timeout(Some(self.deadline.remaining()?))?;
         self.stream.write(bytes)
     }
 
@@ -66,10 +66,10 @@ impl Write for Timed<'_> {
 
 /// Connects to where a request goes, through a proxy's tunnel if there is one.
 pub(super) fn connect<'a>(
-    request: &Request,
+    request: &HttpRequest,
     tunnel: Option<Tunnel<'_>>,
     deadline: Deadline<'a>,
-) -> Result<Timed<'a>, HttpError> {
+) -> Result<DeadlineStream<'a>, HttpError> {
     let url = tunnel.as_ref().map_or(&request.url, |tunnel| tunnel.proxy);
     let host = url.authority();
     let addresses = match request.connect_to {
@@ -79,14 +79,15 @@ pub(super) fn connect<'a>(
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     let mut waiting = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     for address in addresses {
-        let left = deadline.left().map_err(|error| of_io(error, host.clone(), deadline.limit))?;
+        let left =
+            deadline.remaining().map_err(|error| http_error_from_io(error, host.clone(), deadline.limit))?;
         // Each gets its share: one that swallows everything must not keep the others from being tried.
-        let share = (left / waiting.max(1)).max(LEAST_SHARE);
+        let share = (left / waiting.max(1)).max(MIN_CONNECT_TIMEOUT);
         waiting = waiting.saturating_sub(1);
         match TcpStream::connect_timeout(&address, share) {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
-                let mut stream = Timed { stream, deadline };
+                let mut stream = DeadlineStream { stream, deadline };
                 if let Some(tunnel) = tunnel {
                     tunnel.open(&mut stream)?;
                 }
@@ -107,7 +108,7 @@ fn resolve(name: &str, port: u16, host: &str, deadline: Deadline<'_>) -> Result<
         return Ok(vec![SocketAddr::new(address, port)]);
     }
     let timed_out = || HttpError::TimedOut { host: host.to_owned(), limit: deadline.limit };
-    let left = deadline.left().map_err(|_| timed_out())?;
+    let left = deadline.remaining().map_err(|_| timed_out())?;
     let (sender, receiver) = mpsc::channel();
     let asked = (name.to_owned(), port);
     let started = thread::Builder::new().name("resolve".to_owned()).spawn(move || {

@@ -11,28 +11,28 @@ use navicert_plugin::Environment;
 use navicert_types::Secret;
 use thiserror::Error;
 
-use super::dial::Timed;
-use super::url::{Scheme, Url, UrlError};
-use super::{HttpError, of_io};
-use crate::form::unescaped;
+use super::dial::DeadlineStream;
+use super::url::{HttpUrl, HttpUrlError, UrlScheme};
+use super::{HttpError, http_error_from_io};
+use crate::form::percent_decode;
 
 /// No honest answer to `CONNECT` has a longer head.
-const LARGEST_HEAD: usize = 16 << 10;
+const MAX_HEAD_BYTES: usize = 16 << 10;
 
 /// Where encrypted connections go through, and which do not.
 #[derive(Debug, Default)]
-pub struct Proxy {
-    url: Option<Url>,
+pub struct HttpsProxy {
+    url: Option<HttpUrl>,
     authorization: Option<Secret<String>>,
     exceptions: Vec<String>,
 }
 
 /// The environment names a proxy that cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ProxyError {
+pub enum HttpsProxyError {
     /// It is no URL.
     #[error("the proxy in HTTPS_PROXY is not usable: {0}")]
-    Url(UrlError),
+    Url(HttpUrlError),
     /// Only plain connections to a proxy are made.
     #[error("the proxy in HTTPS_PROXY must be an `http://` URL")]
     Scheme,
@@ -41,34 +41,34 @@ pub enum ProxyError {
 /// One tunnel to be opened.
 #[derive(Debug)]
 pub(super) struct Tunnel<'a> {
-    pub(super) proxy: &'a Url,
+    pub(super) proxy: &'a HttpUrl,
     authorization: Option<&'a Secret<String>>,
-    target: &'a Url,
+    target: &'a HttpUrl,
 }
 
-impl Proxy {
+impl HttpsProxy {
     /// Reads `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case.
     ///
     /// # Errors
     /// [`ProxyError`].
-    pub fn from_environment(environment: &Environment) -> Result<Self, ProxyError> {
+    pub fn from_environment(environment: &Environment) -> Result<Self, HttpsProxyError> {
         let variable = |names: [&str; 2]| {
             let found = names.into_iter().find_map(|name| environment.variable(name));
             found.map(|value| value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
         };
-        let Some(text) = variable(["HTTPS_PROXY", "https_proxy"]) else { return Ok(Proxy::default()) };
+        let Some(text) = variable(["HTTPS_PROXY", "https_proxy"]) else { return Ok(HttpsProxy::default()) };
         let text = if text.contains("://") { text } else { format!("http://{text}") };
-        let (scheme, rest) = text.split_once("://").ok_or(ProxyError::Scheme)?;
+        let (scheme, rest) = text.split_once("://").ok_or(HttpsProxyError::Scheme)?;
         if scheme != "http" {
-            return Err(ProxyError::Scheme);
+            return Err(HttpsProxyError::Scheme);
         }
         let (user, rest) = rest.rsplit_once('@').map_or((None, rest), |(user, rest)| (Some(user), rest));
-        let url = Url::parse(&format!("http://{rest}")).map_err(ProxyError::Url)?;
+        let url = HttpUrl::parse(&format!("http://{rest}")).map_err(HttpsProxyError::Url)?;
         let authorization =
-            user.map(|user| Secret::new(format!("Basic {}", STANDARD.encode(unescaped(user)))));
+            user.map(|user| Secret::new(format!("Basic {}", STANDARD.encode(percent_decode(user)))));
         let exceptions = variable(["NO_PROXY", "no_proxy"]).unwrap_or_default();
         let exceptions = exceptions.split(',').map(|entry| entry.trim().to_ascii_lowercase());
-        Ok(Proxy {
+        Ok(HttpsProxy {
             url: Some(url),
             authorization,
             exceptions: exceptions.filter(|e| !e.is_empty()).collect(),
@@ -76,21 +76,21 @@ impl Proxy {
     }
 
     /// The tunnel for this URL, if it needs one.
-    pub(super) fn for_url<'a>(&'a self, target: &'a Url) -> Option<Tunnel<'a>> {
+    pub(super) fn for_url<'a>(&'a self, target: &'a HttpUrl) -> Option<Tunnel<'a>> {
         let proxy = self.url.as_ref()?;
-        let direct = target.scheme == Scheme::Http
+        let direct = target.scheme == UrlScheme::Http
             || target.host == "localhost"
             || target.host.parse::<IpAddr>().is_ok()
-            || self.exceptions.iter().any(|exception| excepts(exception, target));
+            || self.exceptions.iter().any(|exception| is_excepted(exception, target));
         (!direct).then_some(Tunnel { proxy, authorization: self.authorization.as_ref(), target })
     }
 }
 
 impl Tunnel<'_> {
     /// Asks the proxy for the tunnel.
-    pub(super) fn open(&self, stream: &mut Timed<'_>) -> Result<(), HttpError> {
+    pub(super) fn open(&self, stream: &mut DeadlineStream<'_>) -> Result<(), HttpError> {
         let limit = stream.limit();
-        let failed = |error: io::Error| of_io(error, self.proxy.authority(), limit);
+        let failed = |error: io::Error| http_error_from_io(error, self.proxy.authority(), limit);
         let target = format!("{}:{}", self.target.host, self.target.port);
         let authorization =
             self.authorization.map(|value| format!("proxy-authorization: {}\r\n", value.expose()));
@@ -112,7 +112,7 @@ fn read_status(stream: &mut impl Read) -> io::Result<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         let mut byte = [0];
-        if head.len() >= LARGEST_HEAD || stream.read(&mut byte)? == 0 {
+        if head.len() >= MAX_HEAD_BYTES || stream.read(&mut byte)? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         head.extend_from_slice(&byte);
@@ -124,7 +124,7 @@ fn read_status(stream: &mut impl Read) -> io::Result<u16> {
 }
 
 /// `*`, a name with everything under it, a name's children alone (with a dot in front), or either with a port.
-fn excepts(exception: &str, target: &Url) -> bool {
+fn is_excepted(exception: &str, target: &HttpUrl) -> bool {
     let (name, port) = exception.rsplit_once(':').map_or((exception, None), |(n, p)| (n, Some(p)));
     if port.is_some_and(|port| port != target.port.to_string()) {
         return false;
@@ -142,8 +142,8 @@ fn excepts(exception: &str, target: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn proxy(variables: &[(&str, &str)]) -> Result<Proxy, ProxyError> {
-        Proxy::from_environment(&variables.iter().copied().collect())
+    fn proxy(variables: &[(&str, &str)]) -> Result<HttpsProxy, HttpsProxyError> {
+        HttpsProxy::from_environment(&variables.iter().copied().collect())
     }
 
     #[test]
@@ -164,16 +164,16 @@ mod tests {
             ("https://127.0.0.1", false),
             ("https://localhost", false),
         ] {
-            assert_eq!(found.for_url(&Url::parse(url).unwrap()).is_some(), through, "{url}");
+            assert_eq!(found.for_url(&HttpUrl::parse(url).unwrap()).is_some(), through, "{url}");
         }
         let all = [("https_proxy", "http://p:1"), ("no_proxy", "*")];
         let found = proxy(&all).unwrap();
-        assert!(found.for_url(&Url::parse("https://x.example").unwrap()).is_none());
+        assert!(found.for_url(&HttpUrl::parse("https://x.example").unwrap()).is_none());
     }
 
     #[test]
     fn a_proxy_that_cannot_be_one_is_refused_without_its_password() {
-        assert_eq!(proxy(&[("HTTPS_PROXY", "https://p")]).unwrap_err(), ProxyError::Scheme);
+        assert_eq!(proxy(&[("HTTPS_PROXY", "https://p")]).unwrap_err(), HttpsProxyError::Scheme);
         let error = proxy(&[("HTTPS_PROXY", "http://u:canary@p:x")]).unwrap_err();
         assert!(!error.to_string().contains("canary"));
         let proxy = proxy(&[("HTTPS_PROXY", "http://u:c%61nary@p:1")]).unwrap();

@@ -12,15 +12,15 @@ use super::*;
 #[derive(Clone, Debug)]
 struct Remembered(Arc<ManualClock>, Arc<Mutex<Vec<Duration>>>);
 
-impl Pause for Remembered {
-    fn pause(&self, duration: Duration) {
+impl Sleep for Remembered {
+    fn sleep(&self, duration: Duration) {
         self.0.advance(duration);
         self.1.lock().unwrap().push(duration);
     }
 }
 
 struct Run {
-    client: Client,
+    client: HttpClient,
     pauses: Arc<Mutex<Vec<Duration>>>,
     journal: Journal,
 }
@@ -31,16 +31,16 @@ impl Run {
         let pauses = Arc::default();
         let pause = Remembered(Arc::clone(&clock), Arc::clone(&pauses));
         let environment = variables.iter().copied().collect();
-        let client = Client::new(&environment, clock, Box::new(pause), TOTAL).unwrap();
+        let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
         Run { client, pauses, journal: Journal::new() }
     }
 
-    fn get(&self, url: &str) -> Result<Reply, HttpError> {
-        self.send(Request::new("GET", Url::parse(url).unwrap()))
+    fn get(&self, url: &str) -> Result<HttpResponse, HttpError> {
+        self.send(HttpRequest::new("GET", HttpUrl::parse(url).unwrap()))
     }
 
-    fn send(&self, request: Request) -> Result<Reply, HttpError> {
-        let request = Request { limit: Duration::from_millis(400), largest: 100_000, ..request };
+    fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let request = HttpRequest { timeout: Duration::from_millis(400), max_body_bytes: 100_000, ..request };
         self.client.send(&request, &self.journal)
     }
 
@@ -86,7 +86,7 @@ fn attempts_are_counted_and_the_last_answer_is_given() {
     server.answer("/x", Answer::cut(Cut::Reset));
     assert!(matches!(
         run.get(&server.url_of("/x")),
-        Err(HttpError::Broken { .. } | HttpError::Malformed { .. })
+        Err(HttpError::ConnectionLost { .. } | HttpError::Malformed { .. })
     ));
 }
 
@@ -96,13 +96,15 @@ fn no_attempt_begins_after_the_time_for_the_whole_run() {
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::status(500));
     let run = Run::new(&[]);
-    let request =
-        Request { attempts: 1_000, ..Request::new("GET", Url::parse(&server.url_of("/x")).unwrap()) };
+    let request = HttpRequest {
+        attempts: 1_000,
+        ..HttpRequest::new("GET", HttpUrl::parse(&server.url_of("/x")).unwrap())
+    };
     assert_eq!(run.send(request).unwrap().status, 500);
     let waited: Duration = run.pauses().iter().sum();
-    assert!(waited <= TOTAL && waited > TOTAL / 2, "{waited:?}");
-    run.client.pause.pause(TOTAL);
-    assert!(matches!(run.get(&server.url_of("/x")), Err(HttpError::OutOfTime { .. })));
+    assert!(waited <= TOTAL_TIMEOUT && waited > TOTAL_TIMEOUT / 2, "{waited:?}");
+    run.client.sleep.sleep(TOTAL_TIMEOUT);
+    assert!(matches!(run.get(&server.url_of("/x")), Err(HttpError::TotalTimeout { .. })));
 }
 
 #[test]
@@ -143,9 +145,9 @@ fn a_silent_and_a_slow_server_cost_a_limited_time() {
         let clock = Arc::new(SystemClock);
         let environment = Environment::empty();
         let pause = Remembered(Arc::new(ManualClock::at(0)), Arc::default());
-        let client = Client::new(&environment, clock, Box::new(pause), TOTAL).unwrap();
-        let request = Request::new("GET", Url::parse(&server.url_of("/x")).unwrap());
-        let request = Request { limit: Duration::from_millis(100), attempts: 1, ..request };
+        let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
+        let request = HttpRequest::new("GET", HttpUrl::parse(&server.url_of("/x")).unwrap());
+        let request = HttpRequest { timeout: Duration::from_millis(100), attempts: 1, ..request };
         let error = client.send(&request, &Journal::new()).unwrap_err();
         assert!(matches!(error, HttpError::TimedOut { .. }), "{error}");
     }
@@ -165,7 +167,8 @@ fn nobody_there_is_said_plainly() {
 fn a_header_with_a_line_break_is_never_sent() {
     let server = HttpServer::start_plain();
     for value in ["a\r\nx-evil: 1", "a\nb", "a\0b"] {
-        let request = Request::new("GET", Url::parse(&server.url()).unwrap()).header("authorization", value);
+        let request =
+            HttpRequest::new("GET", HttpUrl::parse(&server.url()).unwrap()).header("authorization", value);
         assert!(matches!(Run::new(&[]).send(request), Err(HttpError::BadHeader { .. })));
     }
     assert!(server.connections().is_empty());
@@ -216,7 +219,7 @@ fn an_encrypted_call_goes_through_the_proxy_and_a_near_one_does_not() {
     assert!(head.contains("proxy-authorization: Basic "), "{head}");
     assert!(!error.to_string().contains("canary"));
     let server = HttpServer::start_plain();
-    let near = Request::near("GET", Url::parse(&server.url()).unwrap());
+    let near = HttpRequest::to_metadata_server("GET", HttpUrl::parse(&server.url()).unwrap());
     assert_eq!(run.send(near).unwrap().status, 404);
     assert_eq!(proxy.connections(), 1);
 }

@@ -11,8 +11,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use super::dial::Timed;
-use super::{HttpError, Request};
+use super::dial::DeadlineStream;
+use super::{HttpError, HttpRequest};
 
 /// Where systems keep all their authorities in one file. The usual way also reads the folder that has each of them
 /// again in a file of its own, hundreds of them, and a run is shorter than that.
@@ -26,27 +26,27 @@ const BUNDLES: [&str; 5] = [
 
 /// The machine's certificate authorities, or those of one file.
 #[derive(Debug, Default)]
-pub struct Trust {
+pub struct TlsTrust {
     bundle: Option<PathBuf>,
     config: OnceCell<Arc<ClientConfig>>,
 }
 
-impl Trust {
+impl TlsTrust {
     /// Trusts the authorities of `AWS_CA_BUNDLE`, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the machine's.
     pub fn from_environment(environment: &Environment) -> Self {
         let variable = |name| environment.variable(name).filter(|value| !value.is_empty());
         let elsewhere = variable("SSL_CERT_FILE").or_else(|| variable("SSL_CERT_DIR")).is_some();
         let usual = || BUNDLES.iter().map(PathBuf::from).find(|path| !elsewhere && path.exists());
         let bundle = variable("AWS_CA_BUNDLE").map(PathBuf::from).or_else(usual);
-        Trust { bundle, config: OnceCell::new() }
+        TlsTrust { bundle, config: OnceCell::new() }
     }
 
     /// Makes a connection one over TLS. The handshake happens with the first byte.
     pub(super) fn connect<'a>(
         &self,
-        request: &Request,
-        stream: Timed<'a>,
-    ) -> Result<StreamOwned<ClientConnection, Timed<'a>>, HttpError> {
+        request: &HttpRequest,
+        stream: DeadlineStream<'a>,
+    ) -> Result<StreamOwned<ClientConnection, DeadlineStream<'a>>, HttpError> {
         let failed = |source| HttpError::Tls { host: request.url.authority(), source };
         let config = match &request.authorities {
             Some(path) => configure(Some(path)).map_err(failed)?,

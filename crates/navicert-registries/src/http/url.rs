@@ -7,9 +7,9 @@ use thiserror::Error;
 
 /// An address of an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Url {
+pub struct HttpUrl {
     /// Whether it is encrypted.
-    pub scheme: Scheme,
+    pub scheme: UrlScheme,
     /// The host: a name in lower case, or an address without brackets.
     pub host: String,
     /// The port.
@@ -20,26 +20,26 @@ pub struct Url {
 
 /// How an endpoint is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
+pub enum UrlScheme {
     /// In the clear: metadata servers, and what an operator named by hand.
     Http,
     /// Over TLS.
     Https,
 }
 
-impl Scheme {
+impl UrlScheme {
     /// The port when none is written.
     pub fn default_port(self) -> u16 {
         match self {
-            Scheme::Http => 80,
-            Scheme::Https => 443,
+            UrlScheme::Http => 80,
+            UrlScheme::Https => 443,
         }
     }
 }
 
 /// Why a text is no address of an endpoint. The text itself is not repeated: it may hold a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum UrlError {
+pub enum HttpUrlError {
     /// Neither `http://` nor `https://`.
     #[error("it begins neither with `https://` nor with `http://`")]
     Scheme,
@@ -54,44 +54,49 @@ pub enum UrlError {
     Port,
 }
 
-impl Url {
+impl HttpUrl {
     /// An encrypted endpoint on the usual port; `target` begins with a slash.
     pub fn https(host: &str, target: &str) -> Self {
-        Url { scheme: Scheme::Https, host: host.to_ascii_lowercase(), port: 443, target: target.to_owned() }
+        HttpUrl {
+            scheme: UrlScheme::Https,
+            host: host.to_ascii_lowercase(),
+            port: 443,
+            target: target.to_owned(),
+        }
     }
 
     /// Reads a URL.
     ///
     /// # Errors
     /// [`UrlError`].
-    pub fn parse(text: &str) -> Result<Self, UrlError> {
+    pub fn parse(text: &str) -> Result<Self, HttpUrlError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(UrlError::Host);
+            return Err(HttpUrlError::Host);
         }
         let (scheme, rest) = if let Some(rest) = text.strip_prefix("https://") {
-            (Scheme::Https, rest)
+            (UrlScheme::Https, rest)
         } else if let Some(rest) = text.strip_prefix("http://") {
-            (Scheme::Http, rest)
+            (UrlScheme::Http, rest)
         } else {
-            return Err(UrlError::Scheme);
+            return Err(HttpUrlError::Scheme);
         };
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, target) = rest.split_at_checked(end).ok_or(UrlError::Host)?;
+        let (authority, target) = rest.split_at_checked(end).ok_or(HttpUrlError::Host)?;
         if authority.contains('@') {
-            return Err(UrlError::UserInfo);
+            return Err(HttpUrlError::UserInfo);
         }
         let (host, port) = split_port(authority)?;
         let port = port.map_or(Ok(scheme.default_port()), parse_port)?;
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
-        Ok(Url { scheme, host: host.to_ascii_lowercase(), port, target })
+        Ok(HttpUrl { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 
     /// The same endpoint with `path` behind its own; `path` begins with a slash.
     #[must_use]
     pub fn join(&self, path: &str) -> Self {
         let base = self.target.split('?').next().unwrap_or_default().trim_end_matches('/');
-        Url { target: format!("{base}{path}"), ..self.clone() }
+        HttpUrl { target: format!("{base}{path}"), ..self.clone() }
     }
 
     /// Host and port as a `Host` header and an error message have them.
@@ -107,40 +112,40 @@ impl Url {
 }
 
 /// Without the target: a query may hold something that nobody should read.
-impl fmt::Display for Url {
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {
-            Scheme::Http => "http",
-            Scheme::Https => "https",
+            UrlScheme::Http => "http",
+            UrlScheme::Https => "https",
         };
         let path = self.target.split('?').next().unwrap_or_default();
         write!(f, "{scheme}://{}{path}", self.authority())
     }
 }
 
-fn split_port(authority: &str) -> Result<(&str, Option<&str>), UrlError> {
+fn split_port(authority: &str) -> Result<(&str, Option<&str>), HttpUrlError> {
     let (host, port) = if let Some(rest) = authority.strip_prefix('[') {
-        let (host, behind) = rest.split_once(']').ok_or(UrlError::Host)?;
-        host.parse::<std::net::Ipv6Addr>().map_err(|_| UrlError::Host)?;
+        let (host, behind) = rest.split_once(']').ok_or(HttpUrlError::Host)?;
+        host.parse::<std::net::Ipv6Addr>().map_err(|_| HttpUrlError::Host)?;
         match behind.strip_prefix(':') {
             Some(port) => (host, Some(port)),
             None if behind.is_empty() => (host, None),
-            None => return Err(UrlError::Host),
+            None => return Err(HttpUrlError::Host),
         }
     } else {
         let (host, port) = authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p)));
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
         if host.is_empty() || !host.bytes().all(plain) {
-            return Err(UrlError::Host);
+            return Err(HttpUrlError::Host);
         }
         (host, port)
     };
     Ok((host, port))
 }
 
-fn parse_port(text: &str) -> Result<u16, UrlError> {
+fn parse_port(text: &str) -> Result<u16, HttpUrlError> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|port| digits && *port != 0).ok_or(UrlError::Port)
+    text.parse().ok().filter(|port| digits && *port != 0).ok_or(HttpUrlError::Port)
 }
 
 #[cfg(test)]
@@ -156,7 +161,7 @@ mod tests {
             ("http://[fd00:ec2::23]:80/v1/credentials", "[fd00:ec2::23]", "/v1/credentials"),
             ("http://metadata.google.internal.:443?x", "metadata.google.internal.:443", "/?x"),
         ] {
-            let url = Url::parse(text).unwrap();
+            let url = HttpUrl::parse(text).unwrap();
             assert_eq!((url.authority().as_str(), url.target.as_str()), (authority, target), "{text}");
         }
         for text in [
@@ -179,14 +184,14 @@ mod tests {
             "https://a\\b",
             "https://a:1:2",
         ] {
-            assert!(Url::parse(text).is_err(), "{text:?}");
+            assert!(HttpUrl::parse(text).is_err(), "{text:?}");
         }
     }
 
     #[test]
     fn what_is_shown_has_no_query() {
-        let url = Url::parse("https://a.example:8443/x?token=canary").unwrap();
+        let url = HttpUrl::parse("https://a.example:8443/x?token=canary").unwrap();
         assert_eq!(url.to_string(), "https://a.example:8443/x");
-        assert_eq!(Url::parse("https://a.example/base/?q").unwrap().join("/y").target, "/base/y");
+        assert_eq!(HttpUrl::parse("https://a.example/base/?q").unwrap().join("/y").target, "/base/y");
     }
 }

@@ -5,14 +5,14 @@ use std::io::{self, Read, Write};
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
-use super::{Reply, Request};
+use super::{HttpRequest, HttpResponse};
 
 /// No honest head is longer.
-const LARGEST_HEAD: usize = 64 << 10;
+const MAX_HEAD_BYTES: usize = 64 << 10;
 /// No honest head has more lines.
-const MOST_HEADERS: usize = 96;
+const MAX_HEADERS: usize = 96;
 /// Interim answers (1xx) that are passed over.
-const MOST_INTERIM: usize = 8;
+const MAX_INTERIM_RESPONSES: usize = 8;
 
 /// What went wrong on the stream.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl From<io::Error> for WireError {
 }
 
 /// The head and body of a request as bytes; `None` if a header could not be one.
-pub(super) fn encode(request: &Request) -> Option<Secret<Vec<u8>>> {
+pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(1024));
     bytes.extend_from_slice(request.method.as_bytes());
     bytes.push(b' ');
@@ -68,18 +68,22 @@ pub(super) fn exchange(
     stream: &mut (impl Read + Write),
     request: &[u8],
     largest: usize,
-) -> Result<Reply, WireError> {
+) -> Result<HttpResponse, WireError> {
     stream.write_all(request)?;
     stream.flush()?;
-    let mut input =
-        Input { stream, buffer: Zeroizing::new(Vec::with_capacity(4096)), start: 0, clipped: false };
-    for _ in 0..MOST_INTERIM {
+    let mut input = ResponseReader {
+        stream,
+        buffer: Zeroizing::new(Vec::with_capacity(4096)),
+        start: 0,
+        truncated: false,
+    };
+    for _ in 0..MAX_INTERIM_RESPONSES {
         let head = input.head()?;
         if (100..200).contains(&head.status) {
             continue;
         }
         let body = input.body(&head, largest)?;
-        return Ok(Reply { status: head.status, headers: head.headers, body });
+        return Ok(HttpResponse { status: head.status, headers: head.headers, body });
     }
     Err(WireError::Malformed("interim answers without end"))
 }
@@ -114,15 +118,15 @@ impl Head {
 const BAD_LENGTH: WireError = WireError::Malformed("a content-length that is none");
 
 /// What came in and is not used yet.
-struct Input<'a, S> {
+struct ResponseReader<'a, S> {
     stream: &'a mut S,
     buffer: Zeroizing<Vec<u8>>,
     start: usize,
     /// The peer closed without TLS's goodbye: somebody else may have cut the answer short.
-    clipped: bool,
+    truncated: bool,
 }
 
-impl<S: Read> Input<'_, S> {
+impl<S: Read> ResponseReader<'_, S> {
     /// Reads more; false at the end.
     fn fill(&mut self) -> Result<bool, WireError> {
         let mut piece = Zeroizing::new([0; 8192]);
@@ -135,7 +139,7 @@ impl<S: Read> Input<'_, S> {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    self.clipped = true;
+                    self.truncated = true;
                     return Ok(false);
                 }
                 Err(error) => return Err(error.into()),
@@ -149,7 +153,7 @@ impl<S: Read> Input<'_, S> {
 
     fn head(&mut self) -> Result<Head, WireError> {
         loop {
-            let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+            let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
             let mut response = httparse::Response::new(&mut headers);
             let parsed = response.parse(self.unused());
             match parsed {
@@ -161,7 +165,7 @@ impl<S: Read> Input<'_, S> {
                     self.start += length;
                     return Ok(head);
                 }
-                Ok(httparse::Status::Partial) if self.unused().len() <= LARGEST_HEAD => {
+                Ok(httparse::Status::Partial) if self.unused().len() <= MAX_HEAD_BYTES => {
                     if !self.fill()? {
                         return Err(WireError::Ended("it ended in the middle of the head"));
                     }
@@ -202,7 +206,7 @@ impl<S: Read> Input<'_, S> {
         while self.unused().len() <= largest {
             if !self.fill()? {
                 let cut = WireError::Ended("it was cut off in the middle of the body");
-                return if self.clipped { Err(cut) } else { Ok(self.unused().to_vec()) };
+                return if self.truncated { Err(cut) } else { Ok(self.unused().to_vec()) };
             }
         }
         Err(WireError::TooLarge)
@@ -253,9 +257,9 @@ mod tests {
     use super::*;
 
     /// A peer that has already said everything, a few bytes at a time.
-    struct Said<'a>(&'a [u8]);
+    struct ScriptedPeer<'a>(&'a [u8]);
 
-    impl Read for Said<'_> {
+    impl Read for ScriptedPeer<'_> {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             let size = self.0.len().min(buffer.len()).min(7);
             let (now, later) = self.0.split_at(size);
@@ -265,7 +269,7 @@ mod tests {
         }
     }
 
-    impl Write for Said<'_> {
+    impl Write for ScriptedPeer<'_> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             Ok(bytes.len())
         }
@@ -276,7 +280,7 @@ mod tests {
     }
 
     fn read(answer: &str) -> Result<(u16, String), WireError> {
-        let reply = exchange(&mut Said(answer.as_bytes()), b"", 20)?;
+        let reply = exchange(&mut ScriptedPeer(answer.as_bytes()), b"", 20)?;
         Ok((reply.status, String::from_utf8(reply.body.expose().clone()).unwrap()))
     }
 
@@ -309,7 +313,7 @@ mod tests {
         ] {
             assert!(matches!(read(answer), Err(WireError::TooLarge)), "{answer:?}");
         }
-        let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * LARGEST_HEAD));
+        let endless = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(2 * MAX_HEAD_BYTES));
         assert!(matches!(read(&endless), Err(WireError::TooLarge)));
     }
 
@@ -336,9 +340,9 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
-            let _ = exchange(&mut Said(&bytes), b"", 64);
+            let _ = exchange(&mut ScriptedPeer(&bytes), b"", 64);
             let framed = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", bytes.as_slice()].concat();
-            let _ = exchange(&mut Said(&framed), b"", 64);
+            let _ = exchange(&mut ScriptedPeer(&framed), b"", 64);
         }
     }
 }

@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use super::Which;
-use crate::context::Context;
-use crate::error::ProviderError;
-use crate::http::TOTAL;
+use super::ProgramKind;
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
+use crate::http::TOTAL_TIMEOUT;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,26 +23,26 @@ pub struct Flags {
 }
 
 /// A flag's long name, its letter, and whose it is.
-type Known = (&'static str, &'static str, Option<Which>);
+type FlagSpec = (&'static str, &'static str, Option<ProgramKind>);
 
 /// Flags with a value.
-const VALUES: [Known; 12] = [
+const VALUE_FLAGS: [FlagSpec; 12] = [
     ("explain", "", None),
     ("timeout", "", None),
     ("registry-host", "", None),
-    ("authFlow", "a", Some(Which::Gcp)),
-    ("identity-provider", "", Some(Which::Gcp)),
-    ("project-id", "", Some(Which::Gcp)),
-    ("registry-mirror", "r", Some(Which::Acr)),
-    ("ib-sni-name", "", Some(Which::Acr)),
-    ("ib-default-client-id", "", Some(Which::Acr)),
-    ("ib-default-tenant-id", "", Some(Which::Acr)),
-    ("ib-apiserver-ip", "", Some(Which::Acr)),
-    ("ib-ca-file", "", Some(Which::Acr)),
+    ("authFlow", "a", Some(ProgramKind::Gcp)),
+    ("identity-provider", "", Some(ProgramKind::Gcp)),
+    ("project-id", "", Some(ProgramKind::Gcp)),
+    ("registry-mirror", "r", Some(ProgramKind::Acr)),
+    ("ib-sni-name", "", Some(ProgramKind::Acr)),
+    ("ib-default-client-id", "", Some(ProgramKind::Acr)),
+    ("ib-default-tenant-id", "", Some(ProgramKind::Acr)),
+    ("ib-apiserver-ip", "", Some(ProgramKind::Acr)),
+    ("ib-ca-file", "", Some(ProgramKind::Acr)),
 ];
 
 /// Upstream's logging: nothing is logged here but warnings and failures.
-const LOGGING_VALUES: [&str; 8] = [
+const IGNORED_VALUE_FLAGS: [&str; 8] = [
     "v",
     "vmodule",
     "log_dir",
@@ -52,7 +52,7 @@ const LOGGING_VALUES: [&str; 8] = [
     "log-flush-frequency",
     "logging-format",
 ];
-const LOGGING_SWITCHES: [&str; 5] =
+const IGNORED_SWITCHES: [&str; 5] =
     ["logtostderr", "alsologtostderr", "skip_headers", "skip_log_headers", "one_output"];
 
 impl Flags {
@@ -62,7 +62,7 @@ impl Flags {
             help: false,
             version: false,
             explain: None,
-            timeout: TOTAL,
+            timeout: TOTAL_TIMEOUT,
             positional: Vec::new(),
             from_environment: true,
             values: Vec::new(),
@@ -70,8 +70,8 @@ impl Flags {
     }
 
     /// Reads the command line.
-    pub(super) fn parse(which: Which, arguments: &[OsString]) -> Result<Self, ProviderError> {
-        let wrong = |what: String| ProviderError::Usage(format!("{what}; `--help` shows what there is"));
+    pub(super) fn parse(which: ProgramKind, arguments: &[OsString]) -> Result<Self, RegistryError> {
+        let wrong = |what: String| RegistryError::Usage(format!("{what}; `--help` shows what there is"));
         let mut flags = Flags { from_environment: false, ..Flags::none() };
         let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         while let Some(argument) = arguments.next() {
@@ -86,29 +86,29 @@ impl Flags {
             match name.as_str() {
                 "help" | "h" => flags.help = true,
                 "version" => flags.version = true,
-                "from-environment" if which == Which::Acr => flags.from_environment = true,
-                name if LOGGING_SWITCHES.contains(&name) => {}
+                "from-environment" if which == ProgramKind::Acr => flags.from_environment = true,
+                name if IGNORED_SWITCHES.contains(&name) => {}
                 name => {
                     let mut value = || inline.take().or_else(|| arguments.next());
                     let missing = || wrong(format!("`{argument}` needs a value"));
-                    if LOGGING_VALUES.contains(&name) {
+                    if IGNORED_VALUE_FLAGS.contains(&name) {
                         value().ok_or_else(missing)?;
                         continue;
                     }
-                    let mine = |(_, _, whose): &&Known| whose.is_none_or(|whose| whose == which);
+                    let mine = |(_, _, whose): &&FlagSpec| whose.is_none_or(|whose| whose == which);
                     let fits =
-                        |(long, short, _): &&Known| *long == name || (*short == name && !short.is_empty());
-                    let known = VALUES.iter().filter(mine).find(fits);
+                        |(long, short, _): &&FlagSpec| *long == name || (*short == name && !short.is_empty());
+                    let known = VALUE_FLAGS.iter().filter(mine).find(fits);
                     let (long, ..) = known.ok_or_else(|| wrong(format!("`{argument}` is not a flag")))?;
                     flags.set(long, value().ok_or_else(missing)?)?;
                 }
             }
         }
-        if which == Which::Gcp {
+        if which == ProgramKind::Gcp {
             // Upstream's one command, which may as well be left out.
             flags.positional.retain(|word| word != "get-credentials");
         }
-        if which != Which::Acr
+        if which != ProgramKind::Acr
             && let Some(word) = flags.positional.first()
         {
             return Err(wrong(format!("`{word}` is not a command")));
@@ -116,7 +116,7 @@ impl Flags {
         Ok(flags)
     }
 
-    fn set(&mut self, name: &'static str, value: String) -> Result<(), ProviderError> {
+    fn set(&mut self, name: &'static str, value: String) -> Result<(), RegistryError> {
         match name {
             "explain" => self.explain = Some(value),
             "timeout" => {
@@ -124,7 +124,7 @@ impl Flags {
                     .parse::<navicert_types::time::Duration>()
                     .ok()
                     .and_then(navicert_types::time::Duration::to_std);
-                let wrong = || ProviderError::Usage(format!("`{value}` is not a time such as `30s`"));
+                let wrong = || RegistryError::Usage(format!("`{value}` is not a time such as `30s`"));
                 self.timeout = parsed.filter(|time| !time.is_zero()).ok_or_else(wrong)?;
             }
             _ => self.values.push((name, value)),
@@ -139,7 +139,10 @@ impl Flags {
     }
 
     /// Every `--registry-host`, and those of the environment.
-    pub(super) fn registry_hosts<'a>(&'a self, context: &'a Context) -> impl Iterator<Item = &'a str> {
+    pub(super) fn registry_hosts<'a>(
+        &'a self,
+        context: &'a ProviderContext,
+    ) -> impl Iterator<Item = &'a str> {
         let given = self.values.iter().filter(|(known, _)| *known == "registry-host");
         let given = given.map(|(_, value)| value.as_str());
         let variable = context.variable("NAVICERT_REGISTRY_HOSTS").unwrap_or_default();
@@ -149,14 +152,14 @@ impl Flags {
 }
 
 /// What `--help` says.
-pub(super) fn usage(which: Which) -> String {
+pub(super) fn usage(which: ProgramKind) -> String {
     let (head, own) = match which {
-        Which::Ecr => (
+        ProgramKind::Ecr => (
             "ecr-credential-provider: image credentials of Amazon ECR, for the kubelet\n\n\
              usage: ecr-credential-provider [flags] < CredentialProviderRequest\n",
             "  --registry-host HOST=REGION  a host of your own that is ECR (may be repeated)\n",
         ),
-        Which::Gcp => (
+        ProgramKind::Gcp => (
             "auth-provider-gcp: image credentials of Google's registries, for the kubelet\n\n\
              usage: auth-provider-gcp get-credentials [flags] < CredentialProviderRequest\n",
             "  -a, --authFlow FLOW          gcr (default), dockercfg or dockercfg-url\n  \
@@ -164,7 +167,7 @@ pub(super) fn usage(which: Which) -> String {
                --project-id PROJECT         the project whose identity namespace is used\n  \
                --registry-host HOST         a host of your own that may see the node's token (may be repeated)\n",
         ),
-        Which::Acr => (
+        ProgramKind::Acr => (
             "acr-credential-provider: image credentials of Azure Container Registry, for the kubelet\n\n\
              usage: acr-credential-provider CONFIG [flags] < CredentialProviderRequest\n",
             "  -r, --registry-mirror S:M,…  registry M stands in for host S\n  \
@@ -188,7 +191,7 @@ pub(super) fn usage(which: Which) -> String {
 mod tests {
     use super::*;
 
-    fn parse(which: Which, arguments: &[&str]) -> Result<Flags, String> {
+    fn parse(which: ProgramKind, arguments: &[&str]) -> Result<Flags, String> {
         let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         Flags::parse(which, &arguments).map_err(|error| error.to_string())
     }
@@ -197,21 +200,23 @@ mod tests {
     fn upstreams_command_lines_are_understood() {
         // I184, I195
         let flags =
-            parse(Which::Gcp, &["get-credentials", "--v=3", "-a", "dockercfg", "--authFlow=gcr"]).unwrap();
+            parse(ProgramKind::Gcp, &["get-credentials", "--v=3", "-a", "dockercfg", "--authFlow=gcr"])
+                .unwrap();
         assert_eq!(flags.value("authFlow"), Some("gcr"));
         let flags =
-            parse(Which::Acr, &["/etc/kubernetes/azure.json", "-r=a:b", "-v", "2", "--logtostderr"]).unwrap();
+            parse(ProgramKind::Acr, &["/etc/kubernetes/azure.json", "-r=a:b", "-v", "2", "--logtostderr"])
+                .unwrap();
         assert_eq!(
             (flags.positional.as_slice(), flags.value("registry-mirror")),
             (&["/etc/kubernetes/azure.json".to_owned()][..], Some("a:b"))
         );
-        assert_eq!(parse(Which::Ecr, &["--timeout", "5s"]).unwrap().timeout, Duration::from_secs(5));
+        assert_eq!(parse(ProgramKind::Ecr, &["--timeout", "5s"]).unwrap().timeout, Duration::from_secs(5));
         for (which, arguments, said) in [
-            (Which::Ecr, &["--authFlow=gcr"][..], "is not a flag"),
-            (Which::Ecr, &["get-credentials"], "is not a command"),
-            (Which::Gcp, &["--authFlow"], "needs a value"),
-            (Which::Ecr, &["--timeout=0s"], "is not a time"),
-            (Which::Ecr, &["-"], "is not a flag"),
+            (ProgramKind::Ecr, &["--authFlow=gcr"][..], "is not a flag"),
+            (ProgramKind::Ecr, &["get-credentials"], "is not a command"),
+            (ProgramKind::Gcp, &["--authFlow"], "needs a value"),
+            (ProgramKind::Ecr, &["--timeout=0s"], "is not a time"),
+            (ProgramKind::Ecr, &["-"], "is not a flag"),
         ] {
             let error = parse(which, arguments).unwrap_err();
             assert!(error.contains(said), "{error}");
@@ -220,12 +225,12 @@ mod tests {
 
     #[test]
     fn help_names_every_flag() {
-        for which in [Which::Ecr, Which::Gcp, Which::Acr] {
+        for which in [ProgramKind::Ecr, ProgramKind::Gcp, ProgramKind::Acr] {
             let text = usage(which);
-            for (long, _, whose) in VALUES {
+            for (long, _, whose) in VALUE_FLAGS {
                 let listed = text.contains(&format!("--{long}"));
                 let expected = whose.is_none_or(|whose| whose == which)
-                    && (long != "registry-host" || which != Which::Acr);
+                    && (long != "registry-host" || which != ProgramKind::Acr);
                 assert_eq!(listed, expected, "{which:?} --{long}");
             }
         }

@@ -9,84 +9,89 @@ use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
 use super::flags::Flags;
-use super::{Invocation, Outcome, Program, ask};
-use crate::context::Context;
-use crate::error::{ProviderError, chain};
+use super::{Invocation, ProgramOutput, ProviderProgram, provide_with};
+use crate::context::ProviderContext;
+use crate::error::{RegistryError, chain};
 
 /// No server's name is longer.
-const LONGEST_INPUT: u64 = 64 << 10;
+const MAX_INPUT_BYTES: u64 = 64 << 10;
 
-pub(super) fn run<P: Program>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
+pub(super) fn run<P: ProviderProgram>(
+    name: &str,
+    invocation: Invocation,
+    stdin: &mut dyn Read,
+) -> ProgramOutput {
     let verb = match invocation.arguments.as_slice() {
         [verb] => verb.to_string_lossy().into_owned(),
         _ => String::new(),
     };
     match verb.as_str() {
         "get" => get::<P>(name, invocation, stdin),
-        "list" => said("{}\n".to_owned(), 0),
-        "erase" => said(String::new(), 0),
-        "store" => said(format!("{name} asks the cloud and stores nothing\n"), 1),
-        "version" => said(format!("{name} {} (navicert)\n", env!("CARGO_PKG_VERSION")), 0),
-        _ => said(format!("usage: {name} get|list|erase|store|version\n"), 1),
+        "list" => output("{}\n".to_owned(), 0),
+        "erase" => output(String::new(), 0),
+        "store" => output(format!("{name} asks the cloud and stores nothing\n"), 1),
+        "version" => output(format!("{name} {} (navicert)\n", env!("CARGO_PKG_VERSION")), 0),
+        _ => output(format!("usage: {name} get|list|erase|store|version\n"), 1),
     }
 }
 
-fn said(text: String, code: u8) -> Outcome {
-    Outcome { stdout: Secret::new(text.into_bytes()), stderr: String::new(), code }
+fn output(text: String, code: u8) -> ProgramOutput {
+    ProgramOutput { stdout: Secret::new(text.into_bytes()), stderr: String::new(), code }
 }
 
-fn get<P: Program>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> Outcome {
+fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> ProgramOutput {
     let mut server = String::new();
-    if stdin.take(LONGEST_INPUT).read_to_string(&mut server).is_err() {
-        return said("refused: the server name is no text\n".to_owned(), 1);
+    if stdin.take(MAX_INPUT_BYTES).read_to_string(&mut server).is_err() {
+        return output("refused: the server name is no text\n".to_owned(), 1);
     }
     let flags = Flags::none();
-    let context = Context::new(invocation.environment, invocation.clock, invocation.pause, flags.timeout);
-    let answered = normalise_server(&server).map_err(Refusal::from).and_then(|image| {
+    let context =
+        ProviderContext::new(invocation.environment, invocation.clock, invocation.sleep, flags.timeout);
+    let answered = normalise_server(&server).map_err(HelperFailure::from).and_then(|image| {
         let context = context?;
         find::<P>(&flags, &context, server.trim(), &image)
     });
     match answered {
-        Ok(answer) => Outcome { stdout: answer.encode(), ..Outcome::default() },
-        Err(Refusal { stdout, hint }) => {
+        Ok(answer) => ProgramOutput { stdout: answer.encode(), ..ProgramOutput::default() },
+        Err(HelperFailure { stdout, hint }) => {
             let stderr = hint.map(|hint| format!("{name}: hint: {hint}\n")).unwrap_or_default();
-            Outcome { stderr, ..said(format!("{stdout}\n"), 1) }
+            ProgramOutput { stderr, ..output(format!("{stdout}\n"), 1) }
         }
     }
 }
 
 /// What docker shows, and what a person may want to know.
-struct Refusal {
+struct HelperFailure {
     stdout: String,
     hint: Option<&'static str>,
 }
 
-impl From<HelperError> for Refusal {
+impl From<HelperError> for HelperFailure {
     fn from(error: HelperError) -> Self {
-        Refusal { stdout: error.to_string(), hint: None }
+        HelperFailure { stdout: error.to_string(), hint: None }
     }
 }
 
-impl From<ProviderError> for Refusal {
-    fn from(error: ProviderError) -> Self {
-        Refusal { stdout: chain(&error), hint: error.hint() }
+impl From<RegistryError> for HelperFailure {
+    fn from(error: RegistryError) -> Self {
+        HelperFailure { stdout: chain(&error), hint: error.hint() }
     }
 }
 
-fn find<P: Program>(
+fn find<P: ProviderProgram>(
     flags: &Flags,
-    context: &Context,
+    context: &ProviderContext,
     server: &str,
     image: &str,
-) -> Result<HelperAnswer, Refusal> {
+) -> Result<HelperAnswer, HelperFailure> {
     let request =
         CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() };
-    let grant = ask::<P>(flags, context, &request)?;
+    let grant = provide_with::<P>(flags, context, &request)?;
     let logins =
         grant.logins.into_iter().map(|login| (login.key, Credential::new(login.username, login.password)));
     let keyring = Keyring::new(logins, Profile::Hardened);
     let found = keyring.lookup(image).into_iter().find(|credential| !credential.is_anonymous()).cloned();
-    let credential = found.ok_or_else(|| Refusal { stdout: NOT_FOUND.to_owned(), hint: None })?;
+    let credential = found.ok_or_else(|| HelperFailure { stdout: NOT_FOUND.to_owned(), hint: None })?;
     Ok(HelperAnswer {
         server: server.to_owned(),
         username: credential.username.clone(),

@@ -21,7 +21,7 @@ pub(crate) struct Run {
 }
 
 /// What came of it.
-pub(crate) struct Ran {
+pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -53,22 +53,26 @@ impl Run {
         self
     }
 
-    pub(crate) fn run(&self) -> Ran {
+    pub(crate) fn run(&self) -> RunOutput {
         self.run_with(self.request.to_string())
     }
 
-    pub(crate) fn run_with(&self, stdin: impl Into<Vec<u8>>) -> Ran {
+    pub(crate) fn run_with(&self, stdin: impl Into<Vec<u8>>) -> RunOutput {
         let program = Program::new(&self.program).arguments(&self.arguments).own_environment().stdin(stdin);
         let program =
             self.variables.iter().fold(program, |program, (name, value)| program.variable(name, value));
-        Ran::of(program.run().unwrap())
+        RunOutput::from_outcome(program.run().unwrap())
     }
 }
 
-impl Ran {
-    pub(crate) fn of(outcome: Outcome) -> Self {
+impl RunOutput {
+    pub(crate) fn from_outcome(outcome: Outcome) -> Self {
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { code: outcome.code().unwrap(), stdout: text(outcome.stdout), stderr: text(outcome.stderr) }
+        RunOutput {
+            code: outcome.code().unwrap(),
+            stdout: text(outcome.stdout),
+            stderr: text(outcome.stderr),
+        }
     }
 
     /// The response of a run that went well.
@@ -88,13 +92,13 @@ impl Ran {
         (text("username"), text("password"))
     }
 
-    pub(crate) fn refused(&self, code: i32, said: &str) {
+    pub(crate) fn assert_error(&self, code: i32, said: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (code, ""), "{}", self.stderr);
         assert!(self.stderr.contains(said), "expected `{said}` in: {}", self.stderr);
     }
 
     /// An answer without credentials: the image is somebody else's (I200).
-    pub(crate) fn is_nothing(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         let response = self.response();
         response["auth"] == json!({})
             && response["cacheDuration"] == "0s"

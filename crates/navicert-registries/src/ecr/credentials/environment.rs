@@ -2,11 +2,11 @@
 
 use navicert_types::Secret;
 
-use super::{AwsCredentials, Found};
-use crate::context::Context;
-use crate::error::ProviderError;
+use super::{AwsCredentials, SourceResult};
+use crate::context::ProviderContext;
+use crate::error::RegistryError;
 
-pub(super) fn find(context: &Context) -> Found {
+pub(super) fn find(context: &ProviderContext) -> SourceResult {
     let id = context.variable("AWS_ACCESS_KEY_ID").or_else(|| context.variable("AWS_ACCESS_KEY"));
     let secret = context.variable("AWS_SECRET_ACCESS_KEY").or_else(|| context.variable("AWS_SECRET_KEY"));
     match (id, secret) {
@@ -18,10 +18,10 @@ pub(super) fn find(context: &Context) -> Found {
         })),
         (None, None) => Ok(Err("AWS_ACCESS_KEY_ID is not set".to_owned())),
         // Half a key is a mistake; going on to another identity would hide it.
-        (Some(_), None) => Err(ProviderError::Environment(
+        (Some(_), None) => Err(RegistryError::Environment(
             "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not".to_owned(),
         )),
-        (None, Some(_)) => Err(ProviderError::Environment(
+        (None, Some(_)) => Err(RegistryError::Environment(
             "AWS_SECRET_ACCESS_KEY is set, but AWS_ACCESS_KEY_ID is not".to_owned(),
         )),
     }

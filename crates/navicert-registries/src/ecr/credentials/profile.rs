@@ -9,38 +9,38 @@ use std::time::Duration;
 use navicert_plugin::{Command, Policy, ProcessGroup, ProcessRunner, Runner, Stderr};
 use navicert_types::Secret;
 
-use super::{AwsCredentials, Document, Found, session_name};
-use crate::context::Context;
+use super::{AwsCredentials, CredentialsDocument, SourceResult, session_name};
+use crate::context::ProviderContext;
 use crate::ecr::endpoint::Endpoints;
 use crate::ecr::{path_or_home, sts};
-use crate::error::ProviderError;
+use crate::error::RegistryError;
 use ini::{Profiles, Section};
 
 /// Profiles that lean on each other, at most so deep.
-const DEEPEST: usize = 5;
+const MAX_SOURCE_PROFILES: usize = 5;
 /// How long a `credential_process` may take.
-const PROCESS_LIMIT: Duration = Duration::from_secs(20);
+const PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(super) fn find(context: &Context, endpoints: &Endpoints) -> Found {
+pub(super) fn find(context: &ProviderContext, endpoints: &Endpoints) -> SourceResult {
     let chosen = context.variable("AWS_PROFILE").or_else(|| context.variable("AWS_DEFAULT_PROFILE"));
     let name = chosen.unwrap_or("default");
     let profiles = load(context)?;
     let Some(section) = profiles.section(name) else {
         return match chosen {
             Some(_) => {
-                Err(ProviderError::Environment(format!("AWS_PROFILE names `{name}`, which no file has")))
+                Err(RegistryError::Environment(format!("AWS_PROFILE names `{name}`, which no file has")))
             }
             None => Ok(Err("there is no profile".to_owned())),
         };
     };
-    let files = Files { context, endpoints, profiles: &profiles };
+    let files = ProfileResolver { context, endpoints, profiles: &profiles };
     match files.credentials(name, section, 0)? {
         Some(credentials) => Ok(Ok(credentials)),
         None => Ok(Err(format!("profile `{name}` has no credentials"))),
     }
 }
 
-fn load(context: &Context) -> Result<Profiles, ProviderError> {
+fn load(context: &ProviderContext) -> Result<Profiles, RegistryError> {
     let mut profiles = Profiles::default();
     let files = [
         ("AWS_CONFIG_FILE", ".aws/config", true),
@@ -57,22 +57,22 @@ fn load(context: &Context) -> Result<Profiles, ProviderError> {
     Ok(profiles)
 }
 
-struct Files<'a> {
-    context: &'a Context,
+struct ProfileResolver<'a> {
+    context: &'a ProviderContext,
     endpoints: &'a Endpoints,
     profiles: &'a Profiles,
 }
 
-impl Files<'_> {
+impl ProfileResolver<'_> {
     /// A profile's credentials; none if it says nothing about any.
     fn credentials(
         &self,
         name: &str,
         section: &Section,
         depth: usize,
-    ) -> Result<Option<AwsCredentials>, ProviderError> {
-        let wrong = |what: &str| ProviderError::Environment(format!("profile `{name}`: {what}"));
-        if depth > DEEPEST {
+    ) -> Result<Option<AwsCredentials>, RegistryError> {
+        let wrong = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
+        if depth > MAX_SOURCE_PROFILES {
             return Err(wrong("source_profile goes in circles or too deep"));
         }
         // A profile that is its own source has the keys for its role itself.
@@ -106,8 +106,8 @@ impl Files<'_> {
         section: &Section,
         role: &str,
         depth: usize,
-    ) -> Result<AwsCredentials, ProviderError> {
-        let wrong = |what: &str| ProviderError::Environment(format!("profile `{name}`: {what}"));
+    ) -> Result<AwsCredentials, RegistryError> {
+        let wrong = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
         let session = section.get("role_session_name").unwrap_or_else(|| session_name(self.context));
         self.context.journal.note("identity", format!("profile `{name}`: role `{role}`"));
         if let Some(file) = section.get("web_identity_token_file") {
@@ -147,20 +147,26 @@ impl Files<'_> {
             }
         };
         let external_id = section.get("external_id");
-        sts::assume_role(self.context, self.endpoints, &source, sts::Role { arn: role, session, external_id })
+        sts::assume_role(
+            self.context,
+            self.endpoints,
+            &source,
+            sts::AssumedRole { arn: role, session, external_id },
+        )
     }
 
     /// Runs a program that prints credentials, such as the signing helper of IAM Roles Anywhere.
-    fn process(&self, name: &str, command: &str) -> Result<AwsCredentials, ProviderError> {
+    fn process(&self, name: &str, command: &str) -> Result<AwsCredentials, RegistryError> {
         const SERVICE: &str = "credential_process";
         let failed =
-            |what: &str| ProviderError::Environment(format!("profile `{name}`: credential_process {what}"));
-        let mut words = words(command).ok_or_else(|| failed("has a quote that does not end"))?.into_iter();
+            |what: &str| RegistryError::Environment(format!("profile `{name}`: credential_process {what}"));
+        let mut words =
+            split_command_line(command).ok_or_else(|| failed("has a quote that does not end"))?.into_iter();
         let program = words.next().ok_or_else(|| failed("is empty"))?;
         let command = Command::new(PathBuf::from(program), self.context.environment.clone())
             .args(words)
             .stderr(Stderr::Tail(1 << 10))
-            .limit(Some(PROCESS_LIMIT))
+            .limit(Some(PROCESS_TIMEOUT))
             .process_group(ProcessGroup::NewKilledAtEnd);
         let permitted =
             Policy::AllowAll.permit(command).map_err(|error| failed(&format!("cannot be run: {error}")))?;
@@ -170,12 +176,12 @@ impl Files<'_> {
             return Err(failed(&format!("ended with {}", completed.exit)));
         }
         self.context.journal.note("identity", format!("profile `{name}`: credential_process"));
-        Document::read(SERVICE, completed.stdout.expose())
+        CredentialsDocument::read(SERVICE, completed.stdout.expose())
     }
 }
 
 /// A command line in words: spaces between them, quotes around those with spaces, backslashes before quotes.
-fn words(command: &str) -> Option<Vec<String>> {
+fn split_command_line(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
     let mut characters = command.chars();
     while let Some(character) = characters.next() {
@@ -202,11 +208,11 @@ mod tests {
     #[test]
     fn a_command_line_is_split_as_a_shell_would_without_being_one() {
         assert_eq!(
-            words(r#"/opt/x --a "b c" 'd "e' f\ g "" $(h)"#).unwrap(),
+            split_command_line(r#"/opt/x --a "b c" 'd "e' f\ g "" $(h)"#).unwrap(),
             ["/opt/x", "--a", "b c", "d \"e", "f g", "", "$(h)"]
         );
-        assert_eq!(words("  ").unwrap(), [""; 0]);
-        assert_eq!(words("a 'b"), None);
-        assert_eq!(words("a \\"), None);
+        assert_eq!(split_command_line("  ").unwrap(), [""; 0]);
+        assert_eq!(split_command_line("a 'b"), None);
+        assert_eq!(split_command_line("a \\"), None);
     }
 }

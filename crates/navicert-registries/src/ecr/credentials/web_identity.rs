@@ -2,19 +2,19 @@
 
 use std::path::Path;
 
-use super::{Found, session_name};
-use crate::context::Context;
+use super::{SourceResult, session_name};
+use crate::context::ProviderContext;
 use crate::ecr::endpoint::Endpoints;
 use crate::ecr::sts;
-use crate::error::ProviderError;
+use crate::error::RegistryError;
 
-pub(super) fn find(context: &Context, endpoints: &Endpoints) -> Found {
+pub(super) fn find(context: &ProviderContext, endpoints: &Endpoints) -> SourceResult {
     let Some(file) = context.variable("AWS_WEB_IDENTITY_TOKEN_FILE") else {
         return Ok(Err("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned()));
     };
     let Some(role) = context.variable("AWS_ROLE_ARN") else {
         let what = "AWS_WEB_IDENTITY_TOKEN_FILE is set, but AWS_ROLE_ARN is not";
-        return Err(ProviderError::Environment(what.to_owned()));
+        return Err(RegistryError::Environment(what.to_owned()));
     };
     let token = context.read_file(Path::new(file))?;
     context.journal.note("identity", format!("the token in `{file}`, for role `{role}`"));

@@ -36,7 +36,7 @@ impl Profiles {
             }
             if let Some(header) = trimmed.strip_prefix('[') {
                 let header = header.split(']').next().unwrap_or_default().trim();
-                current = name_of(header, is_config);
+                current = profile_name(header, is_config);
                 if let Some(name) = &current {
                     self.0.entry(name.clone()).or_default();
                 }
@@ -56,7 +56,7 @@ impl Profiles {
     }
 }
 
-fn name_of(header: &str, is_config: bool) -> Option<String> {
+fn profile_name(header: &str, is_config: bool) -> Option<String> {
     let plain = |text: &str| text.trim().trim_matches(['"', '\'']).to_owned();
     match header.split_once(char::is_whitespace) {
         Some(("profile", name)) if is_config => Some(plain(name)),

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use crate::docker_helper::{BadScope, Scopes, parse_mirrors, parse_scopes};
+use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 
 /// The configuration: a file or a folder.
 pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
@@ -12,15 +12,17 @@ pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
 pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
 /// The daemon's socket.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
-/// Which part of a registry is meant: `host=host/path`, separated by commas (I234).
+/// Which part of a registry is meant: `host=host/path`, separated by commas.
+// I234
 pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
 
-/// Which registry's credentials a mirror takes: `mirror=registry`, separated by commas (I253).
+/// Which registry's credentials a mirror takes: `mirror=registry`, separated by commas.
+// I253
 pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
-/// The places.
+/// The paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct DefaultPaths {
     /// The configuration.
     pub config: PathBuf,
     /// The folder with the executables.
@@ -31,12 +33,12 @@ pub struct Places {
     pub scopes: Scopes,
 }
 
-impl Places {
+impl DefaultPaths {
     /// From the environment: our own variables, then a person's folders, then the system's.
     ///
     /// # Errors
     /// A scope that is none.
-    pub fn new(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, BadScope> {
+    pub fn new(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ScopeError> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let path = |name: &str| variable(name).map(PathBuf::from);
         let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
@@ -45,10 +47,10 @@ impl Places {
         let text = |name: &str| variable(name).map(|text| text.to_string_lossy().into_owned());
         let mut scopes = parse_scopes(&text(SCOPES_VARIABLE).unwrap_or_default())?;
         scopes.extend(parse_mirrors(&text(MIRRORS_VARIABLE).unwrap_or_default())?);
-        Ok(Places {
+        Ok(DefaultPaths {
             config: path(CONFIG_VARIABLE).unwrap_or_else(|| folder.join("config")),
             bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| folder.join("bin")),
-            socket: Places::socket(&variable),
+            socket: DefaultPaths::socket(&variable),
             scopes,
         })
     }
@@ -67,16 +69,16 @@ mod tests {
 
     #[test]
     fn own_variables_come_first_and_the_system_last() {
-        let places = |pairs: &'static [(&str, &str)]| {
+        let paths = |pairs: &'static [(&str, &str)]| {
             let find = |name: &str| {
                 pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| OsString::from(value))
             };
-            Places::new(&find)
+            DefaultPaths::new(&find)
         };
-        let none = places(&[("HOME", "/no/such")]).unwrap();
+        let none = paths(&[("HOME", "/no/such")]).unwrap();
         assert_eq!(none.config, PathBuf::from("/etc/navicert/image/config"));
         assert_eq!((none.socket, none.scopes), (None, Scopes::new()));
-        let own = places(&[
+        let own = paths(&[
             (CONFIG_VARIABLE, "/c"),
             (BIN_DIR_VARIABLE, "/b"),
             ("XDG_RUNTIME_DIR", "/run/user/1"),
@@ -89,8 +91,6 @@ mod tests {
         let mut scopes = parse_scopes("a=a/b").unwrap();
         scopes.extend(parse_mirrors("m:5000=a").unwrap());
         assert_eq!(own.scopes, scopes);
-        assert!(
-            places(&[(SCOPES_VARIABLE, "a")]).is_err() && places(&[(MIRRORS_VARIABLE, "a/b=c")]).is_err()
-        );
+        assert!(paths(&[(SCOPES_VARIABLE, "a")]).is_err() && paths(&[(MIRRORS_VARIABLE, "a/b=c")]).is_err());
     }
 }

@@ -1,4 +1,5 @@
-//! One provider and one image: whose token, what is remembered, who runs, who waits (I109–I131, I259–I262).
+//! One provider and one image: whose token, what is remembered, who runs, who waits.
+// I109–I131, I259–I262
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -8,30 +9,35 @@ use std::time::Duration;
 use navicert_plugin::{Backoff, BackoffSettings, FlightError, SingleFlight};
 use navicert_types::Secret;
 
-use super::cache::{CachedEntry, ProviderCache, Remembered};
-use super::{Answer, Entry, Origin, Outcome, Settings, Shared};
+use super::cache::{CacheListing, CachedAnswer, ProviderCache};
+use super::{AnswerOrigin, CacheEntry, ProviderAnswer, ProviderOutcome, ProviderSettings, Shared};
 use crate::cache_key::{CacheKeyType, KeyTooLong, ServiceAccountIdentity, ServiceAccountKey, token_hash};
 use crate::config::{ProviderConfig, TokenCacheType, TokenSettings};
 use crate::error::ProviderError;
-use crate::metrics::{CacheResult, Event};
+use crate::metrics::{CacheResult, MetricsEvent};
 use crate::profile::Profile;
-use crate::service_account::{Asker, PassedOver, Pod, ServiceAccountError, TokenRequest, select_annotations};
+use crate::service_account::{
+    PodRef, PullIdentity, ServiceAccountError, Skipped, TokenRequest, select_annotations,
+};
 
-/// The least time between two forced refreshes of one answer (I261).
-const FORCED_AT_MOST_EVERY: Duration = Duration::from_secs(10);
-/// How failures wait (I262).
+/// The least time between two forced refreshes of one answer.
+// I261
+const MIN_FORCED_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
+/// How failures wait.
+// I262
 const BACKOFF: BackoffSettings =
-    BackoffSettings { first: Duration::from_secs(1), longest: Duration::from_secs(60), jitter: 0.2 };
+    BackoffSettings { initial: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.2 };
 /// Failures and refusals remembered at most.
-const MOST_REMEMBERED: usize = 1_000;
+const MAX_TRACKED_FAILURES: usize = 1_000;
 
 /// A provider with what it has answered so far.
 #[derive(Debug)]
 pub struct Provider {
     config: ProviderConfig,
     cache: ProviderCache,
-    flights: SingleFlight<FlightKey, Arc<Entry>, ProviderError>,
-    /// The key type of the last answer: 0 for none yet (I259).
+    flights: SingleFlight<FlightKey, Arc<CacheEntry>, ProviderError>,
+    /// The key type of the last answer: 0 for none yet.
+    // I259
     learned: AtomicU8,
     failures: Mutex<HashMap<FlightKey, (Backoff, ProviderError)>>,
     forced: Mutex<HashMap<String, Duration>>,
@@ -41,7 +47,7 @@ pub struct Provider {
 /// What is shared between those who wait for one run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FlightKey {
-    about: String,
+    subject: String,
     account: Vec<u8>,
 }
 
@@ -71,14 +77,14 @@ impl Caller {
             CallerToken::None => Ok(Secret::default()),
             CallerToken::Ready(token) => Ok(token.clone()),
             CallerToken::Later(request) => {
-                shared.keeper.as_ref().ok_or(ServiceAccountError::NoApiServer)?.token(request)
+                shared.service_accounts.as_ref().ok_or(ServiceAccountError::NoApiServer)?.token(request)
             }
         }
     }
 }
 
 impl Provider {
-    pub(super) fn new(config: ProviderConfig, settings: &Settings) -> Self {
+    pub(super) fn new(config: ProviderConfig, settings: &ProviderSettings) -> Self {
         Provider {
             config,
             cache: ProviderCache::new(settings),
@@ -100,13 +106,14 @@ impl Provider {
         &self.config
     }
 
-    /// What the plugin said on stderr in its last run, without secrets; also when that run went well (I244).
+    /// What the plugin said on stderr in its last run, without secrets; also when that run went well.
+    // I244
     pub fn last_stderr(&self) -> String {
         lock(&self.last_stderr).clone()
     }
 
     /// What is remembered for an image, without running anything.
-    pub fn peek(&self, image: &str) -> Option<(CacheKeyType, Arc<Entry>)> {
+    pub fn peek(&self, image: &str) -> Option<(CacheKeyType, Arc<CacheEntry>)> {
         let remembered = self.cache.lookup(image, &ServiceAccountKey::default()).ok()??;
         Some((remembered.key_type, remembered.entry))
     }
@@ -128,11 +135,11 @@ impl Provider {
     }
 
     #[cfg(test)]
-    pub(super) fn runs_under_way(&self) -> usize {
-        self.flights.under_way()
+    pub(super) fn runs_in_flight(&self) -> usize {
+        self.flights.in_flight()
     }
 
-    pub(super) fn remember_stderr(&self, text: &str) {
+    pub(super) fn store_stderr(&self, text: &str) {
         text.clone_into(&mut lock(&self.last_stderr));
     }
 
@@ -144,29 +151,34 @@ impl Provider {
     pub(super) fn cached(
         self: &Arc<Self>,
         image: &str,
-        asker: &Asker,
+        identity: &PullIdentity,
         shared: &Arc<Shared>,
-    ) -> Option<Outcome> {
+    ) -> Option<ProviderOutcome> {
         // With an API server in play, looking costs as much as asking: leave it to `ask`.
-        let needs_api = self.config.token.is_some() && matches!(asker, Asker::Pod(_));
+        let needs_api = self.config.token.is_some() && matches!(identity, PullIdentity::Pod(_));
         if needs_api {
             return None;
         }
-        match self.caller(asker, shared) {
-            Ok(Ok(caller)) => self.remembered(image, &caller, shared).ok()?.map(Outcome::Answered),
-            Ok(Err(passed_over)) => Some(Outcome::PassedOver(passed_over)),
-            Err(error) => Some(Outcome::Failed(error)),
+        match self.caller(identity, shared) {
+            Ok(Ok(caller)) => self.lookup_cache(image, &caller, shared).ok()?.map(ProviderOutcome::Answered),
+            Ok(Err(skipped)) => Some(ProviderOutcome::Skipped(skipped)),
+            Err(error) => Some(ProviderOutcome::Failed(error)),
         }
     }
 
     /// The answer, whatever it takes.
-    pub(super) fn ask(self: &Arc<Self>, image: &str, asker: &Asker, shared: &Arc<Shared>) -> Outcome {
-        match self.caller(asker, shared) {
-            Ok(Ok(caller)) => {
-                self.answer(image, caller, shared).map_or_else(Outcome::Failed, Outcome::Answered)
-            }
-            Ok(Err(passed_over)) => Outcome::PassedOver(passed_over),
-            Err(error) => Outcome::Failed(error),
+    pub(super) fn resolve(
+        self: &Arc<Self>,
+        image: &str,
+        identity: &PullIdentity,
+        shared: &Arc<Shared>,
+    ) -> ProviderOutcome {
+        match self.caller(identity, shared) {
+            Ok(Ok(caller)) => self
+                .answer(image, caller, shared)
+                .map_or_else(ProviderOutcome::Failed, ProviderOutcome::Answered),
+            Ok(Err(skipped)) => ProviderOutcome::Skipped(skipped),
+            Err(error) => ProviderOutcome::Failed(error),
         }
     }
 
@@ -175,85 +187,92 @@ impl Provider {
         image: &str,
         caller: Caller,
         shared: &Arc<Shared>,
-    ) -> Result<Answer, ProviderError> {
-        if let Some(answer) = self.remembered(image, &caller, shared)? {
+    ) -> Result<ProviderAnswer, ProviderError> {
+        if let Some(answer) = self.lookup_cache(image, &caller, shared)? {
             return Ok(answer);
         }
         let (provider, result) = (self.name(), CacheResult::Miss);
-        shared.settings.recorder.record(&Event::CacheLookup { provider, result });
+        shared.settings.recorder.record(&MetricsEvent::CacheLookup { provider, result });
         if let Some(outage) = caller.outage {
             return Err(self.account_error(outage));
         }
         let (source, caller) = (caller.source.clone(), Arc::new(caller));
         let entry = match shared.settings.profile {
             Profile::Kube => {
-                self.fly(image, self.kubelet_flight(image, &caller, shared)?, &caller, shared)?
+                self.join_flight(image, self.kubelet_flight_key(image, &caller, shared)?, &caller, shared)?
             }
-            Profile::Hardened => self.share_a_run(image, &caller, shared)?,
+            Profile::Hardened => self.run_shared(image, &caller, shared)?,
         };
-        Ok(Answer { entry, origin: Origin::Plugin, source })
+        Ok(ProviderAnswer { entry, origin: AnswerOrigin::Plugin, source })
     }
 
-    fn remembered(
+    fn lookup_cache(
         self: &Arc<Self>,
         image: &str,
         caller: &Caller,
         shared: &Arc<Shared>,
-    ) -> Result<Option<Answer>, ProviderError> {
+    ) -> Result<Option<ProviderAnswer>, ProviderError> {
         let remembered = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
-        let Some(Remembered { entry, key_type, refresh }) = remembered else { return Ok(None) };
+        let Some(CachedAnswer { entry, key_type, refresh }) = remembered else { return Ok(None) };
         let result = match entry.keyring().is_empty() {
             true => CacheResult::NegativeHit,
             false => CacheResult::Hit(key_type),
         };
-        shared.settings.recorder.record(&Event::CacheLookup { provider: self.name(), result });
+        shared.settings.recorder.record(&MetricsEvent::CacheLookup { provider: self.name(), result });
         if refresh && shared.settings.refresh_ahead && caller.outage.is_none() {
             self.refresh(image, caller, shared);
         }
-        Ok(Some(Answer { entry, origin: Origin::Cache(key_type), source: caller.source.clone() }))
+        Ok(Some(ProviderAnswer {
+            entry,
+            origin: AnswerOrigin::Cache(key_type),
+            source: caller.source.clone(),
+        }))
     }
 
-    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails (I260). Failures
-    /// wait here too, or a plugin that is down would be run for every lookup (I262).
+    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails. Failures
+    /// wait here too, or a plugin that is down would be run for every lookup.
+    // I260, I262
     fn refresh(self: &Arc<Self>, image: &str, caller: &Caller, shared: &Arc<Shared>) {
-        let key = FlightKey { about: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
-        if self.wait_after_failure(&key, shared.settings.profile).is_err() {
+        let key = FlightKey { subject: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
+        if self.check_backoff(&key, shared.settings.profile).is_err() {
             return;
         }
         let (provider, shared, image, caller) =
             (Arc::clone(self), Arc::clone(shared), image.to_owned(), Arc::new(caller.clone()));
-        let own_key = key.clone();
+        let flight_key = key.clone();
         let waiter = self.flights.join(key, move || {
             let result = provider.run_and_store(&image, &caller, &shared);
-            provider.note(&own_key, &result, &shared);
+            provider.record_result(&flight_key, &result, &shared);
             result
         });
         drop(waiter);
     }
 
     /// A run that serves everybody it can: until the plugin has shown otherwise, its answers are taken to be good for
-    /// a registry, and whoever that does not serve goes on alone (I259).
-    fn share_a_run(
+    /// a registry, and whoever that does not serve goes on alone.
+    // I259
+    fn run_shared(
         self: &Arc<Self>,
         image: &str,
         caller: &Arc<Caller>,
         shared: &Arc<Shared>,
-    ) -> Result<Arc<Entry>, ProviderError> {
-        let learned = self.learned();
+    ) -> Result<Arc<CacheEntry>, ProviderError> {
+        let learned = self.learned_key_type();
         let flight = |key_type: CacheKeyType| FlightKey {
-            about: format!("{} {}", key_type.as_str(), key_type.base(image)),
+            subject: format!("{} {}", key_type.as_str(), key_type.base(image)),
             account: caller.key.as_bytes().to_vec(),
         };
-        let shared_run = self.fly(image, flight(learned.unwrap_or(CacheKeyType::Registry)), caller, shared);
+        let shared_run =
+            self.join_flight(image, flight(learned.unwrap_or(CacheKeyType::Registry)), caller, shared);
         match shared_run {
-            Ok(entry) if entry.serves(image) => Ok(entry),
-            Err(error) if learned.is_some() || self.about_this(&error, image) => Err(error),
-            Ok(_) | Err(_) => self.fly(image, flight(CacheKeyType::Image), caller, shared),
+            Ok(entry) if entry.covers(image) => Ok(entry),
+            Err(error) if learned.is_some() || self.concerns_image(&error, image) => Err(error),
+            Ok(_) | Err(_) => self.join_flight(image, flight(CacheKeyType::Image), caller, shared),
         }
     }
 
     /// Whether a failure is one of this image's own run.
-    fn about_this(&self, error: &ProviderError, image: &str) -> bool {
+    fn concerns_image(&self, error: &ProviderError, image: &str) -> bool {
         match error {
             ProviderError::Permit { image: about, .. }
             | ProviderError::Run { image: about, .. }
@@ -262,8 +281,9 @@ impl Provider {
         }
     }
 
-    /// The kubelet's idea of equal runs: one image, and in service-account mode one token (I131).
-    fn kubelet_flight(
+    /// The kubelet's idea of equal runs: one image, and in service-account mode one token.
+    // I131
+    fn kubelet_flight_key(
         &self,
         image: &str,
         caller: &Caller,
@@ -271,34 +291,34 @@ impl Provider {
     ) -> Result<FlightKey, ProviderError> {
         let token = caller.token(shared).map_err(|source| self.account_error(source))?;
         let account = format!("{} {:?}", token_hash(&token), caller.annotations).into_bytes();
-        Ok(FlightKey { about: image.to_owned(), account })
+        Ok(FlightKey { subject: image.to_owned(), account })
     }
 
     /// Waits for the run under way for this key, or starts one.
-    fn fly(
+    fn join_flight(
         self: &Arc<Self>,
         image: &str,
         key: FlightKey,
         caller: &Arc<Caller>,
         shared: &Arc<Shared>,
-    ) -> Result<Arc<Entry>, ProviderError> {
-        self.wait_after_failure(&key, shared.settings.profile)?;
+    ) -> Result<Arc<CacheEntry>, ProviderError> {
+        self.check_backoff(&key, shared.settings.profile)?;
         let (provider, shared, caller) = (Arc::clone(self), Arc::clone(shared), Arc::clone(caller));
-        let (own_key, image) = (key.clone(), image.to_owned());
+        let (flight_key, image) = (key.clone(), image.to_owned());
         let landed = self.flights.join(key, move || {
-            // Somebody may have been here between our look at the cache and this run.
+            // Somebody mJoinave been here between our look at the cache and this run.
             if shared.settings.profile == Profile::Hardened
                 && let Ok(Some(remembered)) = provider.cache.lookup(&image, &caller.key)
             {
                 return Ok(remembered.entry);
             }
             let result = provider.run_and_store(&image, &caller, &shared);
-            provider.note(&own_key, &result, &shared);
+            provider.record_result(&flight_key, &result, &shared);
             result
         });
         landed.wait().map_err(|error| match error {
             FlightError::Failed(error) => error,
-            FlightError::Lost(source) => ProviderError::Lost { provider: self.name().to_owned(), source },
+            FlightError::Join(source) => ProviderError::RunLost { provider: self.name().to_owned(), source },
         })
     }
 
@@ -307,16 +327,16 @@ impl Provider {
         image: &str,
         caller: &Caller,
         shared: &Shared,
-    ) -> Result<Arc<Entry>, ProviderError> {
+    ) -> Result<Arc<CacheEntry>, ProviderError> {
         let entry = self.run(image, caller, shared)?;
-        self.learned.store(number(entry.key_type()), Ordering::Relaxed);
+        self.learned.store(key_type_code(entry.key_type()), Ordering::Relaxed);
         let (at, expires) = (shared.settings.clock.now(), entry.expires());
-        shared.settings.recorder.record(&Event::Answered { provider: self.name(), at, expires });
+        shared.settings.recorder.record(&MetricsEvent::Answered { provider: self.name(), at, expires });
         self.cache.store(&entry, &caller.key).map_err(|source| self.key_error(source))?;
         Ok(entry)
     }
 
-    fn wait_after_failure(&self, key: &FlightKey, profile: Profile) -> Result<(), ProviderError> {
+    fn check_backoff(&self, key: &FlightKey, profile: Profile) -> Result<(), ProviderError> {
         if profile == Profile::Kube {
             return Ok(());
         }
@@ -328,19 +348,24 @@ impl Provider {
         })
     }
 
-    fn note(&self, key: &FlightKey, result: &Result<Arc<Entry>, ProviderError>, shared: &Shared) {
+    fn record_result(
+        &self,
+        key: &FlightKey,
+        result: &Result<Arc<CacheEntry>, ProviderError>,
+        shared: &Shared,
+    ) {
         let mut failures = lock(&self.failures);
         match result {
             Ok(_) => {
                 failures.remove(key);
             }
             Err(error) => {
-                if failures.len() >= MOST_REMEMBERED {
+                if failures.len() >= MAX_TRACKED_FAILURES {
                     failures.retain(|_, (backoff, _)| backoff.remaining().is_some());
                 }
                 let fresh = || (Backoff::new(BACKOFF, Arc::clone(&shared.settings.clock)), error.clone());
                 let (backoff, last) = failures.entry(key.clone()).or_insert_with(fresh);
-                backoff.failed();
+                backoff.record_failure();
                 *last = error.clone();
             }
         }
@@ -353,13 +378,13 @@ impl Provider {
     }
 
     /// Forgets the answer a refused credential came from, unless that happened a moment ago.
-    pub(super) fn forget_refused(&self, image: &str, hash: &str, shared: &Shared) -> bool {
+    pub(super) fn forget_rejected(&self, image: &str, hash: &str, shared: &Shared) -> bool {
         let now = shared.settings.clock.monotonic();
         let mut forced = lock(&self.forced);
-        if forced.get(image).is_some_and(|&last| now.saturating_sub(last) < FORCED_AT_MOST_EVERY) {
+        if forced.get(image).is_some_and(|&last| now.saturating_sub(last) < MIN_FORCED_REFRESH_INTERVAL) {
             return false;
         }
-        let holds = |entry: &Entry| {
+        let holds = |entry: &CacheEntry| {
             entry
                 .keyring()
                 .entries()
@@ -367,7 +392,7 @@ impl Provider {
         };
         let forgotten = self.cache.forget(image, holds) > 0;
         if forgotten {
-            forced.retain(|_, last| now.saturating_sub(*last) < FORCED_AT_MOST_EVERY);
+            forced.retain(|_, last| now.saturating_sub(*last) < MIN_FORCED_REFRESH_INTERVAL);
             forced.insert(image.to_owned(), now);
         }
         forgotten
@@ -377,28 +402,33 @@ impl Provider {
         self.cache.purge();
     }
 
-    pub(super) fn cached_entries(&self) -> Vec<CachedEntry> {
+    pub(super) fn list_cache(&self) -> Vec<CacheListing> {
         self.cache.list(self.name())
     }
 
-    fn learned(&self) -> Option<CacheKeyType> {
+    fn learned_key_type(&self) -> Option<CacheKeyType> {
         let number_of = self.learned.load(Ordering::Relaxed);
-        CacheKeyType::LOOKUP_ORDER.into_iter().find(|key_type| number(*key_type) == number_of)
+        CacheKeyType::LOOKUP_ORDER.into_iter().find(|key_type| key_type_code(*key_type) == number_of)
     }
 
     fn key_error(&self, source: KeyTooLong) -> ProviderError {
         ProviderError::CacheKey { provider: self.name().to_owned(), source }
     }
 
-    /// The service-account step (I109–I114).
-    fn caller(&self, asker: &Asker, shared: &Shared) -> Result<Result<Caller, PassedOver>, ProviderError> {
+    /// The service-account step.
+    // I109–I114
+    fn caller(
+        &self,
+        identity: &PullIdentity,
+        shared: &Shared,
+    ) -> Result<Result<Caller, Skipped>, ProviderError> {
         let Some(settings) = &self.config.token else { return Ok(Ok(Caller::default())) };
-        match asker {
-            Asker::Bearer { token, annotations } if !token.is_empty() => {
+        match identity {
+            PullIdentity::Bearer { token, annotations } if !token.is_empty() => {
                 self.bearer(settings, token, annotations)
             }
-            Asker::Pod(pod) if !pod.service_account_name.is_empty() => self.pod(settings, pod, shared),
-            _ if settings.require_service_account => Ok(Err(PassedOver::NoServiceAccount)),
+            PullIdentity::Pod(pod) if !pod.service_account_name.is_empty() => self.pod(settings, pod, shared),
+            _ if settings.require_service_account => Ok(Err(Skipped::NoServiceAccount)),
             _ => Ok(Ok(Caller::default())),
         }
     }
@@ -409,10 +439,10 @@ impl Provider {
         settings: &TokenSettings,
         token: &Secret<String>,
         annotations: &BTreeMap<String, String>,
-    ) -> Result<Result<Caller, PassedOver>, ProviderError> {
+    ) -> Result<Result<Caller, Skipped>, ProviderError> {
         let annotations = match select_annotations(settings, annotations) {
             Ok(annotations) => annotations,
-            Err(passed_over) => return Ok(Err(passed_over)),
+            Err(skipped) => return Ok(Err(skipped)),
         };
         let nobody =
             ServiceAccountIdentity { namespace: String::new(), name: String::new(), uid: String::new() };
@@ -424,11 +454,11 @@ impl Provider {
     fn pod(
         &self,
         settings: &TokenSettings,
-        pod: &Pod,
+        pod: &PodRef,
         shared: &Shared,
-    ) -> Result<Result<Caller, PassedOver>, ProviderError> {
-        let keeper = shared.keeper.as_ref().ok_or(ServiceAccountError::NoApiServer);
-        let known = keeper.and_then(|keeper| keeper.account(&pod.namespace, &pod.service_account_name));
+    ) -> Result<Result<Caller, Skipped>, ProviderError> {
+        let accounts = shared.service_accounts.as_ref().ok_or(ServiceAccountError::NoApiServer);
+        let known = accounts.and_then(|accounts| accounts.account(&pod.namespace, &pod.service_account_name));
         let known = known.map_err(|source| self.account_error(source))?;
         if let (Some(outage), Profile::Kube) = (&known.outage, shared.settings.profile) {
             return Err(self.account_error(outage.clone()));
@@ -439,7 +469,7 @@ impl Provider {
             uid: known.account.uid.clone(),
         };
         match select_annotations(settings, &known.account.annotations) {
-            Err(passed_over) => Ok(Err(passed_over)),
+            Err(skipped) => Ok(Err(skipped)),
             Ok(annotations) => {
                 let caller = self.pod_caller(settings, pod, account, annotations, shared)?;
                 Ok(Ok(Caller { outage: known.outage, ..caller }))
@@ -450,7 +480,7 @@ impl Provider {
     fn pod_caller(
         &self,
         settings: &TokenSettings,
-        pod: &Pod,
+        pod: &PodRef,
         account: ServiceAccountIdentity,
         annotations: BTreeMap<String, String>,
         shared: &Shared,
@@ -477,7 +507,7 @@ impl Provider {
     }
 }
 
-fn number(key_type: CacheKeyType) -> u8 {
+fn key_type_code(key_type: CacheKeyType) -> u8 {
     match key_type {
         CacheKeyType::Image => 1,
         CacheKeyType::Registry => 2,
