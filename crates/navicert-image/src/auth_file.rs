@@ -1,4 +1,5 @@
-//! A containers `auth.json` for podman, skopeo and buildah, which can be told apart by path where a helper cannot.
+//! Writes a containers `auth.json` for podman, skopeo and buildah. Unlike a credential helper it supports credentials
+//! per path.
 // I226–I228, I235
 
 use std::collections::BTreeMap;
@@ -16,18 +17,18 @@ use crate::go_json::Object;
 use crate::location::Location;
 use crate::provider::Lookup;
 
-/// The entries of a file: concrete hosts and paths, each with one credential.
+/// The entries of an `auth.json`: hosts and paths without globs, each with one credential.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthFile(BTreeMap<String, Credential>);
 
 impl AuthFile {
-    /// No entries.
+    /// Creates an empty file.
     pub fn new() -> Self {
         AuthFile::default()
     }
 
-    /// Adds what a lookup found: its first credential that is no anonymous login, under the narrowest key that these
-    /// tools understand. A glob becomes the host that was asked for; says whether there was anything to add.
+    /// Adds the first non-anonymous credential of a lookup under the narrowest key these tools support. A glob is
+    /// replaced by the image's host. Returns whether a credential was added.
     pub fn add(&mut self, lookup: &Lookup) -> bool {
         let found = lookup.attempts().into_iter().find(|attempt| !attempt.credential.is_anonymous());
         let key = found.and_then(|found| Some((concrete_key(found.key, lookup.image())?, found.credential)));
@@ -40,12 +41,12 @@ impl AuthFile {
         }
     }
 
-    /// The keys in order.
+    /// The keys in ascending order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The file's text.
+    /// The JSON text of the file.
     pub fn encode(&self) -> Secret<Vec<u8>> {
         let auths = self.0.iter().fold(Object::new(), |auths, (key, credential)| {
             let pair = Zeroizing::new(format!("{}:{}", credential.username, credential.password.expose()));
@@ -55,8 +56,8 @@ impl AuthFile {
     }
 }
 
-/// The key for tools that compare whole segments and know no globs: the image's own host, and as much of its
-/// path as the matching key has, cut at a segment.
+/// Converts a kubelet key to one for tools that compare whole path segments and do not support globs: the image's
+/// host plus the part of its path that the key covers, extended to a segment boundary.
 // I227
 fn concrete_key(key: &[u8], image: &str) -> Option<String> {
     let key = Location::parse(key).ok()?;
@@ -66,7 +67,7 @@ fn concrete_key(key: &[u8], image: &str) -> Option<String> {
     let covered = if key_path.is_empty() || !path.as_bytes().starts_with(key_path) {
         ""
     } else {
-        // A kubelet's key may end in the middle of a segment; the whole segment is what was asked for.
+        // A kubelet key may end in the middle of a segment; extend it to the whole segment of the image.
         let end = path.bytes().enumerate().skip(key_path.len().max(1)).find(|(_, byte)| *byte == b'/');
         let whole = end.and_then(|(at, _)| path.get(..at)).unwrap_or(path);
         if key_path.ends_with(b"/") { str::from_utf8(key_path).ok()?.trim_end_matches('/') } else { whole }
@@ -74,10 +75,10 @@ fn concrete_key(key: &[u8], image: &str) -> Option<String> {
     Some(format!("{host}{covered}"))
 }
 
-/// Puts a file in place in one step, readable by its owner alone, whatever was there before.
+/// Atomically replaces a file with mode 0600.
 ///
 /// # Errors
-/// The operating system's.
+/// Any I/O error.
 pub fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
     let mut temporary = name.to_owned();
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_become_concrete_and_whole_segments() {
+    fn expands_keys_to_concrete_hosts_and_whole_segments() {
         // I235
         for (key, image, expected) in [
             ("a.io", "a.io/x/y", "a.io"),
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_private_and_replaced_whole() {
+    fn file_has_mode_0600_and_is_replaced_atomically() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("auth.json");

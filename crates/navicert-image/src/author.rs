@@ -1,4 +1,4 @@
-//! For people who write a provider plugin: read the request, build the response, and nothing can be forgotten.
+//! Helpers for plugin authors: read the request and build a complete response.
 //!
 //! ```
 //! use navicert_image::author::{ResponseBuilder, read_request};
@@ -30,49 +30,49 @@ use crate::credential::Credential;
 use crate::go_json::Object;
 use crate::location::{Location, LocationError};
 
-/// More than any request: annotations are at most 256 KiB.
+/// Upper bound for a request; annotations alone are at most 256 KiB.
 const MAX_REQUEST_BYTES: u64 = 4 << 20;
 
-/// What a plugin should complain about on stderr before it exits with 1.
+/// Errors that a plugin should print on stderr before it exits with 1.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AuthorError {
     /// Standard input cannot be read.
-    #[error("cannot read the request")]
+    #[error("failed to read the request from standard input")]
     Read {
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// The request is not one.
-    #[error("the request is not a CredentialProviderRequest of a known version: {source}")]
+    /// The request does not decode.
+    #[error("invalid CredentialProviderRequest: {source}")]
     Decode {
-        /// Why.
+        /// The cause.
         source: Diagnostics,
     },
-    /// There is no image in it.
+    /// The request has no image.
     #[error("image in plugin request was empty")]
     EmptyImage,
-    /// A key that no image could match.
-    #[error("`{key}` is no key for credentials")]
+    /// The key cannot match any image.
+    #[error("invalid credential key `{key}`")]
     Key {
         /// The key.
         key: String,
-        /// Why.
+        /// The cause.
         source: LocationError,
     },
 }
 
-/// Reads the request, in whichever version the kubelet speaks.
+/// Reads a request of any supported version.
 ///
 /// # Errors
 /// [`AuthorError`].
 pub fn read_request(stdin: &mut dyn Read) -> Result<(CredentialProviderRequest, WireVersion), AuthorError> {
     let mut text = zeroize::Zeroizing::new(Vec::new());
     stdin.take(MAX_REQUEST_BYTES).read_to_end(&mut text).map_err(|source| AuthorError::Read { source })?;
-    let refused = |source: Diagnostics| AuthorError::Decode { source };
-    let node = tree::parse(&text, Syntax::Json).map_err(|source| refused(source.into()))?;
-    let kind = CREDENTIAL_PROVIDER_REQUEST.find_kind(&node).map_err(|source| refused(source.into()))?;
-    let request = CREDENTIAL_PROVIDER_REQUEST.decode_tree(&node).map_err(refused)?;
+    let invalid = |source: Diagnostics| AuthorError::Decode { source };
+    let node = tree::parse(&text, Syntax::Json).map_err(|source| invalid(source.into()))?;
+    let kind = CREDENTIAL_PROVIDER_REQUEST.find_kind(&node).map_err(|source| invalid(source.into()))?;
+    let request = CREDENTIAL_PROVIDER_REQUEST.decode_tree(&node).map_err(invalid)?;
     if request.image.is_empty() {
         return Err(AuthorError::EmptyImage);
     }
@@ -80,7 +80,7 @@ pub fn read_request(stdin: &mut dyn Read) -> Result<(CredentialProviderRequest, 
     Ok((request, version))
 }
 
-/// A response in the making. "No credentials" is a response too.
+/// Builds a response. A response without credentials is valid.
 // I106
 #[derive(Clone, Debug)]
 pub struct ResponseBuilder {
@@ -90,19 +90,19 @@ pub struct ResponseBuilder {
 }
 
 impl ResponseBuilder {
-    /// A response that is good for an image, a registry or everything, with no credentials yet.
+    /// Creates a response without credentials, cacheable per image, per registry or globally.
     pub fn new(key_type: CacheKeyType) -> Self {
         ResponseBuilder { key_type, duration: None, auth: BTreeMap::new() }
     }
 
-    /// How long it may be remembered; without this, as the node's configuration says. Zero is not at all.
+    /// Sets how long the response may be cached. The default is the node's configuration; zero disables caching.
     #[must_use]
     pub fn cache_for(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
     }
 
-    /// Adds a credential under what it is good for: a host, a host with a path, a glob over host labels.
+    /// Adds a credential under a key: a host, a host with a path, or a glob over host labels.
     ///
     /// # Errors
     /// [`AuthorError::Key`]: the kubelet would drop it.
@@ -121,12 +121,12 @@ impl ResponseBuilder {
         Ok(self)
     }
 
-    /// Whether there is a credential under this key.
+    /// Whether the response has a credential under this key.
     pub fn has(&self, key: &str) -> bool {
         self.auth.contains_key(key)
     }
 
-    /// The line for standard output.
+    /// Encodes the line for standard output.
     pub fn encode(&self, version: WireVersion) -> Secret<Vec<u8>> {
         let mut object = Object::new()
             .text("kind", RESPONSE_KIND)
@@ -154,7 +154,7 @@ mod tests {
     use crate::response::Response;
 
     #[test]
-    fn what_is_built_is_what_a_kubelet_reads() {
+    fn kubelet_decodes_built_response() {
         for version in WireVersion::ALL {
             let built = ResponseBuilder::new(CacheKeyType::Registry)
                 .cache_for(Duration::from_secs(90))
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_the_kubelet_would_drop_is_refused() {
+    fn rejects_key_that_the_kubelet_would_drop() {
         // I107, I132
         let built = ResponseBuilder::new(CacheKeyType::Image);
         assert!(built.clone().credential("a.io:latest", "u", "p".to_owned()).is_err());
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_of_every_version_are_read_and_others_refused() {
+    fn reads_requests_of_every_version_and_rejects_others() {
         for version in WireVersion::ALL {
             let request = CredentialProviderRequest { image: "a.io/x".into(), ..Default::default() };
             let bytes = encode(&request, version);

@@ -1,5 +1,5 @@
-//! The key an answer is remembered under: image, registry or everything, and in service-account mode whose it is.
-//! Bytes are those of the kubelet, so that keys can be compared with its own.
+//! Cache keys of plugin responses: per image, per registry or global, and in service-account mode per service account.
+//! The bytes equal the kubelet's, so that keys can be compared.
 // I121–I124
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use navicert_types::Secret;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-/// What a plugin says its answer is good for.
+/// The scope of a cached response, as the plugin declares it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CacheKeyType {
     /// This image only.
@@ -21,7 +21,7 @@ pub enum CacheKeyType {
 }
 
 impl CacheKeyType {
-    /// In the order in which a cache is asked.
+    /// The order of cache lookups.
     // I125
     pub const LOOKUP_ORDER: [CacheKeyType; 3] =
         [CacheKeyType::Image, CacheKeyType::Registry, CacheKeyType::Global];
@@ -35,7 +35,7 @@ impl CacheKeyType {
         }
     }
 
-    /// Reads the spelling on the wire; nothing else is accepted.
+    /// Parses the spelling on the wire, exactly.
     // I106
     pub fn from_wire(text: &str) -> Option<Self> {
         Self::LOOKUP_ORDER.into_iter().find(|key_type| key_type.as_str() == text)
@@ -56,11 +56,11 @@ impl CacheKeyType {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey(Vec<u8>);
 
-/// The part of a key that says which service account an answer belongs to; empty outside service-account mode.
+/// The service-account part of a cache key; empty outside service-account mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ServiceAccountKey(Vec<u8>);
 
-/// A component does not fit its length prefix. Reachable: a service account may carry 256 KiB of annotations.
+/// A component does not fit its length prefix. Reachable, since a service account may have 256 KiB of annotations.
 // I124
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the {component} of {length} bytes exceeds the 2-byte length prefix of a cache key")]
@@ -88,7 +88,7 @@ impl CacheKey {
     }
 }
 
-/// Whose token a request carries.
+/// The service account of the token in a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ServiceAccountIdentity {
     /// The namespace.
@@ -100,7 +100,7 @@ pub struct ServiceAccountIdentity {
 }
 
 impl ServiceAccountKey {
-    /// The key of an account with the annotations a provider asked for, and with a token where answers may not be
+    /// The key of an account with the annotations the provider requested, and with the token if responses must not be
     /// shared between tokens.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl ServiceAccountKey {
     }
 }
 
-/// `sha256:` and the token's digest; nothing for no token.
+/// `sha256:` and the token's digest, or an empty string for an empty token.
 // I123
 pub fn token_hash(token: &Secret<String>) -> String {
     if token.is_empty() {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_outside_service_account_mode_are_the_kubelets_bytes() {
+    fn keys_without_service_account_equal_the_kubelets_bytes() {
         // I121, I122, I272
         let key = |key_type, image| CacheKey::new(key_type, image, &ServiceAccountKey::default()).unwrap();
         assert_eq!(
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn service_account_keys_are_the_kubelets_bytes() {
+    fn service_account_keys_equal_the_kubelets_bytes() {
         // I123, I272
         let prefix = b"\x00\tnamespace\x00\x0fservice-account\x00\x13service-account-uid";
         let none = ServiceAccountKey::new(&account(), &BTreeMap::new(), None).unwrap();
@@ -216,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_token_has_an_empty_hash() {
+    fn empty_token_has_empty_hash() {
         // I123
         assert_eq!(token_hash(&Secret::from(String::new())), "");
     }
 
     #[test]
-    fn components_beyond_two_bytes_of_length_are_refused_also_as_a_sum() {
+    fn rejects_components_that_exceed_a_two_byte_length() {
         // I124
         let long = "a".repeat(65_536);
         let image = CacheKey::new(CacheKeyType::Image, &long, &ServiceAccountKey::default());
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_three_spellings_are_key_types() {
+    fn parses_only_the_three_key_type_spellings() {
         // I106
         assert_eq!(CacheKeyType::from_wire("Registry"), Some(CacheKeyType::Registry));
         for text in ["", "image", "Token", "Image "] {

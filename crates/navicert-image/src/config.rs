@@ -1,8 +1,8 @@
-//! From `--image-credential-provider-config` to providers that may be asked: find the files, decode, merge, validate,
-//! every error at once and each with its file, line and provider (§1 of the specification).
+//! Loads `--image-credential-provider-config`: reads the files, decodes, merges and validates them. Reports all errors
+//! at once, each with file, line and provider.
 //!
 //! ```text
-//! path ──files──▶ texts ──decode──▶ hub types ──merge──▶ one list ──validate──▶ Config
+//! path ──files──▶ texts ──decode──▶ hub types ──merge──▶ one list ──validate──▶ ImageConfig
 //! ```
 
 mod files;
@@ -27,48 +27,48 @@ use crate::cache_key::hex;
 use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
-/// A configuration that passed every check. Only [`Config::decode`] builds one.
+/// A valid configuration. Only [`ImageConfig::decode`] constructs this type.
 #[derive(Clone, Debug)]
 pub struct ImageConfig {
     providers: Vec<ProviderConfig>,
     hash: String,
 }
 
-/// One provider of a checked configuration.
+/// One provider of a valid configuration.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
     /// The name, and the file name of the executable.
     pub name: String,
-    /// The patterns, each with its text.
+    /// The patterns with their source text.
     pub patterns: Vec<(String, ImagePattern)>,
-    /// How long an answer is good that does not say so itself.
+    /// Cache duration for responses that do not set their own.
     pub default_cache_duration: Duration,
-    /// The version the plugin is spoken to in.
+    /// The API version of requests to the plugin.
     pub wire_version: WireVersion,
-    /// Arguments. They may hold secrets.
+    /// Command-line arguments; they may contain secrets.
     pub args: Vec<Secret<String>>,
-    /// Variables on top of the caller's environment, in order.
+    /// Variables added to the inherited environment, in order.
     pub env: Vec<(String, Secret<String>)>,
-    /// Service-account mode.
+    /// Service-account settings, if the provider receives tokens.
     pub token: Option<TokenSettings>,
 }
 
-/// What a provider wants of a pod's service account.
+/// A provider's service-account settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenSettings {
     /// The audience of the token.
     pub audience: String,
-    /// What answers may be shared between.
+    /// What responses may be shared between.
     pub cache_type: TokenCacheType,
-    /// Whether lookups without a service account are passed over.
+    /// Whether the provider is skipped for pulls without a service account.
     pub require_service_account: bool,
-    /// Annotations without which the provider is passed over.
+    /// Annotations that the service account must have, otherwise the provider is skipped.
     pub required_annotations: Vec<String>,
-    /// Annotations that are handed over if they are there.
+    /// Annotations passed to the plugin if present.
     pub optional_annotations: Vec<String>,
 }
 
-/// What answers in service-account mode may be shared between.
+/// What responses in service-account mode may be shared between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenCacheType {
     /// One token only.
@@ -77,56 +77,56 @@ pub enum TokenCacheType {
     ServiceAccount,
 }
 
-/// What is wrong with a configuration: at least one thing.
+/// All problems of a configuration; at least one.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the credential provider configuration is not valid: {}", ProblemList(.0))]
+#[error("invalid credential provider configuration: {}", ProblemList(.0))]
 pub struct ConfigErrors(Vec<ConfigProblem>);
 
-/// One thing that is wrong.
+/// One problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigProblem {
-    /// In which file.
+    /// The file.
     pub file: PathBuf,
-    /// At which step.
+    /// The stage that failed.
     pub stage: ConfigStage,
-    /// What sort of error Kubernetes calls it; only from [`Stage::Validate`].
+    /// Kubernetes' error type; only from [`ConfigStage::Validate`].
     pub error_type: Option<FieldErrorType>,
-    /// The kubelet's name for the place, without an index; only from [`Stage::Validate`].
+    /// The kubelet's field path, without indexes; only from [`ConfigStage::Validate`].
     // I36
     pub field: String,
-    /// Our name for the place: `providers[1](ecr).matchImages[0]`.
+    /// The field path with indexes: `providers[1](ecr).matchImages[0]`.
     pub path: String,
-    /// One clause, without values that may be secrets.
+    /// The message, without values that may be secrets.
     pub message: String,
-    /// What to do about it, where that is not plain.
+    /// How to fix it, if that is not obvious.
     pub hint: Option<String>,
-    /// Where in the file.
+    /// The position in the file.
     pub span: Option<Span>,
 }
 
-/// The step at which something is refused.
+/// The stage at which a configuration is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigStage {
-    /// The text is no configuration.
+    /// The text does not decode.
     Decode,
-    /// The files do not go together.
+    /// The files cannot be merged.
     Merge,
-    /// The values are not acceptable.
+    /// A value is invalid.
     Validate,
 }
 
-/// Kubernetes' names for what can be wrong with a field.
+/// Kubernetes' field error types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FieldErrorType {
-    /// Has to be there.
+    /// The field is required.
     Required,
-    /// Is not acceptable.
+    /// The value is invalid.
     Invalid,
-    /// Is there already.
+    /// The value is a duplicate.
     Duplicate,
-    /// May not be there.
+    /// The field is not allowed.
     Forbidden,
-    /// Is none of the known values.
+    /// The value is not one of the supported ones.
     NotSupported,
 }
 
@@ -134,7 +134,7 @@ impl ImageConfig {
     /// Decodes, merges and validates files.
     ///
     /// # Errors
-    /// Everything that is wrong: where a file does not decode, only what concerns decoding.
+    /// All problems. If a file does not decode, only decoding problems.
     // I16–I59
     pub fn decode(files: &[ConfigFile], profile: Profile) -> Result<ImageConfig, ConfigErrors> {
         let mut sources = Vec::new();
@@ -151,17 +151,17 @@ impl ImageConfig {
         if !problems.is_empty() {
             return Err(ConfigErrors(problems));
         }
-        let place = files.first().map_or(Path::new(""), |file| file.path.as_path());
-        let providers = validate::validate(&sources, place, profile).map_err(ConfigErrors)?;
+        let path = files.first().map_or(Path::new(""), |file| file.path.as_path());
+        let providers = validate::validate(&sources, path, profile).map_err(ConfigErrors)?;
         Ok(ImageConfig { providers, hash: hash(files) })
     }
 
-    /// The providers, in the order in which they are asked.
+    /// The providers in the order of the configuration.
     pub fn providers(&self) -> &[ProviderConfig] {
         &self.providers
     }
 
-    /// The hash the kubelet publishes of its files.
+    /// The configuration hash that the kubelet publishes as a metric.
     // I19
     pub fn hash(&self) -> &str {
         &self.hash
@@ -169,7 +169,7 @@ impl ImageConfig {
 }
 
 impl ConfigErrors {
-    /// What is wrong, in the order of the files.
+    /// The problems in the order of the files.
     pub fn problems(&self) -> &[ConfigProblem] {
         &self.0
     }
@@ -186,11 +186,11 @@ pub fn hash(files: &[ConfigFile]) -> String {
     format!("sha256:{}", hex(&digest.finalize()))
 }
 
-/// A provider with where it came from.
+/// A provider with its position in the source file.
 #[derive(Debug)]
 struct ProviderSource<'a> {
     file: &'a Path,
-    /// Which of the file's providers it is, counted from 0.
+    /// Index among the file's providers.
     index: usize,
     provider: CredentialProvider,
     node: Option<Node>,
@@ -205,7 +205,7 @@ impl ProviderSource<'_> {
         format!("providers[{}]{name}{dot}{field}", self.index)
     }
 
-    /// Where a field stands, or what holds it.
+    /// The position of a field, or of its closest existing parent.
     fn span(&self, steps: &[Step<'_>]) -> Option<Span> {
         let mut node = self.node.as_ref()?;
         for step in steps {
@@ -231,7 +231,7 @@ enum Step<'a> {
 }
 
 fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<ProviderSource<'_>>, Vec<ConfigProblem>> {
-    let refused = |diagnostics: Diagnostics| {
+    let problems = |diagnostics: Diagnostics| {
         diagnostics.into_iter().map(|found| ConfigProblem {
             file: file.path.clone(),
             stage: ConfigStage::Decode,
@@ -252,16 +252,15 @@ fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<ProviderSource
             error_type: None,
             field: String::new(),
             path: String::new(),
-            message: "a second YAML document begins here, and the kubelet ignores it without a word"
-                .to_owned(),
-            hint: Some("put it into a file of its own and configure the folder".to_owned()),
+            message: "a second YAML document starts here; the kubelet silently ignores it".to_owned(),
+            hint: Some("move it to its own file and configure the directory".to_owned()),
             span: Some(span),
         }]);
     }
     let node = tree::parse(&file.text, Syntax::JsonOrYaml)
-        .map_err(|found| refused(found.into()).collect::<Vec<_>>())?;
+        .map_err(|found| problems(found.into()).collect::<Vec<_>>())?;
     let config =
-        CREDENTIAL_PROVIDER_CONFIG.decode_tree(&node).map_err(|found| refused(found).collect::<Vec<_>>())?;
+        CREDENTIAL_PROVIDER_CONFIG.decode_tree(&node).map_err(|found| problems(found).collect::<Vec<_>>())?;
     let nodes = node.as_mapping().and_then(|mapping| mapping.last("providers")?.value.as_sequence());
     let sources = config.providers.into_iter().enumerate().map(|(index, provider)| ProviderSource {
         file: &file.path,
@@ -272,7 +271,7 @@ fn decode_file(file: &ConfigFile, profile: Profile) -> Result<Vec<ProviderSource
     Ok(sources.collect())
 }
 
-/// Where a second document begins, if there is one.
+/// The position of a second YAML document, if there is one.
 // I22
 fn second_document(text: &[u8]) -> Option<Span> {
     if text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{') {
@@ -294,7 +293,7 @@ fn second_document(text: &[u8]) -> Option<Span> {
     None
 }
 
-/// A name that an earlier provider has already aborts the kubelet's merge.
+/// Providers with the name of an earlier one; the kubelet rejects such a merge.
 // I17
 fn duplicate_names(sources: &[ProviderSource<'_>]) -> Vec<ConfigProblem> {
     let is_repeated =
@@ -306,8 +305,10 @@ fn duplicate_names(sources: &[ProviderSource<'_>]) -> Vec<ConfigProblem> {
         error_type: None,
         field: String::new(),
         path: source.path("name"),
-        message: "another provider has this name already".to_owned(),
-        hint: Some("names are file names of executables: link the executable under a second name".to_owned()),
+        message: "duplicate provider name".to_owned(),
+        hint: Some(
+            "the name is the file name of the executable; link the executable under another name".to_owned(),
+        ),
         span: source.span(&[Step::Field("name")]),
     };
     repeated.map(problem).collect()
@@ -327,7 +328,7 @@ impl FieldErrorType {
 }
 
 impl ConfigStage {
-    /// The name in the shared vectors.
+    /// The name in the test vectors.
     pub fn as_str(self) -> &'static str {
         match self {
             ConfigStage::Decode => "decode",

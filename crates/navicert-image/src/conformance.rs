@@ -1,4 +1,4 @@
-//! For people who write a provider plugin: runs it as a kubelet would, and names each rule it breaks.
+//! Conformance checks for plugin authors: runs a plugin as a kubelet does and reports each violated rule.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -27,82 +27,82 @@ pub struct PluginUnderTest {
     pub environment: Environment,
     /// An image it should have credentials for.
     pub image: String,
-    /// The version it is spoken to in.
+    /// The API version of the requests.
     pub version: WireVersion,
     /// How long a run may take.
     pub limit: Duration,
 }
 
-/// What a plugin has to do.
+/// A rule of the plugin protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConformanceRule {
-    /// It starts, and exits with 0 for a good request.
+    /// Starts, and exits with 0 for a valid request.
     // I98
     Runs,
-    /// It answers in time.
+    /// Responds within the time limit.
     // I95
     TimeLimit,
-    /// It prints no more than a megabyte.
+    /// Prints at most one megabyte.
     // I94
     OutputSize,
-    /// It leaves nothing running that holds its output open.
+    /// Leaves no child process that keeps stdout open.
     // I96
-    LeavesNothingRunning,
-    /// It prints one JSON object and nothing else.
+    ClosesStdout,
+    /// Prints exactly one JSON object.
     // I101
     OneJsonObject,
-    /// It answers in the version it was asked in.
+    /// Responds in the API version of the request.
     // I102
     ApiVersion,
     /// Every field is known and of the right type.
     // I103, I105
     Schema,
-    /// It says what its answer is good for.
+    /// Sets a valid `cacheKeyType`.
     // I106
     CacheKeyType,
-    /// Every key could be one.
+    /// Every key is valid.
     // I107, I132
     Keys,
-    /// Some key is for the image that was asked for.
+    /// At least one key matches the requested image.
     // I138
-    ServesTheImage,
-    /// It prints no password on stderr, which is logged.
+    MatchesImage,
+    /// Prints no password on stderr, which is logged.
     // I98, I244
-    QuietAboutSecrets,
-    /// It does not mind a field it does not know: kubelets get new ones.
+    NoSecretsOnStderr,
+    /// Ignores unknown request fields, since newer kubelets add some.
     // I164
-    ToleratesNewFields,
-    /// It exits unsuccessfully for what is no request.
+    AcceptsUnknownFields,
+    /// Exits non-zero for input that is not a request.
     // I164
-    RefusesGarbage,
-    /// It exits unsuccessfully for a version it cannot know.
+    RejectsInvalidInput,
+    /// Exits non-zero for an unknown API version.
     // I164
-    RefusesUnknownVersions,
-    /// It exits unsuccessfully for an empty image.
+    RejectsUnknownVersions,
+    /// Exits non-zero for an empty image.
     // I164
-    RefusesAnEmptyImage,
-    /// It does not hand a service account's token back as a password.
+    RejectsEmptyImage,
+    /// Does not return the service account token as a password.
     // I117
-    KeepsTokensToItself,
+    DoesNotEchoToken,
 }
 
-/// What came of a rule.
+/// The result of checking one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConformanceResult {
     /// The rule.
     pub rule: ConformanceRule,
-    /// Whether it holds, and how it is broken if not. No secret is in the sentence.
+    /// `Ok` if the rule holds, otherwise how it is violated. The message contains no secret.
     pub result: Result<(), String>,
 }
 
-/// Puts a plugin through every rule. A rule that another broken one leaves undecided is left out.
+/// Checks a plugin against every rule. Omits rules that cannot be decided because an earlier one failed.
 pub fn check(plugin: &PluginUnderTest, runner: &dyn Runner) -> Vec<ConformanceResult> {
     let mut conformance = ConformanceRun { plugin, runner, results: Vec::new() };
     let plain = CredentialProviderRequest { image: plugin.image.clone(), ..Default::default() };
     let good = request::encode(&plain, plugin.version);
     let completed = conformance.run(good.expose());
     let ran = conformance.check_run(&completed);
-    // What fails for every request refuses nothing.
+    // A plugin that fails for every request does not pass the rejection rules.
     let (true, Ok(completed)) = (ran, &completed) else { return conformance.results };
     if let Some(response) = conformance.check_response(completed) {
         conformance.check_credentials(completed, &response);
@@ -146,30 +146,29 @@ impl ConformanceRun<'_> {
     fn check_run(&mut self, completed: &Result<Completed, String>) -> bool {
         match completed {
             Err(error) if error == TIMED_OUT => {
-                let message = format!("it was still running after {:?} and was killed", self.plugin.limit);
+                let message = format!("still running after {:?}, killed", self.plugin.limit);
                 return self.record(ConformanceRule::TimeLimit, Some(message));
             }
             Err(error) if error == TOO_LARGE => {
                 return self.record(
                     ConformanceRule::OutputSize,
-                    Some("it printed more than a megabyte and was killed".to_owned()),
+                    Some("printed more than a megabyte, killed".to_owned()),
                 );
             }
             Err(error) => return self.record(ConformanceRule::Runs, Some(error.clone())),
             Ok(completed) if !completed.exit.is_success() => {
                 return self.record(
                     ConformanceRule::Runs,
-                    Some(format!("it ended with {} for a good request", completed.exit)),
+                    Some(format!("exited with {} for a valid request", completed.exit)),
                 );
             }
             Ok(completed) => {
                 self.record(ConformanceRule::Runs, None);
                 self.record(ConformanceRule::TimeLimit, None);
                 self.record(ConformanceRule::OutputSize, None);
-                let held = (!completed.stdout_closed).then(|| {
-                    "a process it left behind holds its output open; a kubelet waits for it".to_owned()
-                });
-                self.record(ConformanceRule::LeavesNothingRunning, held);
+                let held = (!completed.stdout_closed)
+                    .then(|| "a child process keeps stdout open; the kubelet waits for it".to_owned());
+                self.record(ConformanceRule::ClosesStdout, held);
             }
         }
         true
@@ -198,32 +197,32 @@ impl ConformanceRun<'_> {
 
     fn check_credentials(&mut self, completed: &Completed, response: &Response) {
         let keyring = Keyring::new(response.auth.clone(), Profile::Kube);
-        let refused = keyring
+        let invalid = keyring
             .rejected_keys()
             .first()
-            .map(|refused| format!("`{}` is no key: {}", refused.key, refused.reason));
-        self.record(ConformanceRule::Keys, refused);
+            .map(|rejected| format!("invalid key `{}`: {}", rejected.key, rejected.reason));
+        self.record(ConformanceRule::Keys, invalid);
         let serves = !keyring.lookup(&self.plugin.image).is_empty() || response.auth.is_empty();
-        let nothing = format!("none of its keys is for `{}`, the image it was asked for", self.plugin.image);
-        self.record(ConformanceRule::ServesTheImage, (!serves).then_some(nothing));
+        let nothing = format!("no key matches the requested image `{}`", self.plugin.image);
+        self.record(ConformanceRule::MatchesImage, (!serves).then_some(nothing));
         let stderr = completed.stderr.as_ref().map(navicert_plugin::StderrTail::text).unwrap_or_default();
         let leaks = response.auth.iter().any(|(_, credential)| {
             let password = credential.password.expose();
             password.len() >= MIN_SECRET_BYTES && stderr.contains(password.as_str())
         });
         self.record(
-            ConformanceRule::QuietAboutSecrets,
-            leaks.then(|| "a password of its answer is on stderr, which ends in logs".to_owned()),
+            ConformanceRule::NoSecretsOnStderr,
+            leaks.then(|| "stderr contains a password of the response, and stderr is logged".to_owned()),
         );
     }
 
     fn check_unknown_field(&mut self, plain: &CredentialProviderRequest) {
         let good = request::encode(plain, self.plugin.version);
-        let text = String::from_utf8_lossy(good.expose()).replacen('{', "{\"fieldOfTomorrow\":true,", 1);
+        let text = String::from_utf8_lossy(good.expose()).replacen('{', "{\"unknownFutureField\":true,", 1);
         let accepted = self.run(text.as_bytes()).is_ok_and(|completed| completed.exit.is_success());
         self.record(
-            ConformanceRule::ToleratesNewFields,
-            (!accepted).then(|| "a request with a field it does not know made it fail".to_owned()),
+            ConformanceRule::AcceptsUnknownFields,
+            (!accepted).then(|| "failed for a request with an unknown field".to_owned()),
         );
     }
 
@@ -242,23 +241,23 @@ impl ConformanceRun<'_> {
         let Ok(response) = Response::decode(completed.stdout.expose(), self.plugin.version) else { return };
         let echoes = response.auth.iter().any(|(_, credential)| credential.password.expose() == token);
         let message =
-            "it returned the service account's token as a password; that works only with `cacheType: Token`";
-        self.record(ConformanceRule::KeepsTokensToItself, echoes.then(|| message.to_owned()));
+            "returned the service account token as a password, which works only with `cacheType: Token`";
+        self.record(ConformanceRule::DoesNotEchoToken, echoes.then(|| message.to_owned()));
     }
 
     fn check_rejections(&mut self, plain: &CredentialProviderRequest) {
         let good = request::encode(plain, self.plugin.version);
         let text = String::from_utf8_lossy(good.expose()).into_owned();
-        let tomorrow =
+        let unknown_version =
             text.replace(self.plugin.version.api_version(), "credentialprovider.kubelet.k8s.io/v99");
         let empty = request::encode(&CredentialProviderRequest::default(), self.plugin.version);
         for (rule, stdin, what) in [
-            (ConformanceRule::RefusesGarbage, &b"this is no request\n"[..], "what is no request"),
-            (ConformanceRule::RefusesUnknownVersions, tomorrow.as_bytes(), "a version it cannot know"),
-            (ConformanceRule::RefusesAnEmptyImage, empty.expose().as_slice(), "an empty image"),
+            (ConformanceRule::RejectsInvalidInput, &b"not a request\n"[..], "input that is not a request"),
+            (ConformanceRule::RejectsUnknownVersions, unknown_version.as_bytes(), "an unknown apiVersion"),
+            (ConformanceRule::RejectsEmptyImage, empty.expose().as_slice(), "an empty image"),
         ] {
             let accepted = self.run(stdin).is_ok_and(|completed| completed.exit.is_success());
-            self.record(rule, accepted.then(|| format!("it exited with 0 for {what}")));
+            self.record(rule, accepted.then(|| format!("exited with 0 for {what}")));
         }
     }
 }
@@ -283,19 +282,19 @@ impl ConformanceRule {
             ConformanceRule::Runs => "runs",
             ConformanceRule::TimeLimit => "time-limit",
             ConformanceRule::OutputSize => "output-size",
-            ConformanceRule::LeavesNothingRunning => "leaves-nothing-running",
+            ConformanceRule::ClosesStdout => "leaves-nothing-running",
             ConformanceRule::OneJsonObject => "one-json-object",
             ConformanceRule::ApiVersion => "api-version",
             ConformanceRule::Schema => "schema",
             ConformanceRule::CacheKeyType => "cache-key-type",
             ConformanceRule::Keys => "keys",
-            ConformanceRule::ServesTheImage => "serves-the-image",
-            ConformanceRule::QuietAboutSecrets => "quiet-about-secrets",
-            ConformanceRule::ToleratesNewFields => "tolerates-new-fields",
-            ConformanceRule::RefusesGarbage => "refuses-garbage",
-            ConformanceRule::RefusesUnknownVersions => "refuses-unknown-versions",
-            ConformanceRule::RefusesAnEmptyImage => "refuses-an-empty-image",
-            ConformanceRule::KeepsTokensToItself => "keeps-tokens-to-itself",
+            ConformanceRule::MatchesImage => "serves-the-image",
+            ConformanceRule::NoSecretsOnStderr => "quiet-about-secrets",
+            ConformanceRule::AcceptsUnknownFields => "tolerates-new-fields",
+            ConformanceRule::RejectsInvalidInput => "refuses-garbage",
+            ConformanceRule::RejectsUnknownVersions => "refuses-unknown-versions",
+            ConformanceRule::RejectsEmptyImage => "refuses-an-empty-image",
+            ConformanceRule::DoesNotEchoToken => "keeps-tokens-to-itself",
         }
     }
 }

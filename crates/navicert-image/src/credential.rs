@@ -1,4 +1,4 @@
-//! What a puller logs in with.
+//! Registry credentials.
 
 use navicert_types::Secret;
 use sha2::{Digest, Sha256};
@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use crate::cache_key::hex;
 use crate::go_json::Object;
 
-/// A user name and a password for a registry. Both may be empty: an explicit anonymous login.
+/// A user name and a password for a registry. If both are empty, the pull is explicitly anonymous.
 // I108
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Credential {
@@ -14,22 +14,22 @@ pub struct Credential {
     pub username: String,
     /// The password.
     pub password: Secret<String>,
-    /// From docker's configuration files; part of the hash and of nothing else.
+    /// The e-mail address from docker's configuration files; used only for the hash.
     pub email: String,
 }
 
 impl Credential {
-    /// A credential without an e-mail address.
+    /// Creates a credential without an e-mail address.
     pub fn new(username: impl Into<String>, password: impl Into<Secret<String>>) -> Self {
         Credential { username: username.into(), password: password.into(), email: String::new() }
     }
 
-    /// Whether there is nothing to log in with.
+    /// Whether user name and password are both empty.
     pub fn is_anonymous(&self) -> bool {
         self.username.is_empty() && self.password.is_empty()
     }
 
-    /// The kubelet's hash of a credential, by which it recognises one it has used before.
+    /// The kubelet's hash of a credential, used to recognize credentials of earlier pulls.
     // I141
     pub fn hash(&self) -> String {
         let text = Object::new()
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_are_the_kubelets() {
+    fn hashes_equal_the_kubelets() {
         // I141, I271
         let hash = |username: &str, password: &str, email: &str| {
             Credential { email: email.to_owned(), ..Credential::new(username, password.to_owned()) }.hash()

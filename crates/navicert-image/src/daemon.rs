@@ -1,5 +1,5 @@
-//! The per-user daemon behind `navicert image serve`: it holds the cache in memory, and answers helpers on a socket
-//! that only its user can open.
+//! The per-user daemon of `navicert image serve`. Holds the cache in memory and serves credential helpers on a Unix
+//! socket with mode 0600.
 // I240, I254
 
 use std::fs;
@@ -21,37 +21,37 @@ use crate::reference::Repository;
 use crate::reload::{ReloadOutcome, Reloader};
 use crate::socket::{DaemonReply, DaemonVerb, read_request};
 
-/// How often the files are looked at again, at most.
+/// Minimum interval between two checks of the configuration files.
 const CONFIG_POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How often expired secrets are swept out of memory.
+/// Interval at which expired secrets are removed from memory.
 // I130
 const CACHE_SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a client may take to ask its request.
+/// Read and write timeout of a client connection.
 const CLIENT_IO_TIMEOUT: Duration = Duration::from_secs(5);
-/// Questions answered at once; more wait in the socket's queue.
+/// Number of concurrent requests; more wait in the socket's backlog.
 const WORKER_THREADS: usize = 32;
 
-/// Why the daemon does not start.
+/// Why the daemon failed to start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DaemonError {
-    /// Another one is there.
+    /// Another daemon is listening.
     #[error("a daemon is already listening on `{}`", .0.display())]
     AlreadyRunning(PathBuf),
-    /// The folder of the socket is open to others.
-    #[error("the folder `{}` belongs to another user or is open to others; it has to be yours alone (mode 0700)", .0.display())]
+    /// The socket's directory is not private to the user.
+    #[error("socket directory `{}` must be owned by you and have mode 0700", .0.display())]
     NotPrivate(PathBuf),
-    /// The socket cannot be made.
-    #[error("cannot listen on `{}`", .path.display())]
+    /// The socket cannot be created.
+    #[error("failed to listen on `{}`", .path.display())]
     Listen {
         /// The socket.
         path: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
 }
 
-/// A daemon that listens and does not answer yet.
+/// A bound daemon; [`Daemon::run`] serves requests.
 #[derive(Debug)]
 pub struct Daemon {
     listener: UnixListener,
@@ -59,7 +59,7 @@ pub struct Daemon {
     service: Arc<DaemonService>,
 }
 
-/// What the daemon knows.
+/// The daemon's request handler.
 #[derive(Debug)]
 pub struct DaemonService {
     reloader: Reloader,
@@ -70,7 +70,7 @@ pub struct DaemonService {
 }
 
 impl DaemonService {
-    /// A service over these providers.
+    /// Creates a service over these providers.
     pub fn new(reloader: Reloader, scopes: Scopes, metrics: Arc<TextMetrics>, clock: Arc<dyn Clock>) -> Self {
         let looked = Mutex::new(clock.monotonic());
         DaemonService { reloader, scopes, metrics, clock, last_reload: looked }
@@ -78,7 +78,7 @@ impl DaemonService {
 
     /// Answers one request.
     pub fn answer(&self, verb: DaemonVerb, text: &str) -> DaemonReply {
-        let note = self.reload_if_due();
+        let warning = self.reload_if_due();
         let providers = self.reloader.providers();
         let mut reply = match verb {
             DaemonVerb::Get => match docker_helper::get(&providers, &self.scopes, text) {
@@ -101,11 +101,11 @@ impl DaemonService {
             DaemonVerb::Metrics => DaemonReply::success(self.metrics.render().as_bytes()),
             DaemonVerb::Cached => DaemonReply::success(list_cached(&providers, text).as_bytes()),
         };
-        reply.stderr.push_str(&note);
+        reply.stderr.push_str(&warning);
         reply
     }
 
-    /// A change of the configuration is seen at the next request; says so if it was refused.
+    /// Reloads the configuration if the poll interval has passed. Returns a warning if the change was rejected.
     fn reload_if_due(&self) -> String {
         let now = self.clock.monotonic();
         let mut looked = self.last_reload.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,15 +114,18 @@ impl DaemonService {
         }
         *looked = now;
         match self.reloader.reload() {
-            ReloadOutcome::Rejected(refused) => {
-                format!("navicert: the changed configuration is not used: {}\n", refused.reason)
+            ReloadOutcome::Rejected(rejected) => {
+                format!(
+                    "navicert: changed configuration rejected, keeping the previous one: {}\n",
+                    rejected.reason
+                )
             }
             ReloadOutcome::Unchanged | ReloadOutcome::Applied => String::new(),
         }
     }
 }
 
-/// Provider, key type, what it is remembered for, and until when; in the order a lookup would find it.
+/// One line per cached response of an image: provider, key type, key base and expiry, in lookup order.
 fn list_cached(providers: &Providers, image: &str) -> String {
     let about = |cached: &CacheListing| cached.key_type.base(image) == cached.base;
     let lines = providers.list_cache().into_iter().filter(about).map(|cached| {
@@ -138,7 +141,7 @@ fn error_reply(error: &HelperError) -> DaemonReply {
 }
 
 impl Daemon {
-    /// Makes the socket, mode 0600, in a folder that is the user's alone.
+    /// Creates the socket with mode 0600 in a directory private to the user.
     ///
     /// # Errors
     /// [`DaemonError`].
@@ -153,7 +156,7 @@ impl Daemon {
         if UnixStream::connect(path).is_ok() {
             return Err(DaemonError::AlreadyRunning(path.to_owned()));
         }
-        // Bound beside its place and moved there: nobody finds a socket that is not yet private.
+        // Bind under a temporary name, set the mode, then rename, so that the socket is never accessible to others.
         let fresh = path.with_extension(format!("{}.new", std::process::id()));
         let _ = fs::remove_file(&fresh);
         let listener = UnixListener::bind(&fresh).map_err(failed)?;
@@ -168,12 +171,12 @@ impl Daemon {
         Ok(Daemon { listener, socket_file: place, service: Arc::new(service) })
     }
 
-    /// The socket's place, for whoever cleans up when the process is told to end.
+    /// The socket file, for signal handlers that remove it.
     pub fn socket_file(&self) -> SocketFile {
         self.socket_file.clone()
     }
 
-    /// Answers until the process ends.
+    /// Serves requests until the process ends.
     pub fn run(self) {
         let (_alive, stop) = mpsc::channel::<()>();
         let service = Arc::clone(&self.service);
@@ -182,20 +185,20 @@ impl Daemon {
                 service.reloader.providers().purge();
             }
         };
-        // Without the sweeper secrets stay in memory a little longer; that is no reason not to answer.
+        // Without the sweeper thread secrets stay in memory longer; that does not prevent serving.
         let _ = thread::Builder::new().name("sweeper".to_owned()).spawn(sweeper);
-        // Threads that are there already: starting one per request would cost more than most answers.
-        let answering = Arc::new(self);
+        // Pre-started threads: spawning one per request would cost more than most requests.
+        let worker = Arc::new(self);
         for _ in 1..WORKER_THREADS {
-            let daemon = Arc::clone(&answering);
-            let _ = thread::Builder::new().name("answering".to_owned()).spawn(move || daemon.serve());
+            let daemon = Arc::clone(&worker);
+            let _ = thread::Builder::new().name("worker".to_owned()).spawn(move || daemon.serve());
         }
-        answering.serve();
+        worker.serve();
     }
 
     fn serve(&self) {
         for stream in self.listener.incoming() {
-            // A client that went away, or is not allowed, is its own trouble.
+            // Errors of one client (disconnected, wrong user) do not affect others.
             let _ = stream.and_then(|stream| serve_one(&self.service, &stream));
         }
     }
@@ -214,16 +217,16 @@ impl Drop for Daemon {
     }
 }
 
-/// Where a daemon's socket is.
+/// A daemon's socket file.
 #[derive(Clone, Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and number of the file.
+    /// Device and inode of the file.
     identity: (u64, u64),
 }
 
 impl SocketFile {
-    /// Removes the socket, unless another one stands there by now.
+    /// Removes the socket, unless another daemon has replaced it.
     pub fn remove(&self) {
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == self.identity) {
@@ -232,10 +235,10 @@ impl SocketFile {
     }
 }
 
-/// Keeps this process's memory, which is full of passwords, out of core files and debuggers' hands.
+/// Disables core dumps and ptrace access, since the process's memory holds passwords.
 ///
 /// # Errors
-/// The operating system will not.
+/// The operating system rejects the setting.
 // I266
 pub fn forbid_core_dumps() -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_gets_its_answer_over_a_private_socket() {
+    fn serves_helper_over_private_socket() {
         // I240
         let folder = tempfile::tempdir().unwrap();
         let script = || {
@@ -296,7 +299,7 @@ mod tests {
         assert_eq!(
             &**ask(DaemonVerb::Cached, "a.io/x").stdout,
             b"sh\tRegistry\ta.io\t1970-01-01T01:00:00Z\n",
-            "no secret, and until when"
+            "expiry without secrets"
         );
         assert_eq!(&**ask(DaemonVerb::Cached, "b.io/x").stdout, b"");
         assert_eq!(&**ask(DaemonVerb::Invalidate, "a.io/x").stdout, b"1\n");
@@ -315,20 +318,20 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_ends_takes_its_own_socket_along_and_no_other() {
+    fn removes_only_its_own_socket_on_exit() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("private/image.sock");
         let first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
         fs::remove_file(&socket).unwrap();
         let second = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
         drop(first);
-        assert!(socket.exists(), "the second one's stays");
+        assert!(socket.exists(), "the second daemon's socket stays");
         drop(second);
         assert!(!socket.exists());
     }
 
     #[test]
-    fn a_second_daemon_and_an_open_folder_are_refused() {
+    fn rejects_second_daemon_and_shared_directory() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("private/image.sock");
         let _first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();

@@ -1,43 +1,43 @@
-//! Where a person's own programs find configuration, executables and the daemon's socket. The environment comes in as a
-//! function, so that only a program's first lines read it.
+//! Default paths of the configuration, the plugin executables and the daemon's socket for a user's programs. The
+//! environment is passed in as a function.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::docker_helper::{ScopeError, Scopes, parse_mirrors, parse_scopes};
 
-/// The configuration: a file or a folder.
+/// Path of the configuration file or directory.
 pub const CONFIG_VARIABLE: &str = "NAVICERT_IMAGE_CONFIG";
-/// The folder with the executables.
+/// Directory of the plugin executables.
 pub const BIN_DIR_VARIABLE: &str = "NAVICERT_IMAGE_BIN_DIR";
-/// The daemon's socket.
+/// Path of the daemon's socket.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_IMAGE_SOCKET";
-/// Which part of a registry is meant: `host=host/path`, separated by commas.
+/// Scopes within registries: comma-separated `host=host/path`.
 // I234
 pub const SCOPES_VARIABLE: &str = "NAVICERT_IMAGE_SCOPES";
 
-/// Which registry's credentials a mirror takes: `mirror=registry`, separated by commas.
+/// Mirrors and the registries whose credentials they use: comma-separated `mirror=registry`.
 // I253
 pub const MIRRORS_VARIABLE: &str = "NAVICERT_IMAGE_MIRRORS";
 
-/// The paths.
+/// The paths and scopes of a user's programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefaultPaths {
-    /// The configuration.
+    /// Configuration file or directory.
     pub config: PathBuf,
-    /// The folder with the executables.
+    /// Directory of the plugin executables.
     pub bin_dir: PathBuf,
-    /// The daemon's socket; none where there is no private folder for it.
+    /// The daemon's socket; `None` without a private runtime directory.
     pub socket: Option<PathBuf>,
-    /// Which parts of registries are meant.
+    /// Scopes and mirrors.
     pub scopes: Scopes,
 }
 
 impl DefaultPaths {
-    /// From the environment: our own variables, then a person's folders, then the system's.
+    /// Reads the environment: navicert's variables first, then the user's directories, then `/etc`.
     ///
     /// # Errors
-    /// A scope that is none.
+    /// An invalid scope or mirror.
     pub fn new(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, ScopeError> {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let path = |name: &str| variable(name).map(PathBuf::from);
@@ -55,7 +55,7 @@ impl DefaultPaths {
         })
     }
 
-    /// The daemon's socket alone: all that a helper with a daemon needs.
+    /// The socket path alone, for helpers that query the daemon.
     pub fn socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         path(SOCKET_VARIABLE)
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_variables_come_first_and_the_system_last() {
+    fn variables_take_precedence_over_user_and_system_paths() {
         let paths = |pairs: &'static [(&str, &str)]| {
             let find = |name: &str| {
                 pairs.iter().find(|(found, _)| *found == name).map(|(_, value)| OsString::from(value))

@@ -1,4 +1,4 @@
-//! Docker's configuration files as the kubelet reads them: `config.json` and the older `.dockercfg`.
+//! Reads docker's configuration files as the kubelet does: `config.json` and the legacy `.dockercfg`.
 // I143–I146
 
 use base64::Engine as _;
@@ -12,51 +12,51 @@ use zeroize::Zeroizing;
 
 use crate::credential::Credential;
 
-/// The credentials of a file by their keys, in the order of the text.
+/// The credentials of a file by key, in file order.
 pub type DockerConfig = IndexMap<String, Credential>;
 
-/// Why a file is no docker configuration. One bad entry spoils the whole file.
+/// Why a docker configuration is invalid. One invalid entry invalidates the whole file.
 // I145
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum DockerConfigError {
     /// The text is not JSON.
-    #[error("the file is not JSON")]
+    #[error("invalid JSON")]
     Syntax {
-        /// Where and why.
+        /// The position and cause.
         source: Diagnostic,
     },
-    /// A value of another type than expected.
+    /// A value has the wrong type.
     #[error("{path}: expected {expected}, found {found} (line {line})")]
     WrongType {
-        /// Where.
+        /// The field path.
         path: String,
-        /// What should be there.
+        /// The expected type.
         expected: &'static str,
-        /// What is there.
+        /// The actual type.
         found: &'static str,
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: usize,
     },
-    /// `auth` that does not decode.
-    #[error("{path}: not base64 (line {line})")]
+    /// `auth` is not valid base64.
+    #[error("{path}: invalid base64 (line {line})")]
     NotBase64 {
-        /// Where.
+        /// The field path.
         path: String,
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: usize,
     },
-    /// `auth` that decodes to something without a colon.
-    #[error("{path}: expected the base64 of `username:password`, there is no colon in it (line {line})")]
+    /// The decoded `auth` has no colon.
+    #[error("{path}: missing colon in decoded `username:password` (line {line})")]
     NoColon {
-        /// Where.
+        /// The field path.
         path: String,
-        /// The line, from 1.
+        /// The line, starting at 1.
         line: usize,
     },
 }
 
-/// Reads a `config.json`: credentials under `auths`, everything else passed over.
+/// Reads the credentials under `auths` of a `config.json` and ignores everything else.
 ///
 /// # Errors
 /// [`DockerConfigError`].
@@ -65,7 +65,7 @@ pub fn read_config_json(text: &[u8]) -> Result<DockerConfig, DockerConfigError> 
     let mut config = DockerConfig::new();
     for (_, value) in members(&node, "")?.with_name("auths") {
         match value.value {
-            // Go sets a map to nothing for null, and adds to it for another object.
+            // Go's decoder clears a map for null and merges another object into it.
             Value::Null => config.clear(),
             _ => add_entries(&mut config, value, "auths")?,
         }
@@ -73,7 +73,7 @@ pub fn read_config_json(text: &[u8]) -> Result<DockerConfig, DockerConfigError> 
     Ok(config)
 }
 
-/// Reads a `.dockercfg`: the entries are the document.
+/// Reads a `.dockercfg`, whose top-level object holds the entries.
 ///
 /// # Errors
 /// [`DockerConfigError`].
@@ -92,10 +92,10 @@ pub fn read_secret(
     secret_type: &str,
     data: &[(&str, &[u8])],
 ) -> Result<Option<DockerConfig>, DockerConfigError> {
-    let of = |name: &str| data.iter().find(|(found, _)| *found == name).map(|(_, bytes)| *bytes);
+    let value = |name: &str| data.iter().find(|(found, _)| *found == name).map(|(_, bytes)| *bytes);
     match secret_type {
-        "kubernetes.io/dockerconfigjson" => of(".dockerconfigjson").map(read_config_json).transpose(),
-        "kubernetes.io/dockercfg" => of(".dockercfg").map(read_legacy).transpose(),
+        "kubernetes.io/dockerconfigjson" => value(".dockerconfigjson").map(read_config_json).transpose(),
+        "kubernetes.io/dockercfg" => value(".dockercfg").map(read_legacy).transpose(),
         _ => Ok(None),
     }
 }
@@ -138,7 +138,7 @@ fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> 
     Ok(Credential { username: username.to_owned(), password, email: email.to_string() })
 }
 
-/// Padded if the text ends in `=`, unpadded if not; line ends inside are passed over.
+/// Decodes base64: padded if the text ends in `=`, otherwise unpadded; ignores line breaks.
 // I145
 fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
     let padded = text.trim().ends_with('=');
@@ -151,21 +151,21 @@ fn decode_base64(text: &str) -> Option<Zeroizing<String>> {
     Some(Zeroizing::new(String::from_utf8_lossy(&decoded).into_owned()))
 }
 
-/// The members of an object; Go takes names in any case, and of several values the last.
+/// The members of an object. As in Go, names are case-insensitive and the last of several values wins.
 struct Members<'a>(&'a Mapping);
 
 impl<'a> Members<'a> {
     fn with_name(&self, name: &str) -> impl Iterator<Item = (&'a str, &'a Node)> {
-        let of_that_name = |entry: &&navicert_types::tree::MappingEntry| entry.key.eq_ignore_ascii_case(name);
-        self.0.entries().iter().filter(of_that_name).map(|entry| (&*entry.key, &entry.value))
+        let has_name = |entry: &&navicert_types::tree::MappingEntry| entry.key.eq_ignore_ascii_case(name);
+        self.0.entries().iter().filter(has_name).map(|entry| (&*entry.key, &entry.value))
     }
 }
 
 fn members<'a>(node: &'a Node, path: &str) -> Result<Members<'a>, DockerConfigError> {
-    static NOTHING: Mapping = Mapping::EMPTY;
+    static EMPTY: Mapping = Mapping::EMPTY;
     match &node.value {
         Value::Mapping(mapping) => Ok(Members(mapping)),
-        Value::Null => Ok(Members(&NOTHING)),
+        Value::Null => Ok(Members(&EMPTY)),
         _ => Err(wrong_type(node, path, "an object")),
     }
 }
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_read_as_the_kubelet_does() {
+    fn reads_entries_as_the_kubelet_does() {
         // I145
         let me = Credential::new("me", "devpw".to_owned());
         for entry in [
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn one_bad_entry_fails_the_file_and_is_named_without_its_value() {
+    fn rejects_file_with_one_invalid_entry_without_repeating_its_value() {
         // I145
         for (entry, message) in [
-            (r#"{"auth": "canary!"}"#, "auths[a.io].auth: not base64 (line 1)"),
-            (r#"{"auth": "bWU6ZGV2cHc= "}"#, "auths[a.io].auth: not base64 (line 1)"),
+            (r#"{"auth": "canary!"}"#, "auths[a.io].auth: invalid base64 (line 1)"),
+            (r#"{"auth": "bWU6ZGV2cHc= "}"#, "auths[a.io].auth: invalid base64 (line 1)"),
             (
                 r#"{"auth": "bm9jb2xvbmRldg=="}"#,
-                "auths[a.io].auth: expected the base64 of `username:password`, there is no colon in it (line 1)",
+                "auths[a.io].auth: missing colon in decoded `username:password` (line 1)",
             ),
             (r#"{"password": 5}"#, "auths[a.io].password: expected a string, found a number (line 1)"),
             (r#""canary""#, "auths[a.io]: expected an object, found a string (line 1)"),
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_read_as_an_old_one_gives_a_bogus_entry() {
+    fn config_json_read_as_legacy_gives_a_bogus_entry() {
         // I146
         let config = read_legacy(br#"{"auths": {"a.io": {"auth": "bWU6ZGV2cHc="}}}"#).unwrap();
         assert_eq!(config.keys().collect::<Vec<_>>(), ["auths"]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_other_types_are_ignored() {
+    fn ignores_secrets_of_other_types() {
         // I143
         let json: &[u8] = br#"{"auths": {"a.io": {}}}"#;
         let read = |kind: &str, name: &str, text: &[u8]| read_secret(kind, &[(name, text)]);

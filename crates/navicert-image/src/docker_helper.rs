@@ -1,7 +1,7 @@
-//! The same providers behind docker's credential-helper protocol: server names in, one credential out (§8).
+//! Docker's credential-helper protocol on top of the providers: takes a server name, returns one credential.
 //!
-//! The protocol knows registries only, and the kubelet's configuration knows paths: where one answer cannot be right
-//! for everybody, there is none. [`crate::auth_file`] can say more.
+//! The protocol only names registries, while the kubelet's configuration also has paths. If no single credential is right
+//! for the whole registry, the helper returns none. [`crate::auth_file`] supports credentials per path.
 // I232
 
 use std::collections::BTreeMap;
@@ -17,34 +17,34 @@ use crate::profile::Profile;
 use crate::provider::{Attempt, Lookup, Provider, Providers};
 use crate::service_account::PullIdentity;
 
-/// What clients take for "there are no credentials, go on without".
+/// The message that docker clients interpret as "no credentials, continue anonymously".
 // I222
 pub const NOT_FOUND: &str = "credentials not found in native keychain";
 
-/// What is meant by a client that can only name a registry: which part of it, or which registry it is a mirror of.
+/// Maps the registry a client names to an image prefix within it, or to the registry it mirrors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scopes {
     /// Host to image prefix.
     // I234
     parts: BTreeMap<String, String>,
-    /// A mirror's host to that of the registry whose credentials it takes.
+    /// Mirror host to the host of the mirrored registry.
     // I253
     mirrors: BTreeMap<String, String>,
 }
 
 impl Scopes {
-    /// Every name means itself.
+    /// Creates an empty mapping.
     pub fn new() -> Self {
         Scopes::default()
     }
 
-    /// Adds what another one says; it has the last word.
+    /// Adds the entries of another mapping, which override existing ones.
     pub fn extend(&mut self, other: Scopes) {
         self.parts.extend(other.parts);
         self.mirrors.extend(other.mirrors);
     }
 
-    /// The registry whose credentials are asked for.
+    /// The registry whose credentials to use for a requested name.
     fn registry(&self, asked: &str) -> String {
         let (host, path) = asked.split_once('/').map_or((asked, None), |(host, path)| (host, Some(path)));
         match (self.mirrors.get(host), path) {
@@ -60,10 +60,10 @@ impl Scopes {
     }
 }
 
-/// One credential, as the protocol has it.
+/// One credential in the protocol's form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelperAnswer {
-    /// The server as it was asked for.
+    /// The server as requested.
     pub server: String,
     /// The user name.
     pub username: String,
@@ -71,39 +71,39 @@ pub struct HelperAnswer {
     pub secret: Secret<String>,
 }
 
-/// Why there is no credential. `Display` is what goes to standard output.
+/// Why there is no credential. `Display` is printed on standard output.
 // I222
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HelperError {
-    /// Nothing matches, or only an anonymous login.
+    /// No credential matches, or only an anonymous one.
     #[error("{NOT_FOUND}")]
     NotFound,
-    /// Several teams share the registry, and the protocol cannot say which one is meant.
+    /// Several providers or credentials match parts of the registry.
     #[error("{NOT_FOUND}")]
     Ambiguous {
-        /// For a person, on standard error.
+        /// A hint for standard error.
         hint: String,
     },
-    /// No server was named.
+    /// The server name is empty.
     #[error("no credentials server URL")]
     NoServer,
-    /// The server's name has something in it that no server's name has.
-    #[error("refused: the server name {0}")]
+    /// The server name is invalid.
+    #[error("invalid server name: {0}")]
     BadServer(&'static str),
-    /// A provider matches and could not answer.
+    /// A matching provider failed.
     #[error("{0}")]
     Failed(String),
     /// The `store` verb is not supported.
     // I238
     #[error(
-        "navicert takes credentials from image credential providers and stores none; remove `docker-credential-navicert` from this registry to log in by hand"
+        "storing credentials is not supported: navicert gets them from image credential providers; to log in manually, remove `docker-credential-navicert` from this registry"
     )]
-    StoreRefused,
+    StoreNotSupported,
 }
 
 impl HelperError {
-    /// What a person should read on standard error.
+    /// A hint for standard error.
     pub fn hint(&self) -> Option<&str> {
         match self {
             HelperError::Ambiguous { hint } => Some(hint),
@@ -112,7 +112,7 @@ impl HelperError {
     }
 }
 
-/// Answers a `get`.
+/// Handles the `get` verb.
 ///
 /// # Errors
 /// [`HelperError`].
@@ -136,20 +136,20 @@ pub fn get(providers: &Providers, scopes: &Scopes, server: &str) -> Result<Helpe
     }
 }
 
-/// Forgets what is remembered about a server.
+/// Handles the `erase` verb: removes the cached responses of a server and returns their number.
 ///
 /// # Errors
-/// Only for a name that is none.
+/// An invalid server name.
 // I238
 pub fn erase(providers: &Providers, scopes: &Scopes, server: &str) -> Result<usize, HelperError> {
     let asked = scopes.registry(&normalise_server(server)?);
-    let of_this = |base: &str| base == asked || base.split('/').next() == Some(&asked);
-    let entries = providers.list_cache().into_iter().filter(|cached| of_this(&cached.base));
+    let belongs = |base: &str| base == asked || base.split('/').next() == Some(&asked);
+    let entries = providers.list_cache().into_iter().filter(|cached| belongs(&cached.base));
     let images: Vec<String> = entries.map(|cached| cached.base).chain([asked.clone()]).collect();
     Ok(images.iter().map(|image| providers.invalidate(image)).sum())
 }
 
-/// What is remembered, by server; nothing is run.
+/// Handles the `list` verb: the cached user names by server. Runs no plugin.
 // I238
 pub fn list(providers: &Providers) -> BTreeMap<String, String> {
     let mut listed = BTreeMap::new();
@@ -166,10 +166,10 @@ pub fn list(providers: &Providers) -> BTreeMap<String, String> {
     listed
 }
 
-/// The registry, and whatever path is left, that a server URL means.
+/// Normalizes a server URL to the registry host and remaining path.
 ///
 /// # Errors
-/// For names that could be read in two ways, or that smuggle something along.
+/// A name that is ambiguous or contains characters that a registry name cannot have.
 // I230
 pub fn normalise_server(server: &str) -> Result<String, HelperError> {
     let server = server.trim();
@@ -177,17 +177,17 @@ pub fn normalise_server(server: &str) -> Result<String, HelperError> {
         return Err(HelperError::NoServer);
     }
     if server.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err(HelperError::BadServer("has a control character or white space in it"));
+        return Err(HelperError::BadServer("contains a control character or white space"));
     }
     let name = server.strip_prefix("https://").or_else(|| server.strip_prefix("http://")).unwrap_or(server);
     if name.contains('@') {
-        return Err(HelperError::BadServer("has user info in it"));
+        return Err(HelperError::BadServer("contains user info"));
     }
     if name.contains(['%', '?', '#', '*', '\\', '"', '<', '>'])
         || name.contains("://")
         || name.contains("/..")
     {
-        return Err(HelperError::BadServer("has a character in it that no registry's name has"));
+        return Err(HelperError::BadServer("contains a character that is not allowed in a registry name"));
     }
     let name =
         ["/v1/", "/v2/", "/v1", "/v2", "/"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
@@ -197,7 +197,7 @@ pub fn normalise_server(server: &str) -> Result<String, HelperError> {
         || host.ends_with('.')
         || Location::parse(name.as_bytes()).is_err()
     {
-        return Err(HelperError::BadServer("is not a registry's host name"));
+        return Err(HelperError::BadServer("not a registry host name"));
     }
     let rest = name.strip_prefix(host).unwrap_or_default();
     let host = match host {
@@ -207,7 +207,7 @@ pub fn normalise_server(server: &str) -> Result<String, HelperError> {
     Ok(format!("{host}{rest}"))
 }
 
-/// For a registry that is configured by path only: the one provider's shortest path.
+/// For a registry that is only configured by path: the shortest path of the single provider.
 // I232
 fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, String), HelperError> {
     let location = Location::parse(host.as_bytes()).map_err(|_| HelperError::NotFound)?;
@@ -223,8 +223,8 @@ fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, Str
             format!("{host}{} ({})", String::from_utf8_lossy(pattern.path()), provider.name())
         };
         let candidates = candidates.iter().map(shown).collect::<Vec<_>>().join(", ");
-        let way_out = format!("say which with a scope such as {host}={host}/team");
-        let hint = format!("several providers serve parts of {host}: {candidates}; {way_out}");
+        let advice = format!("select one with a scope such as {host}={host}/team");
+        let hint = format!("several providers match paths of {host}: {candidates}; {advice}");
         return Err(HelperError::Ambiguous { hint });
     }
     let paths = candidates.iter().map(|(_, pattern)| pattern.path());
@@ -233,7 +233,7 @@ fn scoped_image(providers: &Providers, host: &str) -> Result<(Arc<Provider>, Str
     Ok((Arc::clone(first), format!("{host}{path}")))
 }
 
-/// The one credential to answer with: the first that is no anonymous login and is for the host that was asked for.
+/// Selects the first non-anonymous credential for the requested host.
 // I233
 fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, HelperError> {
     let Ok(location) = Location::parse(asked.as_bytes()) else { return Ok(None) };
@@ -255,7 +255,7 @@ fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, He
         }
         Some(_) => {
             let hint = format!(
-                "the credentials for {asked} differ by path, and the protocol can name only the registry"
+                "credentials for {asked} differ by path, but the helper protocol only names the registry"
             );
             Err(HelperError::Ambiguous { hint })
         }
@@ -263,15 +263,15 @@ fn select<'a>(lookup: &'a Lookup, asked: &str) -> Result<Option<Attempt<'a>>, He
     }
 }
 
-/// A name without a slash looks like one of Docker Hub's to a keyring; here it is a registry, and nobody else's
-/// credentials are for it.
+/// Whether a credential may be returned for the requested registry. A keyring reads a name without a slash as a Docker
+/// Hub image; here it is a registry, so only keys for that registry count.
 fn is_usable(attempt: &Attempt<'_>, asked: &Location<'_>) -> bool {
     let key = ImagePattern::parse_bytes(attempt.key, Profile::Hardened);
     let is_hub = asked.host() == b"docker.io" && attempt.key == b"index.docker.io";
     !attempt.credential.is_anonymous() && (is_hub || key.is_ok_and(|key| key.matches_registry(asked)))
 }
 
-/// A provider that failed must not look like one that has nothing.
+/// The error of a lookup without a usable credential. A failed provider is reported, not treated as "not found".
 // I248
 fn failure(lookup: &Lookup) -> HelperError {
     let failures: Vec<String> = lookup.errors().map(ToString::to_string).collect();
@@ -279,7 +279,7 @@ fn failure(lookup: &Lookup) -> HelperError {
 }
 
 impl HelperAnswer {
-    /// The answer on standard output, newline included.
+    /// Encodes the answer for standard output, including the newline.
     // I221
     pub fn encode(&self) -> Secret<Vec<u8>> {
         let text = Object::new()
@@ -291,17 +291,17 @@ impl HelperAnswer {
     }
 }
 
-/// The list on standard output, newline included.
+/// Encodes the list for standard output, including the newline.
 // I223
 pub fn encode_list(listed: &BTreeMap<String, String>) -> Vec<u8> {
     let object = listed.iter().fold(Object::new(), |object, (server, user)| object.text(server, user));
     [object.finish().as_bytes(), b"\n"].concat()
 }
 
-/// Reads scopes as they are given in a variable or flag: `host=host/path`, separated by commas.
+/// Parses the scopes of a variable or flag: comma-separated `host=host/path`.
 ///
 /// # Errors
-/// The entry that is none.
+/// The first invalid entry.
 // I234
 pub fn parse_scopes(text: &str) -> Result<Scopes, ScopeError> {
     let belongs =
@@ -310,11 +310,11 @@ pub fn parse_scopes(text: &str) -> Result<Scopes, ScopeError> {
     Ok(Scopes { parts, ..Scopes::new() })
 }
 
-/// Reads mirrors as they are given in a variable or flag: `mirror=registry`, hosts with their ports, separated by
-/// commas. Naming a mirror is the permission to send it the registry's credentials.
+/// Parses the mirrors of a variable or flag: comma-separated `mirror=registry`, hosts with their ports. An entry permits
+/// sending the registry's credentials to the mirror.
 ///
 /// # Errors
-/// The entry that is none.
+/// The first invalid entry.
 // I253
 pub fn parse_mirrors(text: &str) -> Result<Scopes, ScopeError> {
     let is_host = |name: &str| !name.contains('/') && normalise_server(name).is_ok_and(|read| read == name);
@@ -331,15 +331,15 @@ fn parse_pairs(text: &str, good: impl Fn(&str, &str) -> bool) -> Result<BTreeMap
     entries.map(pair).collect()
 }
 
-/// A scope or a mirror that is none.
+/// An invalid scope or mirror.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ScopeError {
-    /// No part of a registry.
-    #[error("`{0}` is not a scope: write `registry.example=registry.example/team`")]
+    /// Not a scope within a registry.
+    #[error("invalid scope `{0}`: expected `registry.example=registry.example/team`")]
     Part(String),
-    /// No mirror.
-    #[error("`{0}` is not a mirror: write `mirror.example:5000=registry.example`")]
+    /// Not a mirror.
+    #[error("invalid mirror `{0}`: expected `mirror.example:5000=registry.example`")]
     Mirror(String),
 }
 

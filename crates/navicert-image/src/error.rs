@@ -1,5 +1,5 @@
-//! Why a provider gave no credentials. Nothing here holds a plugin's stdout; what it said on stderr is kept apart,
-//! without secrets, in [`ProviderError::stderr`].
+//! Provider errors. None of them contains a plugin's stdout; its redacted stderr is available from
+//! [`ProviderError::stderr`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use crate::cache_key::KeyTooLong;
 use crate::response::ResponseError;
 use crate::service_account::ServiceAccountError;
 
-/// Why a provider that matches an image contributed nothing.
+/// Why a matching provider returned no credentials.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ProviderError {
-    /// The plugin may not run, or is not there.
-    #[error("credential provider plugin {provider} cannot be run for image {image}: {source}")]
+    /// The plugin is not allowed to run, or is missing.
+    #[error("failed to run credential provider plugin {provider} for image {image}: {source}")]
     Permit {
         /// The provider.
         provider: String,
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: Box<PermitError>,
     },
 
-    /// The plugin did not come to a good end.
+    /// The plugin failed.
     // I98
     #[error("error execing credential provider plugin {provider} for image {image}: {source}")]
     Run {
@@ -35,26 +35,26 @@ pub enum ProviderError {
         provider: String,
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: Box<RunError>,
-        /// The end of what it said, without secrets.
+        /// The redacted end of its stderr.
         stderr: String,
     },
 
-    /// The plugin's answer is of no use.
+    /// The plugin's response is invalid.
     #[error("credential provider plugin {provider} for image {image}: {source}")]
     Response {
         /// The provider.
         provider: String,
         /// The image.
         image: String,
-        /// Why.
+        /// The cause.
         source: Box<ResponseError>,
-        /// The end of what it said, without secrets.
+        /// The redacted end of its stderr.
         stderr: String,
     },
 
-    /// The plugin handed the token back where that would let another pod use it.
+    /// The plugin returned the service account token as a password, which would let other pods use it.
     // I117
     #[error(
         "credential provider plugin {provider} returned the service account token as the password, which is not \
@@ -65,52 +65,50 @@ pub enum ProviderError {
         provider: String,
     },
 
-    /// The service account could not be read, or gave no token.
+    /// The service account could not be read, or no token was issued.
     // I112, I114
     #[error("credential provider plugin {provider}: {source}")]
     ServiceAccount {
         /// The provider.
         provider: String,
-        /// Why.
+        /// The cause.
         source: ServiceAccountError,
     },
 
-    /// The cache cannot name this.
+    /// The cache key is too long.
     // I124
     #[error("credential provider plugin {provider}: {source}")]
     CacheKey {
         /// The provider.
         provider: String,
-        /// Why.
+        /// The cause.
         source: KeyTooLong,
     },
 
-    /// The last run failed a moment ago; the next one waits.
+    /// The last run failed, and the back-off has not expired.
     // I262
-    #[error(
-        "credential provider plugin {provider} failed a moment ago and is asked again in {remaining:?}: {source}"
-    )]
+    #[error("credential provider plugin {provider} failed recently, next attempt in {remaining:?}: {source}")]
     BackingOff {
         /// The provider.
         provider: String,
-        /// How long until the next run.
+        /// Time until the next attempt.
         remaining: Duration,
-        /// How the last one failed.
+        /// The last failure.
         source: Arc<ProviderError>,
     },
 
-    /// The run ended without an answer: a bug of ours, or no thread.
+    /// The run ended without a result: its thread panicked or could not be started.
     #[error("credential provider plugin {provider}: {source}")]
     RunLost {
         /// The provider.
         provider: String,
-        /// Why.
+        /// The cause.
         source: JoinError,
     },
 }
 
 impl ProviderError {
-    /// What the plugin said on stderr at the end, without secrets; empty if nothing is known.
+    /// The redacted end of the plugin's stderr; empty if unknown.
     pub fn stderr(&self) -> &str {
         match self {
             ProviderError::Run { stderr, .. } | ProviderError::Response { stderr, .. } => stderr,
@@ -119,13 +117,13 @@ impl ProviderError {
         }
     }
 
-    /// Whether a policy said no.
+    /// Whether a policy denied the run.
     pub fn is_denied_by_policy(&self) -> bool {
         matches!(self, ProviderError::Permit { source, .. } if matches!(**source, PermitError::Denied(_)))
     }
 }
 
-/// Why providers could not be set up.
+/// Why providers failed to start.
 // I1–I6
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
@@ -134,15 +132,16 @@ pub enum StartError {
     // I4
     #[error("plugin binary directory {} did not exist", .path.display())]
     NoBinDirectory {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
     },
-    /// I6, with the path that the kubelet leaves out.
+    /// The plugin executable is missing or not executable. The kubelet's message omits the path.
+    // I6
     #[error("plugin binary executable of provider {provider}: {source}")]
     Executable {
         /// The provider.
         provider: String,
-        /// Why.
+        /// The cause.
         source: PermitError,
     },
 }

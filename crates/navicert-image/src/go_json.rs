@@ -1,9 +1,9 @@
-//! JSON text byte for byte as Go's encoder writes it: plugins and hashes see the kubelet's bytes.
+//! Writes JSON byte for byte like Go's encoder, so that requests and hashes equal the kubelet's.
 // I90, I141
 
 use zeroize::Zeroizing;
 
-/// An object that is written member by member, in the order given.
+/// A JSON object written member by member, in the given order.
 #[derive(Debug)]
 pub(crate) struct Object(Zeroizing<String>);
 
@@ -12,19 +12,19 @@ impl Object {
         Object(Zeroizing::new("{".to_owned()))
     }
 
-    /// A member with a text.
+    /// Adds a string member.
     pub(crate) fn text(mut self, name: &str, value: &str) -> Self {
         self.name(name);
         push_string(&mut self.0, value);
         self
     }
 
-    /// A member with a text, left out if that is empty.
+    /// Adds a string member unless the value is empty.
     pub(crate) fn text_if_nonempty(self, name: &str, value: &str) -> Self {
         if value.is_empty() { self } else { self.text(name, value) }
     }
 
-    /// A member with an object.
+    /// Adds an object member.
     pub(crate) fn object(mut self, name: &str, value: Object) -> Self {
         self.name(name);
         let text = value.finish();
@@ -32,7 +32,7 @@ impl Object {
         self
     }
 
-    /// The whole object.
+    /// Returns the JSON text.
     pub(crate) fn finish(mut self) -> Zeroizing<String> {
         self.0.push('}');
         self.0

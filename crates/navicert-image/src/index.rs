@@ -1,30 +1,30 @@
-//! Many patterns, one look-up: which of them match an image, without asking each of them.
+//! An index over many patterns that finds those matching an image without testing each.
 //!
-//! Port and host are found by hashing where the host has no glob, and by walking a tree of labels from the right where
-//! it has one; the path by hashing its beginnings. The cost grows with the length of the image and with how many
-//! *different lengths* of globs and paths there are, not with the number of patterns. The answer is that of
-//! [`ImagePattern::matches`] for each; a property test holds the two together.
+//! Hosts without globs are found in a hash map, hosts with globs in a tree of labels from right to left, and paths by
+//! hashing their prefixes. The cost grows with the length of the image and the number of *distinct lengths* of globs and
+//! paths, not with the number of patterns. The result equals [`ImagePattern::matches`] for each pattern; a property test
+//! checks this.
 
 use std::collections::HashMap;
 
 use crate::location::Location;
 use crate::pattern::{Glob, ImagePattern, Label};
 
-/// Hosts with more labels than this are compared one by one; the tree stays shallow whatever a plugin answers.
+/// Patterns with more labels than this are compared one by one, which bounds the depth of the tree.
 const MAX_TREE_DEPTH: usize = 32;
 
-/// Patterns with a number each.
+/// An index over numbered patterns.
 #[derive(Debug, Default)]
 pub(crate) struct PatternIndex {
     without_port: Hosts,
     ports: HashMap<Box<[u8]>, Hosts>,
-    /// Patterns the tree has no place for: character classes and absurdly deep hosts.
+    /// Patterns that the tree does not support: character classes and very deep hosts.
     // I77
     unindexed: Vec<(ImagePattern, u32)>,
 }
 
 impl PatternIndex {
-    /// Takes the patterns in.
+    /// Builds an index.
     pub(crate) fn new(patterns: impl IntoIterator<Item = (ImagePattern, u32)>) -> Self {
         let mut index = PatternIndex::default();
         for (pattern, number) in patterns {
@@ -33,7 +33,7 @@ impl PatternIndex {
         index
     }
 
-    /// The numbers of the patterns that match, in ascending order, each once.
+    /// The numbers of the matching patterns, ascending and without duplicates.
     pub(crate) fn matching(&self, image: &Location<'_>) -> Vec<u32> {
         let mut found = Vec::new();
         let hosts =
@@ -52,8 +52,8 @@ impl PatternIndex {
     }
 
     fn insert(&mut self, pattern: ImagePattern, number: u32) {
-        let is_odd = |label: &Label| matches!(label, Label::Class(_));
-        if pattern.labels().len() > MAX_TREE_DEPTH || pattern.labels().iter().any(is_odd) {
+        let is_class = |label: &Label| matches!(label, Label::Class(_));
+        if pattern.labels().len() > MAX_TREE_DEPTH || pattern.labels().iter().any(is_class) {
             self.unindexed.push((pattern, number));
             return;
         }
@@ -73,7 +73,7 @@ struct Hosts {
     globs: Option<Node>,
 }
 
-/// What a host's patterns say about the path: numbers by the beginning it needs.
+/// The pattern numbers of a host, by required path prefix.
 type Paths = ByLength<Vec<u32>>;
 
 impl Hosts {
@@ -107,7 +107,7 @@ fn collect_paths(paths: &Paths, image: &Location<'_>, found: &mut Vec<u32>) {
     paths.for_each_prefix(image.path(), &mut |numbers, _| found.extend_from_slice(numbers));
 }
 
-/// A label of a host with a glob, and the labels left of it.
+/// A label of a host with a glob, and its child labels to the left.
 #[derive(Debug, Default)]
 struct Node {
     exact: HashMap<Box<[u8]>, Node>,
@@ -146,7 +146,7 @@ impl Node {
                 }
                 match same.get_mut(at) {
                     Some((_, node)) => node,
-                    // Not reached: `at` is a place that was found or made. A node of its own loses nothing.
+                    // Not reached: `at` was found or inserted above.
                     None => self.exact.entry(Box::default()).or_default(),
                 }
             }
@@ -158,7 +158,7 @@ impl Node {
     }
 }
 
-/// Values by a text that begins or ends another one: one table for each length there is.
+/// Values by prefix or suffix, with one table per length.
 #[derive(Debug)]
 struct ByLength<T> {
     empty: Option<T>,
@@ -179,18 +179,18 @@ impl<T: Default> ByLength<T> {
         if text.is_empty() {
             return self.empty.get_or_insert_default();
         }
-        let place = self.longer.partition_point(|(length, _)| *length < text.len());
-        if self.longer.get(place).is_none_or(|(length, _)| *length != text.len()) {
-            self.longer.insert(place, (text.len(), HashMap::new()));
+        let at = self.longer.partition_point(|(length, _)| *length < text.len());
+        if self.longer.get(at).is_none_or(|(length, _)| *length != text.len()) {
+            self.longer.insert(at, (text.len(), HashMap::new()));
         }
-        match self.longer.get_mut(place) {
+        match self.longer.get_mut(at) {
             Some((_, table)) => table.entry(text.into()).or_default(),
-            // Not reached: the place was just made.
+            // Not reached: the table was just inserted.
             None => self.empty.get_or_insert_default(),
         }
     }
 
-    /// Every value whose text begins this one, with what is left of it.
+    /// Calls `each` for every value whose key is a prefix of `text`, with the rest of `text`.
     fn for_each_prefix<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
         if let Some(value) = &self.empty {
             each(value, text);
@@ -203,7 +203,7 @@ impl<T: Default> ByLength<T> {
         }
     }
 
-    /// Every value whose text ends this one, with what is left of it.
+    /// Calls `each` for every value whose key is a suffix of `text`, with the rest of `text`.
     fn for_each_suffix<'t>(&self, text: &'t [u8], each: &mut dyn FnMut(&T, &'t [u8])) {
         if let Some(value) = &self.empty {
             each(value, text);
@@ -228,7 +228,11 @@ mod tests {
     use super::*;
     use crate::profile::Profile;
 
-    fn both_ways(patterns: &[String], image: &str, profile: Profile) -> Option<(Vec<u32>, Vec<u32>)> {
+    fn indexed_and_sequential(
+        patterns: &[String],
+        image: &str,
+        profile: Profile,
+    ) -> Option<(Vec<u32>, Vec<u32>)> {
         let patterns: Vec<ImagePattern> =
             patterns.iter().filter_map(|text| ImagePattern::parse(text, profile).ok()).collect();
         let image = Location::parse(image.as_bytes()).ok()?;
@@ -240,24 +244,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_the_matcher_finds(
+        fn index_agrees_with_matcher(
             patterns in proptest::collection::vec("([ab*]{0,3}\\.){0,3}[ab*]{0,4}(:5|:)?(/[ab]{0,2}){0,2}", 0..12),
             image in "([ab]{0,3}\\.){0,3}[ab]{0,4}(:5|:)?(/[ab]{0,2}){0,3}",
             hardened in any::<bool>(),
         ) {
             let profile = if hardened { Profile::Hardened } else { Profile::Kube };
-            if let Some((indexed, one_by_one)) = both_ways(&patterns, &image, profile) {
+            if let Some((indexed, one_by_one)) = indexed_and_sequential(&patterns, &image, profile) {
                 prop_assert_eq!(indexed, one_by_one);
             }
         }
     }
 
     #[test]
-    fn odd_patterns_are_found_too() {
-        // I77; and a host far deeper than any name.
+    fn finds_unindexed_patterns() {
+        // I77, and a host with far more labels than any real name.
         let deep = vec!["a"; 100_000].join(".");
         let patterns = ["[::1]".to_owned(), "1".to_owned(), deep.clone(), "*".to_owned()];
-        let matching = |image: &str, profile| both_ways(&patterns, image, profile).unwrap();
+        let matching = |image: &str, profile| indexed_and_sequential(&patterns, image, profile).unwrap();
         for (image, profile, expected) in [
             ("1/x", Profile::Kube, vec![0, 1, 3]),
             ("[::1]/x", Profile::Kube, vec![3]),

@@ -1,7 +1,7 @@
-//! Credentials by where they are good for, and the order in which they are tried.
+//! Credentials by key, and the order in which they are tried.
 //!
-//! A [`Keyring`] is made once from a plugin's answer or a docker configuration, and compiled: looking an image up
-//! costs what the image's length costs. Several keyrings are asked as one with [`lookup_all`].
+//! A [`Keyring`] is built once from a plugin's response or a docker configuration and indexed, so that a lookup only
+//! depends on the length of the image. [`lookup_all`] searches several keyrings as one.
 // I132–I140
 
 use std::cmp::Reverse;
@@ -13,11 +13,11 @@ use crate::location::{Location, LocationError};
 use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
-/// The key whose credentials serve images of the default registry that nothing else matched.
+/// The key whose credentials are used for default-registry images that no other key matches.
 // I139
 const DEFAULT_REGISTRY: &[u8] = b"index.docker.io";
 
-/// Credentials by key, ready to be looked up.
+/// Indexed credentials by key.
 ///
 /// ```
 /// use navicert_image::{Credential, Keyring, Profile};
@@ -44,50 +44,50 @@ struct KeyringEntry {
     credentials: Vec<Credential>,
 }
 
-/// A key that is left out because it is no location.
+/// A key that was dropped because it does not parse.
 // I132
 #[derive(Clone, Debug)]
 pub struct RejectedKey {
     /// The key as given, without user info.
     pub key: String,
-    /// Why.
+    /// The cause.
     pub reason: LocationError,
 }
 
-/// The credentials under one key that matches.
+/// The credentials of one matching key.
 #[derive(Clone, Copy, Debug)]
 pub struct KeyMatch<'a> {
-    /// Which of the keyrings asked, counted from 0.
+    /// The index of the keyring.
     pub keyring: usize,
-    /// The key, normalised.
+    /// The normalized key.
     pub key: &'a [u8],
-    /// Its credentials, in the order they were added.
+    /// Its credentials in insertion order.
     pub credentials: &'a [Credential],
 }
 
 impl Keyring {
-    /// Takes credentials in. Those with one key after normalisation stay in the order given; to have a defined order
-    /// where the source has none, give them sorted.
+    /// Builds a keyring. Credentials with the same normalized key keep their order, so pass them sorted if the source
+    /// has no defined order.
     // I135
     pub fn new<K: AsRef<str>>(
         credentials: impl IntoIterator<Item = (K, Credential)>,
         profile: Profile,
     ) -> Self {
         let mut by_key: BTreeMap<Reverse<Vec<u8>>, Vec<Credential>> = BTreeMap::new();
-        let mut refused = Vec::new();
+        let mut rejected = Vec::new();
         for (raw, credential) in credentials {
             match normalise(raw.as_ref()) {
                 Ok(key) => by_key.entry(Reverse(key)).or_default().push(credential),
-                Err(reason) => refused.push(RejectedKey { key: without_user_info(raw.as_ref()), reason }),
+                Err(reason) => rejected.push(RejectedKey { key: without_user_info(raw.as_ref()), reason }),
             }
         }
         let entries: Vec<KeyringEntry> =
             by_key.into_iter().map(|(Reverse(key), credentials)| KeyringEntry { key, credentials }).collect();
-        // A key is parsed a second time when it is compared: decoding may have made it unusable (I133).
+        // The kubelet parses the normalized key again for matching; decoding may have made it invalid (I133).
         let patterns = entries.iter().zip(0..);
         let patterns = patterns
             .filter_map(|(entry, at)| Some((ImagePattern::parse_bytes(&entry.key, profile).ok()?, at)));
-        Keyring { index: PatternIndex::new(patterns), entries, rejected: refused, profile }
+        Keyring { index: PatternIndex::new(patterns), entries, rejected, profile }
     }
 
     /// The credentials to try for an image, in order.
@@ -96,7 +96,7 @@ impl Keyring {
         lookup_all(&[self], image).iter().flat_map(|found| found.credentials).collect()
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the keyring has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -106,7 +106,7 @@ impl Keyring {
         self.entries.iter().map(|entry| (&*entry.key, &*entry.credentials))
     }
 
-    /// The keys that were left out.
+    /// The keys that were dropped.
     pub fn rejected_keys(&self) -> &[RejectedKey] {
         &self.rejected
     }
@@ -127,7 +127,7 @@ impl Keyring {
     }
 }
 
-/// Looks an image up in several keyrings as if they were one: by key first, then by keyring.
+/// Looks up an image in several keyrings, ordered by key first, then by keyring.
 // I134, I137, I147
 pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<KeyMatch<'a>> {
     let mut found: Vec<KeyMatch<'a>> = Vec::new();
@@ -137,7 +137,7 @@ pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<KeyMatch<'a>
         }
     }
     if keyrings.len() > 1 {
-        // Stable: under one key the earlier keyring comes first.
+        // The sort is stable: for equal keys the earlier keyring comes first.
         found.sort_by(|one, other| other.key.cmp(one.key));
     }
     let profile = keyrings.first().map_or(Profile::default(), |keyring| keyring.profile);
@@ -151,7 +151,7 @@ pub fn lookup_all<'a>(keyrings: &[&'a Keyring], image: &str) -> Vec<KeyMatch<'a>
     found
 }
 
-/// A key of `auth` or `auths` as the kubelet files it.
+/// Normalizes a key of `auth` or `auths` as the kubelet does.
 // I132, I133
 fn normalise(raw: &str) -> Result<Vec<u8>, LocationError> {
     let schemeless = raw.strip_prefix("https://").or_else(|| raw.strip_prefix("http://")).unwrap_or(raw);
@@ -166,7 +166,7 @@ fn normalise(raw: &str) -> Result<Vec<u8>, LocationError> {
     Ok([location.authority(), path].concat())
 }
 
-/// Whether an image is one of Docker Hub's, judged by its text.
+/// Whether an image name refers to Docker Hub.
 // I139
 fn is_default_registry(image: &str, profile: Profile) -> bool {
     let (first, has_path) = match image.split_once('/') {
@@ -174,7 +174,7 @@ fn is_default_registry(image: &str, profile: Profile) -> bool {
         None => (image, false),
     };
     if first == "localhost" && profile == Profile::Hardened {
-        // I140: nobody's Docker Hub password belongs to a registry on this machine.
+        // I140: do not send Docker Hub credentials to a registry on localhost.
         return false;
     }
     !first.is_empty()

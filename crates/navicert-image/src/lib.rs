@@ -1,20 +1,21 @@
-//! Image credentials: the kubelet's credential providers, for the kubelet and for every other puller.
+//! Image pull credentials from the kubelet's credential provider plugins, for kubelets and other image pullers.
 //!
 //! ```text
 //! image ─reference▶ repository ─index▶ providers whose patterns match
-//!                                        │ service_account: whose token
-//!                                        │ cache_key: remembered?
+//!                                        │ service_account: token for the plugin
+//!                                        │ cache_key: cached response?
 //!                                        │ request ▶ plugin ▶ response
 //!                                        ▼
 //!                                      keyring ─▶ credentials in the order they are tried
 //! ```
 //!
-//! The spine is [`provider`]. Around it: [`config`] (files, decoding, validation, lint) and [`reload`]; for tools that
-//! are no kubelet [`docker_helper`], [`auth_file`], and a [`daemon`] that remembers between their calls; [`shim`], a
-//! kubelet plugin with providers of its own; for people who write plugins [`author`] and [`conformance`].
+//! The request path is in [`provider`]. It uses [`config`] (files, decoding, validation, lint) and [`reload`]. Other
+//! entry points: [`docker_helper`] and [`auth_file`] for tools other than the kubelet, a [`daemon`] that keeps the cache
+//! between their calls, [`shim`], a kubelet plugin with its own provider configuration, and [`author`] and
+//! [`conformance`] for plugin authors.
 //!
-//! Nothing here speaks to a cloud or needs a runtime. What it decides is the kubelet's decision in
-//! [`Profile::Kube`], statement by statement; [`Profile::Hardened`] leaves out what hurts.
+//! This crate calls no cloud API and needs no async runtime. [`Profile::Kube`] matches the kubelet's decisions exactly;
+//! [`Profile::Hardened`] removes its harmful quirks.
 
 pub mod auth_file;
 pub mod author;

@@ -1,8 +1,8 @@
-//! Where a reference without a scheme points to: host, port and path, as the kubelet reads them.
+//! Parses a reference without a scheme into host, port and path as the kubelet does.
 //!
-//! The kubelet hands `https://` plus the text to Go's URL parser, and what that parser does with odd input decides who
-//! gets a credential. These are its rules and nothing more: no lower-casing, no default ports, no path cleaning. Both
-//! sides of a match go through here: [`crate::pattern`] adds globs, [`crate::reference`] is what makes an image name.
+//! The kubelet passes `https://` plus the text to Go's URL parser, so that parser's treatment of unusual input decides
+//! which registry gets a credential. This module implements exactly those rules: no lowercasing, no default ports, no
+//! path cleaning. Both sides of a match use it; [`crate::pattern`] adds globs, [`crate::reference`] normalizes image names.
 // I61–I70
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 /// Host, port and path of a reference.
 ///
-/// Bytes rather than text: percent escapes may stand for bytes that are no UTF-8, and such a host matches byte by byte.
+/// Holds bytes rather than text, since percent escapes may decode to invalid UTF-8. Hosts are compared byte by byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location<'a> {
     /// Host and port, escapes decoded, brackets kept.
@@ -23,42 +23,42 @@ pub struct Location<'a> {
     path: Cow<'a, [u8]>,
 }
 
-/// Why a text is no location.
+/// Why a text does not parse.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LocationError {
     /// The text contains a control character.
     // I61
-    #[error("there is a control character in it")]
+    #[error("contains a control character")]
     ControlCharacter,
     /// A percent escape is malformed or not allowed at this position.
     // I62, I66, I67
-    #[error("`{0}` is not a valid percent escape here")]
+    #[error("invalid percent escape `{0}`")]
     Escape(String),
     /// The user info before `@` is invalid.
     // I64
-    #[error("the part before `@` is no valid user info")]
+    #[error("invalid user info before `@`")]
     UserInfo,
     /// Square brackets do not enclose the whole host.
     // I65
-    #[error("`[` may only begin an IPv6 address that ends with `]`")]
+    #[error("`[` is only allowed at the start of an IPv6 address in brackets")]
     Bracket,
     /// The text in brackets is not an IPv6 address.
     // I65
-    #[error("`{0}` is not an IPv6 address")]
+    #[error("invalid IPv6 address `{0}`")]
     Ipv6(String),
     /// The port is not a number.
     // I65
-    #[error("`{0}` is not a port: only digits may follow the host's colon")]
+    #[error("invalid port `{0}`: expected digits after the colon")]
     Port(String),
     /// The host contains a character that is not allowed.
     // I66
-    #[error("`{0}` cannot stand in a host name")]
+    #[error("`{0}` is not allowed in a host name")]
     HostCharacter(char),
 }
 
 impl<'a> Location<'a> {
-    /// Reads a text without a scheme.
+    /// Parses a text without a scheme.
     ///
     /// ```
     /// use navicert_image::Location;
@@ -94,25 +94,25 @@ impl<'a> Location<'a> {
         Ok(Location { authority, host, port, path })
     }
 
-    /// The host, escapes decoded. An IPv6 address keeps its brackets only where no port follows.
+    /// The host with escapes decoded. An IPv6 address keeps its brackets only if no port follows.
     // I69
     pub fn host(&self) -> &[u8] {
         self.authority.get(self.host.clone()).unwrap_or_default()
     }
 
-    /// The digits after the host's colon; nothing if there is no port or an empty one.
+    /// The port's digits; empty if the port is missing or empty.
     // I69
     pub fn port(&self) -> &[u8] {
         self.authority.get(self.port.clone()).unwrap_or_default()
     }
 
-    /// The path with its leading slash, escapes decoded, or nothing.
+    /// The path with its leading slash and escapes decoded, or empty.
     // I63, I67
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The host's labels, empty ones included.
+    /// The host's labels, including empty ones.
     // I70
     pub fn labels(&self) -> impl DoubleEndedIterator<Item = &[u8]> + Clone {
         self.host().split(|&byte| byte == b'.')
@@ -165,7 +165,7 @@ fn ip_literal(text: &[u8]) -> Result<Cow<'_, [u8]>, LocationError> {
     let (address, zone) = inside.split_at_checked(zone_at).unwrap_or((inside, b""));
     let (address, zone) = (unescape(address, Escapes::Host)?, unescape(zone, Escapes::Zone)?);
     let is_address = str::from_utf8(&address).is_ok_and(|text| text.parse::<Ipv6Addr>().is_ok());
-    // What the zone decodes to begins with its percent sign; after it there has to be a name.
+    // The decoded zone starts with the percent sign and must have a name after it.
     if !is_address || zone.len() == 1 {
         return Err(LocationError::Ipv6(String::from_utf8_lossy(inside).into_owned()));
     }
@@ -180,7 +180,7 @@ fn check_port(text: &[u8]) -> Result<(), LocationError> {
     }
 }
 
-/// Separates the port the way Go's `net.SplitHostPort` does; whatever that refuses is a host as a whole.
+/// Splits off the port like Go's `net.SplitHostPort`; a text that Go rejects is treated as a host without a port.
 // I69
 fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
     let end = authority.len();
@@ -195,14 +195,14 @@ fn split_port(authority: &[u8]) -> (Range<usize>, Range<usize>) {
     if before.iter().any(|byte| b":]".contains(byte)) { whole } else { (0..colon, port) }
 }
 
-/// Which bytes may be there, plain and escaped.
+/// Which bytes are allowed, unescaped and escaped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Escapes {
-    /// Path, fragment, user info: every well-formed escape, every plain byte.
+    /// Path, fragment, user info: every well-formed escape and every unescaped byte.
     Any,
-    /// Escapes of bytes from 0x80 on, and `%25`.
+    /// Host: escapes of bytes from 0x80 up, and `%25`.
     Host,
-    /// The zone of an IPv6 address: escapes of what may stand in a host, of a space, and `%25`.
+    /// IPv6 zone: escapes of host bytes, of a space, and `%25`.
     Zone,
 }
 
@@ -224,7 +224,7 @@ fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte >= 0x80 || b"-_.~!$&'()*+,;=:[]<>\"".contains(&byte)
 }
 
-/// Decodes percent escapes; borrows where there are none.
+/// Decodes percent escapes; borrows if there are none.
 fn unescape(text: &[u8], escapes: Escapes) -> Result<Cow<'_, [u8]>, LocationError> {
     if let Some(&byte) = text.iter().find(|&&byte| byte != b'%' && !escapes.is_allowed_unescaped(byte)) {
         return Err(LocationError::HostCharacter(byte.into()));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn host_port_and_path_come_apart_as_in_the_kubelet() {
+    fn splits_host_port_and_path_as_the_kubelet_does() {
         // I61, I62, I63, I64, I65, I66, I67, I68, I69
         type Parts<'a> = Option<(&'a str, &'a str, &'a str)>;
         let cases: &[(&str, Parts<'_>)] = &[
@@ -319,18 +319,18 @@ mod tests {
     }
 
     #[test]
-    fn empty_labels_are_kept() {
+    fn keeps_empty_labels() {
         // I70
         let location = Location::parse(b".a..io.").unwrap();
         assert_eq!(location.labels().collect::<Vec<_>>(), [&b""[..], b"a", b"", b"io", b""]);
     }
 
     #[test]
-    fn a_reason_names_what_is_wrong() {
+    fn errors_name_the_cause() {
         let reason = |text: &str| Location::parse(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(reason("a.io:80:80"), "`:80:80` is not a port: only digits may follow the host's colon");
-        assert_eq!(reason("a b.io"), "` ` cannot stand in a host name");
-        assert_eq!(reason("a.io/%zz"), "`%zz` is not a valid percent escape here");
-        assert_eq!(reason("[ab].io"), "`.io` is not a port: only digits may follow the host's colon");
+        assert_eq!(reason("a.io:80:80"), "invalid port `:80:80`: expected digits after the colon");
+        assert_eq!(reason("a b.io"), "` ` is not allowed in a host name");
+        assert_eq!(reason("a.io/%zz"), "invalid percent escape `%zz`");
+        assert_eq!(reason("[ab].io"), "invalid port `.io`: expected digits after the colon");
     }
 }

@@ -1,4 +1,4 @@
-//! What happened, for whoever counts it: the kubelet's metrics under their own names, and ours beside them (§6).
+//! Metrics: the kubelet's under their own names, and navicert's.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -9,26 +9,26 @@ use navicert_types::Timestamp;
 
 use crate::cache_key::CacheKeyType;
 
-/// Something worth counting.
+/// An event that metrics record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MetricsEvent<'a> {
-    /// A configuration took effect; the hash is its only series.
+    /// A configuration took effect; its hash is the only series.
     // I158
     ConfigLoaded {
         /// The hash of its files.
         hash: &'a str,
     },
-    /// A new configuration was refused and the old one stays.
+    /// A new configuration was rejected; the previous one stays in use.
     // I250
     ConfigRejected,
-    /// A plugin is started.
+    /// A plugin was started.
     // I160
     RunStarted {
         /// The provider.
         provider: &'a str,
     },
-    /// A plugin ran to its end, or was ended.
+    /// A plugin exited or was killed.
     // I159, I160
     RunEnded {
         /// The provider.
@@ -38,63 +38,63 @@ pub enum MetricsEvent<'a> {
         /// How it ended.
         end: RunEnd,
     },
-    /// A plugin's answer could not be used.
+    /// A plugin's response was invalid.
     ResponseRejected {
         /// The provider.
         provider: &'a str,
-        /// A stable word.
+        /// A stable label value.
         reason: &'static str,
     },
-    /// A plugin's answer is in use.
+    /// A plugin's response was accepted.
     // I163
     Answered {
         /// The provider.
         provider: &'a str,
-        /// When it came.
+        /// The time of the response.
         at: Timestamp,
-        /// Until when it is remembered.
+        /// When it expires from the cache.
         expires: Option<Timestamp>,
     },
-    /// A cache was asked.
+    /// A cache lookup.
     CacheLookup {
         /// The provider.
         provider: &'a str,
-        /// What came of it.
+        /// The result.
         result: CacheResult,
     },
     /// No provider matched an image.
     NoMatch,
 }
 
-/// How a run ended, as far as counters care.
+/// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
-    /// As it should.
+    /// It exited with 0.
     Success,
-    /// It did not start, exited unsuccessfully, died by a signal, or printed too much.
+    /// It did not start, exited non-zero, was killed by a signal, or printed too much.
     Failed,
-    /// It ran past its limit.
+    /// It exceeded its time limit.
     TimedOut,
 }
 
-/// What a cache had.
+/// The result of a cache lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CacheResult {
     /// Credentials, under a key of this type.
     Hit(CacheKeyType),
-    /// That there are none.
+    /// A cached response without credentials.
     NegativeHit,
-    /// Nothing.
+    /// No cached response.
     Miss,
 }
 
-/// Counts events. Called from whichever thread they happen on.
+/// Records events. Called on the thread where the event happens.
 pub trait MetricsRecorder: fmt::Debug + Send + Sync {
-    /// Takes note of an event.
+    /// Records an event.
     fn record(&self, event: &MetricsEvent<'_>);
 }
 
-/// Counts nothing.
+/// Discards all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoMetrics;
 
@@ -118,14 +118,14 @@ const BUCKETS: [(f64, &str); 11] = [
     (10.0, "10"),
 ];
 
-/// Counters in memory, printed in Prometheus' text format.
+/// In-memory counters, rendered in the Prometheus text format.
 #[derive(Debug, Default)]
 pub struct TextMetrics(Mutex<Counters>);
 
 #[derive(Debug, Default)]
 struct Counters {
     hash: Option<String>,
-    refused: u64,
+    rejected: u64,
     no_match: u64,
     providers: BTreeMap<String, ProviderCounters>,
 }
@@ -138,7 +138,7 @@ struct ProviderCounters {
     runs: u64,
     seconds: f64,
     in_flight: u64,
-    refused: BTreeMap<&'static str, u64>,
+    rejected: BTreeMap<&'static str, u64>,
     lookups: BTreeMap<CacheResult, u64>,
     answered: Option<Timestamp>,
     expires: Option<Timestamp>,
@@ -149,14 +149,14 @@ impl MetricsRecorder for TextMetrics {
         let mut counters = self.lock();
         match *event {
             MetricsEvent::ConfigLoaded { hash } => counters.hash = Some(hash.to_owned()),
-            MetricsEvent::ConfigRejected => counters.refused += 1,
+            MetricsEvent::ConfigRejected => counters.rejected += 1,
             MetricsEvent::NoMatch => counters.no_match += 1,
             MetricsEvent::RunStarted { provider } => counters.provider_mut(provider).in_flight += 1,
             MetricsEvent::RunEnded { provider, took, end } => {
                 counters.provider_mut(provider).record_run_end(took, end)
             }
             MetricsEvent::ResponseRejected { provider, reason } => {
-                *counters.provider_mut(provider).refused.entry(reason).or_default() += 1;
+                *counters.provider_mut(provider).rejected.entry(reason).or_default() += 1;
             }
             MetricsEvent::Answered { provider, at, expires } => {
                 let one = counters.provider_mut(provider);
@@ -170,12 +170,12 @@ impl MetricsRecorder for TextMetrics {
 }
 
 impl TextMetrics {
-    /// Nothing counted yet.
+    /// Creates counters at zero.
     pub fn new() -> Self {
         TextMetrics::default()
     }
 
-    /// Everything counted so far.
+    /// Renders all metrics.
     pub fn render(&self) -> String {
         self.lock().render()
     }
@@ -212,8 +212,8 @@ impl Counters {
             &mut out,
             "navicert_image_config_refused_total",
             "counter",
-            "Number of new configurations that were refused",
-            total(self.refused),
+            "Number of new configurations that were rejected",
+            total(self.rejected),
         );
         self.family(
             &mut out,
@@ -232,17 +232,17 @@ impl Counters {
             &mut out,
             "navicert_image_plugin_timeouts_total",
             "counter",
-            "Number of plugin runs that were ended at their limit",
+            "Number of plugin runs that exceeded their time limit",
             each(|one| one.timeouts),
         );
         self.family(
             &mut out,
             "navicert_image_plugin_in_flight",
             "gauge",
-            "Number of plugin runs under way",
+            "Number of plugin runs in flight",
             each(|one| one.in_flight),
         );
-        let moments = |value: fn(&ProviderCounters) -> Option<Timestamp>| {
+        let timestamps = |value: fn(&ProviderCounters) -> Option<Timestamp>| {
             let series = self.providers.iter().filter_map(move |(name, one)| {
                 Some((label("plugin_name", name), value(one)?.as_second().to_string()))
             });
@@ -252,25 +252,25 @@ impl Counters {
             &mut out,
             "navicert_image_plugin_last_success_timestamp_seconds",
             "gauge",
-            "When the plugin last gave an answer that could be used",
-            moments(|one| one.answered),
+            "Time of the last usable response of the plugin",
+            timestamps(|one| one.answered),
         );
         self.family(
             &mut out,
             "navicert_image_credential_expiry_timestamp_seconds",
             "gauge",
-            "Until when the plugin's latest answer is remembered",
-            moments(|one| one.expires),
+            "Time when the plugin's latest response expires from the cache",
+            timestamps(|one| one.expires),
         );
-        let refused = self.nested(|one| {
-            one.refused.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()
+        let rejected = self.nested(|one| {
+            one.rejected.iter().map(|(reason, count)| ("reason", (*reason).to_owned(), *count)).collect()
         });
         self.family(
             &mut out,
             "navicert_image_response_errors_total",
             "counter",
-            "Number of plugin answers that could not be used",
-            refused,
+            "Number of plugin responses that were rejected",
+            rejected,
         );
         let lookups = self.nested(|one| {
             one.lookups.iter().map(|(result, count)| ("result", result.to_string(), *count)).collect()
@@ -279,13 +279,13 @@ impl Counters {
             &mut out,
             "navicert_image_cache_lookups_total",
             "counter",
-            "Number of cache lookups by what came of them",
+            "Number of cache lookups by result",
             lookups,
         );
         out
     }
 
-    /// The kubelet's three, help texts included.
+    /// The kubelet's three metrics, with its help texts.
     // I156–I158, I161
     fn upstream(&self, out: &mut String) {
         let errors =
@@ -329,8 +329,8 @@ impl Counters {
         series.collect()
     }
 
-    /// One metric; the part of a series before NUL is added to the name.
-    #[expect(clippy::unused_self, reason = "reads as one of the steps of rendering")]
+    /// Writes one metric family. The part of a series before NUL is a suffix of the metric name.
+    #[expect(clippy::unused_self, reason = "called like the other rendering steps")]
     fn family(&self, out: &mut String, name: &str, kind: &str, help: &str, series: Vec<(String, String)>) {
         if series.is_empty() {
             return;
@@ -366,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kubelets_metrics_have_its_names_and_texts() {
+    fn kubelet_metrics_have_the_kubelets_names_and_help() {
         // I156, I157, I158, I160, I161
         let metrics = TextMetrics::new();
         metrics.record(&MetricsEvent::ConfigLoaded { hash: "sha256:old" });

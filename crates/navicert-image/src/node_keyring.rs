@@ -1,5 +1,4 @@
-//! The node's own docker configuration, where the kubelet looks for it, and the order of everything a pull is tried
-//! with.
+//! The node's docker configuration as the kubelet finds it, and the order in which a pull tries credentials.
 // I142, I144
 
 use std::fs;
@@ -14,25 +13,25 @@ use crate::docker_config::{DockerConfig, DockerConfigError, read_config_json, re
 use crate::keyring::Keyring;
 use crate::profile::Profile;
 
-/// How long what was found, or that nothing was found, is taken for granted.
+/// How long a result, including "not found", is cached.
 // I144
 const CACHE_TTL: Duration = Duration::from_secs(5 * 60);
-/// No docker configuration is larger.
+/// Maximum size of a docker configuration.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Where a kubelet looks.
+/// The directories that a kubelet searches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeDirectories {
-    /// The kubelet's root folder, `/var/lib/kubelet` most often.
+    /// The kubelet's root directory, usually `/var/lib/kubelet`.
     pub root: PathBuf,
-    /// Its working folder.
+    /// Its working directory.
     pub working: PathBuf,
-    /// Its home folder.
+    /// Its home directory.
     pub home: Option<PathBuf>,
 }
 
 impl NodeDirectories {
-    /// Every file that is tried, in order: the first that can be read as what it should be wins, even if it is empty.
+    /// The candidate files in order. The first one that parses is used, even if it is empty.
     pub fn candidates(&self) -> Vec<PathBuf> {
         let home = |more: &str| self.home.as_ref().map(|home| home.join(more));
         let system = PathBuf::from("/");
@@ -44,7 +43,7 @@ impl NodeDirectories {
     }
 }
 
-/// The node's credentials. `credsStore` and `credHelpers` are none of the kubelet's business.
+/// The node's credentials. Like the kubelet it ignores `credsStore` and `credHelpers`.
 // I144
 #[derive(Debug)]
 pub struct NodeKeyring {
@@ -54,22 +53,22 @@ pub struct NodeKeyring {
     found: Mutex<Option<(Duration, NodeConfig)>>,
 }
 
-/// What was found.
+/// The docker configuration in use.
 #[derive(Clone, Debug, Default)]
 pub struct NodeConfig {
-    /// The file; none if there is none.
+    /// The file, if one was found.
     pub file: Option<PathBuf>,
     /// Its credentials.
     pub keyring: Arc<Keyring>,
 }
 
 impl NodeKeyring {
-    /// Nothing is read yet.
+    /// Creates a keyring that reads files on first use.
     pub fn new(folders: NodeDirectories, profile: Profile, clock: Arc<dyn Clock>) -> Self {
         NodeKeyring { folders, profile, clock, found: Mutex::default() }
     }
 
-    /// The credentials, read anew after five minutes.
+    /// The credentials, re-read after five minutes.
     pub fn current(&self) -> NodeConfig {
         let now = self.clock.monotonic();
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -92,7 +91,7 @@ impl NodeKeyring {
     }
 }
 
-/// A file that is not there, or is none, is passed over: the next one may do.
+/// Reads one candidate. Returns `None` for a missing or invalid file, so that the next one is tried.
 fn read(path: &Path) -> Option<DockerConfig> {
     let reader: fn(&[u8]) -> Result<DockerConfig, DockerConfigError> =
         if path.ends_with(".dockercfg") { read_legacy } else { read_config_json };
@@ -101,8 +100,7 @@ fn read(path: &Path) -> Option<DockerConfig> {
     if is_small { reader(&fs::read(path).ok()?).ok() } else { None }
 }
 
-/// What a pull is tried with: the pod's secrets, the node's configuration, the providers. Each is asked, one after the
-/// other, and nothing is left out for being there twice.
+/// The credentials of a pull in order: the pod's secrets, the node's configuration, the providers. Duplicates are kept.
 // I142
 pub fn union<'a>(
     secrets: Option<&'a Keyring>,
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_file_that_can_be_read_wins_and_new_ones_come_before_old_ones() {
+    fn first_readable_file_wins_and_config_json_precedes_dockercfg() {
         // I144
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
@@ -146,13 +144,13 @@ mod tests {
         assert_eq!(user().unwrap(), "home");
         fs::write(path("work/config.json"), config("work")).unwrap();
         fs::write(path("root/config.json"), "{").unwrap();
-        assert_eq!(user().unwrap(), "work", "what cannot be read is passed over");
+        assert_eq!(user().unwrap(), "work", "an unreadable file is skipped");
         fs::write(path("root/config.json"), "{}").unwrap();
-        assert_eq!(user(), None, "an empty one wins");
+        assert_eq!(user(), None, "an empty file is used");
     }
 
     #[test]
-    fn what_was_found_is_good_for_five_minutes_also_if_it_was_nothing() {
+    fn caches_result_for_five_minutes_even_if_empty() {
         // I144
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().to_owned();
@@ -169,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_come_first_then_the_node_then_the_providers_and_nothing_is_dropped() {
+    fn orders_secrets_before_node_before_providers_and_keeps_duplicates() {
         // I142
         let keyring =
             |user: &str| Keyring::new([("a.io", Credential::new(user, "p".to_owned()))], Profile::Kube);

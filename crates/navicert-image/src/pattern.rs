@@ -1,7 +1,7 @@
-//! One entry of `matchImages`, or one key of a keyring, and whether it matches an image.
+//! Matches one entry of `matchImages`, or one key of a keyring, against an image.
 //!
-//! A pattern is a [`Location`] whose host labels may hold globs. `index.rs` looks many of them up at once; this
-//! is the matcher it has to agree with, and the one that can say why not.
+//! A pattern is a [`Location`] whose host labels may contain globs. `index.rs` matches many patterns at once and must agree
+//! with this matcher, which also explains mismatches.
 // I71–I80
 
 use std::fmt;
@@ -9,7 +9,7 @@ use std::fmt;
 use crate::location::{Location, LocationError};
 use crate::profile::Profile;
 
-/// A pattern, ready to be compared.
+/// A parsed pattern.
 ///
 /// ```
 /// use navicert_image::{ImagePattern, Location, Profile};
@@ -25,11 +25,11 @@ pub struct ImagePattern {
     path: Box<[u8]>,
 }
 
-/// Why a pattern does not match, in the order of the checks.
+/// Why a pattern does not match; variants in the order of the checks.
 // I76
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The ports are not the same text.
+    /// The ports differ as text.
     // I72
     Port {
         /// The pattern's, empty for none.
@@ -45,16 +45,16 @@ pub enum Mismatch {
         /// The image's.
         image: usize,
     },
-    /// The image's path does not begin with the pattern's.
+    /// The image's path does not start with the pattern's.
     // I74
     Path {
         /// The pattern's path.
         pattern: String,
     },
-    /// A label does not fit.
+    /// A label does not match.
     // I75
     Label {
-        /// Which one, counted from 1.
+        /// The number of the label, starting at 1.
         number: usize,
         /// The image's label.
         image: String,
@@ -64,37 +64,37 @@ pub enum Mismatch {
 /// One label of a pattern's host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
-    /// No glob in it.
+    /// Without a glob.
     Exact(Box<[u8]>),
-    /// At least one `*`.
+    /// With at least one `*`.
     Glob(Glob),
-    /// An IPv6 address in brackets without a port, which the kubelet's matcher takes for a character class.
+    /// An IPv6 address in brackets without a port, which the kubelet's matcher parses as a character class.
     // I77
     Class(Box<[u8]>),
 }
 
-/// A label cut at its stars.
+/// A label split at its `*`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Glob {
-    /// What stands before the first star.
+    /// The text before the first `*`.
     pub(crate) prefix: Box<[u8]>,
-    /// What stands between stars, in order, empty pieces left out.
+    /// The non-empty pieces between `*`, in order.
     pub(crate) middles: Vec<Box<[u8]>>,
-    /// What stands after the last star.
+    /// The text after the last `*`.
     pub(crate) suffix: Box<[u8]>,
 }
 
 impl ImagePattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// [`LocationError`] where the kubelet would refuse the configuration.
+    /// [`LocationError`] if the kubelet would reject the configuration.
     // I46
     pub fn parse(text: &str, profile: Profile) -> Result<Self, LocationError> {
         ImagePattern::parse_bytes(text.as_bytes(), profile)
     }
 
-    /// Reads a pattern that may not be UTF-8: a keyring's key after its escapes were decoded.
+    /// Parses a pattern that may be invalid UTF-8: a keyring key with decoded escapes.
     pub(crate) fn parse_bytes(text: &[u8], profile: Profile) -> Result<Self, LocationError> {
         let location = Location::parse(text)?;
         let bracketed = location.host().starts_with(b"[");
@@ -106,12 +106,12 @@ impl ImagePattern {
         Ok(ImagePattern { labels, port: location.port().into(), path: location.path().into() })
     }
 
-    /// Whether an image is meant. Ports, label counts, path, labels: the first difference decides.
+    /// Whether the pattern matches an image: equal port, equal number of labels, path prefix, matching labels.
     pub fn matches(&self, image: &Location<'_>) -> bool {
         self.port[..] == *image.port() && image.path().starts_with(&self.path) && self.matches_host(image)
     }
 
-    /// The same with a reason.
+    /// Like [`matches`](Self::matches), with the reason for a mismatch.
     ///
     /// # Errors
     /// The first [`Mismatch`] in the kubelet's order of checks.
@@ -137,17 +137,17 @@ impl ImagePattern {
         }
     }
 
-    /// Whether host and port are those of an image, whatever the path.
+    /// Whether host and port match an image, ignoring the path.
     pub fn matches_registry(&self, image: &Location<'_>) -> bool {
         self.port[..] == *image.port() && self.matches_host(image)
     }
 
-    /// The path every image has to begin with, or nothing.
+    /// The required path prefix, or empty.
     pub fn path(&self) -> &[u8] {
         &self.path
     }
 
-    /// The digits after the host's colon, or nothing.
+    /// The port's digits, or empty.
     pub fn port(&self) -> &[u8] {
         &self.port
     }
@@ -194,8 +194,8 @@ impl Glob {
         between.is_some_and(|between| self.middles_match(between))
     }
 
-    /// Whether the pieces between the stars occur in order in what prefix and suffix leave. Taking the first
-    /// occurrence of each leaves the most for the next one.
+    /// Whether the pieces between the `*` occur in order in the text without prefix and suffix. Matching the first
+    /// occurrence of each piece is sufficient.
     pub(crate) fn middles_match(&self, mut between: &[u8]) -> bool {
         self.middles.iter().all(|piece| {
             let found = between.windows(piece.len()).position(|window| *window == **piece);
@@ -207,8 +207,8 @@ impl Glob {
     }
 }
 
-/// A label that begins with `[`, as Go's `path.Match` understands it: a class of characters that stands for one of
-/// them, followed by literal text and stars. A class without an end matches nothing.
+/// Matches a label that starts with `[` like Go's `path.Match`: a character class, then literal text and `*`. An
+/// unterminated class matches nothing.
 fn class_matches(pattern: &[u8], text: &[u8]) -> bool {
     let Some(inside) = pattern.strip_prefix(b"[") else { return false };
     let Some((ranges, rest)) = class_ranges(inside) else { return false };
@@ -239,7 +239,7 @@ fn class_ranges(mut text: &[u8]) -> Option<(Ranges, &[u8])> {
 fn class_character(text: &[u8]) -> Option<(char, &[u8])> {
     let (character, rest) = first_character(text)?;
     let legal = !matches!(character, '-' | ']') && character != char::REPLACEMENT_CHARACTER;
-    // A class has to go on after each of its characters: at least its end is missing.
+    // The closing bracket must follow, so the rest must not be empty.
     (legal && !rest.is_empty()).then_some((character, rest))
 }
 
@@ -256,21 +256,26 @@ impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Mismatch::Port { pattern, image } if image.is_empty() => {
-                write!(f, "the pattern asks for port {pattern}, the image names none")
+                write!(f, "the pattern has port {pattern}, the image has none")
             }
             Mismatch::Port { pattern, image } if pattern.is_empty() => {
-                write!(f, "the image names port {image}, the pattern none")
+                write!(f, "the image has port {image}, the pattern has none")
             }
-            Mismatch::Port { pattern, image } => write!(f, "port {pattern} is not port {image}"),
+            Mismatch::Port { pattern, image } => {
+                write!(f, "port {pattern} of the pattern differs from port {image} of the image")
+            }
             Mismatch::LabelCount { pattern, image } => {
-                write!(f, "the pattern's host has {pattern} labels, the image's {image}")
+                write!(f, "the pattern's host has {pattern} labels, the image's host has {image}")
             }
             Mismatch::Path { pattern } if pattern.contains('*') => {
-                write!(f, "the image's path does not begin with `{pattern}` (`*` has no meaning in a path)")
+                write!(
+                    f,
+                    "the image's path does not start with `{pattern}` (`*` is not a wildcard in a path)"
+                )
             }
-            Mismatch::Path { pattern } => write!(f, "the image's path does not begin with `{pattern}`"),
+            Mismatch::Path { pattern } => write!(f, "the image's path does not start with `{pattern}`"),
             Mismatch::Label { number, image } => {
-                write!(f, "label {number} of the host, `{image}`, does not fit")
+                write!(f, "host label {number} (`{image}`) does not match")
             }
         }
     }

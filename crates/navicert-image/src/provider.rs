@@ -1,14 +1,13 @@
-//! The spine: an image comes in, and the credentials to pull it with come out (walk (d) of ARCHITECTURE.md).
+//! The lookup path: takes an image, returns the credentials to pull it with (request path (d) of ARCHITECTURE.md).
 //!
 //! ```text
 //! image ──index──▶ providers that match
-//!                    └─▶ service account ──▶ cache ──miss──▶ one flight ──▶ plugin ──▶ response ──▶ cache
-//!                  every answer's keyring ──▶ one list of credentials, in the order they are tried
+//!                    └─▶ service account ──▶ cache ──miss──▶ single flight ──▶ plugin ──▶ response ──▶ cache
+//!                  keyrings of all answers ──▶ one list of credentials, in the order they are tried
 //! ```
 //!
-//! In profile `kube` every step is the kubelet's. In `hardened` providers are asked at the same time, runs for
-//! one registry are shared, failures wait before they are repeated, and an API server that is away does
-//! not take cached credentials away.
+//! In profile `kube` every step matches the kubelet. In `hardened` providers run concurrently, plugin runs for one
+//! registry are shared, failures back off, and cached credentials stay usable while the API server is unreachable.
 // I148, I259, I262, I110
 
 mod cache;
@@ -41,46 +40,46 @@ use crate::profile::Profile;
 use crate::service_account::{PullIdentity, ServiceAccountCache, ServiceAccounts, Skipped};
 use slots::RunSlots;
 
-/// Everything providers need from outside.
+/// The environment and limits of providers.
 #[derive(Clone, Debug)]
 pub struct ProviderSettings {
-    /// Where the executables are.
+    /// The directory of the plugin executables.
     pub bin_dir: PathBuf,
-    /// The environment plugins inherit.
+    /// The environment that plugins inherit.
     // I92
     pub environment: Environment,
-    /// Whose behaviour.
+    /// The behaviour profile.
     pub profile: Profile,
-    /// Which executables may run.
+    /// Which executables are allowed to run.
     pub policy: Policy,
-    /// Runs them.
+    /// Runs the plugins.
     pub runner: Arc<dyn Runner>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Counts what happens.
+    /// Records metrics.
     pub recorder: Arc<dyn MetricsRecorder>,
-    /// The API server, where there is one.
+    /// Access to the API server, if configured.
     pub service_accounts: Option<Arc<dyn ServiceAccounts>>,
-    /// How much a plugin may take.
+    /// Resource limits of plugins.
     pub limits: ProviderLimits,
-    /// Whether answers are refreshed in the background before they expire: for processes that live on.
+    /// Whether to refresh responses in the background before they expire; for long-running processes.
     // I260
     pub refresh_ahead: bool,
 }
 
-/// How much a plugin may take.
+/// Resource limits of plugins.
 // I94, I95, I263
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderLimits {
-    /// How long a run may take.
+    /// Maximum duration of a run.
     pub run: Duration,
-    /// How much it may print.
+    /// Maximum number of bytes on stdout.
     pub stdout: usize,
-    /// How much of what it complains is kept.
+    /// Maximum number of bytes kept of stderr.
     pub stderr: usize,
-    /// How many answers of one provider are remembered.
+    /// Maximum number of cached responses per provider.
     pub entries: NonZeroUsize,
-    /// How many plugins run at once.
+    /// Maximum number of concurrent plugin runs.
     pub concurrent_runs: NonZeroUsize,
 }
 
@@ -98,7 +97,7 @@ impl Default for ProviderLimits {
 }
 
 impl ProviderSettings {
-    /// Settings with the defaults: hardened, any executable of the folder, nothing counted, no API server.
+    /// Creates the default settings: hardened profile, any executable allowed, no metrics, no API server.
     pub fn new(
         bin_dir: &Path,
         environment: Environment,
@@ -120,7 +119,7 @@ impl ProviderSettings {
     }
 }
 
-/// The providers of a configuration, with their caches.
+/// The providers of a configuration and their caches.
 #[derive(Debug)]
 pub struct Providers {
     providers: Vec<Arc<Provider>>,
@@ -129,7 +128,7 @@ pub struct Providers {
     shared: Arc<Shared>,
 }
 
-/// What all providers of a process share.
+/// State shared by all providers of a process.
 #[derive(Debug)]
 struct Shared {
     settings: ProviderSettings,
@@ -138,7 +137,7 @@ struct Shared {
 }
 
 impl Providers {
-    /// Sets providers up. Whether the executables are there is [`Providers::check_executables`]'s question.
+    /// Creates the providers. Call [`Providers::check_executables`] to check that their executables exist.
     pub fn new(config: &ImageConfig, settings: ProviderSettings) -> Self {
         let clock = Arc::clone(&settings.clock);
         let accounts = settings.service_accounts.clone().map(|api| ServiceAccountCache::new(api, clock));
@@ -146,7 +145,7 @@ impl Providers {
         Providers::with_shared(config, Arc::new(Shared { settings, service_accounts: accounts, slots }), &[])
     }
 
-    /// The same for another configuration. A provider that has not changed keeps its cache.
+    /// Creates the providers of another configuration. Unchanged providers keep their caches.
     // I250
     pub fn reconfigured(&self, config: &ImageConfig) -> Self {
         Providers::with_shared(config, Arc::clone(&self.shared), &self.providers)
@@ -166,10 +165,10 @@ impl Providers {
         Providers { index, hash: config.hash().to_owned(), providers, shared }
     }
 
-    /// Whether every provider has a program to run, as the kubelet looks at its start.
+    /// Checks that every provider's executable exists, as the kubelet does at startup.
     ///
     /// # Errors
-    /// The first one that has none.
+    /// The first provider without an executable.
     // I4, I5
     pub fn check_executables(&self) -> Result<(), StartError> {
         let path = &self.shared.settings.bin_dir;
@@ -179,9 +178,9 @@ impl Providers {
         self.providers.iter().try_for_each(|provider| provider.check_executable(&self.shared.settings))
     }
 
-    /// The credentials for an image, given as its repository name. Blocks while plugins run.
+    /// Looks up the credentials for an image, given by its repository name. Blocks while plugins run.
     ///
-    /// An error of one provider takes nothing from the others.
+    /// An error of one provider does not affect the others.
     // I100, I147
     pub fn lookup(&self, image: &str, identity: &PullIdentity) -> Lookup {
         let matching = self.matching(image);
@@ -190,7 +189,7 @@ impl Providers {
         }
         let mut outcomes: Vec<(usize, Option<ProviderOutcome>)> = match self.shared.settings.profile {
             Profile::Kube => Vec::with_capacity(matching.len()),
-            // Most often everything is there already: no thread is needed to find that out.
+            // Usually everything is cached, and no thread is needed.
             Profile::Hardened => matching.iter().map(|&at| (at, self.cached(at, image, identity))).collect(),
         };
         let missing = outcomes.iter_mut().filter(|(_, outcome)| outcome.is_none());
@@ -204,15 +203,15 @@ impl Providers {
         Lookup { image: image.to_owned(), outcomes: outcomes.collect() }
     }
 
-    /// Asks one provider, whether or not its patterns match: for whoever has chosen it by other means.
+    /// Looks up an image in one provider, even if its patterns do not match; for callers that selected it otherwise.
     // I232
     pub fn lookup_in(&self, provider: &Arc<Provider>, image: &str, identity: &PullIdentity) -> Lookup {
         let outcome = provider.resolve(image, identity, &self.shared);
         Lookup { image: image.to_owned(), outcomes: vec![(Arc::clone(provider), outcome)] }
     }
 
-    /// Forgets what is remembered for an image: its own answers, its registry's and the global ones, of every provider
-    /// that matches it. Returns how many answers that were.
+    /// Removes the cached responses for an image (per image, per registry and global) of every matching provider. Returns
+    /// their number.
     // I261
     pub fn invalidate(&self, image: &str) -> usize {
         self.matching(image)
@@ -222,8 +221,8 @@ impl Providers {
             .sum()
     }
 
-    /// A registry refused a credential (401 or 403): the answer it came from is forgotten once, and not again within
-    /// ten seconds, so that a registry that refuses everybody does not start a plugin for each pull.
+    /// Reports that a registry rejected a credential (401 or 403). Removes the cached response it came from, at most once
+    /// every ten seconds, so that a registry that rejects all credentials does not cause a plugin run per pull.
     // I261
     pub fn report_rejected(&self, image: &str, credential_hash: &str) -> bool {
         let matching = self.matching(image);
@@ -232,35 +231,35 @@ impl Providers {
             > 0
     }
 
-    /// Drops every expired answer, secrets and all.
+    /// Removes all expired responses and their secrets.
     // I130
     pub fn purge(&self) {
         self.providers.iter().for_each(|provider| provider.purge());
     }
 
-    /// What is remembered and has not expired; runs nothing.
+    /// Lists the unexpired cached responses. Runs no plugin.
     // I238
     pub fn list_cache(&self) -> Vec<CacheListing> {
         self.providers.iter().flat_map(|provider| provider.list_cache()).collect()
     }
 
-    /// All providers in the order they are asked.
+    /// All providers in configuration order.
     pub fn providers(&self) -> &[Arc<Provider>] {
         &self.providers
     }
 
-    /// The hash of the configuration.
+    /// The configuration hash.
     // I19
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// Whose behaviour.
+    /// The behaviour profile.
     pub fn profile(&self) -> Profile {
         self.shared.settings.profile
     }
 
-    /// The providers that would be asked for an image, in order.
+    /// The providers that match an image, in order.
     pub fn matching_providers(&self, image: &str) -> Vec<Arc<Provider>> {
         self.matching(image).into_iter().filter_map(|at| self.provider(at)).collect()
     }
@@ -282,7 +281,7 @@ impl Providers {
         Some(self.provider(at)?.resolve(image, identity, &self.shared))
     }
 
-    /// Asks several providers at the same time; the order of the answers stays that of the configuration.
+    /// Runs several providers concurrently; the results keep configuration order.
     // I148
     fn resolve_concurrently(
         &self,
@@ -300,55 +299,55 @@ impl Providers {
     }
 }
 
-/// What came of asking the providers for one image.
+/// The result of looking up one image.
 #[derive(Debug)]
 pub struct Lookup {
     image: String,
     outcomes: Vec<(Arc<Provider>, ProviderOutcome)>,
 }
 
-/// What came of asking one provider.
+/// The outcome of one provider.
 #[derive(Clone, Debug)]
 pub enum ProviderOutcome {
-    /// It answered, possibly with no credentials.
+    /// It responded, possibly without credentials.
     Answered(ProviderAnswer),
-    /// It was not asked, and that is no error.
+    /// It was skipped, which is not an error.
     Skipped(Skipped),
-    /// It could not answer.
+    /// It failed.
     Failed(ProviderError),
 }
 
-/// A provider's answer.
+/// A provider's response and its origin.
 #[derive(Clone, Debug)]
 pub struct ProviderAnswer {
-    /// The answer as it is remembered.
+    /// The cached response.
     pub entry: Arc<CacheEntry>,
-    /// Where it came from.
+    /// Whether it came from the cache or a plugin run.
     pub origin: AnswerOrigin,
-    /// The service account it belongs to; none: every pod may use it.
+    /// The service account it belongs to; if `None`, every pod may use it.
     // I118
     pub source: Option<ServiceAccountIdentity>,
 }
 
-/// Where an answer came from.
+/// The origin of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerOrigin {
-    /// Remembered, under a key of this type.
+    /// The cache, under a key of this type.
     Cache(CacheKeyType),
-    /// A run of the plugin.
+    /// A plugin run.
     Plugin,
 }
 
-/// One credential to try.
+/// One credential to try for a pull.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt<'a> {
     /// The provider it came from.
     pub provider: &'a str,
-    /// The key it stood under.
+    /// The matching key.
     pub key: &'a [u8],
     /// The credential.
     pub credential: &'a Credential,
-    /// Whose it is.
+    /// The service account it belongs to.
     pub source: Option<&'a ServiceAccountIdentity>,
 }
 
@@ -358,12 +357,12 @@ impl Lookup {
         &self.image
     }
 
-    /// What each provider that matched had to say, in order.
+    /// The outcome of each matching provider, in order.
     pub fn outcomes(&self) -> impl Iterator<Item = (&str, &ProviderOutcome)> {
         self.outcomes.iter().map(|(provider, outcome)| (provider.name(), outcome))
     }
 
-    /// What went wrong. A pull that fails later should say so too.
+    /// The errors of failed providers. Include them in the message of a failed pull.
     // I248
     pub fn errors(&self) -> impl Iterator<Item = &ProviderError> {
         self.outcomes.iter().filter_map(|(_, outcome)| match outcome {
@@ -372,13 +371,13 @@ impl Lookup {
         })
     }
 
-    /// The credentials in the order they are tried. None: the pull is anonymous.
+    /// The credentials in the order to try them. If empty, the pull is anonymous.
     // I138, I147, I151
     pub fn attempts(&self) -> Vec<Attempt<'_>> {
         self.attempts_for(&self.image)
     }
 
-    /// The same for another spelling of the image.
+    /// The credentials for another spelling of the image.
     pub(crate) fn attempts_for(&self, image: &str) -> Vec<Attempt<'_>> {
         let answers: Vec<(&str, &ProviderAnswer)> = self.answers().collect();
         let keyrings: Vec<&Keyring> = answers.iter().map(|(_, answer)| answer.entry.keyring()).collect();
@@ -395,7 +394,7 @@ impl Lookup {
         attempts.flatten().collect()
     }
 
-    /// The answers there are.
+    /// The answers of providers that responded.
     pub fn answers(&self) -> impl Iterator<Item = (&str, &ProviderAnswer)> {
         self.outcomes().filter_map(|(provider, outcome)| match outcome {
             ProviderOutcome::Answered(answer) => Some((provider, answer)),

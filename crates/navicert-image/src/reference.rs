@@ -1,16 +1,16 @@
-//! From what stands in a pod's `image:` to the repository name that patterns are compared with.
+//! Normalizes a pod's `image:` to the repository name that patterns match.
 //!
-//! The rules are those of Docker references. Tag and digest are checked, then dropped: providers never see them.
+//! Follows the grammar of Docker references. Tag and digest are validated, then removed.
 // I81–I86
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The longest path of a repository.
+/// Maximum length of a repository path.
 const MAX_PATH_BYTES: usize = 255;
 
-/// A repository name: registry and path, with neither tag nor digest.
+/// A repository name: registry and path, without tag and digest.
 ///
 /// ```
 /// use navicert_image::Repository;
@@ -21,45 +21,45 @@ const MAX_PATH_BYTES: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Repository(String);
 
-/// Why a text names no image. The kubelet fails such a pull before it looks for credentials.
+/// Why an image name is invalid. The kubelet fails such a pull before it looks up credentials.
 // I84
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReferenceError {
-    /// There is nothing.
-    #[error("the image name is empty")]
+    /// The name is empty.
+    #[error("empty image name")]
     Empty,
-    /// 64 hexadecimal digits are an image's identifier.
-    #[error("`{0}` is an image identifier, not an image name")]
+    /// 64 hexadecimal digits are an image ID.
+    #[error("`{0}` is an image ID, not an image name")]
     Identifier(String),
-    /// Only hosts may have upper-case letters.
-    #[error("`{0}`: a repository name has to be lower case")]
+    /// The path has uppercase letters.
+    #[error("`{0}`: repository name must be lowercase")]
     UpperCase(String),
-    /// A scheme in front.
-    #[error("`{0}`: an image name has no scheme; leave out `https://`")]
+    /// The name starts with a scheme.
+    #[error("`{0}`: image name must not have a scheme; remove `https://`")]
     Scheme(String),
-    /// The registry is no host name.
-    #[error("`{0}` is not a registry's host name")]
+    /// The registry is not a host name.
+    #[error("invalid registry host name `{0}`")]
     Registry(String),
-    /// Part of the path breaks the rules.
-    #[error("`{0}` cannot be part of a repository name")]
+    /// A path component is invalid.
+    #[error("invalid repository path component `{0}`")]
     Component(String),
-    /// The tag breaks the rules.
-    #[error("`{0}` is not a tag")]
+    /// The tag is invalid.
+    #[error("invalid tag `{0}`")]
     Tag(String),
-    /// The digest breaks the rules.
-    #[error("`{0}` is not a digest")]
+    /// The digest is invalid.
+    #[error("invalid digest `{0}`")]
     Digest(String),
-    /// More than 255 bytes of path.
-    #[error("the repository name is longer than {MAX_PATH_BYTES} bytes")]
+    /// The path is longer than 255 bytes.
+    #[error("repository name is longer than {MAX_PATH_BYTES} bytes")]
     TooLong,
 }
 
 impl Repository {
-    /// Normalises an image name as a person writes it.
+    /// Normalizes an image name.
     ///
     /// # Errors
-    /// [`ReferenceError`]: no such image can be pulled.
+    /// [`ReferenceError`] if the name is invalid.
     pub fn from_image(image: &str) -> Result<Self, ReferenceError> {
         if image.is_empty() {
             return Err(ReferenceError::Empty);
@@ -88,7 +88,7 @@ impl Repository {
         &self.0
     }
 
-    /// The registry: what stands before the first slash.
+    /// The registry: the text before the first slash.
     pub fn registry(&self) -> &str {
         self.0.split('/').next().unwrap_or_default()
     }
@@ -100,7 +100,8 @@ impl fmt::Display for Repository {
     }
 }
 
-/// The first part is a registry only if it looks like a host; the Hub's old name is its new one.
+/// Splits off the registry. The first component is a registry only if it looks like a host; `index.docker.io` becomes
+/// `docker.io`.
 // I82, I83
 fn split_registry(image: &str) -> (&str, &str) {
     match image.split_once('/') {
@@ -127,16 +128,16 @@ fn split_tag_and_digest(path: &str) -> (&str, Option<&str>, Option<&str>) {
     }
 }
 
-/// A host name with an optional port, or an IPv6 address in brackets. What is none of these may still be a plain part
-/// of a path (`my_registry.example/app`); Docker's grammar lets it through.
+/// Accepts a host name with an optional port, or an IPv6 address in brackets. Like Docker's grammar it also accepts a
+/// valid path component (`my_registry.example/app`).
 fn check_registry(registry: &str) -> Result<(), ReferenceError> {
-    let refused = || ReferenceError::Registry(registry.to_owned());
+    let invalid = || ReferenceError::Registry(registry.to_owned());
     let (host, port) = match registry.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
         _ => (registry, None),
     };
     if port.is_some_and(|port| port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit())) {
-        return Err(refused());
+        return Err(invalid());
     }
     let is_ipv6 = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).is_some_and(|inside| {
         !inside.is_empty() && inside.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b':')
@@ -146,10 +147,10 @@ fn check_registry(registry: &str) -> Result<(), ReferenceError> {
         !label.is_empty() && label.bytes().all(plain) && !label.starts_with('-') && !label.ends_with('-')
     };
     let is_part_of_a_path = port.is_none() && check_component(host).is_ok();
-    if is_ipv6 || host.split('.').all(is_label) || is_part_of_a_path { Ok(()) } else { Err(refused()) }
+    if is_ipv6 || host.split('.').all(is_label) || is_part_of_a_path { Ok(()) } else { Err(invalid()) }
 }
 
-/// Runs of lower-case letters and digits, with `.`, `_`, `__` or dashes between them.
+/// Accepts lowercase letters and digits, separated by `.`, `_`, `__` or dashes.
 fn check_component(component: &str) -> Result<(), ReferenceError> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     let mut rest = component;
@@ -184,19 +185,19 @@ fn check_tag(tag: &str) -> Result<(), ReferenceError> {
 }
 
 fn check_digest(digest: &str) -> Result<(), ReferenceError> {
-    let refused = || ReferenceError::Digest(digest.to_owned());
-    let (algorithm, hex) = digest.split_once(':').ok_or_else(refused)?;
+    let invalid = || ReferenceError::Digest(digest.to_owned());
+    let (algorithm, hex) = digest.split_once(':').ok_or_else(invalid)?;
     let length = match algorithm {
         "sha256" => 64,
         "sha384" => 96,
         "sha512" => 128,
-        _ => return Err(refused()),
+        _ => return Err(invalid()),
     };
     let legal = hex.len() == length && hex.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if legal { Ok(()) } else { Err(refused()) }
+    if legal { Ok(()) } else { Err(invalid()) }
 }
 
-/// For a message: somebody may have pasted an address with a password in it.
+/// Removes user info for error messages; a pasted URL may contain a password.
 fn without_user_info(text: &str) -> String {
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn images_become_repositories() {
+    fn normalizes_images_to_repositories() {
         // I81, I82, I83, I85, I86, I276
         let digest = "a".repeat(64);
         let pinned = format!("registry.io:5000/a/b:t@sha256:{digest}");
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_refused() {
+    fn rejects_invalid_image_names() {
         // I84
         let identifier = "0".repeat(64);
         let long = format!("a.io/{}", "a".repeat(256));
@@ -277,21 +278,21 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_a_pasted_address_is_not_repeated() {
+    fn errors_do_not_repeat_a_pasted_password() {
         let shown = Repository::from_image("https://me:canary@registry.io/foo").unwrap_err().to_string();
         assert!(!shown.contains("canary"), "{shown}");
     }
 
     proptest! {
         #[test]
-        fn a_repository_is_its_own_repository(image in "[a-zA-Z0-9.:/_@-]{0,40}") {
+        fn normalization_is_idempotent(image in "[a-zA-Z0-9.:/_@-]{0,40}") {
             if let Ok(repository) = Repository::from_image(&image) {
                 prop_assert_eq!(Repository::from_image(repository.as_str()), Ok(repository.clone()));
             }
         }
 
         #[test]
-        fn no_text_is_a_panic(image in any::<String>()) {
+        fn never_panics(image in any::<String>()) {
             let _ = Repository::from_image(&image);
         }
     }

@@ -1,5 +1,4 @@
-//! Providers whose configuration may change while they are in use: the new one takes over in one step, and one that is
-//! not valid changes nothing.
+//! Reloads the configuration of providers in use. A valid change takes effect atomically; an invalid one is rejected.
 // I8, I250
 
 use std::path::{Path, PathBuf};
@@ -12,19 +11,19 @@ use crate::metrics::MetricsEvent;
 use crate::profile::Profile;
 use crate::provider::{ProviderSettings, Providers};
 
-/// Why there is no configuration.
+/// Why the configuration could not be loaded.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The files cannot be read.
     #[error(transparent)]
     File(#[from] ConfigFileError),
-    /// The files are not a valid configuration.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigErrors),
 }
 
-/// Reads and checks a configuration: a file or a folder.
+/// Reads and validates a configuration file or directory.
 ///
 /// # Errors
 /// [`LoadError`].
@@ -32,7 +31,7 @@ pub fn load(path: &Path, profile: Profile) -> Result<ImageConfig, LoadError> {
     Ok(ImageConfig::decode(&read_files(path)?, profile)?)
 }
 
-/// Providers, and the files they come from.
+/// Providers that reload their configuration files.
 #[derive(Debug)]
 pub struct Reloader {
     path: PathBuf,
@@ -46,31 +45,31 @@ struct ReloaderState {
     rejected: Option<RejectedConfig>,
 }
 
-/// A configuration that did not take over.
+/// A configuration that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RejectedConfig {
-    /// The hash of its files; none if they could not be read.
+    /// The hash of its files; `None` if they could not be read.
     pub hash: Option<String>,
-    /// What is wrong with it.
+    /// Why it was rejected.
     pub reason: String,
 }
 
-/// What came of looking at the files again.
+/// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReloadOutcome {
-    /// They are the same.
+    /// The files have not changed.
     Unchanged,
-    /// They have changed, and are in use.
+    /// The changed configuration is in use.
     Applied,
-    /// They have changed, and the earlier ones stay in use.
+    /// The changed configuration is invalid; the previous one stays in use.
     Rejected(RejectedConfig),
 }
 
 impl Reloader {
-    /// Reads the configuration for the first time.
+    /// Loads the initial configuration.
     ///
     /// # Errors
-    /// [`LoadError`]: there is nothing to fall back on.
+    /// [`LoadError`].
     pub fn open(path: &Path, settings: ProviderSettings) -> Result<Self, LoadError> {
         let config = load(path, settings.profile)?;
         let current = Arc::new(Providers::new(&config, settings.clone()));
@@ -81,17 +80,17 @@ impl Reloader {
         })
     }
 
-    /// The providers in use. Whoever holds them keeps them through a change.
+    /// The providers in use. A caller may keep using them after a reload.
     pub fn providers(&self) -> Arc<Providers> {
         Arc::clone(&self.lock().current)
     }
 
-    /// What was refused last, if the files are still that way.
+    /// The rejected configuration, while the files still contain it.
     pub fn rejected(&self) -> Option<RejectedConfig> {
         self.lock().rejected.clone()
     }
 
-    /// Looks at the files again. A provider that has not changed keeps its cache.
+    /// Re-reads the files. Unchanged providers keep their caches.
     pub fn reload(&self) -> ReloadOutcome {
         let files = match read_files(&self.path) {
             Ok(files) => files,
@@ -117,15 +116,15 @@ impl Reloader {
         }
     }
 
-    fn reject(&self, refused: RejectedConfig) -> ReloadOutcome {
+    fn reject(&self, rejected: RejectedConfig) -> ReloadOutcome {
         let mut state = self.lock();
-        if state.rejected.as_ref() == Some(&refused) {
+        if state.rejected.as_ref() == Some(&rejected) {
             return ReloadOutcome::Unchanged;
         }
-        state.rejected = Some(refused.clone());
+        state.rejected = Some(rejected.clone());
         drop(state);
         self.settings.recorder.record(&MetricsEvent::ConfigRejected);
-        ReloadOutcome::Rejected(refused)
+        ReloadOutcome::Rejected(rejected)
     }
 
     fn lock(&self) -> MutexGuard<'_, ReloaderState> {
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_takes_over_unchanged_providers_keep_their_cache_and_a_bad_file_changes_nothing() {
+    fn applies_changes_keeps_caches_of_unchanged_providers_and_rejects_invalid_files() {
         // I250
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.yaml");
@@ -189,9 +188,9 @@ mod tests {
 
         let good = reloader.providers().hash().to_owned();
         write(format!("{HEAD}- name: broken\n"));
-        let ReloadOutcome::Rejected(refused) = reloader.reload() else { panic!("a broken file took over") };
-        assert!(refused.reason.contains("providers[0](broken).matchImages"), "{}", refused.reason);
-        assert_ne!(refused.hash.as_deref(), Some(&*good));
+        let ReloadOutcome::Rejected(rejected) = reloader.reload() else { panic!("a broken file took over") };
+        assert!(rejected.reason.contains("providers[0](broken).matchImages"), "{}", rejected.reason);
+        assert_ne!(rejected.hash.as_deref(), Some(&*good));
         assert_eq!((reloader.providers().hash(), reloader.reload()), (&*good, ReloadOutcome::Unchanged));
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
 

@@ -1,4 +1,4 @@
-//! What a plugin reads on stdin, byte for byte as the kubelet writes it.
+//! Encodes the request on a plugin's stdin, byte for byte like the kubelet.
 // I87–I90
 
 use navicert_types::Secret;
@@ -6,8 +6,7 @@ use navicert_types::image_credential::{CredentialProviderRequest, REQUEST_KIND, 
 
 use crate::go_json::Object;
 
-/// The request as one line of JSON. Versions before v1 have no service accounts; what the request holds of them is
-/// left out.
+/// Encodes a request as one line of JSON. Omits service-account fields for versions before v1.
 pub fn encode(request: &CredentialProviderRequest, version: WireVersion) -> Secret<Vec<u8>> {
     let mut object = Object::new()
         .text("kind", REQUEST_KIND)
@@ -43,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_the_kubelets() {
+    fn bytes_equal_the_kubelets() {
         // I87, I90, I273
         let expected = concat!(
             r#"{"kind":"CredentialProviderRequest","apiVersion":"credentialprovider.kubelet.k8s.io/v1","image":"a.io/x","#,
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn older_versions_and_empty_values_leave_the_service_account_out() {
+    fn omits_service_account_for_older_versions_and_empty_values() {
         // I88, I89
         for version in [WireVersion::V1Alpha1, WireVersion::V1Beta1] {
             let text = format!(
@@ -69,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plugin_reads_what_was_written() {
+    fn encoded_request_decodes_to_itself() {
         let bytes = encode(&request(), WireVersion::V1);
         assert_eq!(CREDENTIAL_PROVIDER_REQUEST.decode(bytes.expose()).unwrap(), request());
     }

@@ -1,4 +1,4 @@
-//! What a plugin printed, read as strictly as the kubelet does and explained where the kubelet says nothing.
+//! Decodes a plugin's response as strictly as the kubelet, with more specific errors.
 // I101–I108, I268
 
 use std::fmt;
@@ -14,12 +14,12 @@ use thiserror::Error;
 use crate::cache_key::CacheKeyType;
 use crate::credential::Credential;
 
-/// A response that passed every check.
+/// A valid response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// What it is good for.
+    /// The cache scope.
     pub cache_key_type: CacheKeyType,
-    /// How long it is good; absent: as configured. May be negative.
+    /// The cache duration; `None` means the configured default. May be negative.
     // I127
     pub cache_duration: Option<Duration>,
     /// Credentials by key, sorted.
@@ -27,40 +27,40 @@ pub struct Response {
     pub auth: Vec<(String, Credential)>,
 }
 
-/// Why a response is of no use. No value of the response is in any message: it may be a secret.
+/// Why a response is invalid. Messages never contain values of the response, which may be secrets.
 // I104
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ResponseError {
     /// Nothing was printed.
-    #[error("the plugin printed nothing; it has to print a {RESPONSE_KIND}, also when it has no credentials")]
+    #[error("the plugin printed nothing; it must print a {RESPONSE_KIND} even without credentials")]
     Empty,
-    /// The output is not one JSON object.
-    #[error("the plugin's output is not one JSON object: {shape}")]
+    /// The output is not a single JSON object.
+    #[error("the plugin's output is not a single JSON object: {shape}")]
     NotJson {
         /// What it looks like instead.
         shape: OutputShape,
-        /// Where reading stopped.
+        /// Where parsing stopped.
         source: Diagnostics,
     },
     /// The version is not the configured one.
-    #[error("the plugin answered with apiVersion {found}, but the provider is configured with `{expected}`")]
+    #[error("the plugin responded with apiVersion {found}, but the provider is configured with `{expected}`")]
     Version {
         /// The configured version.
         expected: String,
-        /// What the answer has, where that can be shown.
+        /// The value in the response, if it is safe to show.
         found: FoundVersion,
     },
-    /// Fields are unknown, repeated, or of the wrong type.
+    /// Fields are unknown, duplicate, or of the wrong type.
     #[error("the plugin's response does not follow the schema: {source}")]
     Schema {
-        /// Every such field.
+        /// All invalid fields.
         source: Diagnostics,
     },
-    /// `cacheKeyType` is none of the three.
-    #[error("cacheKeyType has to be `Image`, `Registry` or `Global`, also when there are no credentials{}", hint(.found))]
+    /// `cacheKeyType` is not one of the three values.
+    #[error("cacheKeyType must be `Image`, `Registry` or `Global`, even without credentials{}", hint(.found))]
     CacheKeyType {
-        /// What the answer has, where that can be shown.
+        /// The value in the response, if it is safe to show.
         found: Option<String>,
     },
 }
@@ -68,7 +68,7 @@ pub enum ResponseError {
 /// What output that is not JSON looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputShape {
-    /// It begins with a byte order mark.
+    /// It starts with a byte order mark.
     ByteOrderMark,
     /// It looks like YAML.
     Yaml,
@@ -76,19 +76,19 @@ pub enum OutputShape {
     LeadingText,
     /// There is text after the object.
     TrailingText,
-    /// It stops in the middle.
+    /// It is truncated.
     CutShort,
-    /// It is JSON, but no object.
+    /// It is a JSON value other than an object.
     OtherJson,
     /// Something else.
     Malformed,
 }
 
-/// The `apiVersion` of an answer, as far as it can be shown.
+/// The `apiVersion` of a response, if it is safe to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundVersion(Option<String>);
 
-/// The three steps at which the kubelet refuses.
+/// The stage at which the kubelet rejects a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseStage {
     /// Parsing the JSON and decoding its fields.
@@ -103,15 +103,15 @@ pub enum ResponseStage {
 }
 
 impl Response {
-    /// Reads a plugin's stdout.
+    /// Decodes a plugin's stdout.
     ///
     /// # Errors
-    /// [`ResponseError`], exactly where the kubelet refuses the response.
+    /// [`ResponseError`] exactly if the kubelet rejects the response.
     pub fn decode(stdout: &[u8], version: WireVersion) -> Result<Self, ResponseError> {
         Response::decode_as(stdout, version.api_version())
     }
 
-    /// The same for a version as somebody wrote it, known or not.
+    /// Like [`decode`](Self::decode), for an API version that may be unknown.
     ///
     /// # Errors
     /// [`ResponseError`].
@@ -137,7 +137,7 @@ impl Response {
 }
 
 impl ResponseError {
-    /// The step at which the kubelet refuses.
+    /// The stage at which the kubelet rejects the response.
     pub fn stage(&self) -> ResponseStage {
         match self {
             ResponseError::Empty | ResponseError::NotJson { .. } | ResponseError::Schema { .. } => {
@@ -148,7 +148,7 @@ impl ResponseError {
         }
     }
 
-    /// A stable word for a metric's label.
+    /// A stable metric label value.
     // I163
     pub fn reason(&self) -> &'static str {
         match self {
@@ -162,7 +162,7 @@ impl ResponseError {
 }
 
 impl ResponseStage {
-    /// The name in the shared vectors.
+    /// The name in the test vectors.
     pub fn as_str(self) -> &'static str {
         match self {
             ResponseStage::Decode => "decode",
@@ -172,7 +172,7 @@ impl ResponseStage {
     }
 }
 
-/// The kubelet looks at the version before anything else, with Go's leniency about case and null.
+/// Checks the version first, like the kubelet, with Go's case-insensitive names and null handling.
 // I102
 fn check_version(node: &Node, stdout: &[u8], expected: &str) -> Result<(), ResponseError> {
     let wrong_shape = || not_json(stdout, Diagnostics::default());
@@ -207,7 +207,7 @@ fn not_json(stdout: &[u8], source: Diagnostics) -> ResponseError {
 }
 
 impl OutputShape {
-    /// What a text that is not one JSON object looks like. Only its structure is looked at, never its content.
+    /// Classifies output that is not a single JSON object, by structure only.
     fn detect(text: &[u8]) -> Self {
         let is_json =
             |text: &[u8]| tree::parse(text, Syntax::Json).is_ok_and(|node| node.as_mapping().is_some());
@@ -237,7 +237,7 @@ impl OutputShape {
     }
 }
 
-/// Whether an object ends before the text does.
+/// Whether the text starts with a complete object.
 fn starts_with_object(text: &[u8]) -> bool {
     let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'}').map(|(at, _)| at + 1).take(64);
     ends.filter_map(|end| text.get(..end)).any(|text| tree::parse(text, Syntax::Json).is_ok())
@@ -246,12 +246,12 @@ fn starts_with_object(text: &[u8]) -> bool {
 impl fmt::Display for OutputShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            OutputShape::ByteOrderMark => "it begins with a byte order mark",
+            OutputShape::ByteOrderMark => "it starts with a byte order mark",
             OutputShape::Yaml => "it looks like YAML",
             OutputShape::LeadingText => "there is text before the object; logs belong on stderr",
             OutputShape::TrailingText => "there is text after the object; logs belong on stderr",
-            OutputShape::CutShort => "it stops in the middle",
-            OutputShape::OtherJson => "it is another JSON value",
+            OutputShape::CutShort => "it is truncated",
+            OutputShape::OtherJson => "it is a JSON value other than an object",
             OutputShape::Malformed => "it is malformed",
         })
     }
@@ -262,12 +262,12 @@ impl fmt::Display for FoundVersion {
         match &self.0 {
             Some(version) if version.is_empty() => f.write_str("missing"),
             Some(version) => write!(f, "`{version}`"),
-            None => f.write_str("of another kind"),
+            None => f.write_str("of unknown form"),
         }
     }
 }
 
-/// A short word is shown; a password in the wrong field is not likely to be one.
+/// Returns known values and short words that cannot be a misplaced password.
 fn shown(text: &str) -> Option<String> {
     let plain = |byte: u8| byte.is_ascii_alphabetic() || b"./".contains(&byte) || byte.is_ascii_digit();
     let known = text.is_empty()
@@ -282,7 +282,7 @@ fn hint(found: &Option<String>) -> String {
     match found.as_deref() {
         Some("") => "; it is missing".to_owned(),
         Some(found @ ("ServiceAccount" | "Token")) => {
-            format!("; `{found}` is a `cacheType` of the configuration, which is something else")
+            format!("; `{found}` is a value of `cacheType` in the configuration, not of `cacheKeyType`")
         }
         Some(found) => format!("; found `{found}`"),
         None => String::new(),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_examples_of_the_specification_hold() {
+    fn specification_examples_hold() {
         // I101–I106
         for (text, good) in [
             (format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#), true),
@@ -326,8 +326,8 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_the_order_of_their_text() {
-        // I135: two keys that mean the same registry are tried in one order, whatever the plugin wrote first.
+    fn sorts_keys_by_text() {
+        // I135: two keys of the same registry are tried in a fixed order, independent of the plugin's order.
         let auth = |keys: [&str; 3]| {
             let entries = keys.map(|key| format!(r#""{key}":{{"username":"u","password":"p"}}"#)).join(",");
             let text = format!(r#"{{{HEAD},"cacheKeyType":"Image","auth":{{{entries}}}}}"#);
@@ -340,24 +340,24 @@ mod tests {
     }
 
     #[test]
-    fn each_refusal_names_its_cause() {
+    fn errors_name_the_cause() {
         // I102, I242, I268
         let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
         let old = good.replace("/v1\"", "/v1beta1\"");
         for (text, expected) in [
             (String::new(), "the plugin printed nothing"),
-            ("\u{feff}{}".to_owned(), "it begins with a byte order mark"),
+            ("\u{feff}{}".to_owned(), "it starts with a byte order mark"),
             ("kind: CredentialProviderResponse\n".to_owned(), "it looks like YAML"),
             (format!("starting\n{good}"), "there is text before the object"),
             (format!("{good} done"), "there is text after the object"),
             (format!("{good}{{}}"), "there is text after the object"),
-            (good.trim_end_matches('}').to_owned(), "it stops in the middle"),
-            ("[]".to_owned(), "it is another JSON value"),
+            (good.trim_end_matches('}').to_owned(), "it is truncated"),
+            ("[]".to_owned(), "it is a JSON value other than an object"),
             ("{}".to_owned(), "apiVersion missing"),
-            (old, "answered with apiVersion `credentialprovider.kubelet.k8s.io/v1beta1`"),
+            (old, "responded with apiVersion `credentialprovider.kubelet.k8s.io/v1beta1`"),
             (
                 good.replace("Image", "ServiceAccount"),
-                "`ServiceAccount` is a `cacheType` of the configuration",
+                "`ServiceAccount` is a value of `cacheType` in the configuration",
             ),
             (good.replace("Image", "image"), "found `image`"),
             (good.replace("CredentialProviderResponse", "Response"), "kind: "),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn no_refusal_repeats_a_value() {
+    fn errors_do_not_repeat_values() {
         // I104
         for text in [
             format!(r#"{{{HEAD},"cacheKeyType":"canary-1"}}"#),
@@ -387,12 +387,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_output_is_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Response::decode(&bytes, WireVersion::V1);
         }
 
         #[test]
-        fn noise_around_an_answer_is_refused(before in "[a-z{}:\" ]{0,8}", after in "[a-z{}:\" ]{0,8}") {
+        fn rejects_text_around_the_response(before in "[a-z{}:\" ]{0,8}", after in "[a-z{}:\" ]{0,8}") {
             let good = format!(r#"{{{HEAD},"cacheKeyType":"Image"}}"#);
             let blank = before.trim().is_empty() && after.trim().is_empty();
             prop_assert_eq!(decode(&format!("{before}{good}{after}")).is_ok(), blank);

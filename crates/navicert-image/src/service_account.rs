@@ -1,4 +1,4 @@
-//! Service-account mode: whose token a plugin gets, where it comes from, and how long it is used.
+//! Service-account mode: reads service accounts, requests tokens for plugins and caches both.
 // I109–I118
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,35 +13,35 @@ use crate::cache_key::ServiceAccountIdentity;
 use crate::config::TokenSettings;
 use crate::jitter;
 
-/// Refreshed when less than this share of its lifetime is left.
+/// A token is refreshed when less than this fraction of its lifetime remains.
 // I115
 const MIN_REMAINING_FRACTION: f64 = 0.2;
-/// Refreshed when older than this, however long it lives.
+/// A token older than this is refreshed regardless of its lifetime.
 // I115
 const MAX_TOKEN_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Refreshed up to this much earlier, by chance.
+/// Tokens are refreshed up to this much earlier, at random.
 // I115
 const MAX_REFRESH_JITTER: Duration = Duration::from_secs(10);
-/// Tokens and accounts remembered at most.
+/// Maximum number of cached tokens, and of cached accounts.
 const MAX_ENTRIES: usize = 10_000;
 
-/// The API server, as far as service accounts go. The binary implements it with the client.
+/// Access to service accounts on the API server. The binary implements it with the client crate.
 pub trait ServiceAccounts: fmt::Debug + Send + Sync {
     /// Reads a service account.
     ///
     /// # Errors
-    /// A sentence: not found, not reachable, not allowed.
+    /// A message: not found, unreachable, forbidden.
     fn account(&self, namespace: &str, name: &str) -> Result<ServiceAccount, String>;
 
-    /// Asks for a token bound to a pod. `expirationSeconds` is left to the server.
+    /// Requests a token bound to a pod, without `expirationSeconds`.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     // I114
     fn token(&self, request: &TokenRequest) -> Result<ServiceAccountToken, String>;
 }
 
-/// A service account as the API server has it.
+/// A service account as read from the API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServiceAccount {
     /// Its UID.
@@ -50,13 +50,13 @@ pub struct ServiceAccount {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// What a token is asked for.
+/// A request for a service account token.
 // I114
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenRequest {
-    /// Whose token; the UID is a precondition.
+    /// The service account; its UID is a precondition.
     pub account: ServiceAccountIdentity,
-    /// For whom.
+    /// The audience.
     pub audience: String,
     /// The pod it is bound to: name and UID.
     pub pod: (String, String),
@@ -86,26 +86,26 @@ pub struct PodRef {
     pub service_account_name: String,
 }
 
-/// Who asks for an image.
+/// The identity on whose behalf an image is pulled.
 #[derive(Clone, Debug, Default)]
 pub enum PullIdentity {
-    /// Nobody in particular: a person's tool, which has no pod.
+    /// No pod, for example a user's tool.
     // I237
     #[default]
     None,
     /// A pod.
     Pod(PodRef),
-    /// Somebody who brings a token and annotations along: a debugger, or a kubelet that has fetched them.
+    /// A caller that provides the token and annotations itself: a debugging tool, or a kubelet that has requested them.
     // I237
     Bearer {
-        /// The token; empty for none.
+        /// The token; may be empty.
         token: Secret<String>,
         /// The annotations.
         annotations: BTreeMap<String, String>,
     },
 }
 
-/// Why a provider gets no token.
+/// Why a provider has no token.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServiceAccountError {
@@ -113,21 +113,22 @@ pub enum ServiceAccountError {
     // I112
     #[error("failed to get service account: {0}")]
     Account(String),
-    /// I114, with what has to be granted where that is the trouble.
+    /// No token was issued. The message names the missing permission, if that is the cause.
+    // I114
     // I243
     #[error("failed to get service account token: {message}{}", missing_grant_hint(.message, .audience))]
     Token {
-        /// The API server's words.
+        /// The API server's message.
         message: String,
-        /// The audience asked for.
+        /// The requested audience.
         audience: String,
     },
-    /// A pod asks and there is no API server to ask.
+    /// The request is for a pod, but no API server is configured.
     #[error("failed to get service account: no API server is configured")]
     NoApiServer,
 }
 
-/// The most common cause and its remedy.
+/// A hint for the most common cause: the missing audience permission.
 // I116, I243
 fn missing_grant_hint(message: &str, audience: &str) -> String {
     if !message.contains("is not authorized to request tokens for audience") {
@@ -139,10 +140,10 @@ fn missing_grant_hint(message: &str, audience: &str) -> String {
     )
 }
 
-/// Why a provider in service-account mode is not asked.
+/// Why a provider in service-account mode is skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Skipped {
-    /// There is no service account, and the provider requires one.
+    /// The provider requires a service account, but the pull has none.
     // I111
     NoServiceAccount,
     /// The service account lacks a required annotation.
@@ -153,15 +154,15 @@ pub enum Skipped {
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Skipped::NoServiceAccount => f.write_str("it requires a service account, and there is none"),
+            Skipped::NoServiceAccount => f.write_str("requires a service account, but the pull has none"),
             Skipped::MissingAnnotation(key) => {
-                write!(f, "the service account has no annotation `{key}`, which it requires")
+                write!(f, "service account is missing the required annotation `{key}`")
             }
         }
     }
 }
 
-/// The annotations a provider asked for: all required ones, and the optional ones that are there.
+/// Selects the annotations a provider requests: all required ones, and the optional ones that exist.
 // I113
 pub(crate) fn select_annotations(
     settings: &TokenSettings,
@@ -180,7 +181,7 @@ pub(crate) fn select_annotations(
     Ok(selected)
 }
 
-/// Accounts and tokens that have been seen, so that an API server's absence does not take away what is still good.
+/// Caches accounts and tokens, so that they stay usable while the API server is unreachable.
 pub(crate) struct ServiceAccountCache {
     api: Arc<dyn ServiceAccounts>,
     clock: Arc<dyn Clock>,
@@ -191,11 +192,11 @@ pub(crate) struct ServiceAccountCache {
 #[derive(Default)]
 struct CacheState {
     accounts: HashMap<(String, String), ServiceAccount>,
-    /// With how much earlier than others this one is refreshed.
+    /// Tokens with their refresh jitter.
     tokens: HashMap<TokenRequest, (ServiceAccountToken, Duration)>,
 }
 
-/// An account, and whether the API server has just confirmed it.
+/// An account, and the error if the API server could not confirm it.
 pub(crate) struct KnownAccount {
     pub(crate) account: ServiceAccount,
     pub(crate) outage: Option<ServiceAccountError>,
@@ -206,7 +207,7 @@ impl ServiceAccountCache {
         ServiceAccountCache { api, clock, jitter: jitter::random_fraction, state: Mutex::default() }
     }
 
-    /// The account, live; when the API server does not answer, as it was last seen.
+    /// Reads the account. If the API server fails, returns the last known state.
     pub(crate) fn account(&self, namespace: &str, name: &str) -> Result<KnownAccount, ServiceAccountError> {
         let key = (namespace.to_owned(), name.to_owned());
         match self.api.account(namespace, name) {
@@ -226,8 +227,8 @@ impl ServiceAccountCache {
         }
     }
 
-    /// A token: the last one while it is fresh, a new one after that; and the last one again if there is no new one
-    /// and it has not expired.
+    /// Returns the cached token while it is fresh, otherwise requests a new one. If that fails, returns the cached token
+    /// while it is unexpired.
     // I115
     pub(crate) fn token(&self, request: &TokenRequest) -> Result<Secret<String>, ServiceAccountError> {
         let last = self.lock().tokens.get(request).cloned();
@@ -324,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_used_for_four_fifths_of_its_life_and_a_day_at_most() {
+    fn refreshes_token_after_80_percent_of_its_lifetime_or_a_day() {
         // I115
         for (lifetime, good, after) in [(3_600, 2_879, 2_881), (90 * 24 * 3_600, 86_400, 86_401)] {
             let (clock, api, cache) = cache(Duration::from_secs(lifetime));
@@ -338,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_may_be_refreshed_a_few_seconds_early() {
+    fn jitter_refreshes_token_a_few_seconds_earlier() {
         // I115
         let (clock, api, mut cache) = cache(Duration::from_secs(3_600));
         cache.jitter = || 1.0;
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refresh_that_fails_leaves_an_unexpired_token_in_use() {
+    fn failed_refresh_keeps_unexpired_token() {
         // I115
         let (clock, api, cache) = cache(Duration::from_secs(100));
         cache.token(&request()).unwrap();
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_remembered_through_an_outage() {
+    fn cached_account_survives_an_outage() {
         let (_, api, cache) = cache(Duration::from_secs(100));
         assert!(cache.account("n", "s").unwrap().outage.is_none());
         *api.down.lock().unwrap() = true;
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_grant_is_spelled_out() {
+    fn error_names_the_missing_permission() {
         // I116, I243
         let message = "serviceaccounts \"s\" is forbidden: audience: User \"system:node:n\" is not authorized to request tokens for audience \"a\"";
         let error = ServiceAccountError::Token { message: message.into(), audience: "a".into() }.to_string();
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn annotations_are_the_required_ones_and_the_optional_ones_there_are() {
+    fn selects_required_and_existing_optional_annotations() {
         // I113
         let settings = TokenSettings {
             audience: "a".into(),

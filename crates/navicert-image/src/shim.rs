@@ -1,8 +1,8 @@
-//! A kubelet plugin that has a provider configuration of its own and reads it afresh for every request, so that a
-//! node's providers change without a kubelet restart.
+//! A kubelet plugin with its own provider configuration, re-read for every request, so that a node's providers can
+//! change without a kubelet restart.
 //!
-//! The kubelet is configured once, with this one plugin and broad patterns; what it asks is put to the providers of
-//! the shim's own configuration, and their answers are joined into one.
+//! The kubelet is configured once, with this plugin and broad patterns. The shim forwards each request to the providers
+//! of its own configuration and merges their responses.
 // I8, I250
 
 use std::path::{Path, PathBuf};
@@ -23,27 +23,27 @@ use crate::provider::{Lookup, ProviderSettings, Providers};
 use crate::reload::LoadError;
 use crate::service_account::PullIdentity;
 
-/// How long a file that does not decode may still be in the middle of being written.
+/// How long to retry a configuration that does not decode, since it may be partially written.
 const CONFIG_SETTLE_TIMEOUT: Duration = Duration::from_millis(500);
-/// How often it is looked at meanwhile.
+/// Interval between these retries.
 const CONFIG_POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long "nobody has credentials" may be remembered: a new configuration may know better.
+/// Cache duration of a response without credentials, which a configuration change may invalidate.
 // I128
 const NEGATIVE_CACHE_DURATION: Duration = Duration::from_secs(30);
 
-/// The shim's configuration, with a copy of the last good one to fall back on.
+/// The shim's configuration, with a copy of the last valid one as a fallback.
 #[derive(Clone, Debug)]
 pub struct Shim {
-    /// The configuration: a file or a folder.
+    /// The configuration file or directory.
     pub config: PathBuf,
-    /// Where a copy of the last good configuration is kept; nowhere if none.
+    /// Where to save a copy of the last valid configuration, if at all.
     pub last_good: Option<PathBuf>,
 }
 
-/// Answers a request, or says why there is no answer.
+/// Handles a request.
 ///
 /// # Errors
-/// [`ShimError`]: the plugin should complain and exit with 1, so that the kubelet does not remember it.
+/// [`ShimError`]: the plugin should print it and exit with 1, so that the kubelet does not cache the result.
 pub fn answer(
     shim: &Shim,
     settings: ProviderSettings,
@@ -61,35 +61,35 @@ pub fn answer(
     if let (Some(first), None) = (failures.first(), lookup.answers().next()) {
         return Err(ShimError::Provider((*first).clone()));
     }
-    let complaints = failures.iter().map(|error| format!("{error}\n")).collect::<String>();
+    let warnings = failures.iter().map(|error| format!("{error}\n")).collect::<String>();
     Ok(ShimResponse {
         response: merge_answers(&lookup).encode(version),
-        warning: warning.unwrap_or_default() + &complaints,
+        warning: warning.unwrap_or_default() + &warnings,
     })
 }
 
-/// An answer for standard output, and what to say on standard error.
+/// A response for standard output and a warning for standard error.
 #[derive(Clone, Debug)]
 pub struct ShimResponse {
     /// The response.
     pub response: Secret<Vec<u8>>,
-    /// What a person should know; empty if nothing.
+    /// A warning, possibly empty.
     pub warning: String,
 }
 
-/// Why the shim has no answer.
+/// Why the shim has no response.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShimError {
-    /// No configuration, and none to fall back on.
+    /// The configuration is invalid, and there is no fallback.
     #[error("{0}")]
     Load(#[from] LoadError),
-    /// Every provider that matches failed.
+    /// All matching providers failed.
     #[error("{0}")]
     Provider(ProviderError),
 }
 
-/// All answers as one: it is good for no more than the narrowest of them, and no longer than the shortest.
+/// Merges all answers into one response with the narrowest scope and the shortest lifetime.
 fn merge_answers(lookup: &Lookup) -> ResponseBuilder {
     let key_type =
         lookup.answers().map(|(_, answer)| answer.entry.key_type()).min().unwrap_or(CacheKeyType::Image);
@@ -99,7 +99,7 @@ fn merge_answers(lookup: &Lookup) -> ResponseBuilder {
     for (_, answer) in lookup.answers() {
         for (key, credentials) in answer.entry.keyring().entries() {
             let key = String::from_utf8_lossy(key).into_owned();
-            // Of several under one key the first provider's is tried first; the response has room for one (I134).
+            // A response holds one credential per key; keep the one that would be tried first (I134).
             if let (Some(first), false) = (credentials.first(), response.has(&key)) {
                 let added = response.clone().credential(key, first.username.clone(), first.password.clone());
                 response = added.unwrap_or(response);
@@ -110,10 +110,10 @@ fn merge_answers(lookup: &Lookup) -> ResponseBuilder {
 }
 
 impl Shim {
-    /// The configuration as it is now; while it is being written, as it will be; and if it is broken, as it was.
+    /// Loads the configuration. Retries while it does not decode, then falls back to the last valid one.
     fn load(&self, clock: &dyn Clock) -> Result<(ImageConfig, Option<String>), LoadError> {
         let until = clock.monotonic() + CONFIG_SETTLE_TIMEOUT;
-        let (_nobody, never) = mpsc::channel::<()>();
+        let (_sender, never) = mpsc::channel::<()>();
         loop {
             let error = match read_and_decode(&self.config) {
                 Ok((config, files)) => {
@@ -132,19 +132,17 @@ impl Shim {
     fn fall_back(&self, error: LoadError) -> Result<(ImageConfig, Option<String>), LoadError> {
         let last = self.last_good.as_deref().and_then(|path| read_and_decode(path).ok());
         match last {
-            Some((config, _)) => {
-                Ok((config, Some(format!("the last good configuration is used: {error}\n"))))
-            }
+            Some((config, _)) => Ok((config, Some(format!("using the last valid configuration: {error}\n")))),
             None => Err(error),
         }
     }
 
-    /// Keeps a copy; only of single files, which is what the copy is.
+    /// Saves a copy of a single-file configuration; directories are not supported.
     fn save_last_good(&self, config: &ImageConfig, files: &[ConfigFile]) {
         let (Some(path), [file]) = (&self.last_good, files) else { return };
         let known = read_files(path).ok().map(|files| crate::config::hash(&files));
         if known.as_deref() != Some(config.hash()) {
-            // Without the copy the next broken file fails; this request does not.
+            // A failed write only affects later fallbacks, not this request.
             let _ = write_private(path, &file.text);
         }
     }
@@ -155,7 +153,7 @@ fn read_and_decode(path: &Path) -> Result<(ImageConfig, Vec<ConfigFile>), LoadEr
     Ok((ImageConfig::decode(&files, Profile::Hardened)?, files))
 }
 
-/// Settings for one request: no cache to speak of, no background.
+/// Settings for a process that handles one request.
 pub fn settings(
     bin_dir: &Path,
     environment: navicert_plugin::Environment,
@@ -163,7 +161,7 @@ pub fn settings(
     clock: Arc<dyn Clock>,
 ) -> ProviderSettings {
     let mut settings = ProviderSettings::new(bin_dir, environment, runner, clock);
-    // The kubelet gives this plugin a minute; the ones behind it get a little less, so that we can still say why.
+    // The kubelet's limit for this plugin is one minute; a shorter limit leaves time to report the error.
     settings.limits.run = Duration::from_secs(55);
     settings
 }

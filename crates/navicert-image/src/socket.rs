@@ -1,8 +1,8 @@
-//! How helper and daemon talk: one request and one answer per connection, between processes of one user.
+//! The protocol between helper and daemon: one request and one reply per connection, between processes of one user.
 //!
 //! ```text
-//! request: one byte for the verb, then its text, then end of stream
-//! answer:   one byte exit code, four bytes length of stdout, stdout, and the rest is stderr
+//! request: one byte verb, UTF-8 text, end of stream
+//! reply:   one byte exit code, four bytes length of stdout, stdout, then stderr until end of stream
 //! ```
 
 use std::io::{self, Read, Write};
@@ -13,14 +13,14 @@ use std::time::Duration;
 
 use zeroize::Zeroizing;
 
-/// How long an answer may take: a plugin's minute and a bit.
+/// Read timeout for a reply; longer than the one-minute limit of a plugin run.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(75);
-/// No request is longer.
+/// Maximum size of a request.
 const MAX_REQUEST_BYTES: u64 = 64 << 10;
-/// No answer is longer.
+/// Maximum size of a reply.
 const MAX_REPLY_BYTES: u64 = 4 << 20;
 
-/// What can be asked.
+/// The verbs of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DaemonVerb {
     /// The helper's `get`.
@@ -29,11 +29,11 @@ pub enum DaemonVerb {
     List,
     /// The helper's `erase`.
     Erase,
-    /// Forget an image's credentials.
+    /// Removes an image's cached credentials.
     Invalidate,
-    /// The counters, as text.
+    /// Renders the metrics.
     Metrics,
-    /// What is remembered for an image, one answer to a line, without secrets.
+    /// Lists the cached responses of an image, one per line, without secrets.
     Cached,
 }
 
@@ -59,7 +59,7 @@ impl DaemonVerb {
     }
 }
 
-/// An answer: what the asking program prints, and how it ends.
+/// A reply: what the client program prints, and its exit code.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct DaemonReply {
     /// The exit code.
@@ -79,10 +79,10 @@ impl std::fmt::Debug for DaemonReply {
     }
 }
 
-/// Asks the daemon; `None` if there is none.
+/// Sends a request to the daemon; `None` if it is not running.
 ///
 /// # Errors
-/// The daemon is there and does not answer, or the socket is another user's.
+/// The daemon does not reply, or the socket belongs to another user.
 pub fn call(path: &Path, verb: DaemonVerb, text: &str) -> io::Result<Option<DaemonReply>> {
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
@@ -98,15 +98,15 @@ pub fn call(path: &Path, verb: DaemonVerb, text: &str) -> io::Result<Option<Daem
     request.extend_from_slice(text.as_bytes());
     stream.write_all(&request)?;
     stream.shutdown(Shutdown::Write)?;
-    let mut answer = Zeroizing::new(Vec::with_capacity(4 << 10));
-    stream.take(MAX_REPLY_BYTES).read_to_end(&mut answer)?;
-    DaemonReply::decode(&answer).map(Some).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+    let mut reply = Zeroizing::new(Vec::with_capacity(4 << 10));
+    stream.take(MAX_REPLY_BYTES).read_to_end(&mut reply)?;
+    DaemonReply::decode(&reply).map(Some).ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
-/// Reads a request; the connection has to be from the same user.
+/// Reads a request from a client of the same user.
 ///
 /// # Errors
-/// Another user, too long, or nothing that can be asked.
+/// The client is another user, or the request is too long or invalid.
 pub fn read_request(stream: &UnixStream) -> io::Result<(DaemonVerb, String)> {
     check_peer(stream)?;
     let mut request = Vec::new();
@@ -121,12 +121,12 @@ pub fn read_request(stream: &UnixStream) -> io::Result<(DaemonVerb, String)> {
 }
 
 impl DaemonReply {
-    /// An answer that went well.
+    /// A successful reply.
     pub fn success(stdout: &[u8]) -> Self {
         DaemonReply { code: 0, stdout: Zeroizing::new(stdout.to_vec()), stderr: String::new() }
     }
 
-    /// An answer that did not; the message goes to standard output, as helpers do it.
+    /// A failed reply. The message goes to standard output, as the helper protocol requires.
     // I222
     pub fn failure(message: &str) -> Self {
         DaemonReply {
@@ -136,21 +136,21 @@ impl DaemonReply {
         }
     }
 
-    /// Sends the answer.
+    /// Sends the reply.
     ///
     /// # Errors
-    /// Nobody is left to read it.
+    /// The client has disconnected.
     pub fn send(&self, mut stream: &UnixStream) -> io::Result<()> {
-        let mut answer = Zeroizing::new(Vec::with_capacity(self.stdout.len() + self.stderr.len() + 5));
-        answer.push(self.code);
-        answer.extend_from_slice(&u32::try_from(self.stdout.len()).unwrap_or(u32::MAX).to_be_bytes());
-        answer.extend_from_slice(&self.stdout);
-        answer.extend_from_slice(self.stderr.as_bytes());
-        stream.write_all(&answer)
+        let mut reply = Zeroizing::new(Vec::with_capacity(self.stdout.len() + self.stderr.len() + 5));
+        reply.push(self.code);
+        reply.extend_from_slice(&u32::try_from(self.stdout.len()).unwrap_or(u32::MAX).to_be_bytes());
+        reply.extend_from_slice(&self.stdout);
+        reply.extend_from_slice(self.stderr.as_bytes());
+        stream.write_all(&reply)
     }
 
-    fn decode(answer: &[u8]) -> Option<Self> {
-        let (&code, rest) = answer.split_first()?;
+    fn decode(reply: &[u8]) -> Option<Self> {
+        let (&code, rest) = reply.split_first()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
         let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
         let (stdout, stderr) = rest.split_at_checked(length)?;
@@ -159,7 +159,7 @@ impl DaemonReply {
     }
 }
 
-/// Both ends look: a socket in a shared folder could be anybody's.
+/// Checks on both ends that the peer runs as the same user, since a socket in a shared directory could be another user's.
 fn check_peer(stream: &UnixStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_is_what_arrives() {
+    fn decodes_sent_reply() {
         let (here, there) = UnixStream::pair().unwrap();
         let reply = DaemonReply { code: 1, stdout: Zeroizing::new(b"out\n".to_vec()), stderr: "err".into() };
         reply.send(&there).unwrap();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_are_none_are_refused() {
+    fn rejects_invalid_requests() {
         for bytes in [&b""[..], b"x", b"g\xff", &vec![b'g'; 70_000]] {
             let (here, mut there) = UnixStream::pair().unwrap();
             let bytes = bytes.to_vec();
@@ -206,12 +206,12 @@ mod tests {
     }
 
     #[test]
-    fn no_daemon_is_no_error() {
+    fn missing_daemon_is_not_an_error() {
         assert!(call(Path::new("/no/such/socket"), DaemonVerb::List, "").unwrap().is_none());
     }
 
     #[test]
-    fn an_answer_does_not_show_in_debug() {
+    fn debug_does_not_show_stdout() {
         assert!(!format!("{:?}", DaemonReply::success(b"canary")).contains("canary"));
     }
 }

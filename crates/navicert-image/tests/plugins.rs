@@ -1,6 +1,6 @@
-//! Real plugins, real processes: hostile ones, broken ones, and what the conformance runner calls them.
+//! Runs real plugin processes, including misbehaving ones, and checks what the conformance runner reports.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 const GOOD: &str = r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image","auth":{"registry.example":{"username":"ann","password":"a-good-password"}}}"#;
 
-/// Reads all of stdin and refuses what is no request, as a plugin should.
+/// Reads stdin and rejects invalid requests, as a plugin should.
 const READ: &str = r#"request=$(cat)
 case "$request" in
   *'"kind":"CredentialProviderRequest"'*) ;;
@@ -49,7 +49,7 @@ fn settings(folder: &Path) -> ProviderSettings {
     settings
 }
 
-/// One lookup with a plugin of this body.
+/// Runs one lookup with a plugin of this shell script.
 fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
     let folder = tempfile::tempdir().unwrap();
     script(folder.path(), "plugin", body);
@@ -72,7 +72,7 @@ fn error(body: &str) -> ProviderError {
 }
 
 #[test]
-fn a_good_plugin_is_run_with_what_the_configuration_says() {
+fn runs_plugin_with_configured_arguments_and_environment() {
     // I91, I92
     let body = format!(
         r#"{READ}[ "$0 $1 $2 $INHERITED $SET" = "${{0%/*}}/plugin get -v yes last" ] || {{ echo "$0 $@ $INHERITED $SET" >&2; exit 9; }}
@@ -85,14 +85,14 @@ echo '{GOOD}'"#
 }
 
 #[test]
-fn a_plugin_that_does_not_read_its_request_is_no_error() {
-    // I93: also with a request larger than the pipe's buffer.
+fn accepts_plugin_that_does_not_read_its_request() {
+    // I93, also if the request exceeds the pipe buffer.
     let (_, found) = lookup(&format!("echo '{GOOD}'"), "");
     assert_eq!(found.attempts().len(), 1);
 }
 
 #[test]
-fn output_that_is_not_one_json_object_is_refused_with_its_cause() {
+fn rejects_output_that_is_not_a_single_json_object() {
     // I101, I268
     for (body, cause) in [
         (String::new(), "printed nothing"),
@@ -115,7 +115,7 @@ fn output_that_is_not_one_json_object_is_refused_with_its_cause() {
 }
 
 #[test]
-fn ends_that_are_no_good_end_are_told_apart() {
+fn distinguishes_exit_codes_signals_and_limits() {
     // I94, I95, I98
     for (body, cause) in [
         ("echo why >&2; exit 3", "exit code 3"),
@@ -131,7 +131,7 @@ fn ends_that_are_no_good_end_are_told_apart() {
 }
 
 #[test]
-fn a_grandchild_neither_delays_the_answer_nor_outlives_it() {
+fn grandchild_neither_delays_the_response_nor_outlives_it() {
     // I96
     for body in [
         format!("echo '{GOOD}'; sleep 1000 & echo $! > \"$0.pid\""),
@@ -145,7 +145,7 @@ fn a_grandchild_neither_delays_the_answer_nor_outlives_it() {
     }
 }
 
-/// Being killed takes a moment: waits for the end itself, with a limit.
+/// Waits until the killed process is gone, with a time limit.
 fn wait_until_gone(pid: &str) {
     let limit = SystemClock.monotonic() + Duration::from_secs(30);
     loop {
@@ -159,7 +159,7 @@ fn wait_until_gone(pid: &str) {
 }
 
 #[test]
-fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
+fn error_for_missing_plugin_names_its_path() {
     // I5–I7
     let (folder, found) = lookup(&format!("echo '{GOOD}'"), "");
     assert_eq!(found.attempts().len(), 1);
@@ -177,7 +177,7 @@ fn a_plugin_that_is_not_there_or_may_not_be_run_is_named_with_its_path() {
 }
 
 #[test]
-fn no_secret_of_a_run_is_ever_printed() {
+fn errors_and_debug_contain_no_secrets() {
     // I104, I266
     let mut canaries = Canaries::new();
     let (password, argument, variable) =
@@ -200,15 +200,15 @@ fn no_secret_of_a_run_is_ever_printed() {
     }
 }
 
-/// The rules that a plugin of this body breaks.
-fn broken(body: &str) -> Vec<ConformanceRule> {
-    let verdicts = verdicts(body);
-    verdicts.into_iter().filter(|verdict| verdict.result.is_err()).map(|verdict| verdict.rule).collect()
+/// The rules that a plugin of this shell script violates.
+fn violated(body: &str) -> Vec<ConformanceRule> {
+    let results = results(body);
+    results.into_iter().filter(|result| result.result.is_err()).map(|result| result.rule).collect()
 }
 
-fn verdicts(body: &str) -> Vec<ConformanceResult> {
+fn results(body: &str) -> Vec<ConformanceResult> {
     let folder = tempfile::tempdir().unwrap();
-    let subject = PluginUnderTest {
+    let plugin = PluginUnderTest {
         program: script(folder.path(), "plugin", body),
         args: Vec::new(),
         environment: environment(),
@@ -216,27 +216,27 @@ fn verdicts(body: &str) -> Vec<ConformanceResult> {
         version: WireVersion::V1,
         limit: Duration::from_millis(1_500),
     };
-    check(&subject, &ProcessRunner::new(Arc::new(SystemClock)))
+    check(&plugin, &ProcessRunner::new(Arc::new(SystemClock)))
 }
 
 #[test]
-fn a_plugin_that_fails_for_everything_is_not_praised_for_refusing() {
-    assert_eq!(verdicts("exit 1").len(), 1);
+fn plugin_that_always_fails_does_not_pass_rejection_rules() {
+    assert_eq!(results("exit 1").len(), 1);
     assert_eq!(
-        verdicts(&format!("{READ}echo '{GOOD}'")).iter().filter(|verdict| verdict.result.is_err()).count(),
+        results(&format!("{READ}echo '{GOOD}'")).iter().filter(|result| result.result.is_err()).count(),
         0
     );
 }
 
 #[test]
-fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
+fn reports_the_rule_that_each_plugin_violates() {
     let good = |change: &dyn Fn(&str) -> String| format!("{READ}echo '{}'", change(GOOD));
     let cases: Vec<(String, &[ConformanceRule])> = vec![
         (good(&|text| text.to_owned()), &[]),
         (format!("{READ}exit 3"), &[ConformanceRule::Runs]),
         (format!("{READ}sleep 1000"), &[ConformanceRule::TimeLimit]),
         (format!("{READ}yes"), &[ConformanceRule::OutputSize]),
-        (format!("{READ}sleep 1000 & echo '{GOOD}'"), &[ConformanceRule::LeavesNothingRunning]),
+        (format!("{READ}sleep 1000 & echo '{GOOD}'"), &[ConformanceRule::ClosesStdout]),
         (format!("{READ}echo starting; echo '{GOOD}'"), &[ConformanceRule::OneJsonObject]),
         (good(&|text| text.replace("/v1\"", "/v1alpha1\"")), &[ConformanceRule::ApiVersion]),
         (good(&|text| text.replace("\"auth\"", "\"extra\":1,\"auth\"")), &[ConformanceRule::Schema]),
@@ -245,18 +245,18 @@ fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
             good(&|text| text.replace("\"registry.example\"", "\"registry.example\":{},\"a:b\"")),
             &[ConformanceRule::Keys],
         ),
-        (good(&|text| text.replace("registry.example", "other.example")), &[ConformanceRule::ServesTheImage]),
-        (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[ConformanceRule::QuietAboutSecrets]),
+        (good(&|text| text.replace("registry.example", "other.example")), &[ConformanceRule::MatchesImage]),
+        (format!("{READ}echo a-good-password >&2; echo '{GOOD}'"), &[ConformanceRule::NoSecretsOnStderr]),
         (
-            format!("{READ}case \"$request\" in *Tomorrow*) exit 1;; esac; echo '{GOOD}'"),
-            &[ConformanceRule::ToleratesNewFields],
+            format!("{READ}case \"$request\" in *unknownFutureField*) exit 1;; esac; echo '{GOOD}'"),
+            &[ConformanceRule::AcceptsUnknownFields],
         ),
         (
             format!("cat >/dev/null; echo '{GOOD}'"),
             &[
-                ConformanceRule::RefusesGarbage,
-                ConformanceRule::RefusesUnknownVersions,
-                ConformanceRule::RefusesAnEmptyImage,
+                ConformanceRule::RejectsInvalidInput,
+                ConformanceRule::RejectsUnknownVersions,
+                ConformanceRule::RejectsEmptyImage,
             ],
         ),
         (
@@ -264,10 +264,10 @@ fn plugin_check_names_the_rule_each_broken_plugin_breaks() {
                 r#"{READ}token=$(printf %s "$request" | sed -n 's/.*"serviceAccountToken":"\([^"]*\)".*/\1/p')
 printf '%s' '{GOOD}' | sed "s/a-good-password/$token/""#
             ),
-            &[ConformanceRule::KeepsTokensToItself],
+            &[ConformanceRule::DoesNotEchoToken],
         ),
     ];
     for (body, rules) in cases {
-        assert_eq!(broken(&body), rules, "{body}");
+        assert_eq!(violated(&body), rules, "{body}");
     }
 }

@@ -1,7 +1,6 @@
-//! Real pullers: skopeo and podman pull from a real registry with a password, using nothing but the helper and a
-//! provider plugin.
+//! skopeo and podman pull from a real registry with a password, using only the helper and a provider plugin.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 mod support;
 
@@ -23,21 +22,21 @@ use support::{PASSWORD, PullerHome, registry};
 const HELPER: &str = env!("CARGO_BIN_EXE_docker-credential-navicert");
 
 #[test]
-fn skopeo_and_podman_pull_with_nothing_but_the_helper() {
+fn skopeo_and_podman_pull_with_the_helper_alone() {
     let Some(registry) = registry() else { return };
     let home = PullerHome::new(&registry, HELPER);
     for pull in [home.skopeo(&registry), home.podman(&registry)] {
         let outcome = pull.run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
-    assert!(home.runs() >= 2, "the provider was run for each");
+    assert!(home.runs() >= 2, "the provider runs for each pull");
     let anonymous =
         home.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", home.folder("none")).run().unwrap();
-    assert_ne!(anonymous.code(), Some(0), "the registry wants a password");
+    assert_ne!(anonymous.code(), Some(0), "the registry requires a password");
 }
 
 #[test]
-fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
+fn wrong_credential_stays_cached_until_erased_or_invalidated() {
     // I131a, I238, I261
     let Some(registry) = registry() else { return };
     let home = PullerHome::new(&registry, HELPER);
@@ -54,7 +53,7 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
         let erased = home.helper("erase").stdin(registry.host()).run().unwrap();
         assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
     };
-    // What `navicert image invalidate IMAGE` asks the daemon.
+    // The request that `navicert image invalidate IMAGE` sends to the daemon.
     let socket = home.folder("run/navicert/image.sock");
     let image = registry.image();
     let invalidate =
@@ -72,7 +71,7 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
         assert_ne!(pull(), Some(0), "{puller}: a wrong password");
         let runs = home.runs();
         fs::write(home.folder("password"), PASSWORD).unwrap();
-        assert_ne!(pull(), Some(0), "{puller}: the daemon still remembers the wrong one");
+        assert_ne!(pull(), Some(0), "{puller}: the daemon still caches the wrong one");
         assert_eq!(home.runs(), runs);
         forget();
         assert_eq!(pull(), Some(0), "{puller}");
@@ -83,7 +82,7 @@ fn a_wrong_credential_is_remembered_until_it_is_erased_or_invalidated() {
 }
 
 #[test]
-fn podman_pulls_with_a_written_auth_file() {
+fn podman_pulls_with_generated_auth_file() {
     // I226, I228, I235, I252
     let Some(registry) = registry() else { return };
     let home = PullerHome::new(&registry, HELPER);
@@ -108,7 +107,7 @@ fn podman_pulls_with_a_written_auth_file() {
 }
 
 #[test]
-fn the_helper_keeps_to_the_protocol() {
+fn helper_follows_the_protocol() {
     // I220, I221, I222, I223, I238: no registry needed.
     let folder = tempfile::tempdir().unwrap();
     let helper = |arguments: &[&str], stdin: &str| {
@@ -124,14 +123,19 @@ fn the_helper_keeps_to_the_protocol() {
             &["get"],
             "a.io\nhost=evil.com",
             1,
-            "refused: the server name has a control character or white space in it\n",
+            "invalid server name: contains a control character or white space\n",
         ),
-        (&["get"], "me:canary@a.io", 1, "refused: the server name has user info in it\n"),
+        (&["get"], "me:canary@a.io", 1, "invalid server name: contains user info\n"),
     ] {
         assert_eq!(helper(arguments, stdin), (Some(code), stdout.to_owned()), "{arguments:?} {stdin}");
     }
     let (code, stdout) = helper(&["store"], r#"{"ServerURL":"a.io","Username":"u","Secret":"canary"}"#);
-    assert!(code == Some(1) && stdout.contains("stores none") && !stdout.contains("canary"), "{stdout}");
+    assert!(
+        code == Some(1)
+            && stdout.contains("storing credentials is not supported")
+            && !stdout.contains("canary"),
+        "{stdout}"
+    );
     for arguments in [&[][..], &["get", "list"], &["frobnicate"]] {
         let (code, stdout) = helper(arguments, "");
         assert!(code == Some(1) && stdout.starts_with("usage: "), "{stdout}");

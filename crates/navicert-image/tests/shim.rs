@@ -1,4 +1,4 @@
-//! The shim provider: a kubelet's one plugin, whose own providers change while it is being called.
+//! The shim provider: a kubelet plugin whose own providers change between calls.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -67,7 +67,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_change_is_seen_at_the_next_call_and_no_call_fails_while_it_is_being_written() {
+fn applies_change_at_the_next_call_and_tolerates_partial_writes() {
     // I8, I250
     let folder = folder();
     let (path, done) = (folder.path().join("config.yaml"), AtomicBool::new(false));
@@ -77,15 +77,15 @@ fn a_change_is_seen_at_the_next_call_and_no_call_fails_while_it_is_being_written
                 if done.load(Ordering::SeqCst) {
                     return;
                 }
-                // In place and in pieces, as an editor might: for a moment the file is empty, then half a file.
+                // Write in place and in chunks, like some editors: the file is empty, then partial.
                 let text = config(&[["one", "two"][number % 2]], "");
                 let mut file = fs::File::create(&path).unwrap();
-                for piece in text.as_bytes().chunks(64) {
-                    file.write_all(piece).unwrap();
+                for chunk in text.as_bytes().chunks(64) {
+                    file.write_all(chunk).unwrap();
                     thread::yield_now();
                 }
                 drop(file);
-                // Let it stand long enough to be read whole now and then.
+                // Leave the complete file in place long enough to be read sometimes.
                 for _ in 0..2_000 {
                     thread::yield_now();
                 }
@@ -103,33 +103,33 @@ fn a_change_is_seen_at_the_next_call_and_no_call_fails_while_it_is_being_written
 }
 
 #[test]
-fn a_broken_file_leaves_the_last_good_one_in_use_and_says_so() {
+fn falls_back_to_last_valid_configuration_with_a_warning() {
     // I250
     let folder = folder();
     answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
     fs::write(folder.path().join("config.yaml"), "providers: [").unwrap();
     let outcome = call(folder.path(), WireVersion::V1, "");
     assert_eq!(answer(&outcome, WireVersion::V1).auth.first().unwrap().1.username, "one");
-    assert!(String::from_utf8_lossy(&outcome.stderr).contains("the last good configuration is used"));
+    assert!(String::from_utf8_lossy(&outcome.stderr).contains("using the last valid configuration"));
     fs::remove_file(folder.path().join("last-good.yaml")).unwrap();
     let outcome = call(folder.path(), WireVersion::V1, "");
     assert_eq!((outcome.code(), outcome.stdout.len()), (Some(1), 0));
 }
 
 #[test]
-fn several_answers_become_one_that_is_good_for_the_least_of_them() {
+fn merges_responses_with_narrowest_scope_and_shortest_lifetime() {
     let folder = folder();
     fs::write(folder.path().join("config.yaml"), config(&["one", "two"], "")).unwrap();
     for version in WireVersion::ALL {
         let joined = answer(&call(folder.path(), version, ""), version);
         assert_eq!(joined.cache_key_type.as_str(), "Image");
         assert_eq!(joined.cache_duration.unwrap().to_string(), "2h0m0s");
-        assert_eq!(joined.auth.first().unwrap().1.username, "one", "the first provider's comes first");
+        assert_eq!(joined.auth.first().unwrap().1.username, "one", "the first provider's credential wins");
     }
 }
 
 #[test]
-fn the_kubelets_token_is_handed_on() {
+fn passes_on_the_kubelets_token() {
     // I109
     let folder = folder();
     let more = "  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n";
@@ -140,7 +140,7 @@ fn the_kubelets_token_is_handed_on() {
 }
 
 #[test]
-fn what_no_provider_matches_is_an_answer_without_credentials() {
+fn returns_empty_response_if_no_provider_matches() {
     // I106
     let folder = folder();
     fs::write(folder.path().join("config.yaml"), config(&["one"], "").replace("[a.io]", "[b.io]")).unwrap();

@@ -1,6 +1,6 @@
-//! Decisions about images, recorded from the kubelet's own code: every line has to agree.
+//! Compares decisions about images with vectors recorded from the kubelet's code.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests: a vector without its members is a broken suite")]
+#![expect(clippy::unwrap_used, reason = "test helpers: a vector without its members is a broken suite")]
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 #[test]
 fn image_match_vectors_agree() {
-    // I61–I80, and I267: the profile that is compared is the kubelet's
+    // I61–I80, and I267: profile `kube` is compared
     run_suite("image-match (library)", "image-match.jsonl", |vector| {
         let pattern = ImagePattern::parse(text(&vector.input, "pattern"), Profile::Kube);
         let image = Location::parse(text(&vector.input, "image").as_bytes());

@@ -106,7 +106,7 @@ fn every_provider_keeps_every_rule_in_every_version() {
         let args: Vec<OsString> =
             if program == ACR { vec![node.path("azure.json").into()] } else { Vec::new() };
         for version in WireVersion::ALL {
-            let subject = PluginUnderTest {
+            let plugin = PluginUnderTest {
                 program: program.into(),
                 args: args.clone(),
                 environment: node.environment(),
@@ -114,10 +114,10 @@ fn every_provider_keeps_every_rule_in_every_version() {
                 version,
                 limit: Duration::from_secs(20),
             };
-            let verdicts = check(&subject, &runner());
-            let broken: Vec<_> = verdicts.iter().filter(|verdict| verdict.result.is_err()).collect();
+            let results = check(&plugin, &runner());
+            let broken: Vec<_> = results.iter().filter(|result| result.result.is_err()).collect();
             assert!(broken.is_empty(), "{program} {version:?}: {broken:?}");
-            assert!(verdicts.len() >= 14, "{verdicts:?}");
+            assert!(results.len() >= 14, "{results:?}");
         }
     }
 }
@@ -144,9 +144,9 @@ fn every_provider_works_with_its_example() {
         let _again = providers.lookup(image, &PullIdentity::None);
         assert_eq!(node.amazon.server().requests().len(), calls, "remembered");
     }
-    node.amazon.complaints().assert_none();
-    node.google.complaints().assert_none();
-    node.azure.complaints().assert_none();
+    node.amazon.violations().assert_none();
+    node.google.violations().assert_none();
+    node.azure.violations().assert_none();
 }
 
 #[test]
@@ -192,9 +192,9 @@ fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
         assert!(!lookup.attempts().is_empty(), "{example}: no credentials");
     }
     assert!(node.amazon.server().requests()[0].text().contains("AssumeRoleWithWebIdentity"));
-    node.amazon.complaints().assert_none();
-    node.google.complaints().assert_none();
-    node.azure.complaints().assert_none();
+    node.amazon.violations().assert_none();
+    node.google.violations().assert_none();
+    node.azure.violations().assert_none();
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `docker-credential-navicert`: docker's credential-helper protocol in front of the kubelet's image credential
-//! providers. Asks the daemon if there is one (`navicert image serve`), and runs the provider itself if not.
+//! providers. Queries the daemon (`navicert image serve`) if it is running, otherwise runs the provider itself.
 
 use std::env;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ use navicert_image::socket::{DaemonReply, DaemonVerb, call};
 use navicert_plugin::ProcessRunner;
 use navicert_types::SystemClock;
 
-/// No server's name is longer.
+/// Maximum length of a server name on standard input.
 const MAX_INPUT_BYTES: u64 = 64 << 10;
 
 fn main() -> ExitCode {
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         [verb] => run(&verb.to_string_lossy()),
         _ => DaemonReply::failure("usage: docker-credential-navicert get|list|erase|store|version"),
     };
-    // Secrets go to standard output only; if nobody reads it there is nobody to tell.
+    // Secrets go to standard output only. A failed write cannot be reported anywhere.
     let _ = io::stdout().write_all(&reply.stdout);
     let _ = io::stderr().write_all(reply.stderr.as_bytes());
     ExitCode::from(reply.code)
@@ -37,7 +37,7 @@ fn run(verb: &str) -> DaemonReply {
             server().map_or_else(|error| error_reply(&error), |server| answer(DaemonVerb::Erase, &server))
         }
         "list" => answer(DaemonVerb::List, ""),
-        "store" => error_reply(&HelperError::StoreRefused),
+        "store" => error_reply(&HelperError::StoreNotSupported),
         "version" => DaemonReply::success(
             concat!("docker-credential-navicert ", env!("CARGO_PKG_VERSION"), "\n").as_bytes(),
         ),
@@ -45,11 +45,11 @@ fn run(verb: &str) -> DaemonReply {
     }
 }
 
-/// The server's name from standard input, checked before anybody else sees it.
+/// Reads the server name from standard input and validates it.
 fn server() -> Result<String, HelperError> {
     let mut text = String::new();
     if io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text).is_err() {
-        return Err(HelperError::BadServer("is not text"));
+        return Err(HelperError::BadServer("not UTF-8 text"));
     }
     normalise_server(&text)?;
     Ok(text.trim().to_owned())
@@ -59,12 +59,12 @@ fn answer(verb: DaemonVerb, text: &str) -> DaemonReply {
     let from_daemon = DefaultPaths::socket(&variable).map(|socket| call(&socket, verb, text));
     match from_daemon {
         Some(Ok(Some(reply))) => reply,
-        Some(Err(error)) => DaemonReply::failure(&format!("cannot ask the navicert daemon: {error}")),
+        Some(Err(error)) => DaemonReply::failure(&format!("failed to query the navicert daemon:  {error}")),
         Some(Ok(None)) | None => answer_without_daemon(verb, text),
     }
 }
 
-/// Without a daemon: one provider run, and nothing is remembered.
+/// Answers without a daemon: runs the provider once and caches nothing.
 fn answer_without_daemon(verb: DaemonVerb, text: &str) -> DaemonReply {
     if verb != DaemonVerb::Get {
         return DaemonReply::success(if verb == DaemonVerb::List { b"{}\n" } else { b"" });
@@ -91,7 +91,7 @@ fn error_reply(error: &HelperError) -> DaemonReply {
     DaemonReply { stderr, ..DaemonReply::failure(&error.to_string()) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this program's one look at a variable of its environment")]
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment of this program")]
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name)
 }

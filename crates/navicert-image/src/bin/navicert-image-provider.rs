@@ -1,8 +1,8 @@
-//! `navicert-image-provider`: a kubelet image credential plugin with a provider configuration of its own, read afresh
-//! for every request. Configure it once in the kubelet; change its file whenever you like.
+//! `navicert-image-provider`: a kubelet image credential plugin with its own provider configuration, re-read for every
+//! request. Configure it once in the kubelet; change its file at any time.
 //!
 //! ```text
-//! navicert-image-provider --config FILE --bin-dir FOLDER [--last-good FILE]
+//! navicert-image-provider --config FILE --bin-dir DIR [--last-good FILE]
 //! ```
 
 use std::env;
@@ -17,7 +17,7 @@ use navicert_image::shim::{Shim, answer, settings};
 use navicert_plugin::ProcessRunner;
 use navicert_types::SystemClock;
 
-const USAGE: &str = "usage: navicert-image-provider --config FILE --bin-dir FOLDER [--last-good FILE]";
+const USAGE: &str = "usage: navicert-image-provider --config FILE --bin-dir DIR [--last-good FILE]";
 
 fn main() -> ExitCode {
     match run() {
@@ -43,13 +43,13 @@ fn run() -> Result<(), String> {
 fn arguments(mut arguments: impl Iterator<Item = OsString>) -> Result<(Shim, PathBuf), String> {
     let (mut config, mut bin_dir, mut last_good) = (None, None, None);
     while let Some(flag) = arguments.next() {
-        let place = match flag.to_str() {
+        let target = match flag.to_str() {
             Some("--config") => &mut config,
             Some("--bin-dir") => &mut bin_dir,
             Some("--last-good") => &mut last_good,
             _ => return Err(USAGE.to_owned()),
         };
-        *place = Some(PathBuf::from(arguments.next().ok_or(USAGE)?));
+        *target = Some(PathBuf::from(arguments.next().ok_or(USAGE)?));
     }
     let (config, bin_dir) = (config.ok_or(USAGE)?, bin_dir.ok_or(USAGE)?);
     Ok((Shim { config, last_good }, bin_dir))

@@ -1,4 +1,4 @@
-//! Which files a configuration path means, and what is in them.
+//! Reads the files of a configuration path.
 // I10–I16
 
 use std::ffi::OsStr;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// More than any real configuration; what is longer is not one.
+/// Maximum size of a configuration file.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// A file's name and content.
@@ -16,7 +16,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 pub struct ConfigFile {
     /// Where it was found.
     pub path: PathBuf,
-    /// Its bytes. Variables in it may be secrets, so `Debug` shows only how many there are.
+    /// Its bytes. They may contain secrets, so `Debug` shows only the length.
     pub text: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ impl std::fmt::Debug for ConfigFile {
     }
 }
 
-/// Why there is nothing to decode.
+/// Why the configuration files could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigFileError {
@@ -40,17 +40,17 @@ pub enum ConfigFileError {
     Access {
         /// The path.
         path: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
     /// The directory contains no configuration file.
     // I14
-    #[error("no configuration files found in directory `{}`: names have to end in `.json`, `.yaml` or `.yml`", .path.display())]
+    #[error("no configuration files found in directory `{}`: names must end in `.json`, `.yaml` or `.yml`", .path.display())]
     NoFiles {
         /// The directory.
         path: PathBuf,
     },
-    /// Opening a pipe would wait for ever.
+    /// The path is not a regular file; opening a pipe would block forever.
     // I15
     #[error("`{}` is not a regular file", .path.display())]
     NotAFile {
@@ -59,17 +59,17 @@ pub enum ConfigFileError {
     },
     /// The file exceeds the size limit.
     // I15
-    #[error("`{}` is longer than {MAX_FILE_BYTES} bytes", .path.display())]
+    #[error("`{}` is larger than {MAX_FILE_BYTES} bytes", .path.display())]
     TooLarge {
         /// The path.
         path: PathBuf,
     },
-    /// It is there and cannot be read.
+    /// The file exists but cannot be read.
     #[error("unable to read file `{}`", .path.display())]
     Read {
         /// The path.
         path: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
 }
@@ -89,7 +89,7 @@ pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, ConfigFileError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(path).map_err(access)? {
         let entry = entry.map_err(access)?;
-        // A link to a directory counts as what the link is called, as in the kubelet, and is refused when read.
+        // As in the kubelet, a symlink to a directory is selected by its name; reading it fails.
         let is_directory = entry.file_type().map_err(access)?.is_dir();
         if !is_directory && has_known_extension(&entry.file_name()) {
             names.push(entry.file_name());
@@ -102,7 +102,7 @@ pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, ConfigFileError> {
     names.into_iter().map(|name| read_file(path.join(name))).collect()
 }
 
-/// The text from the last dot is exactly one of three; `.yaml` alone has one too.
+/// Whether the extension is `.json`, `.yaml` or `.yml`, case-sensitively; a file named `.yaml` counts.
 // I12
 fn has_known_extension(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_gives_its_own_files_in_byte_order() {
+    fn reads_directory_files_in_byte_order() {
         // I12, I13, I278
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_whatever_its_name() {
+    fn reads_single_file_with_any_name() {
         // I11
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("config"), "text").unwrap();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn reports_why_files_cannot_be_read() {
         // I10, I14, I15
         let directory = tempfile::tempdir().unwrap();
         assert!(matches!(read_files(Path::new("")), Err(ConfigFileError::EmptyPath)));

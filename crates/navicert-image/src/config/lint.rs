@@ -1,5 +1,5 @@
-//! What is legal and still wrong: patterns that can never match, binaries that are not there, and other ways to a
-//! silent anonymous pull.
+//! Lints valid configurations: patterns that never match, missing executables, and other causes of silent anonymous
+//! pulls.
 // I78, I79, I241, I265
 
 use std::collections::{HashMap, HashSet};
@@ -16,42 +16,41 @@ use super::{
 use crate::location::Location;
 use crate::profile::Profile;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LintSeverity {
-    /// Works, and is probably not what was meant.
+    /// Works, but is probably a mistake.
     Warning,
     /// Does not work.
     Error,
 }
 
-/// Something to look at.
+/// One result of [`lint`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LintFinding {
-    /// How bad it is.
+    /// The severity.
     pub severity: LintSeverity,
     /// A stable name for the rule.
     pub rule: &'static str,
-    /// Whether a kubelet would start with it all the same.
+    /// Whether a kubelet accepts the configuration anyway.
     pub kubelet_accepts: bool,
-    /// In which file.
+    /// The file.
     pub file: PathBuf,
-    /// Where: `providers[1](ecr).matchImages[0]`.
+    /// The field path: `providers[1](ecr).matchImages[0]`.
     pub path: String,
-    /// Where in the file.
+    /// The position in the file.
     pub span: Option<Span>,
-    /// One clause.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub hint: Option<String>,
 }
 
-/// Whether a provider's name leads to a program, and what is in the way if not.
+/// Checks that a provider name resolves to an executable; the error says why not.
 pub type ExecutableCheck<'a> = &'a dyn Fn(&str) -> Result<(), String>;
 
-/// Everything there is to say about a configuration: what keeps a kubelet from starting, what the hardened profile
-/// refuses in addition, and what is legal and never works. `executable` says whether a provider's name leads to a
-/// program, where the folder of programs is known.
+/// Returns all findings: errors that prevent a kubelet from starting, additional errors of the hardened profile, and
+/// valid settings that never work. `executable` checks a provider's executable if the directory is known.
 pub fn lint(files: &[ConfigFile], executable: Option<ExecutableCheck<'_>>) -> Vec<LintFinding> {
     let problems = |profile| ImageConfig::decode(files, profile).err();
     let (kube, hardened) = (problems(Profile::Kube), problems(Profile::Hardened));
@@ -94,7 +93,7 @@ fn first_document(file: &ConfigFile) -> Vec<u8> {
     file.text.get(..end).unwrap_or_default().to_vec()
 }
 
-/// The rules for one provider, and where they report.
+/// The lint rules for one provider.
 struct Rules<'a> {
     source: &'a ProviderSource<'a>,
     findings: &'a mut Vec<LintFinding>,
@@ -107,23 +106,22 @@ impl Rules<'_> {
             let steps = [Step::Field("matchImages"), Step::Element(at)];
             let path = format!("matchImages[{at}]");
             for (rule, message, hint) in pattern_findings(text) {
-                // What stands before an `@` may be a password.
+                // The user info before `@` may be a password.
                 let message = if text.contains('@') { message } else { format!("`{text}`: {message}") };
                 self.push(rule, LintSeverity::Warning, &path, &steps, message, hint);
             }
             if let Some(earlier) = seen.insert(text.clone(), self.source.path(&path)) {
-                let message = format!("the same pattern as {earlier}");
+                let message = format!("duplicate of {earlier}");
                 self.push("duplicate-pattern", LintSeverity::Warning, &path, &steps, message, None);
             }
         }
         if provider.default_cache_duration.is_some_and(|duration| duration.nanoseconds() == 0) {
-            let message =
-                "answers that do not say how long they are good are not remembered at all".to_owned();
+            let message = "responses without `cacheDuration` are not cached".to_owned();
             self.field(
                 "cache-duration-zero",
                 "defaultCacheDuration",
                 message,
-                Some("give a length such as `10m`"),
+                Some("set a duration such as `10m`"),
             );
         }
         if WireVersion::from_api_version(&provider.api_version)
@@ -133,7 +131,7 @@ impl Rules<'_> {
             self.field("old-wire-version", "apiVersion", format!("the current version is `{newest}`"), None);
         }
         if provider.name.contains(['\t', '\\', '\n', '\r']) {
-            let message = "the name has a tab, line end or backslash in it".to_owned();
+            let message = "the name contains a tab, line break or backslash".to_owned();
             self.field("odd-name", "name", message, None);
         }
         self.environment(&provider.env);
@@ -145,19 +143,21 @@ impl Rules<'_> {
             let (steps, path) = ([Step::Field("env"), Step::Element(at)], format!("env[{at}]"));
             let name = &variable.name;
             if name.is_empty() || name.contains(['=', '\0']) {
-                let message = "this is not the name of an environment variable".to_owned();
+                let message = "invalid environment variable name".to_owned();
                 self.push("variable-name", LintSeverity::Error, &path, &steps, message, None);
             } else if !names.insert(name) {
-                let message = format!("`{name}` is set twice; the last one counts");
+                let message = format!("`{name}` is set twice; the last value is used");
                 self.push("duplicate-variable", LintSeverity::Warning, &path, &steps, message, None);
             }
             let upper = name.to_uppercase();
-            let secretive = ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "PRIVATE_KEY", "ACCESS_KEY", "API_KEY"];
-            let is_place = upper.ends_with("_FILE") || upper.ends_with("_PATH") || upper.ends_with("_DIR");
-            if !variable.value.is_empty() && !is_place && secretive.iter().any(|word| upper.contains(word)) {
+            let secret_words =
+                ["PASSWORD", "PASSWD", "SECRET", "TOKEN", "PRIVATE_KEY", "ACCESS_KEY", "API_KEY"];
+            let is_path = upper.ends_with("_FILE") || upper.ends_with("_PATH") || upper.ends_with("_DIR");
+            if !variable.value.is_empty() && !is_path && secret_words.iter().any(|word| upper.contains(word))
+            {
                 let message =
                     format!("`{name}` looks like a secret; the kubelet prints this file in some errors");
-                let hint = Some("let the plugin read it from a file".to_owned());
+                let hint = Some("make the plugin read it from a file".to_owned());
                 self.push("secret-in-environment", LintSeverity::Warning, &path, &steps, message, hint);
             }
         }
@@ -199,7 +199,7 @@ impl Rules<'_> {
 
 type PatternFinding = (&'static str, String, Option<String>);
 
-/// What is odd about a pattern that parses.
+/// Findings for a pattern that parses.
 fn pattern_findings(text: &str) -> Vec<PatternFinding> {
     let Ok(location) = Location::parse(text.as_bytes()) else { return Vec::new() };
     let path = String::from_utf8_lossy(location.path()).into_owned();
@@ -209,7 +209,7 @@ fn pattern_findings(text: &str) -> Vec<PatternFinding> {
         scheme.map(|rest| {
             (
                 "scheme",
-                "a pattern has no scheme; this one never matches".to_owned(),
+                "a pattern must not have a scheme; this never matches".to_owned(),
                 Some(format!("write `{rest}`")),
             )
         }),
@@ -218,7 +218,7 @@ fn pattern_findings(text: &str) -> Vec<PatternFinding> {
         breadth_finding(&host),
         address_finding(text, &host, location.port()),
     ];
-    // A scheme makes everything after it look odd: one sentence is enough.
+    // With a scheme every other check fires too; report only the scheme.
     let only_first = checks.first().is_some_and(Option::is_some);
     checks.into_iter().flatten().take(if only_first { 1 } else { usize::MAX }).collect()
 }
@@ -232,12 +232,12 @@ fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
     match host {
         "" => never("an empty pattern matches no image", None),
         "index.docker.io" => never(
-            "images of Docker Hub are named `docker.io/…` by the time patterns are compared; this never matches",
+            "Docker Hub images are normalized to `docker.io/…` before matching; this never matches",
             Some("write `docker.io`"),
         ),
         _ if is_bracketed => None,
         _ if labels.iter().any(|label| label.is_empty()) => {
-            never("no image's host has an empty label; this never matches", Some("remove the extra dot"))
+            never("image hosts have no empty labels; this never matches", Some("remove the extra dot"))
         }
         _ if labels.len() == 1
             && port.is_empty()
@@ -246,20 +246,20 @@ fn host_finding(host: &str, port: &[u8]) -> Option<PatternFinding> {
             && !host.chars().any(char::is_uppercase) =>
         {
             never(
-                "a host without a dot and without a port is part of a Docker Hub name; this never matches",
+                "a host without a dot or port is read as part of a Docker Hub name; this never matches",
                 None,
             )
         }
         _ if host.chars().any(char::is_uppercase) => Some((
             "upper-case-host",
-            "hosts are compared letter by letter; this matches only images spelled in the same case"
+            "hosts are compared case-sensitively; this matches only images written in the same case"
                 .to_owned(),
             Some(format!("write `{}`", host.to_lowercase())),
         )),
         _ if port == b"443" => Some((
             "port-443",
             "this matches only images that spell out `:443`".to_owned(),
-            Some("leave the port out".to_owned()),
+            Some("omit the port".to_owned()),
         )),
         _ => None,
     }
@@ -273,17 +273,17 @@ fn path_finding(text: &str, path: &str) -> Option<PatternFinding> {
         return Some((
             "glob-in-path",
             message.to_owned(),
-            Some(format!("a path matches by its beginning: write `{plain}`")),
+            Some(format!("paths match by prefix: write `{plain}`")),
         ));
     }
     if path.chars().any(char::is_uppercase) {
-        return never("repository names are lower case; this never matches", None);
+        return never("repository names are lowercase; this never matches", None);
     }
     if path.contains(':') || path.contains('@') {
-        return never("tag and digest are removed before patterns are compared; this never matches", None);
+        return never("tags and digests are removed before matching; this never matches", None);
     }
     if path.contains("//") || path.contains("/../") || path.contains("/./") || path.contains(' ') {
-        return never("no repository name has such a path; this never matches", None);
+        return never("no valid repository name has such a path; this never matches", None);
     }
     None
 }
@@ -293,29 +293,28 @@ fn breadth_finding(host: &str) -> Option<PatternFinding> {
         && host.split('.').all(|label| !label.is_empty() && label.bytes().all(|byte| byte == b'*'));
     all_stars.then(|| {
         let labels = host.split('.').count();
-        let message = format!(
-            "this sends every image whose host has {labels} label(s) to the provider, Docker Hub's included"
-        );
-        let message = if labels == 2 { message } else { message.replace(", Docker Hub's included", "") };
+        let message =
+            format!("this matches every image whose host has {labels} label(s), including Docker Hub");
+        let message = if labels == 2 { message } else { message.replace(", including Docker Hub", "") };
         ("broad-pattern", message, None)
     })
 }
 
 fn address_finding(text: &str, host: &str, port: &[u8]) -> Option<PatternFinding> {
     if host.starts_with('[') && port.is_empty() {
-        let message = "the kubelet takes an IPv6 address without a port for a set of characters; it never matches itself";
-        return Some(("ipv6-without-port", message.to_owned(), Some("name the port".to_owned())));
+        let message = "the kubelet parses an IPv6 address without a port as a character class; it never matches that address";
+        return Some(("ipv6-without-port", message.to_owned(), Some("add the port".to_owned())));
     }
     let authority = text.split('/').next().unwrap_or_default();
     if authority.contains('@') {
         return Some((
             "user-info",
-            "what stands before `@` is ignored, and may be a secret".to_owned(),
+            "user info before `@` is ignored and may contain a secret".to_owned(),
             None,
         ));
     }
     if text.contains(['?', '#']) {
-        return Some(("query", "everything from `?` or `#` on is ignored".to_owned(), None));
+        return Some(("query", "everything from `?` or `#` onward is ignored".to_owned(), None));
     }
     None
 }

@@ -25,7 +25,7 @@ fn rules(text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn the_hash_is_the_kubelets() {
+fn hash_equals_the_kubelets() {
     // I19, I270
     let text = "kind: CredentialProviderConfig\napiVersion: kubelet.config.k8s.io/v1\nproviders:\n- name: p\n  \
                 apiVersion: credentialprovider.kubelet.k8s.io/v1\n  matchImages: [a.io]\n  defaultCacheDuration: 1m\n";
@@ -34,7 +34,7 @@ fn the_hash_is_the_kubelets() {
 }
 
 #[test]
-fn files_are_merged_in_order_and_a_repeated_name_is_refused() {
+fn merges_files_in_order_and_rejects_duplicate_names() {
     // I16, I17, I18
     let one = file("1.yaml", format!("{HEAD}{}", provider("b", "b.io")));
     let empty =
@@ -49,11 +49,14 @@ fn files_are_merged_in_order_and_a_repeated_name_is_refused() {
     let errors = ImageConfig::decode(&[one, two, again], Profile::Kube).unwrap_err();
     assert_eq!(errors.problems().len(), 1);
     assert_eq!(errors.problems()[0].stage, ConfigStage::Merge);
-    assert!(errors.to_string().contains("4.yaml:4:9: providers[0](b).name: another provider"), "{errors}");
+    assert!(
+        errors.to_string().contains("4.yaml:4:9: providers[0](b).name: duplicate provider name"),
+        "{errors}"
+    );
 }
 
 #[test]
-fn every_error_is_found_at_once_and_names_its_provider_and_line() {
+fn reports_all_errors_with_provider_and_line() {
     // I35, I36
     let text = format!(
         "{HEAD}- name: a/b\n  matchImages: [ok.io, 'a b.io', 'c:x']\n  apiVersion: v1\n- name: second\n  matchImages: []\n"
@@ -61,20 +64,20 @@ fn every_error_is_found_at_once_and_names_its_provider_and_line() {
     assert_eq!(
         problems(&text, Profile::Kube),
         [
-            "c.yaml:4:9: providers[0](a/b).name: a provider's name cannot contain `/`",
-            "c.yaml:6:15: providers[0](a/b).apiVersion: has to be one of `credentialprovider.kubelet.k8s.io/v1`, `credentialprovider.kubelet.k8s.io/v1alpha1`, `credentialprovider.kubelet.k8s.io/v1beta1`",
-            "c.yaml:5:24: providers[0](a/b).matchImages[1]: ` ` cannot stand in a host name",
-            "c.yaml:5:34: providers[0](a/b).matchImages[2]: `:x` is not a port: only digits may follow the host's colon",
-            "c.yaml:4:3: providers[0](a/b).defaultCacheDuration: is missing, for example `12h`",
-            "c.yaml:7:3: providers[1](second).apiVersion: is missing; `credentialprovider.kubelet.k8s.io/v1` is the usual one",
+            "c.yaml:4:9: providers[0](a/b).name: provider name must not contain `/`",
+            "c.yaml:6:15: providers[0](a/b).apiVersion: must be one of `credentialprovider.kubelet.k8s.io/v1`, `credentialprovider.kubelet.k8s.io/v1alpha1`, `credentialprovider.kubelet.k8s.io/v1beta1`",
+            "c.yaml:5:24: providers[0](a/b).matchImages[1]: ` ` is not allowed in a host name",
+            "c.yaml:5:34: providers[0](a/b).matchImages[2]: invalid port `:x`: expected digits after the colon",
+            "c.yaml:4:3: providers[0](a/b).defaultCacheDuration: missing; set it to a duration such as `12h`",
+            "c.yaml:7:3: providers[1](second).apiVersion: missing; set it to `credentialprovider.kubelet.k8s.io/v1`",
             "c.yaml:8:16: providers[1](second).matchImages: at least one pattern is required",
-            "c.yaml:7:3: providers[1](second).defaultCacheDuration: is missing, for example `12h`",
+            "c.yaml:7:3: providers[1](second).defaultCacheDuration: missing; set it to a duration such as `12h`",
         ]
     );
 }
 
 #[test]
-fn every_file_that_does_not_decode_is_named() {
+fn reports_every_file_that_does_not_decode() {
     // I16, with every error instead of the first
     let errors = ImageConfig::decode(&[file("1", "kind: x"), file("2", "{"), file("3", "")], Profile::Kube)
         .unwrap_err();
@@ -83,7 +86,7 @@ fn every_file_that_does_not_decode_is_named() {
 }
 
 #[test]
-fn nothing_of_the_file_is_repeated_in_an_error() {
+fn errors_do_not_repeat_file_contents() {
     // I26
     let text =
         "apiVersion: kubelet.config.k8s.io/v1\nproviders:\n- name: p\n  env: [{name: A, value: canary}]\n";
@@ -93,7 +96,7 @@ fn nothing_of_the_file_is_repeated_in_an_error() {
 }
 
 #[test]
-fn a_second_document_is_ignored_by_the_kubelet_and_refused_by_us() {
+fn second_document_is_ignored_in_kube_and_rejected_in_hardened_profile() {
     // I22
     let text = format!("---\n{HEAD}{}---\njunk: true\n", provider("p", "a.io"));
     assert!(ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
@@ -103,7 +106,7 @@ fn a_second_document_is_ignored_by_the_kubelet_and_refused_by_us() {
 }
 
 #[test]
-fn an_empty_name_is_let_through_by_the_kubelet_and_refused_by_us() {
+fn empty_name_is_accepted_in_kube_and_rejected_in_hardened_profile() {
     // I41
     let text = format!("{HEAD}{}", provider("''", "a.io"));
     assert!(ImageConfig::decode(&[file("c.yaml", &*text)], Profile::Kube).is_ok());
@@ -113,7 +116,7 @@ fn an_empty_name_is_let_through_by_the_kubelet_and_refused_by_us() {
 }
 
 #[test]
-fn odd_patterns_are_found_by_their_rule() {
+fn lint_reports_suspicious_patterns() {
     // I78, I79, I241, I265
     for (pattern, expected) in [
         ("registry.io", None),
@@ -145,7 +148,7 @@ fn odd_patterns_are_found_by_their_rule() {
 }
 
 #[test]
-fn other_findings_have_their_rules() {
+fn lint_reports_other_findings() {
     // I265
     let text = format!(
         "{HEAD}- name: p\n  matchImages: [a.io, a.io]\n  defaultCacheDuration: 0s\n  \
@@ -169,7 +172,7 @@ fn other_findings_have_their_rules() {
     assert!(!found.iter().map(ToString::to_string).collect::<String>().contains("canary"));
 }
 
-/// A provider with every field right, and these lines changed or added.
+/// A valid provider with these fields changed or added.
 fn changed(lines: &[(&str, &str)]) -> String {
     let mut fields = vec![
         ("name", "p"),
@@ -191,7 +194,7 @@ fn changed(lines: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn every_rule_of_validation_has_the_kubelets_class_and_field() {
+fn validation_errors_have_the_kubelets_type_and_field() {
     let token = |more: &str| {
         format!("{{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true{more}}}")
     };
@@ -297,7 +300,7 @@ fn every_rule_of_validation_has_the_kubelets_class_and_field() {
 }
 
 #[test]
-fn what_does_not_decode_is_refused_before_it_is_validated() {
+fn decoding_errors_come_before_validation_errors() {
     let v1 = changed(&[]);
     let duration = |text: &str| changed(&[("defaultCacheDuration", text)]);
     for (rule, text, decodes) in [

@@ -1,4 +1,4 @@
-//! Whether the values of a merged configuration are acceptable.
+//! Validates the values of a merged configuration.
 // I35–I60
 
 use std::collections::BTreeSet;
@@ -15,15 +15,15 @@ use super::{
 use crate::pattern::ImagePattern;
 use crate::profile::Profile;
 
-/// The providers, or everything that is wrong with them.
+/// Returns the valid providers, or all problems.
 pub(super) fn validate(
     sources: &[ProviderSource<'_>],
-    place: &Path,
+    path: &Path,
     profile: Profile,
 ) -> Result<Vec<ProviderConfig>, Vec<ConfigProblem>> {
     if sources.is_empty() {
         return Err(vec![ConfigProblem {
-            file: place.to_owned(),
+            file: path.to_owned(),
             stage: ConfigStage::Validate,
             error_type: Some(FieldErrorType::Required),
             field: "providers".to_owned(),
@@ -42,14 +42,14 @@ pub(super) fn validate(
     if problems.is_empty() { Ok(providers) } else { Err(problems) }
 }
 
-/// The checks of one provider, and where they report.
+/// The checks of one provider.
 struct Checks<'a> {
     source: &'a ProviderSource<'a>,
     problems: &'a mut Vec<ConfigProblem>,
 }
 
 impl Checks<'_> {
-    /// The provider in its checked form; of no use if anything was reported.
+    /// Converts a provider. The result is discarded if any problem was reported.
     fn provider(&mut self, provider: &CredentialProvider, profile: Profile) -> Option<ProviderConfig> {
         self.name(&provider.name, profile);
         let wire_version = self.wire_version(&provider.api_version);
@@ -77,17 +77,17 @@ impl Checks<'_> {
     fn name(&mut self, name: &str, profile: Profile) {
         use FieldErrorType::Invalid;
         if name.contains('/') {
-            self.report("name", Invalid, "a provider's name cannot contain `/`");
+            self.report("name", Invalid, "provider name must not contain `/`");
         }
         if name.contains(' ') {
-            self.report("name", Invalid, "a provider's name cannot contain spaces");
+            self.report("name", Invalid, "provider name must not contain spaces");
         }
         if name == "." || name == ".." {
-            self.report("name", Invalid, "a provider's name cannot be `.` or `..`");
+            self.report("name", Invalid, "provider name must not be `.` or `..`");
         }
         if name.is_empty() && profile == Profile::Hardened {
-            // The kubelet lets it through here and then fails to execute the directory (I41).
-            self.report("name", FieldErrorType::Required, "the name of the executable is missing");
+            // The kubelet accepts this here and later fails to execute the directory (I41).
+            self.report("name", FieldErrorType::Required, "missing name of the executable");
         }
     }
 
@@ -95,14 +95,10 @@ impl Checks<'_> {
         let version = WireVersion::from_api_version(api_version);
         if api_version.is_empty() {
             let known = WireVersion::V1.api_version();
-            self.report(
-                "apiVersion",
-                FieldErrorType::Required,
-                &format!("is missing; `{known}` is the usual one"),
-            );
+            self.report("apiVersion", FieldErrorType::Required, &format!("missing; set it to `{known}`"));
         } else if version.is_none() {
             let known = WireVersion::ALL.map(|version| format!("`{}`", version.api_version())).join(", ");
-            self.report("apiVersion", FieldErrorType::NotSupported, &format!("has to be one of {known}"));
+            self.report("apiVersion", FieldErrorType::NotSupported, &format!("must be one of {known}"));
         }
         version
     }
@@ -126,29 +122,29 @@ impl Checks<'_> {
     fn default_cache_duration(&mut self, provider: &CredentialProvider) -> Option<Duration> {
         let field = "defaultCacheDuration";
         let Some(duration) = provider.default_cache_duration else {
-            self.report(field, FieldErrorType::Required, "is missing, for example `12h`");
+            self.report(field, FieldErrorType::Required, "missing; set it to a duration such as `12h`");
             return None;
         };
         let duration = u64::try_from(duration.nanoseconds()).ok().map(Duration::from_nanos);
         if duration.is_none() {
-            self.report(field, FieldErrorType::Invalid, "has to be zero or more");
+            self.report(field, FieldErrorType::Invalid, "must not be negative");
         }
         duration
     }
 
     fn token(&mut self, attributes: &TokenAttributes, version: Option<WireVersion>) -> Option<TokenSettings> {
         if attributes.service_account_token_audience.is_empty() {
-            self.report_token("serviceAccountTokenAudience", FieldErrorType::Required, "is missing");
+            self.report_token("serviceAccountTokenAudience", FieldErrorType::Required, "missing");
         }
         if attributes.require_service_account.is_none() {
             self.report_token(
                 "requireServiceAccount",
                 FieldErrorType::Required,
-                "is missing: say `true` or `false`",
+                "missing; set it to `true` or `false`",
             );
         }
         if version != Some(WireVersion::V1) {
-            let message = format!("needs `apiVersion: {}`", WireVersion::V1.api_version());
+            let message = format!("requires `apiVersion: {}`", WireVersion::V1.api_version());
             self.report("tokenAttributes", FieldErrorType::Forbidden, &message);
         }
         self.annotation_keys(attributes);
@@ -168,7 +164,7 @@ impl Checks<'_> {
         let required = &attributes.required_service_account_annotation_keys;
         let optional = &attributes.optional_service_account_annotation_keys;
         if attributes.require_service_account == Some(false) && !required.is_empty() {
-            let message = "needs `requireServiceAccount: true`";
+            let message = "requires `requireServiceAccount: true`";
             self.report_token(required_field, FieldErrorType::Forbidden, message);
         }
         let in_required = self.key_list(required_field, required);
@@ -176,7 +172,7 @@ impl Checks<'_> {
         let both: Vec<&str> = in_required.intersection(&in_optional).copied().collect();
         if !both.is_empty() {
             let message =
-                format!("annotation keys cannot be both required and optional: {}", both.join(", "));
+                format!("annotation keys must not be both required and optional: {}", both.join(", "));
             self.report("tokenAttributes", FieldErrorType::Invalid, &message);
         }
     }
@@ -188,7 +184,7 @@ impl Checks<'_> {
                 self.report_token_key(field, at, FieldErrorType::Invalid, reason);
             }
             if !seen.insert(key.as_str()) {
-                self.report_token_key(field, at, FieldErrorType::Duplicate, "is in the list already");
+                self.report_token_key(field, at, FieldErrorType::Duplicate, "duplicate annotation key");
             }
         }
         seen
@@ -202,7 +198,7 @@ impl Checks<'_> {
                 self.report_token(
                     "cacheType",
                     FieldErrorType::Required,
-                    "is missing: say `ServiceAccount` or `Token`",
+                    "missing; set it to `ServiceAccount` or `Token`",
                 );
                 None
             }
@@ -210,7 +206,7 @@ impl Checks<'_> {
                 self.report_token(
                     "cacheType",
                     FieldErrorType::NotSupported,
-                    "has to be `ServiceAccount` or `Token`",
+                    "must be `ServiceAccount` or `Token`",
                 );
                 None
             }
@@ -258,33 +254,33 @@ impl Checks<'_> {
     }
 }
 
-/// The rules of a qualified name that a key breaks.
+/// The rules for qualified names that a key violates.
 // I59
 fn violated_name_rules(key: &str) -> Vec<&'static str> {
-    let mut broken = Vec::new();
+    let mut violated = Vec::new();
     let name = match key.split_once('/') {
         None => key,
-        Some((_, rest)) if rest.contains('/') => return vec!["an annotation key has at most one `/`"],
+        Some((_, rest)) if rest.contains('/') => return vec!["an annotation key must have at most one `/`"],
         Some((prefix, name)) => {
             if prefix.is_empty() {
-                broken.push("the prefix before `/` is empty");
+                violated.push("the prefix before `/` is empty");
             } else if !is_subdomain(prefix) {
-                broken.push("the prefix before `/` is not a DNS subdomain");
+                violated.push("the prefix before `/` is not a DNS subdomain");
             }
             name
         }
     };
     if name.is_empty() {
-        broken.push("the name is empty");
+        violated.push("the name is empty");
     } else if name.len() > 63 {
-        broken.push("the name is longer than 63 characters");
+        violated.push("the name is longer than 63 characters");
     }
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let ends = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
     if !name.bytes().all(inner) || !ends(name.bytes().next()) || !ends(name.bytes().next_back()) {
-        broken.push("the name may hold letters, digits, `-`, `_` and `.`, and has to begin and end with a letter or digit");
+        violated.push("the name must consist of letters, digits, `-`, `_` and `.`, and start and end with a letter or digit");
     }
-    broken
+    violated
 }
 
 fn is_subdomain(text: &str) -> bool {

@@ -10,7 +10,7 @@ use super::*;
 use crate::config::{ConfigFile, ImageConfig};
 use crate::provider::ProviderSettings;
 
-/// Providers with these patterns, answering with these `auth` objects in order.
+/// Providers with these patterns that respond with these `auth` objects in order.
 fn providers(patterns: &[&str], answers: &[&str]) -> (Arc<ScriptedRunner>, Providers) {
     let names = ["sh", "cat", "ls"];
     let entries: String = patterns.iter().zip(names).map(|(patterns, name)| format!(
@@ -42,7 +42,7 @@ const ANN: &str = r#"{"username":"ann","password":"p"}"#;
 const BOB: &str = r#"{"username":"bob","password":"q"}"#;
 
 #[test]
-fn server_names_are_normalised() {
+fn normalizes_server_names() {
     // I225, I230
     for (server, expected) in [
         ("registry.io", "registry.io"),
@@ -58,7 +58,7 @@ fn server_names_are_normalised() {
 }
 
 #[test]
-fn names_that_smuggle_something_are_refused() {
+fn rejects_server_names_with_injected_content() {
     for server in [
         "a.io\nb.io",
         "a.io\r\nhost=evil.com",
@@ -85,7 +85,7 @@ fn names_that_smuggle_something_are_refused() {
 }
 
 #[test]
-fn a_registry_gets_its_first_credential_that_is_no_anonymous_login() {
+fn returns_first_non_anonymous_credential() {
     // I221, I231, I233
     let auth = format!(r#"{{"a.io":{{"username":"","password":""}},"*.io":{ANN}}}"#);
     let (_, providers) = providers(&["a.io"], &[&auth]);
@@ -95,7 +95,7 @@ fn a_registry_gets_its_first_credential_that_is_no_anonymous_login() {
 }
 
 #[test]
-fn a_secret_without_a_user_name_is_passed_through() {
+fn passes_through_secret_without_user_name() {
     // I239
     let (_, providers) = providers(&["a.io"], &[r#"{"a.io":{"username":"","password":"p"}}"#]);
     let answer = get(&providers, &Scopes::new(), "a.io").unwrap();
@@ -103,8 +103,8 @@ fn a_secret_without_a_user_name_is_passed_through() {
 }
 
 #[test]
-fn only_the_host_that_was_asked_for_is_answered() {
-    // The lesson of CVE-2021-41092: an answer for another host is none.
+fn returns_credentials_only_for_the_requested_host() {
+    // CVE-2021-41092: credentials for another host are never returned.
     let (_, one) = providers(&["a.io"], &[&format!(r#"{{"index.docker.io":{ANN},"b.io":{BOB}}}"#)]);
     assert_eq!(user(&one, "a.io"), Err(HelperError::NotFound));
     assert_eq!(user(&one, "x.a.io"), Err(HelperError::NotFound));
@@ -116,7 +116,7 @@ fn only_the_host_that_was_asked_for_is_answered() {
 }
 
 #[test]
-fn docker_hub_is_found_under_its_many_names() {
+fn finds_docker_hub_under_all_its_names() {
     // I139, I225
     let (_, providers) = providers(&["docker.io"], &[&format!(r#"{{"https://index.docker.io/v1/":{ANN}}}"#)]);
     for server in ["https://index.docker.io/v1/", "docker.io", "registry-1.docker.io"] {
@@ -125,7 +125,7 @@ fn docker_hub_is_found_under_its_many_names() {
 }
 
 #[test]
-fn a_registry_configured_by_path_is_answered_when_one_provider_owns_it() {
+fn answers_for_registry_configured_by_path_with_a_single_provider() {
     // I232, I233, I236
     let (runner, one) = providers(&["a.io/team/long, a.io/team/"], &[&format!(r#"{{"a.io/team":{ANN}}}"#)]);
     assert_eq!(user(&one, "a.io").unwrap(), "ann");
@@ -137,7 +137,7 @@ fn a_registry_configured_by_path_is_answered_when_one_provider_owns_it() {
 }
 
 #[test]
-fn never_guess_between_teams() {
+fn does_not_guess_between_providers() {
     // I232, I234
     let answers = [format!(r#"{{"a.io/one":{ANN}}}"#), format!(r#"{{"a.io/two":{BOB}}}"#)];
     let (runner, two) = providers(&["a.io/one", "a.io/two"], &[&answers[1], &answers[0]]);
@@ -151,7 +151,7 @@ fn never_guess_between_teams() {
 }
 
 #[test]
-fn a_mirror_takes_the_credentials_of_its_registry_and_nobody_else_does() {
+fn mirror_gets_credentials_of_its_registry_and_other_hosts_do_not() {
     // I253
     let (runner, providers) = providers(&["a.io"], &[&format!(r#"{{"a.io":{ANN}}}"#)]);
     let scopes = parse_mirrors("mirror.example:5000=a.io").unwrap();
@@ -161,14 +161,14 @@ fn a_mirror_takes_the_credentials_of_its_registry_and_nobody_else_does() {
     for other in ["mirror.example", "mirror.example:5001", "mirror.example.evil.com:5000"] {
         assert_eq!(get(&providers, &scopes, other), Err(HelperError::NotFound), "{other}");
     }
-    assert_eq!(runner.commands().len(), 1, "the registry's answer served both");
+    assert_eq!(runner.commands().len(), 1, "one response serves both");
     assert_eq!(erase(&providers, &scopes, "mirror.example:5000"), Ok(1));
     let mut both = parse_scopes("a.io=a.io/team").unwrap();
     both.extend(scopes);
     assert_eq!(
         both.image(&both.registry("mirror.example:5000")),
         "a.io/team",
-        "a part of the mirrored registry"
+        "the scope of the mirrored registry"
     );
     assert_eq!(both.registry("mirror.example:5000/x/y"), "a.io/x/y");
     for none in [
@@ -186,7 +186,7 @@ fn a_mirror_takes_the_credentials_of_its_registry_and_nobody_else_does() {
 }
 
 #[test]
-fn path_scoped_keys_answer_only_when_they_agree() {
+fn answers_with_path_scoped_keys_only_if_they_agree() {
     // I233
     let same = format!(r#"{{"a.io/one":{ANN},"a.io/two":{ANN}}}"#);
     let (_, providers_same) = providers(&["a.io"], &[&same]);
@@ -196,7 +196,7 @@ fn path_scoped_keys_answer_only_when_they_agree() {
 }
 
 #[test]
-fn a_failure_is_not_an_absence() {
+fn reports_failure_instead_of_not_found() {
     // I248
     let (runner, providers) = providers(&["a.io"], &[]);
     runner.push(Script::exits(3).stderr("no network"));
@@ -205,7 +205,7 @@ fn a_failure_is_not_an_absence() {
 }
 
 #[test]
-fn listing_runs_nothing_and_erasing_forgets() {
+fn list_runs_no_plugin_and_erase_clears_the_cache() {
     // I223, I238
     let auth = format!(r#"{{"a.io":{ANN},"*.a.io":{BOB}}}"#);
     let (runner, providers) = providers(&["a.io"], &[&auth, &auth]);

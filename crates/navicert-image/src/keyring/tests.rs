@@ -1,4 +1,4 @@
-//! The keyring's rules (I132–I140, I277), and that its index agrees with asking every key.
+//! The keyring's rules (I132–I140, I277), and that its index agrees with matching every key.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn users(keys: &[&str], image: &str, profile: Profile) -> Vec<String> {
 }
 
 #[test]
-fn keys_are_normalised_as_the_kubelet_does() {
+fn normalizes_keys_as_the_kubelet_does() {
     // I133
     for (raw, expected) in [
         ("https://gcr.io", "gcr.io"),
@@ -44,17 +44,17 @@ fn keys_are_normalised_as_the_kubelet_does() {
 }
 
 #[test]
-fn a_key_that_is_no_location_is_left_out_and_named_without_its_user() {
+fn drops_invalid_key_and_reports_it_without_user_info() {
     // I132
     let keyring =
         Keyring::new([named("gcr.io:latest"), named("u:canary@a b.io"), named("gcr.io")], Profile::Kube);
-    let refused: Vec<&str> = keyring.rejected_keys().iter().map(|refused| &*refused.key).collect();
-    assert_eq!(refused, ["gcr.io:latest", "…@a b.io"]);
+    let rejected: Vec<&str> = keyring.rejected_keys().iter().map(|rejected| &*rejected.key).collect();
+    assert_eq!(rejected, ["gcr.io:latest", "…@a b.io"]);
     assert_eq!(keyring.lookup("gcr.io/x").len(), 1);
 }
 
 #[test]
-fn keys_are_tried_in_descending_byte_order() {
+fn tries_keys_in_descending_byte_order() {
     // I136, I137, I138
     let keys = [
         "*.azurecr.*",
@@ -82,7 +82,7 @@ fn keys_are_tried_in_descending_byte_order() {
 }
 
 #[test]
-fn several_credentials_of_one_key_stay_in_their_order() {
+fn credentials_of_one_key_keep_their_order() {
     // I134
     let credentials =
         ["first", "second", "third"].map(|user| ("a.io", Credential::new(user, "x".to_owned())));
@@ -92,7 +92,7 @@ fn several_credentials_of_one_key_stay_in_their_order() {
 }
 
 #[test]
-fn key_order_beats_keyring_order() {
+fn key_order_takes_precedence_over_keyring_order() {
     // I137, I147
     let early = Keyring::new([named("a.io"), named("*.io")], Profile::Kube);
     let late = Keyring::new([named("a.io/x"), named("a.io")], Profile::Kube);
@@ -102,7 +102,7 @@ fn key_order_beats_keyring_order() {
 }
 
 #[test]
-fn docker_hub_credentials_serve_default_images_that_nothing_else_matches() {
+fn docker_hub_credentials_are_the_fallback_for_default_images() {
     // I139, I277
     for key in ["index.docker.io", "https://index.docker.io/v1/"] {
         for image in ["docker.io/library/busybox", "index.docker.io/x", "busybox", "foo/bar", "localhost/foo"]
@@ -126,7 +126,7 @@ fn docker_hub_credentials_serve_default_images_that_nothing_else_matches() {
 }
 
 #[test]
-fn hardened_offers_docker_hub_credentials_to_nobody_on_this_machine() {
+fn hardened_profile_does_not_offer_docker_hub_credentials_to_localhost() {
     // I140
     assert!(users(&["index.docker.io"], "localhost/foo", Profile::Hardened).is_empty());
     assert_eq!(users(&["index.docker.io"], "docker.io/x", Profile::Hardened), ["index.docker.io"]);
@@ -135,7 +135,7 @@ fn hardened_offers_docker_hub_credentials_to_nobody_on_this_machine() {
 
 proptest! {
     #[test]
-    fn a_lookup_finds_what_asking_every_key_finds(
+    fn lookup_agrees_with_matching_every_key(
         keys in proptest::collection::vec("(https?://)?[ab*]{1,2}\\.[ab*]{1,2}(:5)?(/v2)?(/[ab]{0,2}){0,2}", 0..10),
         image in "[ab]{1,2}\\.[ab]{1,2}(:5)?(/[ab]{0,2}){0,3}",
     ) {

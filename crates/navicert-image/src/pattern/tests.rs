@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Pattern, image, whether it matches, whether the configuration would be refused.
+/// Row, pattern, image, whether it matches, whether the configuration is rejected.
 const TABLE: &[(&str, &str, &str, bool, bool)] = &[
     ("M1", "registry.io", "registry.io/foo", true, false),
     ("M2", "registry.io", "registry.io", true, false),
@@ -113,12 +113,12 @@ fn matches(pattern: &str, image: &str, profile: Profile) -> bool {
 }
 
 #[test]
-fn the_table_of_the_specification_holds() {
+fn specification_table_holds() {
     // I71 (M79), I72 (M3–M10), I73 (M12, M13), I74 (M33–M41), I75 (M11–M25, M46, M47)
     assert_eq!(TABLE.len(), 94);
-    for &(row, pattern, image, expected, refused) in TABLE {
+    for &(row, pattern, image, expected, rejected) in TABLE {
         assert_eq!(matches(pattern, image, Profile::Kube), expected, "{row}: {pattern} {image}");
-        assert_eq!(ImagePattern::parse(pattern, Profile::Kube).is_err(), refused, "{row}: {pattern}");
+        assert_eq!(ImagePattern::parse(pattern, Profile::Kube).is_err(), rejected, "{row}: {pattern}");
     }
 }
 
@@ -136,8 +136,8 @@ fn hardened_differs_only_in_ipv6_addresses_without_a_port() {
 }
 
 #[test]
-fn look_alikes_of_a_registry_do_not_match() {
-    // The shapes of the unanchored expressions other helpers leaked tokens through.
+fn lookalike_registry_names_do_not_match() {
+    // Names that match unanchored regular expressions, through which other helpers leaked tokens.
     for image in [
         "x.azurecr.io.evil.com/app",
         "evil.com/x.azurecr.io",
@@ -160,8 +160,8 @@ fn look_alikes_of_a_registry_do_not_match() {
 }
 
 #[test]
-fn a_character_class_is_read_to_its_end() {
-    // I77: what Go's matcher makes of an address in brackets.
+fn matches_character_classes_as_go_does() {
+    // I77: how Go's matcher treats an address in brackets.
     for (pattern, image, expected) in [
         ("[::1]", ":", false),
         ("[::a]", "a/x", true),
@@ -175,27 +175,27 @@ fn a_character_class_is_read_to_its_end() {
 }
 
 #[test]
-fn a_mismatch_says_what_differs() {
+fn mismatch_names_the_difference() {
     // I76, I264
     let reason = |pattern: &str, image: &str| {
         let pattern = ImagePattern::parse(pattern, Profile::Kube).unwrap();
         pattern.compare(&Location::parse(image.as_bytes()).unwrap()).unwrap_err().to_string()
     };
-    assert_eq!(reason("a.io", "a.io:5000/x"), "the image names port 5000, the pattern none");
-    assert_eq!(reason("a.io:1", "a.io:5000/x"), "port 1 is not port 5000");
-    assert_eq!(reason("*.a.io", "a.io/x"), "the pattern's host has 3 labels, the image's 2");
+    assert_eq!(reason("a.io", "a.io:5000/x"), "the image has port 5000, the pattern has none");
+    assert_eq!(reason("a.io:1", "a.io:5000/x"), "port 1 of the pattern differs from port 5000 of the image");
+    assert_eq!(reason("*.a.io", "a.io/x"), "the pattern's host has 3 labels, the image's host has 2");
     assert_eq!(
         reason("a.io/*", "a.io/x"),
-        "the image's path does not begin with `/*` (`*` has no meaning in a path)"
+        "the image's path does not start with `/*` (`*` is not a wildcard in a path)"
     );
-    assert_eq!(reason("*.b.io", "x.a.io/x"), "label 2 of the host, `a`, does not fit");
-    // Of several differences the first in this order: port, number of labels, path, labels.
+    assert_eq!(reason("*.b.io", "x.a.io/x"), "host label 2 (`a`) does not match");
+    // The first difference in this order is reported: port, number of labels, path, labels.
     assert!(reason("*.b.io:1/y", "a.io:2/x").starts_with("port 1"));
     assert!(reason("*.b.io/y", "a.io/x").contains("3 labels"));
     assert!(reason("b.io/y", "a.io/x").contains("path"));
 }
 
-/// A second opinion on globs: plain backtracking, one character at a time.
+/// Reference implementation of globs: backtracking, one character at a time.
 fn backtracking(pattern: &[u8], text: &[u8]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
@@ -208,20 +208,20 @@ fn backtracking(pattern: &[u8], text: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn globs_agree_with_plain_backtracking(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
+    fn globs_agree_with_backtracking(pattern in "[ab*]{0,8}", text in "[ab]{0,10}") {
         let expected = backtracking(pattern.as_bytes(), text.as_bytes());
         prop_assert_eq!(Label::new(pattern.as_bytes()).matches(text.as_bytes()), expected);
     }
 
     #[test]
-    fn whatever_parses_without_a_glob_matches_itself(text in "[a-z0-9.:/@%#-]{0,24}") {
+    fn pattern_without_glob_matches_itself(text in "[a-z0-9.:/@%#-]{0,24}") {
         if let (Ok(pattern), Ok(image)) = (ImagePattern::parse(&text, Profile::Hardened), Location::parse(text.as_bytes())) {
             prop_assert!(pattern.matches(&image));
         }
     }
 
     #[test]
-    fn no_text_is_a_panic(pattern in any::<String>(), image in proptest::collection::vec(any::<u8>(), 0..40)) {
+    fn never_panics(pattern in any::<String>(), image in proptest::collection::vec(any::<u8>(), 0..40)) {
         let image = Location::parse(&image);
         for profile in [Profile::Kube, Profile::Hardened] {
             if let (Ok(pattern), Ok(image)) = (ImagePattern::parse(&pattern, profile), &image) {

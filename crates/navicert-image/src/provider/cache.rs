@@ -1,4 +1,4 @@
-//! What one provider answered, until it expires.
+//! The response cache of one provider.
 // I120–I130
 
 use std::collections::HashMap;
@@ -16,19 +16,19 @@ use crate::keyring::Keyring;
 use crate::profile::Profile;
 use crate::response::Response;
 
-/// How often everything expired is swept out at least.
+/// Interval at which expired entries are removed.
 // I130
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15 * 60);
-/// The longest that an answer without credentials is remembered in profile `hardened`.
+/// Maximum cache duration of a response without credentials in profile `hardened`.
 // I128
 const MAX_NEGATIVE_TTL: Duration = Duration::from_secs(30);
-/// An answer used in this last share of its life is refreshed in the background, some a little later than others.
+/// A response used in this last fraction of its lifetime is refreshed in the background, minus jitter.
 // I260
 const REFRESH_FRACTION: f64 = 0.2;
-/// How much of that share chance may take away.
+/// Maximum fraction of `REFRESH_FRACTION` that jitter removes.
 const REFRESH_JITTER: f64 = 0.25;
 
-/// An answer, compiled for looking images up in it.
+/// A response with an indexed keyring.
 #[derive(Debug)]
 pub struct CacheEntry {
     keyring: Keyring,
@@ -37,26 +37,26 @@ pub struct CacheEntry {
     lifetime: Option<Duration>,
     obtained: Duration,
     expires: Option<Timestamp>,
-    /// How much of its life is left when it is due for a refresh.
+    /// Remaining lifetime at which a refresh is due.
     refresh_margin: Duration,
 }
 
-/// Something that is remembered, as far as it may be shown.
+/// A cached response as listed.
 #[derive(Clone, Debug)]
 pub struct CacheListing {
     /// The provider it came from.
     pub provider: String,
-    /// What it is good for.
+    /// The scope of the response.
     pub key_type: CacheKeyType,
     /// The image, the registry, or `<global>`.
     pub base: String,
-    /// The answer.
+    /// The response.
     pub entry: Arc<CacheEntry>,
 }
 
 impl CacheEntry {
-    /// An answer as it came. It is remembered for its own time, or the configured one; zero is not at all, and a
-    /// negative time has passed already.
+    /// Creates an entry. Its lifetime is the response's cache duration or the configured default; zero or a negative
+    /// duration disables caching.
     // I126, I127
     pub(super) fn new(
         response: Response,
@@ -74,7 +74,7 @@ impl CacheEntry {
             Profile::Hardened | Profile::Kube => lifetime,
         };
         let lifetime = (!lifetime.is_zero()).then_some(lifetime);
-        let share = REFRESH_FRACTION * (1.0 - REFRESH_JITTER * jitter::random_fraction());
+        let fraction = REFRESH_FRACTION * (1.0 - REFRESH_JITTER * jitter::random_fraction());
         let until = |lifetime| settings.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         CacheEntry {
             keyring: Keyring::new(response.auth, settings.profile),
@@ -83,7 +83,7 @@ impl CacheEntry {
             lifetime,
             obtained: settings.clock.monotonic(),
             expires: lifetime.map(until),
-            refresh_margin: lifetime.unwrap_or_default().mul_f64(share),
+            refresh_margin: lifetime.unwrap_or_default().mul_f64(fraction),
         }
     }
 
@@ -92,22 +92,22 @@ impl CacheEntry {
         &self.keyring
     }
 
-    /// What the answer is good for.
+    /// The scope of the response.
     pub fn key_type(&self) -> CacheKeyType {
         self.key_type
     }
 
-    /// How long it is remembered; not at all if none.
+    /// The cache lifetime; `None` if it is not cached.
     pub fn lifetime(&self) -> Option<Duration> {
         self.lifetime
     }
 
-    /// When it expires; none if it is not remembered.
+    /// When it expires; `None` if it is not cached.
     pub fn expires(&self) -> Option<Timestamp> {
         self.expires
     }
 
-    /// Whether the answer was asked for on behalf of this image, or is good for it too.
+    /// Whether the response is valid for this image.
     pub(super) fn covers(&self, image: &str) -> bool {
         self.key_type.base(image) == self.key_type.base(&self.image)
     }
@@ -123,11 +123,11 @@ fn positive(duration: SignedDuration) -> Duration {
     u64::try_from(duration.nanoseconds()).map_or(Duration::ZERO, Duration::from_nanos)
 }
 
-/// The answers of one provider.
+/// The cached responses of one provider.
 #[derive(Debug)]
 pub(super) struct ProviderCache {
     entries: ExpiringCache<CacheKey, Arc<CacheEntry>>,
-    /// The keys in use by what they are about, whoever's they are, to forget and to list them.
+    /// Keys in use by key type and base, across service accounts; for removing and listing entries.
     bases: Mutex<KeysByBase>,
     clock: Arc<dyn Clock>,
     swept: Mutex<Duration>,
@@ -136,7 +136,7 @@ pub(super) struct ProviderCache {
 
 type KeysByBase = HashMap<(CacheKeyType, String), Vec<CacheKey>>;
 
-/// A remembered answer.
+/// A cache hit.
 pub(super) struct CachedAnswer {
     pub(super) entry: Arc<CacheEntry>,
     pub(super) key_type: CacheKeyType,
@@ -155,7 +155,7 @@ impl ProviderCache {
         }
     }
 
-    /// The answer for an image: its own, its registry's, the global one.
+    /// Looks up the response for an image: per image, per registry, then global.
     // I125
     pub(super) fn lookup(
         &self,
@@ -189,7 +189,7 @@ impl ProviderCache {
         let keys = bases.entry(base).or_default();
         if !keys.contains(&key) {
             if keys.len() == keys.capacity() {
-                // About to grow: keys of tokens that have gone by make room.
+                // Before the vector grows, remove keys of expired entries.
                 keys.retain(|key| self.entries.lookup(key).is_some());
             }
             keys.push(key.clone());
@@ -199,7 +199,7 @@ impl ProviderCache {
         Ok(())
     }
 
-    /// Forgets every answer about an image that `which` picks; says how many there were.
+    /// Removes the responses for an image that `which` selects and returns their number.
     pub(super) fn forget(&self, image: &str, which: impl Fn(&CacheEntry) -> bool) -> usize {
         let mut forgotten = 0;
         let bases = self.bases();

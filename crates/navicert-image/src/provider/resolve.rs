@@ -1,4 +1,4 @@
-//! One provider and one image: whose token, what is remembered, who runs, who waits.
+//! Resolves one image with one provider: service account, cache, single flight, back-off.
 // I109–I131, I259–I262
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,23 +20,23 @@ use crate::service_account::{
     PodRef, PullIdentity, ServiceAccountError, Skipped, TokenRequest, select_annotations,
 };
 
-/// The least time between two forced refreshes of one answer.
+/// Minimum time between two forced refreshes of one image.
 // I261
 const MIN_FORCED_REFRESH_INTERVAL: Duration = Duration::from_secs(10);
-/// How failures wait.
+/// Back-off after failures.
 // I262
 const BACKOFF: BackoffSettings =
     BackoffSettings { initial: Duration::from_secs(1), max: Duration::from_secs(60), jitter: 0.2 };
-/// Failures and refusals remembered at most.
+/// Maximum number of failures tracked for back-off.
 const MAX_TRACKED_FAILURES: usize = 1_000;
 
-/// A provider with what it has answered so far.
+/// A provider with its cache and in-flight runs.
 #[derive(Debug)]
 pub struct Provider {
     config: ProviderConfig,
     cache: ProviderCache,
     flights: SingleFlight<FlightKey, Arc<CacheEntry>, ProviderError>,
-    /// The key type of the last answer: 0 for none yet.
+    /// The key type of the last response; 0 before the first.
     // I259
     learned: AtomicU8,
     failures: Mutex<HashMap<FlightKey, (Backoff, ProviderError)>>,
@@ -44,21 +44,21 @@ pub struct Provider {
     last_stderr: Mutex<String>,
 }
 
-/// What is shared between those who wait for one run.
+/// Requests with equal keys share one plugin run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct FlightKey {
     subject: String,
     account: Vec<u8>,
 }
 
-/// On whose behalf a plugin is run.
+/// The identity that a plugin run is for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caller {
     source: Option<ServiceAccountIdentity>,
     pub(super) annotations: BTreeMap<String, String>,
     token: CallerToken,
     key: ServiceAccountKey,
-    /// Why the API server could not confirm the account just now.
+    /// Why the API server could not confirm the account.
     outage: Option<ServiceAccountError>,
 }
 
@@ -67,8 +67,8 @@ enum CallerToken {
     #[default]
     None,
     Ready(Secret<String>),
-    /// To be asked for when a plugin is really run.
-    Later(TokenRequest),
+    /// Requested when the plugin is run.
+    Deferred(TokenRequest),
 }
 
 impl Caller {
@@ -76,7 +76,7 @@ impl Caller {
         match &self.token {
             CallerToken::None => Ok(Secret::default()),
             CallerToken::Ready(token) => Ok(token.clone()),
-            CallerToken::Later(request) => {
+            CallerToken::Deferred(request) => {
                 shared.service_accounts.as_ref().ok_or(ServiceAccountError::NoApiServer)?.token(request)
             }
         }
@@ -96,26 +96,26 @@ impl Provider {
         }
     }
 
-    /// Its name.
+    /// The provider's name.
     pub fn name(&self) -> &str {
         &self.config.name
     }
 
-    /// How it is configured.
+    /// The provider's configuration.
     pub fn config(&self) -> &ProviderConfig {
         &self.config
     }
 
-    /// What the plugin said on stderr in its last run, without secrets; also when that run went well.
+    /// The redacted stderr of the last run, also if it succeeded.
     // I244
     pub fn last_stderr(&self) -> String {
         lock(&self.last_stderr).clone()
     }
 
-    /// What is remembered for an image, without running anything.
+    /// The cached response for an image. Runs no plugin.
     pub fn peek(&self, image: &str) -> Option<(CacheKeyType, Arc<CacheEntry>)> {
-        let remembered = self.cache.lookup(image, &ServiceAccountKey::default()).ok()??;
-        Some((remembered.key_type, remembered.entry))
+        let cached = self.cache.lookup(image, &ServiceAccountKey::default()).ok()??;
+        Some((cached.key_type, cached.entry))
     }
 
     pub(super) fn is_configured_as(&self, config: &ProviderConfig) -> bool {
@@ -147,14 +147,14 @@ impl Provider {
         ProviderError::ServiceAccount { provider: self.name().to_owned(), source }
     }
 
-    /// The answer if it is remembered, or the reason not to ask; `None` if the plugin has to be run.
+    /// The outcome if it is cached or the provider is skipped; `None` if the plugin must be run.
     pub(super) fn cached(
         self: &Arc<Self>,
         image: &str,
         identity: &PullIdentity,
         shared: &Arc<Shared>,
     ) -> Option<ProviderOutcome> {
-        // With an API server in play, looking costs as much as asking: leave it to `ask`.
+        // Building the cache key needs the API server here, so leave it to `resolve`.
         let needs_api = self.config.token.is_some() && matches!(identity, PullIdentity::Pod(_));
         if needs_api {
             return None;
@@ -166,7 +166,7 @@ impl Provider {
         }
     }
 
-    /// The answer, whatever it takes.
+    /// The outcome, running the plugin if necessary.
     pub(super) fn resolve(
         self: &Arc<Self>,
         image: &str,
@@ -212,8 +212,8 @@ impl Provider {
         caller: &Caller,
         shared: &Arc<Shared>,
     ) -> Result<Option<ProviderAnswer>, ProviderError> {
-        let remembered = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
-        let Some(CachedAnswer { entry, key_type, refresh }) = remembered else { return Ok(None) };
+        let cached = self.cache.lookup(image, &caller.key).map_err(|source| self.key_error(source))?;
+        let Some(CachedAnswer { entry, key_type, refresh }) = cached else { return Ok(None) };
         let result = match entry.keyring().is_empty() {
             true => CacheResult::NegativeHit,
             false => CacheResult::Hit(key_type),
@@ -229,8 +229,8 @@ impl Provider {
         }))
     }
 
-    /// Runs the plugin in the background; what is remembered stays good meanwhile, and if this fails. Failures
-    /// wait here too, or a plugin that is down would be run for every lookup.
+    /// Refreshes a cached response in the background. The cached response stays in use until then, and if the refresh
+    /// fails. Failures back off, otherwise a failing plugin would be run for every lookup.
     // I260, I262
     fn refresh(self: &Arc<Self>, image: &str, caller: &Caller, shared: &Arc<Shared>) {
         let key = FlightKey { subject: format!("refresh {image}"), account: caller.key.as_bytes().to_vec() };
@@ -248,8 +248,8 @@ impl Provider {
         drop(waiter);
     }
 
-    /// A run that serves everybody it can: until the plugin has shown otherwise, its answers are taken to be good for
-    /// a registry, and whoever that does not serve goes on alone.
+    /// Shares one plugin run between requests. Until the plugin has responded once, its responses are assumed to be valid
+    /// for the registry; requests that the response does not cover start their own run.
     // I259
     fn run_shared(
         self: &Arc<Self>,
@@ -271,17 +271,17 @@ impl Provider {
         }
     }
 
-    /// Whether a failure is one of this image's own run.
+    /// Whether a failure comes from a run for this image.
     fn concerns_image(&self, error: &ProviderError, image: &str) -> bool {
         match error {
-            ProviderError::Permit { image: about, .. }
-            | ProviderError::Run { image: about, .. }
-            | ProviderError::Response { image: about, .. } => about == image,
+            ProviderError::Permit { image: failed, .. }
+            | ProviderError::Run { image: failed, .. }
+            | ProviderError::Response { image: failed, .. } => failed == image,
             _ => true,
         }
     }
 
-    /// The kubelet's idea of equal runs: one image, and in service-account mode one token.
+    /// The kubelet's single-flight key: the image, and in service-account mode the token.
     // I131
     fn kubelet_flight_key(
         &self,
@@ -294,7 +294,7 @@ impl Provider {
         Ok(FlightKey { subject: image.to_owned(), account })
     }
 
-    /// Waits for the run under way for this key, or starts one.
+    /// Waits for the in-flight run with this key, or starts one.
     fn join_flight(
         self: &Arc<Self>,
         image: &str,
@@ -305,18 +305,18 @@ impl Provider {
         self.check_backoff(&key, shared.settings.profile)?;
         let (provider, shared, caller) = (Arc::clone(self), Arc::clone(shared), Arc::clone(caller));
         let (flight_key, image) = (key.clone(), image.to_owned());
-        let landed = self.flights.join(key, move || {
-            // Somebody mJoinave been here between our look at the cache and this run.
+        let flight = self.flights.join(key, move || {
+            // Another run may have filled the cache since the lookup.
             if shared.settings.profile == Profile::Hardened
-                && let Ok(Some(remembered)) = provider.cache.lookup(&image, &caller.key)
+                && let Ok(Some(cached)) = provider.cache.lookup(&image, &caller.key)
             {
-                return Ok(remembered.entry);
+                return Ok(cached.entry);
             }
             let result = provider.run_and_store(&image, &caller, &shared);
             provider.record_result(&flight_key, &result, &shared);
             result
         });
-        landed.wait().map_err(|error| match error {
+        flight.wait().map_err(|error| match error {
             FlightError::Failed(error) => error,
             FlightError::Join(source) => ProviderError::RunLost { provider: self.name().to_owned(), source },
         })
@@ -371,26 +371,26 @@ impl Provider {
         }
     }
 
-    /// Forgets what is remembered for an image, failures included.
+    /// Removes the cached responses for an image, and all failures.
     pub(super) fn forget(&self, image: &str) -> usize {
         lock(&self.failures).clear();
         self.cache.forget(image, |_| true)
     }
 
-    /// Forgets the answer a refused credential came from, unless that happened a moment ago.
+    /// Removes the response that a rejected credential came from, unless this happened recently.
     pub(super) fn forget_rejected(&self, image: &str, hash: &str, shared: &Shared) -> bool {
         let now = shared.settings.clock.monotonic();
         let mut forced = lock(&self.forced);
         if forced.get(image).is_some_and(|&last| now.saturating_sub(last) < MIN_FORCED_REFRESH_INTERVAL) {
             return false;
         }
-        let holds = |entry: &CacheEntry| {
+        let has_credential = |entry: &CacheEntry| {
             entry
                 .keyring()
                 .entries()
                 .any(|(_, credentials)| credentials.iter().any(|found| found.hash() == hash))
         };
-        let forgotten = self.cache.forget(image, holds) > 0;
+        let forgotten = self.cache.forget(image, has_credential) > 0;
         if forgotten {
             forced.retain(|_, last| now.saturating_sub(*last) < MIN_FORCED_REFRESH_INTERVAL);
             forced.insert(image.to_owned(), now);
@@ -407,15 +407,15 @@ impl Provider {
     }
 
     fn learned_key_type(&self) -> Option<CacheKeyType> {
-        let number_of = self.learned.load(Ordering::Relaxed);
-        CacheKeyType::LOOKUP_ORDER.into_iter().find(|key_type| key_type_code(*key_type) == number_of)
+        let code = self.learned.load(Ordering::Relaxed);
+        CacheKeyType::LOOKUP_ORDER.into_iter().find(|key_type| key_type_code(*key_type) == code)
     }
 
     fn key_error(&self, source: KeyTooLong) -> ProviderError {
         ProviderError::CacheKey { provider: self.name().to_owned(), source }
     }
 
-    /// The service-account step.
+    /// Determines the service account, annotations, token and cache key of a request.
     // I109–I114
     fn caller(
         &self,
@@ -433,7 +433,7 @@ impl Provider {
         }
     }
 
-    /// Nobody says whose the token is: what comes of it is remembered for that token alone.
+    /// The caller for a bearer token. Its service account is unknown, so responses are cached per token.
     fn bearer(
         &self,
         settings: &TokenSettings,
@@ -444,9 +444,9 @@ impl Provider {
             Ok(annotations) => annotations,
             Err(skipped) => return Ok(Err(skipped)),
         };
-        let nobody =
+        let unknown =
             ServiceAccountIdentity { namespace: String::new(), name: String::new(), uid: String::new() };
-        let key = ServiceAccountKey::new(&nobody, &annotations, Some(token))
+        let key = ServiceAccountKey::new(&unknown, &annotations, Some(token))
             .map_err(|source| self.key_error(source))?;
         Ok(Ok(Caller { annotations, token: CallerToken::Ready(token.clone()), key, ..Caller::default() }))
     }
@@ -490,15 +490,15 @@ impl Provider {
             audience: settings.audience.clone(),
             pod: (pod.name.clone(), pod.uid.clone()),
         };
-        let mut token = CallerToken::Later(request);
-        let by_token = settings.cache_type == TokenCacheType::Token;
-        if by_token || shared.settings.profile == Profile::Kube {
-            // The kubelet asks for a token before it looks into its cache (I110).
+        let mut token = CallerToken::Deferred(request);
+        let keyed_by_token = settings.cache_type == TokenCacheType::Token;
+        if keyed_by_token || shared.settings.profile == Profile::Kube {
+            // The kubelet requests a token before its cache lookup (I110).
             let probe = Caller { token: token.clone(), ..Caller::default() };
             token = CallerToken::Ready(probe.token(shared).map_err(|source| self.account_error(source))?);
         }
         let in_key = match &token {
-            CallerToken::Ready(token) if by_token => Some(token),
+            CallerToken::Ready(token) if keyed_by_token => Some(token),
             _ => None,
         };
         let key = ServiceAccountKey::new(&account, &annotations, in_key)

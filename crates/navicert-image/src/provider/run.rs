@@ -1,4 +1,4 @@
-//! One run of one plugin: request in, response out.
+//! Runs a plugin once: encodes the request, decodes the response.
 // I87–I108, I117
 
 use std::sync::Arc;
@@ -17,23 +17,23 @@ use crate::profile::Profile;
 use crate::request;
 use crate::response::Response;
 
-/// How long something that a plugin left behind may keep its stdout open after the plugin has ended.
+/// How long to wait for end of file on stdout after the plugin has exited.
 // I96
 const EOF_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
-/// How much of a plugin's complaint is worth showing.
+/// Maximum length of the stderr shown in errors.
 const MAX_STDERR_BYTES: usize = 4 << 10;
-/// Shorter secrets would be found everywhere.
+/// Shorter values are not redacted, since they would match ordinary text.
 const MIN_SECRET_BYTES: usize = 4;
 
 impl Provider {
-    /// Whether there is something to run.
+    /// Checks that the executable exists and is allowed.
     pub(super) fn check_executable(&self, settings: &ProviderSettings) -> Result<(), StartError> {
         let permitted = settings.policy.permit(self.command(settings, Secret::default()));
-        let refused = |source| StartError::Executable { provider: self.name().to_owned(), source };
-        permitted.map(drop).map_err(refused)
+        let failed = |source| StartError::Executable { provider: self.name().to_owned(), source };
+        permitted.map(drop).map_err(failed)
     }
 
-    /// Runs the plugin and reads its answer.
+    /// Runs the plugin and decodes its response.
     pub(super) fn run(
         &self,
         image: &str,
@@ -50,13 +50,13 @@ impl Provider {
         let completed = self.execute(image, stdin, &token, shared)?;
         let stderr = self.redacted_stderr(completed.stderr.as_ref(), &token);
         self.store_stderr(&stderr);
-        let refused = |source: RunError| ProviderError::Run {
+        let failed = |source: RunError| ProviderError::Run {
             provider: self.name().to_owned(),
             image: image.to_owned(),
             source: Box::new(source),
             stderr: stderr.clone(),
         };
-        let stdout = completed.require_success().map_err(refused)?;
+        let stdout = completed.require_success().map_err(failed)?;
         let response = Response::decode(stdout.expose(), self.config().wire_version).map_err(|source| {
             let (provider, reason) = (self.name(), source.reason());
             shared.settings.recorder.record(&MetricsEvent::ResponseRejected { provider, reason });
@@ -115,7 +115,7 @@ impl Provider {
             .eof_wait(EOF_TIMEOUT)
             .process_group(ProcessGroup::NewKilledAtEnd);
         for (name, value) in &config.env {
-            // The kubelet passes a variable without a name on, where nobody can read it (I60).
+            // The kubelet passes on a variable without a name, which no program can read (I60).
             if !(name.is_empty() && settings.profile == Profile::Kube) {
                 command = command.env(name.clone(), value.expose().clone());
             }
@@ -123,7 +123,7 @@ impl Provider {
         command
     }
 
-    /// A token that comes back as a password would be remembered for pods it was not made for.
+    /// Rejects a service account token returned as a password; it would be cached for other pods.
     // I117
     fn check_echo(&self, response: &Response, token: &Secret<String>) -> Result<(), ProviderError> {
         let shares_tokens =
@@ -135,7 +135,7 @@ impl Provider {
         Ok(())
     }
 
-    /// What the plugin said at the end, without secrets and fit for a terminal.
+    /// The end of the plugin's stderr, redacted and safe for a terminal.
     // I244, I266
     fn redacted_stderr(&self, stderr: Option<&StderrTail>, token: &Secret<String>) -> String {
         let Some(stderr) = stderr else { return String::new() };
@@ -157,7 +157,7 @@ impl Provider {
     }
 }
 
-/// Words that look like a JSON Web Token are not shown.
+/// Redacts words that look like JSON Web Tokens.
 fn redact_tokens(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let mut shown = String::with_capacity(text.len());
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_like_tokens_are_not_shown() {
+    fn redacts_words_that_look_like_tokens() {
         // I266
         let shown = redact_tokens("got eyJhbGciOi.eyJpc3Mi.c2ln, \"eyJa.b.c\" and eyJonly from api.eyJ.io\n");
         assert_eq!(shown, "got REDACTED, \"REDACTED\" and eyJonly from api.eyJ.io\n");

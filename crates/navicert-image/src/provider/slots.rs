@@ -1,17 +1,17 @@
-//! How many plugins may run at once.
+//! Limits the number of concurrent plugin runs.
 // I263
 
 use std::num::NonZeroUsize;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// A number of places; whoever finds none free waits.
+/// A counting semaphore.
 #[derive(Debug)]
 pub(super) struct RunSlots {
     free: Mutex<usize>,
     freed: Condvar,
 }
 
-/// A place, given back when dropped.
+/// A slot, released on drop.
 #[derive(Debug)]
 pub(super) struct RunSlotGuard<'a>(&'a RunSlots);
 

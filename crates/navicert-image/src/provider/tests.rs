@@ -1,4 +1,4 @@
-//! The spine with scripted plugins: order, caches, flights, failures, service accounts (I87–I131, I259–I262).
+//! Lookups with scripted plugins: order, caches, single flight, failures, service accounts (I87–I131, I259–I262).
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use crate::config::ConfigFile;
 use crate::metrics::TextMetrics;
 use crate::service_account::{PodRef, ServiceAccount, ServiceAccountToken, TokenRequest};
 
-/// A running set of providers, and everything a test may want to touch.
+/// Providers and the fakes around them.
 struct Bench {
     runner: Arc<ScriptedRunner>,
     clock: Arc<ManualClock>,
@@ -22,7 +22,7 @@ struct Bench {
     providers: Providers,
 }
 
-/// One provider; the name has to be a program of /bin, since a scripted runner only pretends to run it.
+/// One provider. The name must be a program in /bin: the executable is checked, but never run.
 fn provider(name: &str, patterns: &str, more: &str) -> String {
     format!(
         "- name: {name}\n  matchImages: [{patterns}]\n  defaultCacheDuration: 1h\n  \
@@ -111,7 +111,7 @@ fn credentials(key_type: &str, auth: &[(&str, &str)]) -> Script {
 }
 
 #[test]
-fn a_plugin_gets_its_arguments_its_environment_and_its_request() {
+fn runs_plugin_with_arguments_environment_and_request() {
     // I87, I91, I92, I95, I245
     let more = "  args: [get, -v]\n  env: [{name: A, value: first}, {name: A, value: last}]\n";
     let bench = bench(Profile::Kube, &[provider("sh", "a.io", more)], [credentials("Image", &[])]);
@@ -126,7 +126,7 @@ fn a_plugin_gets_its_arguments_its_environment_and_its_request() {
 }
 
 #[test]
-fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
+fn runs_only_matching_providers_and_orders_by_key() {
     // I80, I137, I147
     for profile in [Profile::Kube, Profile::Hardened] {
         let list =
@@ -134,7 +134,7 @@ fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
         let bench = bench(profile, &list, []);
         let gate = RunGate::closed();
         gate.open();
-        // Which of the two runs first is open in hardened, so both print the same and differ by key.
+        // In hardened the order of the two runs is not defined, so both print the same response.
         for _ in 0..2 {
             bench
                 .runner
@@ -148,7 +148,7 @@ fn only_providers_that_match_are_asked_and_their_keys_decide_the_order() {
 }
 
 #[test]
-fn an_error_of_one_provider_takes_nothing_from_the_others() {
+fn error_of_one_provider_does_not_affect_the_others() {
     // I98, I100
     let list = [provider("sh", "a.io", ""), provider("cat", "a.io", "")];
     let bench = bench(
@@ -175,7 +175,7 @@ fn an_error_of_one_provider_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn answers_are_remembered_by_image_registry_or_everything() {
+fn caches_responses_per_image_registry_or_globally() {
     // I121, I125
     for (key_type, runs) in [("Image", [1, 1, 2, 3]), ("Registry", [1, 1, 1, 2]), ("Global", [1, 1, 1, 1])] {
         for profile in [Profile::Kube, Profile::Hardened] {
@@ -190,7 +190,7 @@ fn answers_are_remembered_by_image_registry_or_everything() {
 }
 
 #[test]
-fn an_answer_expires_strictly_after_its_time() {
+fn response_expires_strictly_after_its_lifetime() {
     // I126, I127
     for (duration, good_for) in [
         ("", Some(3_600)),
@@ -211,7 +211,7 @@ fn an_answer_expires_strictly_after_its_time() {
 }
 
 #[test]
-fn an_empty_answer_is_remembered_in_full_by_the_kubelet_and_briefly_by_us() {
+fn caches_empty_response_fully_in_kube_and_briefly_in_hardened_profile() {
     // I128
     for (profile, after_a_minute) in [(Profile::Kube, 1), (Profile::Hardened, 2)] {
         let bench = bench(
@@ -231,26 +231,26 @@ fn an_empty_answer_is_remembered_in_full_by_the_kubelet_and_briefly_by_us() {
 }
 
 #[test]
-fn a_failure_is_repeated_at_once_by_the_kubelet_and_after_a_wait_by_us() {
+fn retries_failure_immediately_in_kube_and_with_back_off_in_hardened_profile() {
     // I129, I262
     let kube = bench(Profile::Kube, &[provider("sh", "a.io", "")], (0..3).map(|_| Script::exits(1)));
-    let ours = bench(Profile::Hardened, &[provider("sh", "a.io", "")], (0..3).map(|_| Script::exits(1)));
-    for bench in [&kube, &ours] {
+    let hardened = bench(Profile::Hardened, &[provider("sh", "a.io", "")], (0..3).map(|_| Script::exits(1)));
+    for bench in [&kube, &hardened] {
         bench.error("a.io/x");
         bench.error("a.io/x");
     }
-    assert_eq!((kube.runs(), ours.runs()), (2, 1));
-    assert!(ours.error("a.io/x").contains("failed a moment ago and is asked again in"));
-    ours.clock.advance(Duration::from_secs(2));
-    ours.error("a.io/x");
-    assert_eq!(ours.runs(), 2);
-    assert_eq!(ours.providers.invalidate("a.io/x"), 0);
-    ours.error("a.io/x");
-    assert_eq!(ours.runs(), 3, "whoever says forget it does not wait");
+    assert_eq!((kube.runs(), hardened.runs()), (2, 1));
+    assert!(hardened.error("a.io/x").contains("failed recently, next attempt in"));
+    hardened.clock.advance(Duration::from_secs(2));
+    hardened.error("a.io/x");
+    assert_eq!(hardened.runs(), 2);
+    assert_eq!(hardened.providers.invalidate("a.io/x"), 0);
+    hardened.error("a.io/x");
+    assert_eq!(hardened.runs(), 3, "invalidating also resets the back-off");
 }
 
 #[test]
-fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
+fn reports_and_counts_invalid_responses() {
     // I103–I106, I159, I163
     let bench = bench(
         Profile::Kube,
@@ -259,7 +259,7 @@ fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
     );
     let lookup = bench.providers.lookup("a.io/x", &PullIdentity::None);
     let error = lookup.errors().next().unwrap();
-    assert!(error.to_string().contains("cacheKeyType has to be"), "{error}");
+    assert!(error.to_string().contains("cacheKeyType must be"), "{error}");
     assert_eq!(error.stderr(), "hint");
     let metrics = bench.metrics.render();
     assert!(
@@ -273,8 +273,8 @@ fn a_response_of_no_use_is_an_error_with_its_cause_and_is_counted() {
 }
 
 #[test]
-fn a_machine_that_was_asleep_does_not_use_what_has_expired_meanwhile() {
-    // I131b: the kubelet goes by a clock that sleeps with the machine; we go by the wall's as well.
+fn does_not_use_responses_that_expired_during_suspend() {
+    // I131b: the kubelet uses a clock that stops during suspend; navicert also checks the wall clock.
     for profile in [Profile::Kube, Profile::Hardened] {
         let answer = || credentials("Registry", &[("a.io", "ann")]);
         let bench = bench(profile, &[provider("sh", "a.io", "")], [answer(), answer()]);
@@ -282,7 +282,7 @@ fn a_machine_that_was_asleep_does_not_use_what_has_expired_meanwhile() {
             bench.clock.set_wall(bench.clock.now() + Duration::from_secs(hours * 3_600));
             assert_eq!(bench.users("a.io/x"), ["ann"]);
         }
-        assert_eq!(bench.runs(), 1, "an hour is the end, and not past it");
+        assert_eq!(bench.runs(), 1, "valid up to and including one hour");
         bench.clock.set_wall(bench.clock.now() + Duration::from_secs(1));
         assert_eq!(bench.users("a.io/x"), ["ann"]);
         assert_eq!(bench.runs(), 2, "{profile:?}");
@@ -290,7 +290,7 @@ fn a_machine_that_was_asleep_does_not_use_what_has_expired_meanwhile() {
 }
 
 #[test]
-fn the_metrics_say_when_a_provider_last_answered_and_until_when_that_is_good() {
+fn metrics_show_last_response_and_its_expiry() {
     // I163
     let scripts = [credentials("Registry", &[("a.io", "ann")]), Script::exits(1)];
     let bench = bench(Profile::Kube, &[provider("sh", "a.io", "")], scripts);
@@ -308,7 +308,7 @@ fn the_metrics_say_when_a_provider_last_answered_and_until_when_that_is_good() {
 }
 
 #[test]
-fn an_anonymous_login_keeps_its_place_in_the_order() {
+fn anonymous_credential_keeps_its_position() {
     // I151, I219
     let auth = r#""auth":{"a.io":{"username":"ann","password":"p"},"*.io":null,"a.io/x":{"username":"x","password":"p"}}"#;
     let bench = bench(
@@ -316,17 +316,13 @@ fn an_anonymous_login_keeps_its_place_in_the_order() {
         &[provider("sh", "a.io", "")],
         [response(&format!(r#""cacheKeyType":"Image",{auth}"#))],
     );
-    assert_eq!(
-        bench.users("a.io/x"),
-        ["x", "ann", ""],
-        "the last try is without credentials, because it was asked for"
-    );
-    assert!(bench.users("b.io/x").is_empty(), "no credentials at all: one try without (I151)");
+    assert_eq!(bench.users("a.io/x"), ["x", "ann", ""], "the last attempt is explicitly anonymous");
+    assert!(bench.users("b.io/x").is_empty(), "no credentials: one anonymous attempt (I151)");
 }
 
 #[test]
-fn providers_are_asked_at_the_same_time_by_us_and_in_turn_by_the_kubelet() {
-    // I148: both plugins are held until both have been started, which in turn would never happen.
+fn runs_providers_concurrently_in_hardened_and_sequentially_in_kube_profile() {
+    // I148: both plugins block until both have started, which would never happen sequentially.
     let gate = RunGate::closed();
     let answers = [("*.io", "one"), ("a.io", "two")]
         .map(|(key, user)| credentials("Image", &[(key, user)]).held_by(&gate));
@@ -350,7 +346,7 @@ fn providers_are_asked_at_the_same_time_by_us_and_in_turn_by_the_kubelet() {
 }
 
 #[test]
-fn expired_answers_are_swept_out_every_quarter_of_an_hour() {
+fn sweeps_expired_responses_every_15_minutes() {
     // I130
     let scripts = [credentials("Image", &[]), credentials("Image", &[])];
     let bench = bench(Profile::Kube, &[provider("sh", "a.io", "").replace("1h", "1m")], scripts);
@@ -360,7 +356,7 @@ fn expired_answers_are_swept_out_every_quarter_of_an_hour() {
     assert_eq!(bench.providers.list_cache().len(), 1);
 }
 
-/// A hundred lookups at once, of these images in turn, while one run after another is let through.
+/// Runs a hundred concurrent lookups of this many images and returns the number of plugin runs.
 fn hundred(bench: &Bench, images: usize, gate: &RunGate) -> usize {
     thread::scope(|scope| {
         for number in 0..100 {
@@ -372,7 +368,7 @@ fn hundred(bench: &Bench, images: usize, gate: &RunGate) -> usize {
 }
 
 #[test]
-fn a_hundred_pods_pulling_a_hundred_images_of_one_registry_cause_one_run() {
+fn a_hundred_concurrent_pulls_from_one_registry_cause_one_run() {
     // I131, I255, I259
     let gate = RunGate::closed();
     let scripts = (0..100).map(|_| credentials("Registry", &[("a.io", "ann")]).held_by(&gate));
@@ -381,7 +377,7 @@ fn a_hundred_pods_pulling_a_hundred_images_of_one_registry_cause_one_run() {
 }
 
 #[test]
-fn a_plugin_that_answers_by_image_is_asked_for_each_image_once() {
+fn plugin_with_image_scope_runs_once_per_image() {
     // I259
     let gate = RunGate::closed();
     let scripts = (0..100).map(|_| credentials("Image", &[("a.io", "ann")]).held_by(&gate));
@@ -390,7 +386,7 @@ fn a_plugin_that_answers_by_image_is_asked_for_each_image_once() {
 }
 
 #[test]
-fn a_reported_refusal_forgets_the_answer_once() {
+fn rejected_credential_is_removed_from_the_cache_once() {
     // I131a, I261
     let scripts = (0..4).map(|_| credentials("Registry", &[("a.io", "ann")]));
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
@@ -407,8 +403,8 @@ fn a_reported_refusal_forgets_the_answer_once() {
 }
 
 #[test]
-fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails() {
-    // I247, I254, I256, I260, I262: what is served meanwhile has not expired.
+fn refreshes_in_the_background_and_keeps_response_if_the_refresh_fails() {
+    // I247, I254, I256, I260, I262: the cached response served meanwhile has not expired.
     let (gate, failed) = (RunGate::closed(), RunGate::closed());
     let scripts = [
         credentials("Registry", &[("a.io", "old")]),
@@ -422,7 +418,7 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
     bench.clock.advance(Duration::from_secs(2_879));
     assert_eq!((bench.users("a.io/x"), bench.runs()), (vec!["old".to_owned()], 1));
     bench.clock.advance(Duration::from_secs(190));
-    assert_eq!(bench.users("a.io/x"), ["old"], "nobody waits for the refresh");
+    assert_eq!(bench.users("a.io/x"), ["old"], "lookups do not wait for the refresh");
     assert!(failed.wait_for_arrivals(1, Duration::from_secs(30)));
     failed.open();
     while bench.metrics.render().contains("plugin_in_flight{plugin_name=\"sh\"} 1") {
@@ -432,9 +428,9 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
         thread::yield_now();
     }
     for _ in 0..3 {
-        assert_eq!(bench.users("a.io/x"), ["old"], "a refresh that fails takes nothing away");
+        assert_eq!(bench.users("a.io/x"), ["old"], "a failed refresh keeps the cached response");
     }
-    assert_eq!(bench.runs(), 2, "and is not repeated at once");
+    assert_eq!(bench.runs(), 2, "and backs off");
     bench.clock.advance(Duration::from_secs(2));
     gate.open();
     while bench.users("a.io/x") != ["new"] {
@@ -444,7 +440,7 @@ fn an_answer_near_its_end_is_refreshed_in_the_background_and_kept_if_that_fails(
 }
 
 #[test]
-fn stderr_is_kept_without_secrets_also_after_a_good_run() {
+fn keeps_redacted_stderr_also_after_success() {
     // I99, I244, I266
     let more = "  args: [--password=canary-argument]\n  env: [{name: API_TOKEN, value: canary-variable}]\n";
     let said = "\u{1b}[2Jusing canary-variable and --password=canary-argument and eyJhbGci.eyJpc3Mi.c2ln";
@@ -456,7 +452,7 @@ fn stderr_is_kept_without_secrets_also_after_a_good_run() {
 }
 
 #[test]
-fn a_missing_executable_is_named_with_its_path() {
+fn error_for_missing_executable_names_its_path() {
     // I4–I6
     let missing = bench(Profile::Kube, &[provider("no-such-program", "a.io", "")], []);
     let error = missing.providers.check_executables().unwrap_err().to_string();
@@ -484,7 +480,7 @@ struct Api {
 impl ServiceAccounts for Api {
     fn account(&self, _: &str, name: &str) -> Result<ServiceAccount, String> {
         if self.down.load(Ordering::SeqCst) {
-            return Err("the API server is away".to_owned());
+            return Err("the API server is unreachable".to_owned());
         }
         Ok(ServiceAccount {
             uid: format!("uid-{name}"),
@@ -494,7 +490,7 @@ impl ServiceAccounts for Api {
 
     fn token(&self, request: &TokenRequest) -> Result<ServiceAccountToken, String> {
         if self.down.load(Ordering::SeqCst) {
-            return Err("the API server is away".to_owned());
+            return Err("the API server is unreachable".to_owned());
         }
         self.tokens.fetch_add(1, Ordering::SeqCst);
         let issued = self.clock.now();
@@ -524,7 +520,7 @@ fn with_token(cache_type: &str, more: &str) -> [String; 1] {
 }
 
 #[test]
-fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
+fn passes_pod_token_and_requested_annotations() {
     // I109, I113, I114, I118
     let more = "    requiredServiceAccountAnnotationKeys: [r.io/role]\n    optionalServiceAccountAnnotationKeys: [o]\n";
     let bench =
@@ -545,7 +541,7 @@ fn a_plugin_gets_the_pods_token_and_the_annotations_it_asked_for() {
 }
 
 #[test]
-fn without_a_service_account_a_provider_that_requires_one_is_passed_over() {
+fn skips_provider_that_requires_a_service_account() {
     // I111, I237
     let strict = bench(Profile::Kube, &with_token("Token", ""), []);
     for identity in [pod("static", ""), PullIdentity::None] {
@@ -563,7 +559,7 @@ fn without_a_service_account_a_provider_that_requires_one_is_passed_over() {
 }
 
 #[test]
-fn answers_are_shared_by_token_or_by_service_account() {
+fn shares_responses_per_token_or_service_account() {
     // I123
     for (cache_type, runs) in [("Token", 2), ("ServiceAccount", 1)] {
         for profile in [Profile::Kube, Profile::Hardened] {
@@ -574,13 +570,13 @@ fn answers_are_shared_by_token_or_by_service_account() {
             }
             assert_eq!(bench.runs(), runs, "{cache_type} {profile:?}");
             bench.users_for("a.io/x", &pod("p1", "other"));
-            assert_eq!(bench.runs(), runs + 1, "another account never shares");
+            assert_eq!(bench.runs(), runs + 1, "accounts never share responses");
         }
     }
 }
 
 #[test]
-fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
+fn cached_credentials_survive_an_api_server_outage() {
     // I110: the kubelet fails here.
     for (profile, survives) in [(Profile::Kube, false), (Profile::Hardened, true)] {
         for cache_type in ["Token", "ServiceAccount"] {
@@ -595,14 +591,14 @@ fn an_outage_of_the_api_server_leaves_cached_credentials_in_use() {
             let text = unknown.errors().next().unwrap().to_string();
             assert_eq!(
                 text,
-                "credential provider plugin sh: failed to get service account: the API server is away"
+                "credential provider plugin sh: failed to get service account: the API server is unreachable"
             );
         }
     }
 }
 
 #[test]
-fn hardened_asks_for_a_token_only_when_a_plugin_is_run() {
+fn hardened_profile_requests_token_only_for_plugin_runs() {
     // I110
     for (profile, tokens) in [(Profile::Kube, 2), (Profile::Hardened, 1)] {
         let bench =
@@ -614,7 +610,7 @@ fn hardened_asks_for_a_token_only_when_a_plugin_is_run() {
 }
 
 #[test]
-fn a_token_that_comes_back_as_a_password_is_refused_unless_it_is_cached_by_token() {
+fn rejects_echoed_token_unless_cached_per_token() {
     // I117
     let echo = || {
         response(
@@ -631,7 +627,7 @@ fn a_token_that_comes_back_as_a_password_is_refused_unless_it_is_cached_by_token
 }
 
 #[test]
-fn whoever_brings_a_token_along_is_served_with_it() {
+fn uses_token_provided_by_the_caller() {
     // I237
     let bench = bench(
         Profile::Hardened,
@@ -645,12 +641,12 @@ fn whoever_brings_a_token_along_is_served_with_it() {
     for token in ["one", "one", "two"] {
         assert_eq!(bench.users_for("a.io/x", &bearer(token)), ["ann"]);
     }
-    assert_eq!(bench.runs(), 2, "nobody says that two tokens belong together");
+    assert_eq!(bench.runs(), 2, "different tokens do not share responses");
     assert!(bench.requests()[0].contains("\"serviceAccountToken\":\"one\""));
 }
 
 #[test]
-fn nothing_secret_shows_in_debug() {
+fn debug_shows_no_secrets() {
     let more = "  args: [canary-argument]\n  env: [{name: A, value: canary-variable}]\n";
     let bench = bench(
         Profile::Hardened,

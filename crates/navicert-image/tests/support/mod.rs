@@ -1,4 +1,4 @@
-//! A registry with a password, and a folder in which pullers find the helper and a provider.
+//! A registry with a password, and a home directory in which pullers find the helper and a provider.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,15 +10,15 @@ use tempfile::TempDir;
 
 pub(crate) const PASSWORD: &str = "secretpw";
 
-/// A throw-away test password, hashed.
+/// The bcrypt hash of the test password.
 const HASH: &str = "$2y$05$e5h9jbEeCLVsaO.rmZQS3eYp2nbLNmcMYe/XDTcXfKFMCELCEQf1y";
 
-/// A docker-registry on loopback that lets only ann in; `None`, with one printed line, where the tools are missing.
+/// Starts a docker-registry on loopback for user `ann`; returns `None` and reports a skip if the tools are missing.
 pub(crate) fn registry() -> Option<ImageRegistry> {
     ImageRegistry::start(User { name: "ann", password: PASSWORD, hash: HASH })
 }
 
-/// Where a puller looks: configuration, provider, helper on `PATH`, runtime folder.
+/// A puller's home directory: configuration, provider, helper on `PATH`, runtime directory.
 pub(crate) struct PullerHome {
     folder: TempDir,
 }
@@ -55,7 +55,7 @@ impl PullerHome {
         self.folder.path().join(name)
     }
 
-    /// How often the provider was run.
+    /// How many times the provider was run.
     pub(crate) fn runs(&self) -> usize {
         fs::read_to_string(self.folder("runs")).unwrap_or_default().lines().count()
     }
