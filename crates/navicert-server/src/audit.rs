@@ -1,7 +1,7 @@
-//! The audit log: one JSON object per line for every decision, with who it really was and why, and never a token.
+//! Audit log: one JSON object per line for every decision, with the real user and the reason, never a token.
 //!
-//! Lines are collected in memory and written by a thread of their own, so that a slow disk slows nobody down. If it
-//! cannot keep up, lines are dropped and counted rather than memory eaten without end.
+//! A separate thread writes the lines, so that a slow disk does not delay requests. If it cannot keep up, lines are
+//! dropped and counted instead of using unbounded memory.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -17,72 +17,72 @@ use std::time::Duration;
 use navicert_types::Clock;
 use serde::Serialize;
 
-use crate::metrics::{Figures, Page};
-use crate::who::Told;
+use crate::metrics::{Collector, Exposition};
+use crate::user_ref::UserRef;
 
-/// More than this is not kept in memory.
-const MOST: usize = 16 << 20;
+/// Maximum size of lines waiting to be written.
+const MAX_PENDING_BYTES: usize = 16 << 20;
 
 /// One decision.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry<'e> {
-    /// What was asked: `tokenreview`, `auth` or `request`.
+pub struct AuditEvent<'e> {
+    /// Kind of request: `tokenreview`, `auth` or `request`.
     pub event: &'static str,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
-    /// Why, from a closed set; absent for what was allowed.
+    /// Why, from a closed set; absent for allowed requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'e str>,
-    /// Who it is.
+    /// The authenticated user.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user: Option<Told<'e>>,
-    /// Whom that user acts as, if as somebody else.
+    pub user: Option<UserRef<'e>>,
+    /// The impersonated user, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acting_as: Option<&'e str>,
-    /// Whose token it was: the hash of the issuer's URL, as in metrics.
+    /// Hash of the issuer's URL, as in metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub issuer_hash: Option<&'e str>,
-    /// Which token it was: the hash of its `jti`, as it says itself. What was refused may say anything.
+    /// Hash of the token's `jti`. The value is unverified if the token was rejected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jti_hash: Option<&'e str>,
-    /// Where the connection comes from.
+    /// Source address.
     pub source: Option<IpAddr>,
-    /// Who asked, where that is somebody else: the name in its certificate.
+    /// Name in the certificate of the webhook's client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub caller: Option<&'e str>,
-    /// The request's `Audit-ID`, if it has one.
+    /// The `Audit-ID` of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audit_id: Option<&'e str>,
-    /// What was to be done.
+    /// HTTP method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<&'e str>,
-    /// Where; without the query.
+    /// Path without the query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<&'e str>,
-    /// The code it was answered with.
+    /// Status code of the response.
     pub code: u16,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     pub took_micros: u64,
 }
 
-/// What was decided.
+/// A decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
-    /// It may pass.
+    /// The request was allowed.
     Allow,
-    /// It may not.
+    /// The request was denied.
     Deny,
-    /// It cannot be said now.
+    /// No decision was possible.
     Error,
 }
 
-/// Where entries go. Copies share it.
+/// The audit log. Clones share it.
 #[derive(Clone, Default)]
-pub struct Audit(Option<Arc<Log>>);
+pub struct AuditLog(Option<Arc<LogHandle>>);
 
-struct Log {
+struct LogHandle {
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     writer: Mutex<Option<JoinHandle<()>>>,
@@ -90,87 +90,87 @@ struct Log {
 
 struct Shared {
     pending: Mutex<Vec<u8>>,
-    news: Condvar,
-    is_ending: AtomicBool,
-    wants_reopening: AtomicBool,
+    wake_writer: Condvar,
+    is_shutting_down: AtomicBool,
+    reopen_requested: AtomicBool,
     written: AtomicU64,
     dropped: AtomicU64,
 }
 
-/// Where lines are written.
+/// Destination of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum AuditTarget {
     /// Standard output.
     Stdout,
-    /// This file, appended to.
+    /// Appends to this file.
     File(PathBuf),
 }
 
-impl Target {
-    /// `-` is standard output.
-    pub fn of(path: &Path) -> Self {
-        if path == Path::new("-") { Target::Stdout } else { Target::File(path.to_owned()) }
+impl AuditTarget {
+    /// `-` means standard output.
+    pub fn from_path(path: &Path) -> Self {
+        if path == Path::new("-") { AuditTarget::Stdout } else { AuditTarget::File(path.to_owned()) }
     }
 
     fn open(&self) -> io::Result<Box<dyn Write + Send>> {
         Ok(match self {
-            Target::Stdout => Box::new(io::stdout()),
-            Target::File(path) => Box::new(append(path)?),
+            AuditTarget::Stdout => Box::new(io::stdout()),
+            AuditTarget::File(path) => Box::new(append(path)?),
         })
     }
 }
 
-/// Readable by its owner alone: it says who does what.
+/// Readable only by the owner, because it shows the activity of users.
 fn append(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt as _;
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
 
-impl Audit {
-    /// Nothing is written.
-    pub fn off() -> Self {
-        Audit(None)
+impl AuditLog {
+    /// Writes nothing.
+    pub fn disabled() -> Self {
+        AuditLog(None)
     }
 
-    /// Entries go there.
+    /// Opens the log and starts its writer.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub fn to(target: Target, clock: Arc<dyn Clock>) -> io::Result<Self> {
+    /// The destination cannot be opened.
+    pub fn open(target: AuditTarget, clock: Arc<dyn Clock>) -> io::Result<Self> {
         let out = target.open()?;
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
-            news: Condvar::new(),
-            is_ending: AtomicBool::new(false),
-            wants_reopening: AtomicBool::new(false),
+            wake_writer: Condvar::new(),
+            is_shutting_down: AtomicBool::new(false),
+            reopen_requested: AtomicBool::new(false),
             written: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
         });
-        let of_writer = Arc::clone(&shared);
+        let for_writer = Arc::clone(&shared);
         let writer = thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || of_writer.write_all(out, &target))?;
-        Ok(Audit(Some(Arc::new(Log { shared, clock, writer: Mutex::new(Some(writer)) }))))
+            .spawn(move || for_writer.write_all(out, &target))?;
+        Ok(AuditLog(Some(Arc::new(LogHandle { shared, clock, writer: Mutex::new(Some(writer)) }))))
     }
 
-    /// Whether anybody writes anything: what an entry needs may be costly to find out.
-    pub fn is_on(&self) -> bool {
+    /// Whether events are written. Skip collecting details of an event otherwise.
+    pub fn is_enabled(&self) -> bool {
         self.0.is_some()
     }
 
-    /// One more decision.
-    pub fn record(&self, entry: &Entry<'_>) {
+    /// Queues one event.
+    pub fn record(&self, event: &AuditEvent<'_>) {
         let Some(log) = &self.0 else { return };
         let mut pending = log.shared.pending();
-        if pending.len() >= MOST {
+        if pending.len() >= MAX_PENDING_BYTES {
             log.shared.dropped.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let before = pending.len();
         let _ = write!(pending, "{{\"time\":\"{:.6}\",", log.clock.now());
         let start = pending.len();
-        // An object; its opening brace is written already.
-        if serde_json::to_writer(&mut *pending, entry).is_err() {
+        // The opening brace of the object has been written already.
+        if serde_json::to_writer(&mut *pending, event).is_err() {
             return pending.truncate(before);
         }
         pending.remove(start);
@@ -178,15 +178,15 @@ impl Audit {
         let is_first = before == 0;
         drop(pending);
         if is_first {
-            log.shared.news.notify_one();
+            log.shared.wake_writer.notify_one();
         }
     }
 
-    /// Opens the file again: somebody has moved it away (SIGHUP).
+    /// Reopens the file after log rotation (SIGHUP).
     pub fn reopen(&self) {
         if let Some(log) = &self.0 {
-            log.shared.wants_reopening.store(true, Ordering::Release);
-            log.shared.news.notify_one();
+            log.shared.reopen_requested.store(true, Ordering::Release);
+            log.shared.wake_writer.notify_one();
         }
     }
 }
@@ -196,38 +196,40 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until the log is dropped.
-    fn write_all(&self, mut out: Box<dyn Write + Send>, target: &Target) {
-        let mut taken = Vec::new();
+    /// Writes until the log is dropped.
+    fn write_all(&self, mut out: Box<dyn Write + Send>, target: &AuditTarget) {
+        let mut batch = Vec::new();
         loop {
             let is_ending = {
                 let pending = self.pending();
                 let is_idle = |pending: &mut Vec<u8>| {
                     pending.is_empty()
-                        && !self.is_ending.load(Ordering::Acquire)
-                        && !self.wants_reopening.load(Ordering::Acquire)
+                        && !self.is_shutting_down.load(Ordering::Acquire)
+                        && !self.reopen_requested.load(Ordering::Acquire)
                 };
-                // A word that comes between the look and the wait is heard a little later.
-                let waited = self.news.wait_timeout_while(pending, Duration::from_secs(1), is_idle);
+                // A notification between the check and the wait is lost; the timeout bounds the delay.
+                let waited = self.wake_writer.wait_timeout_while(pending, Duration::from_secs(1), is_idle);
                 let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
-                mem::swap(&mut *pending, &mut taken);
-                self.is_ending.load(Ordering::Acquire)
+                mem::swap(&mut *pending, &mut batch);
+                self.is_shutting_down.load(Ordering::Acquire)
             };
-            if self.wants_reopening.swap(false, Ordering::AcqRel) {
+            if self.reopen_requested.swap(false, Ordering::AcqRel) {
                 match target.open() {
                     Ok(opened) => out = opened,
-                    Err(error) => tracing::error!(%error, "the audit log cannot be opened again"),
+                    Err(error) => {
+                        tracing::error!(event = "audit_reopen_failed", %error, "failed to reopen the audit log")
+                    }
                 }
             }
-            let lines = taken.iter().filter(|byte| **byte == b'\n').count() as u64;
-            match out.write_all(&taken).and_then(|()| out.flush()) {
+            let lines = batch.iter().filter(|byte| **byte == b'\n').count() as u64;
+            match out.write_all(&batch).and_then(|()| out.flush()) {
                 Ok(()) => self.written.fetch_add(lines, Ordering::Relaxed),
                 Err(error) => {
-                    tracing::error!(%error, lines, "audit lines are lost");
+                    tracing::error!(event = "audit_write_failed", %error, lines, "failed to write audit log, lines are lost");
                     self.dropped.fetch_add(lines, Ordering::Relaxed)
                 }
             };
-            taken.clear();
+            batch.clear();
             if is_ending {
                 return;
             }
@@ -235,11 +237,11 @@ impl Shared {
     }
 }
 
-/// What is pending is written before it ends.
-impl Drop for Log {
+/// Writes pending lines before the process ends.
+impl Drop for LogHandle {
     fn drop(&mut self) {
-        self.shared.is_ending.store(true, Ordering::Release);
-        self.shared.news.notify_one();
+        self.shared.is_shutting_down.store(true, Ordering::Release);
+        self.shared.wake_writer.notify_one();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -247,19 +249,19 @@ impl Drop for Log {
     }
 }
 
-impl Figures for Audit {
-    fn write(&self, page: &mut Page) {
+impl Collector for AuditLog {
+    fn collect(&self, exposition: &mut Exposition) {
         let Some(log) = &self.0 else { return };
         let name = "navicert_audit_lines_total";
-        page.head(name, "counter", "Lines of the audit log by what became of them");
-        page.line(name, &[("result", "dropped")], log.shared.dropped.load(Ordering::Relaxed));
-        page.line(name, &[("result", "written")], log.shared.written.load(Ordering::Relaxed));
+        exposition.describe(name, "counter", "Audit log lines by result");
+        exposition.sample(name, &[("result", "dropped")], log.shared.dropped.load(Ordering::Relaxed));
+        exposition.sample(name, &[("result", "written")], log.shared.written.load(Ordering::Relaxed));
     }
 }
 
-impl fmt::Debug for Audit {
+impl fmt::Debug for AuditLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Audit").field(&self.is_on()).finish()
+        f.debug_tuple("Audit").field(&self.is_enabled()).finish()
     }
 }
 
@@ -272,8 +274,8 @@ mod tests {
 
     use super::*;
 
-    fn entry(reason: &str) -> Entry<'_> {
-        Entry {
+    fn event(reason: &str) -> AuditEvent<'_> {
+        AuditEvent {
             event: "tokenreview",
             decision: Decision::Deny,
             reason: Some(reason),
@@ -292,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn every_decision_is_one_line_of_json_and_the_last_one_is_written_too() {
+    fn writes_one_json_line_per_decision_including_the_last() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        let audit = Audit::to(Target::of(&path), Arc::new(ManualClock::at(1_000))).unwrap();
+        let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(1_000))).unwrap();
         for reason in ["expired", "signature"] {
-            audit.record(&entry(reason));
+            audit.record(&event(reason));
         }
         drop(audit);
         let text = fs::read_to_string(&path).unwrap();
@@ -311,11 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_moved_away_is_made_anew() {
+    fn reopen_creates_a_rotated_file_again() {
         let folder = tempfile::tempdir().unwrap();
         let (path, moved) = (folder.path().join("audit.log"), folder.path().join("audit.log.1"));
-        let audit = Audit::to(Target::of(&path), Arc::new(ManualClock::at(0))).unwrap();
-        audit.record(&entry("expired"));
+        let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(0))).unwrap();
+        audit.record(&event("expired"));
         fs::rename(&path, &moved).unwrap();
         audit.reopen();
         let made = async {
@@ -324,7 +326,7 @@ mod tests {
             }
         };
         wait::blocking(wait::within("a new file", made));
-        audit.record(&entry("signature"));
+        audit.record(&event("signature"));
         drop(audit);
         assert!(fs::read_to_string(&path).unwrap().contains("signature"));
     }

@@ -1,23 +1,25 @@
-//! The bearer token of a request's `Authorization` header, as kube-apiserver finds it (S97).
+//! Bearer token of the `Authorization` header, parsed as kube-apiserver does.
+// S97
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use crate::problem::Problem;
 
-/// The token, if the request has one.
+/// The token of a request, if any.
 ///
 /// # Errors
-/// There are two such headers: whoever stands before or behind us may take another one (S244).
+/// More than one such header: another proxy or server in the chain might use the other one.
+// S244
 pub fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
-    of(headers, AUTHORIZATION)
+    token_in(headers, AUTHORIZATION)
 }
 
-/// The same in another header, such as `Proxy-Authorization`.
+/// The token in another header, such as `Proxy-Authorization`.
 ///
 /// # Errors
-/// There are two of them.
-pub fn of(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, Problem> {
+/// More than one such header.
+pub fn token_in(headers: &HeaderMap, name: http::HeaderName) -> Result<Option<&str>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
@@ -37,7 +39,7 @@ mod tests {
 
     // S97, S244; capsule-proxy's empty bearer token (CVE-2023-48312)
     #[test]
-    fn a_token_is_the_second_word_after_bearer_and_never_empty() {
+    fn token_is_the_second_word_after_bearer_and_never_empty() {
         for (value, expected) in [
             ("Bearer abc", Some("abc")),
             ("bearer abc", Some("abc")),

@@ -1,52 +1,56 @@
-//! As many open files as a server's limits need. Many systems start programs with room for 1,024, and let them take more.
+//! Raises the limit on open file descriptors as far as a server's limits need. Many systems default to 1,024 and
+//! allow more.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 
-/// For files, probes, issuers and what else is open beside connections.
-const BESIDES: u64 = 1_024;
+/// Descriptors for files, probes, issuers and everything else besides connections.
+const RESERVED_DESCRIPTORS: u64 = 1_024;
 
-/// The least of that.
-const LEAST_BESIDES: u64 = 64;
+/// Minimum of that.
+const MIN_RESERVED_DESCRIPTORS: u64 = 64;
 
-/// Lets this process have the open files these limits need: two for each connection, its own and one to the API server, and
-/// some besides. No more than that: programs we start get the same, and some of them look at every one they might have.
+/// Raises the soft limit to what these limits need: two descriptors per connection (client and API server), plus a
+/// reserve. Not higher, because child processes inherit the limit and some iterate over all possible descriptors.
 ///
-/// Gives the limits that can be kept: where the system does not let us have so many, a quarter of them stays for everything
-/// but connections, and no fewer than 64.
-pub fn provide(limits: Limits) -> Limits {
-    let wanted =
-        u64::try_from(limits.connections).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(BESIDES);
+/// Returns the limits that are possible: if the hard limit is too low, a quarter of the descriptors (at least 64)
+/// stays reserved.
+pub fn raise_limit(limits: ServerLimits) -> ServerLimits {
+    let wanted = u64::try_from(limits.connections)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(2)
+        .saturating_add(RESERVED_DESCRIPTORS);
     let had = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: Some(raised(had, wanted)), maximum: had.maximum };
+    let raised = Rlimit { current: Some(new_soft_limit(had, wanted)), maximum: had.maximum };
     if had.current.is_some_and(|current| current < wanted)
         && let Err(error) = setrlimit(Resource::Nofile, raised)
     {
-        tracing::warn!(%error, "the number of open files cannot be raised");
+        tracing::warn!(event = "nofile_limit_raise_failed", %error, "failed to raise the limit on open files");
     }
-    let kept = keep(limits, getrlimit(Resource::Nofile).current);
-    if kept.connections < limits.connections {
+    let fitted = fit_to(limits, getrlimit(Resource::Nofile).current);
+    if fitted.connections < limits.connections {
         tracing::warn!(
-            connections = kept.connections,
+            event = "connection_limit_reduced",
+            connections = fitted.connections,
             wanted = limits.connections,
-            "the system lets this process have too few open files (`ulimit -Hn`) for `limits.connections`"
+            "hard limit on open files (`ulimit -Hn`) is too low for `limits.connections`, using fewer connections"
         );
     }
-    kept
+    fitted
 }
 
-/// What the limit is set to.
-fn raised(had: Rlimit, wanted: u64) -> u64 {
+/// The new soft limit.
+fn new_soft_limit(had: Rlimit, wanted: u64) -> u64 {
     let wanted = had.current.map_or(wanted, |current| current.max(wanted));
     had.maximum.map_or(wanted, |maximum| maximum.min(wanted))
 }
 
-/// The limits that so many open files allow; `None`: any number.
-fn keep(limits: Limits, open: Option<u64>) -> Limits {
-    let most = open.map_or(u64::MAX, |open| open.saturating_sub((open / 4).max(LEAST_BESIDES)));
-    let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
-    Limits { connections: limits.connections.min(most), ..limits }
+/// Fits the limits to a number of descriptors; `None` means unlimited.
+fn fit_to(limits: ServerLimits, open: Option<u64>) -> ServerLimits {
+    let limit = open.map_or(u64::MAX, |open| open.saturating_sub((open / 4).max(MIN_RESERVED_DESCRIPTORS)));
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX).max(1);
+    ServerLimits { connections: limits.connections.min(limit), ..limits }
 }
 
 #[cfg(test)]
@@ -54,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_limit_is_raised_as_far_as_needed_and_allowed_and_never_lowered() {
+    fn raises_the_limit_as_far_as_needed_and_allowed() {
         for (current, maximum, expected) in [
             (Some(1_024), Some(524_288), 21_024),
             (Some(1_024), Some(4_096), 4_096),
@@ -62,12 +66,16 @@ mod tests {
             (Some(1_024), None, 21_024),
             (None, None, 21_024),
         ] {
-            assert_eq!(raised(Rlimit { current, maximum }, 21_024), expected, "{current:?} of {maximum:?}");
+            assert_eq!(
+                new_soft_limit(Rlimit { current, maximum }, 21_024),
+                expected,
+                "{current:?} of {maximum:?}"
+            );
         }
     }
 
     #[test]
-    fn a_quarter_of_the_open_files_is_not_for_connections() {
+    fn reserves_a_quarter_of_the_descriptors() {
         for (open, expected) in [
             (Some(21_024), 10_000),
             (Some(10_000), 7_500),
@@ -76,7 +84,7 @@ mod tests {
             (Some(9), 1),
             (None, 10_000),
         ] {
-            assert_eq!(keep(Limits::default(), open).connections, expected, "{open:?}");
+            assert_eq!(fit_to(ServerLimits::default(), open).connections, expected, "{open:?}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Discovery documents, key sets and distributed claims over HTTP: what `navicert-authn` asks for and does not get
-//! itself. Connections are the client's: same TLS, same proxies, kept open between requests.
+//! Fetches discovery documents, key sets and distributed claims for `navicert-authn`, with the transports of
+//! `navicert-client` (TLS, proxies, connection pools).
 
 mod redirect;
 
@@ -15,40 +15,41 @@ use http::header::{AUTHORIZATION, LOCATION};
 use http::{HeaderValue, Request, Response, Uri};
 use http_body_util::BodyExt as _;
 use navicert_authn::config::Egress;
-use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, Fetched, Stage};
-use navicert_client::credential::{Credential, Fixed};
+use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage};
+use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::transport::{
-    Around, Body, ProxyChoice, ProxyEnvironment, ResponseBody, Settings, Transport, TransportError, Trust,
+    Around, Body, ProxyChoice, ProxyEnvironment, ResponseBody, Transport, TransportError, TransportSettings,
+    Trust,
 };
 
-/// How many servers' connections are kept; the addresses of distributed claims are a token's choice.
-const MOST_LINES: usize = 256;
-/// A body without another limit ends here, so that memory is not the limit.
-const MOST_BYTES: usize = 64 << 20;
+/// Maximum number of cached transports; tokens choose the addresses of distributed claims.
+const MAX_TRANSPORTS: usize = 256;
+/// Maximum body size of requests without a lower limit.
+const MAX_BODY_BYTES: usize = 64 << 20;
 
-/// Gets documents with the connections of `navicert-client`.
+/// Fetches documents with `navicert-client`'s transports.
 ///
 /// ```no_run
-/// use navicert_authn::{Profile, config, jwks};
+/// use navicert_authn::{AuthnProfile, config, jwks};
 /// use navicert_client::transport::ProxyEnvironment;
 /// use navicert_server::fetch::HttpFetch;
 ///
 /// # async fn example(issuer: &config::CompiledIssuer) {
 /// let fetch = HttpFetch::new(ProxyEnvironment::default());
-/// let look = jwks::look(issuer, &fetch, &Profile::HARDENED).await;
-/// assert!(look.is_good(), "{:?}", look.seen);
+/// let report = jwks::probe_issuer(issuer, &fetch, &AuthnProfile::HARDENED).await;
+/// assert!(report.is_good(), "{:?}", report.results);
 /// # }
 /// ```
 pub struct HttpFetch {
     proxies: ProxyEnvironment,
     egress: HashMap<Egress, ProxyChoice>,
     around: Around,
-    lines: Mutex<HashMap<LineKey, Transport>>,
+    transports: Mutex<HashMap<TransportKey, Transport>>,
 }
 
-/// Requests that may share connections.
+/// Requests with equal keys share a transport.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct LineKey {
+struct TransportKey {
     origin: String,
     roots: Vec<u8>,
     egress: Option<Egress>,
@@ -56,54 +57,57 @@ struct LineKey {
 }
 
 impl HttpFetch {
-    /// Through the proxies that the environment names, with this machine's roots, files and clock.
+    /// Uses the proxies of the environment, and the system's root certificates, files and clock.
     pub fn new(proxies: ProxyEnvironment) -> Self {
         HttpFetch::with(proxies, Around::system())
     }
 
-    /// The same with another clock or timer.
+    /// Uses another clock or timer.
     pub fn with(proxies: ProxyEnvironment, around: Around) -> Self {
-        HttpFetch { proxies, egress: HashMap::new(), around, lines: Mutex::default() }
+        HttpFetch { proxies, egress: HashMap::new(), around, transports: Mutex::default() }
     }
 
-    /// Requests of issuers with this `egressSelectorType` take this way (S154).
+    /// Routes requests of issuers with this `egressSelectorType` through this proxy.
+    // S154
     #[must_use]
     pub fn with_egress(mut self, egress: Egress, way: ProxyChoice) -> Self {
         self.egress.insert(egress, way);
         self
     }
 
-    /// Whether a way out is configured. An issuer that names another one must not start (S154).
+    /// Whether this egress is configured. A configuration that names another one must be rejected.
+    // S154
     pub fn has_egress(&self, egress: Egress) -> bool {
         self.egress.contains_key(&egress)
     }
 
-    /// The whole of one GET: redirects, then the body.
-    async fn fetch(&self, request: FetchRequest<'_>) -> Result<Fetched, FetchError> {
+    /// One GET: follows redirects, reads the body.
+    async fn fetch(&self, request: FetchRequest<'_>) -> Result<FetchResponse, FetchError> {
         let mut url = parse(request.url)?;
-        let mut base = request.known_as.map_or(Ok(url.clone()), parse)?;
+        let mut base = request.redirect_base.map_or(Ok(url.clone()), parse)?;
         let asked = url.clone();
         for _ in 0..=request.limits.redirects {
             let response = self.send(&request, &asked, &url).await?;
             let Some(location) = redirect::location(response.status(), response.headers().get(LOCATION))
             else {
-                return read(response, url, request.limits.bytes.min(MOST_BYTES)).await;
+                return read(response, url, request.limits.bytes.min(MAX_BODY_BYTES)).await;
             };
-            let next = redirect::resolve(&base, location)
-                .ok_or_else(|| FetchError::new(Stage::Http, format!("`{url}` redirects to no address")))?;
+            let next = redirect::resolve(&base, location).ok_or_else(|| {
+                FetchError::new(FetchStage::Http, format!("`{url}` redirects to an invalid URL"))
+            })?;
             if request.limits.keeps_scheme && next.scheme() != url.scheme() {
                 let what = format!("`{url}` redirects to another scheme, which is not allowed");
-                return Err(FetchError::new(Stage::Http, what));
+                return Err(FetchError::new(FetchStage::Http, what));
             }
             if request.limits.keeps_host && next.authority() != url.authority() {
                 let what = format!("`{url}` redirects to another host, which is not allowed");
-                return Err(FetchError::new(Stage::Http, what));
+                return Err(FetchError::new(FetchStage::Http, what));
             }
             base = next.clone();
             url = next;
         }
         let what = format!("`{}` redirects more than {} times", request.url, request.limits.redirects);
-        Err(FetchError::new(Stage::Http, what))
+        Err(FetchError::new(FetchStage::Http, what))
     }
 
     async fn send(
@@ -112,56 +116,62 @@ impl HttpFetch {
         asked: &Uri,
         url: &Uri,
     ) -> Result<Response<ResponseBody>, FetchError> {
-        let transport = self.line(request, url)?;
+        let transport = self.transport(request, url)?;
         let path = url.path_and_query().map_or("/", |path| path.as_str());
         let mut message = Request::get(path)
             .body(Body::empty())
-            .map_err(|error| failed(Stage::Address, format!("`{url}` cannot be asked for"), error))?;
+            .map_err(|error| failed(FetchStage::Address, format!("invalid URL `{url}`"), error))?;
         if let Some(bearer) = request.bearer
             && (asked.scheme(), asked.authority()) == (url.scheme(), url.authority())
         {
-            let mut value = HeaderValue::try_from(format!("Bearer {}", bearer.expose()))
-                .map_err(|_| FetchError::new(Stage::Address, "the access token cannot be sent"))?;
+            let mut value = HeaderValue::try_from(format!("Bearer {}", bearer.expose())).map_err(|_| {
+                FetchError::new(FetchStage::Address, "invalid access token: not allowed in a header")
+            })?;
             value.set_sensitive(true);
             message.headers_mut().insert(AUTHORIZATION, value);
         }
         transport.send(message).await.map_err(|error| {
             let stage = stage(&error);
-            failed(stage, format!("get `{url}`"), error)
+            failed(stage, format!("failed to fetch `{url}`"), error)
         })
     }
 
-    /// The connections to a server, made when first needed.
-    fn line(&self, request: &FetchRequest<'_>, url: &Uri) -> Result<Transport, FetchError> {
+    /// The transport for a server, created on first use.
+    fn transport(&self, request: &FetchRequest<'_>, url: &Uri) -> Result<Transport, FetchError> {
         let origin = format!(
             "{}://{}",
             url.scheme_str().unwrap_or_default(),
             url.authority().map_or("", |a| a.as_str())
         );
         let public_only = request.limits.public_only;
-        let key = LineKey { origin, roots: fingerprint(request.roots), egress: request.egress, public_only };
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let key =
+            TransportKey { origin, roots: fingerprint(request.roots), egress: request.egress, public_only };
+        let mut lines = self.transports.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = lines.get(&key) {
             return Ok(line.clone());
         }
         let proxy = match request.egress {
             None => ProxyChoice::Environment(self.proxies.clone()),
             Some(egress) => self.egress.get(&egress).cloned().ok_or_else(|| {
-                FetchError::new(Stage::Proxy, format!("no way is configured for egress `{}`", egress.name()))
+                FetchError::new(
+                    FetchStage::Proxy,
+                    format!("no proxy configured for egress `{}`", egress.name()),
+                )
             })?,
         };
-        let settings = Settings {
+        let settings = TransportSettings {
             trust: if request.roots.is_empty() { Trust::System } else { Trust::Pem(pem(request.roots)) },
             proxy,
             public_only,
             retry_unauthorized: false,
             max_idle: 2,
-            ..Settings::new(&key.origin)
+            ..TransportSettings::new(&key.origin)
         };
-        let source = Arc::new(Fixed::new(Credential::anonymous()));
-        let line = Transport::new(settings, source, self.around.clone())
-            .map_err(|error| failed(Stage::Address, format!("`{}` cannot be used", key.origin), error))?;
-        if lines.len() >= MOST_LINES
+        let source = Arc::new(StaticCredential::new(Credential::anonymous()));
+        let line = Transport::new(settings, source, self.around.clone()).map_err(|error| {
+            failed(FetchStage::Address, format!("failed to create a transport for `{}`", key.origin), error)
+        })?;
+        if lines.len() >= MAX_TRANSPORTS
             && let Some(any) = lines.keys().next().cloned()
         {
             lines.remove(&any);
@@ -172,14 +182,14 @@ impl HttpFetch {
 }
 
 impl Fetch for HttpFetch {
-    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
+    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let limit = request.limits.time;
             let late = self.around.timer.sleep(limit);
             tokio::select! {
                 biased;
                 outcome = self.fetch(request) => outcome,
-                () = late => Err(too_late(request.url, limit)),
+                () = late => Err(timeout_error(request.url, limit)),
             }
         })
     }
@@ -191,29 +201,33 @@ impl fmt::Debug for HttpFetch {
     }
 }
 
-fn too_late(url: &str, limit: Duration) -> FetchError {
-    FetchError::new(Stage::Http, format!("get `{url}`: no answer within {} s", limit.as_secs()))
+fn timeout_error(url: &str, limit: Duration) -> FetchError {
+    FetchError::new(
+        FetchStage::Http,
+        format!("failed to fetch `{url}`: no response within {} s", limit.as_secs()),
+    )
 }
 
-async fn read(response: Response<ResponseBody>, url: Uri, most: usize) -> Result<Fetched, FetchError> {
+async fn read(response: Response<ResponseBody>, url: Uri, most: usize) -> Result<FetchResponse, FetchError> {
     let (head, mut body) = response.into_parts();
     let headers = head.headers.iter().map(|(name, value)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
     });
-    let mut fetched = Fetched {
+    let mut fetched = FetchResponse {
         status: head.status.as_u16(),
         url: url.to_string(),
         headers: headers.collect(),
         body: Vec::new(),
     };
     while let Some(frame) = body.frame().await {
-        let frame =
-            frame.map_err(|error| failed(Stage::Http, format!("read the answer of `{url}`"), error))?;
+        let frame = frame.map_err(|error| {
+            failed(FetchStage::Http, format!("failed to read the response of `{url}`"), error)
+        })?;
         let Ok(data) = frame.into_data() else { continue };
         if fetched.body.len() + data.len() > most {
             return Err(FetchError::new(
-                Stage::Http,
-                format!("the answer of `{url}` is longer than {most} bytes"),
+                FetchStage::Http,
+                format!("the response of `{url}` exceeds {most} bytes"),
             ));
         }
         fetched.body.extend_from_slice(&data);
@@ -223,26 +237,30 @@ async fn read(response: Response<ResponseBody>, url: Uri, most: usize) -> Result
 
 fn parse(text: &str) -> Result<Uri, FetchError> {
     let unusable =
-        || FetchError::new(Stage::Address, format!("`{text}` is not an address over http or https"));
+        || FetchError::new(FetchStage::Address, format!("invalid URL `{text}`: expected http or https"));
     let url: Uri = text.parse().map_err(|_| unusable())?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));
     if is_http && url.host().is_some_and(|host| !host.is_empty()) { Ok(url) } else { Err(unusable()) }
 }
 
-fn stage(error: &TransportError) -> Stage {
+fn stage(error: &TransportError) -> FetchStage {
     match error {
-        TransportError::Lookup { .. } | TransportError::PrivateAddress { .. } => Stage::Lookup,
-        TransportError::Connect { .. } | TransportError::ConnectTimeout { .. } => Stage::Connect,
-        TransportError::Proxy { .. } => Stage::Proxy,
+        TransportError::Lookup { .. } | TransportError::LocalAddress { .. } => FetchStage::Lookup,
+        TransportError::Connect { .. } | TransportError::ConnectTimeout { .. } => FetchStage::Connect,
+        TransportError::Proxy { .. } => FetchStage::Proxy,
         TransportError::Handshake { .. }
         | TransportError::HandshakeTimeout { .. }
-        | TransportError::CertificateRefused { .. } => Stage::Tls,
-        TransportError::Path(_) | TransportError::OtherServer { .. } => Stage::Address,
-        _ => Stage::Http,
+        | TransportError::CertificateRejected { .. } => FetchStage::Tls,
+        TransportError::Path(_) | TransportError::OtherServer { .. } => FetchStage::Address,
+        _ => FetchStage::Http,
     }
 }
 
-fn failed(stage: Stage, what: String, source: impl std::error::Error + Send + Sync + 'static) -> FetchError {
+fn failed(
+    stage: FetchStage,
+    what: String,
+    source: impl std::error::Error + Send + Sync + 'static,
+) -> FetchError {
     FetchError { stage, what, source: Some(Box::new(source)) }
 }
 

@@ -1,5 +1,6 @@
-//! How a server is doing, for whoever routes requests to it: `/healthz`, `/readyz` and `/metrics`, on a listener of their
-//! own, so that no path and no header of a client ever leads past authentication (S225, S259).
+//! `/healthz`, `/livez`, `/readyz` and `/metrics` on a separate listener, so that no path or header of a client
+//! request bypasses authentication.
+// S225, S259
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,31 +10,31 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use navicert_authn::Live;
-use navicert_authn::config::Reloader;
+use navicert_authn::ReloadableAuthenticator;
+use navicert_authn::config::AuthnReloader;
 
 use crate::forward::ReplyBody;
 use crate::listener::{Handler, Peer};
 use crate::metrics::Registry;
 
-/// One thing that has to be well before requests are sent here.
+/// A readiness condition.
 pub trait Check: Send + Sync {
-    /// What it is called in `/readyz?verbose`: short, without white space.
+    /// Name in `/readyz?verbose`: short, without white space.
     fn name(&self) -> &str;
 
-    /// Whether it is well; asked at every probe, so it only looks at what is known.
+    /// Whether the condition holds. Called at every probe, so it must only look at known state.
     ///
     /// # Errors
-    /// What is wrong, in a sentence without secrets.
+    /// What is wrong, without secrets.
     fn check(&self) -> Result<(), String>;
 
-    /// Something to know although it is well, in a sentence without secrets.
+    /// A remark for a condition that holds, without secrets.
     fn note(&self) -> Option<String> {
         None
     }
 }
 
-/// Everything that has to be well. Whoever has a condition joins here, once.
+/// All readiness conditions of a server.
 #[derive(Clone, Default)]
 pub struct Health(Arc<State>);
 
@@ -44,34 +45,35 @@ struct State {
 }
 
 impl Health {
-    /// From now on this has to be well too.
-    pub fn join(&self, check: Arc<dyn Check>) {
+    /// Adds a condition.
+    pub fn register(&self, check: Arc<dyn Check>) {
         self.0.checks.lock().unwrap_or_else(PoisonError::into_inner).push(check);
     }
 
-    /// From now on nobody should send requests here: what is being answered is finished, and then it ends.
-    pub fn stop(&self) {
+    /// Makes readiness fail while in-flight requests are drained.
+    pub fn begin_shutdown(&self) {
         self.0.is_stopping.store(true, Ordering::Release);
     }
 
-    /// The verdict, and a line for each thing, as kube-apiserver writes them.
-    pub fn look(&self) -> (bool, String) {
+    /// Whether all conditions hold, and one line per condition in kube-apiserver's format.
+    pub fn report(&self) -> (bool, String) {
         let checks = self.0.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (mut is_well, mut text) = (true, String::new());
-        let mut told = |name: &str, verdict: Result<(), String>, note: Option<String>| match (verdict, note) {
-            (Ok(()), None) => text += &format!("[+]{name} ok\n"),
-            (Ok(()), Some(note)) => text += &format!("[+]{name} ok: {}\n", note.replace('\n', " ")),
-            (Err(why), _) => {
-                is_well = false;
-                text += &format!("[-]{name} failed: {}\n", why.replace('\n', " "));
-            }
-        };
+        let (mut is_ready, mut text) = (true, String::new());
+        let mut add_line =
+            |name: &str, verdict: Result<(), String>, note: Option<String>| match (verdict, note) {
+                (Ok(()), None) => text += &format!("[+]{name} ok\n"),
+                (Ok(()), Some(note)) => text += &format!("[+]{name} ok: {}\n", note.replace('\n', " ")),
+                (Err(why), _) => {
+                    is_ready = false;
+                    text += &format!("[-]{name} failed: {}\n", why.replace('\n', " "));
+                }
+            };
         let is_stopping = self.0.is_stopping.load(Ordering::Acquire);
-        told("shutdown", if is_stopping { Err("shutting down".to_owned()) } else { Ok(()) }, None);
+        add_line("shutdown", if is_stopping { Err("shutting down".to_owned()) } else { Ok(()) }, None);
         for check in checks {
-            told(check.name(), check.check(), check.note());
+            add_line(check.name(), check.check(), check.note());
         }
-        (is_well, text)
+        (is_ready, text)
     }
 }
 
@@ -81,60 +83,60 @@ impl fmt::Debug for Health {
     }
 }
 
-/// Which issuers have to be ready before requests are sent here.
+/// Which issuers must be ready for readiness.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AwaitedIssuers {
-    /// None of them.
+pub enum RequiredIssuers {
+    /// None.
     None,
-    /// At least one, if there are any.
+    /// At least one, if any is configured.
     #[default]
     Any,
-    /// All of them.
+    /// All.
     All,
 }
 
-/// Issuers as a condition.
+/// Readiness of the issuers.
 #[derive(Debug)]
-pub struct Issuers {
-    live: Arc<Live>,
-    awaited: AwaitedIssuers,
+pub struct IssuersCheck {
+    authenticator: Arc<ReloadableAuthenticator>,
+    required: RequiredIssuers,
 }
 
-impl Issuers {
-    /// These issuers.
-    pub fn new(live: Arc<Live>, awaited: AwaitedIssuers) -> Self {
-        Issuers { live, awaited }
+impl IssuersCheck {
+    /// Checks these issuers.
+    pub fn new(authenticator: Arc<ReloadableAuthenticator>, awaited: RequiredIssuers) -> Self {
+        IssuersCheck { authenticator, required: awaited }
     }
 }
 
-impl Check for Issuers {
+impl Check for IssuersCheck {
     fn name(&self) -> &'static str {
         "issuers"
     }
 
     fn check(&self) -> Result<(), String> {
-        let all = self.live.health();
+        let all = self.authenticator.health();
         let missing: Vec<_> = all.iter().filter(|(_, health)| !health.is_ready).collect();
-        let is_well = match self.awaited {
-            AwaitedIssuers::None => true,
-            AwaitedIssuers::Any => all.is_empty() || missing.len() < all.len(),
-            AwaitedIssuers::All => missing.is_empty(),
+        let is_ready = match self.required {
+            RequiredIssuers::None => true,
+            RequiredIssuers::Any => all.is_empty() || missing.len() < all.len(),
+            RequiredIssuers::All => missing.is_empty(),
         };
-        if is_well {
+        if is_ready {
             return Ok(());
         }
-        let told = missing.iter().map(|(url, health)| {
-            format!("{url}: {}", health.last_error.as_deref().unwrap_or("not asked yet"))
+        let problems = missing.iter().map(|(url, health)| {
+            format!("{url}: {}", health.last_error.as_deref().unwrap_or("keys not fetched yet"))
         });
-        Err(told.collect::<Vec<_>>().join("; "))
+        Err(problems.collect::<Vec<_>>().join("; "))
     }
 }
 
-/// The configuration: there is always one in use, but it may not be what the files say.
+/// Notes when the configuration files are invalid and the previous configuration is in use. Never fails readiness.
 #[derive(Debug)]
-pub struct Configuration(pub Arc<Reloader>);
+pub struct ConfigurationCheck(pub Arc<AuthnReloader>);
 
-impl Check for Configuration {
+impl Check for ConfigurationCheck {
     fn name(&self) -> &'static str {
         "configuration"
     }
@@ -145,26 +147,26 @@ impl Check for Configuration {
 
     fn note(&self) -> Option<String> {
         let why = self.0.problem()?;
-        Some(format!("the files that are there now are not in use, those before them are: {why}"))
+        Some(format!("configuration files are invalid, previous configuration in use: {why}"))
     }
 }
 
-/// Answers whoever looks after servers. It holds no secret and changes nothing.
+/// Serves probes and metrics. Holds no secrets and changes nothing.
 #[derive(Debug)]
-pub struct Inspection {
+pub struct InspectionHandler {
     health: Health,
-    figures: Registry,
+    metrics: Registry,
 }
 
-impl Inspection {
-    /// Tells of these.
-    pub fn new(health: Health, figures: Registry) -> Self {
-        Inspection { health, figures }
+impl InspectionHandler {
+    /// Serves this state.
+    pub fn new(health: Health, metrics: Registry) -> Self {
+        InspectionHandler { health, metrics }
     }
 
-    fn answer(&self, method: &Method, path: &str, query: Option<&str>) -> Response<ReplyBody> {
+    fn respond(&self, method: &Method, path: &str, query: Option<&str>) -> Response<ReplyBody> {
         if ![Method::GET, Method::HEAD].contains(method) {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+            return text(StatusCode::METHOD_NOT_ALLOWED, "method not allowed, use GET\n".to_owned());
         }
         let is_verbose = query.is_some_and(|query| {
             query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="))
@@ -172,7 +174,7 @@ impl Inspection {
         match path {
             "/healthz" | "/livez" => text(StatusCode::OK, "ok".to_owned()),
             "/readyz" => {
-                let (is_ready, mut lines) = self.health.look();
+                let (is_ready, mut lines) = self.health.report();
                 lines += if is_ready { "readyz check passed\n" } else { "readyz check failed\n" };
                 match (is_ready, is_verbose) {
                     (true, false) => text(StatusCode::OK, "ok".to_owned()),
@@ -181,24 +183,27 @@ impl Inspection {
                 }
             }
             "/metrics" => {
-                let mut page = text(StatusCode::OK, self.figures.render());
+                let mut page = text(StatusCode::OK, self.metrics.render());
                 let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
                 page.headers_mut().insert(CONTENT_TYPE, kind);
                 page
             }
-            _ => text(StatusCode::NOT_FOUND, "/healthz, /livez, /readyz or /metrics\n".to_owned()),
+            _ => text(
+                StatusCode::NOT_FOUND,
+                "not found, use /healthz, /livez, /readyz or /metrics\n".to_owned(),
+            ),
         }
     }
 }
 
-impl Handler for Inspection {
+impl Handler for InspectionHandler {
     async fn handle(&self, request: Request<Incoming>, _: &Peer) -> Response<ReplyBody> {
-        self.answer(request.method(), request.uri().path(), request.uri().query())
+        self.respond(request.method(), request.uri().path(), request.uri().query())
     }
 }
 
 fn text(code: StatusCode, text: String) -> Response<ReplyBody> {
-    let mut response = Response::new(ReplyBody::whole(Bytes::from(text)));
+    let mut response = Response::new(ReplyBody::full(Bytes::from(text)));
     *response.status_mut() = code;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
@@ -210,9 +215,9 @@ fn text(code: StatusCode, text: String) -> Response<ReplyBody> {
 mod tests {
     use super::*;
 
-    struct Sick;
+    struct Failing;
 
-    impl Check for Sick {
+    impl Check for Failing {
         fn name(&self) -> &'static str {
             "sick"
         }
@@ -224,20 +229,20 @@ mod tests {
 
     // S225
     #[test]
-    fn readiness_names_what_is_wrong_and_liveness_does_not_care() {
-        let (health, figures) = (Health::default(), Registry::default());
-        let inspection = Inspection::new(health.clone(), figures);
-        let code = |path: &str| inspection.answer(&Method::GET, path, None).status().as_u16();
+    fn readiness_names_failed_checks_and_liveness_ignores_them() {
+        let (health, metrics) = (Health::default(), Registry::default());
+        let inspection = InspectionHandler::new(health.clone(), metrics);
+        let code = |path: &str| inspection.respond(&Method::GET, path, None).status().as_u16();
         assert_eq!(
             (code("/healthz"), code("/livez"), code("/readyz"), code("/metrics")),
             (200, 200, 200, 200)
         );
         assert_eq!((code("/"), code("/readyz/"), code("/debug")), (404, 404, 404));
-        health.join(Arc::new(Sick));
+        health.register(Arc::new(Failing));
         assert_eq!((code("/healthz"), code("/readyz")), (200, 503));
-        assert_eq!(health.look().1, "[+]shutdown ok\n[-]sick failed: has a cold\n");
-        health.stop();
-        assert!(health.look().1.contains("[-]shutdown failed: shutting down"));
-        assert_eq!(inspection.answer(&Method::POST, "/healthz", None).status(), 405);
+        assert_eq!(health.report().1, "[+]shutdown ok\n[-]sick failed: has a cold\n");
+        health.begin_shutdown();
+        assert!(health.report().1.contains("[-]shutdown failed: shutting down"));
+        assert_eq!(inspection.respond(&Method::POST, "/healthz", None).status(), 405);
     }
 }

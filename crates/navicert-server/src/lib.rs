@@ -1,43 +1,44 @@
-//! Sockets, HTTP, long-running: what listens, and what fetches keys. It does not decide who a token is.
+//! Servers: the listener, the TokenReview webhook, the authenticating proxy, the local gateway, and HTTP fetching of
+//! signing keys. Token verification itself is in `navicert-authn`.
 //!
 //! ```text
 //! listener ──▶ limits ──▶ forward ──▶ navicert-client's transport ──▶ API server
 //! (TLS, HTTP)     │       (headers, streams, upgrades)
-//!                 │          ▲ who may pass, and as whom: the caller's step
+//!                 │          ▲ Identify: authentication step of the proxy or the gateway
 //!                 │       gateway (one user's own commands)
-//!                 └─────▶ webhook ──▶ navicert_authn::Live       whose is this token?
+//!                 └─────▶ webhook ──▶ navicert_authn::ReloadableAuthenticator
 //!
-//! serving: one server's life, with health, metrics, audit, tls (files) beside it
+//! serving: start, drain and shutdown of one server, with health, metrics, audit and TLS reload
 //!
-//! navicert_authn::jwks::Keeper ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
-//! navicert_authn::Live ◀──tend── keeping ◀── watch (files), timer
+//! navicert_authn::jwks::JwksRefresher ──Fetch──▶ fetch::HttpFetch ──▶ navicert_client::transport (TLS, proxies, pools)
+//! navicert_authn::ReloadableAuthenticator ◀── background_tasks ◀── watch (files), timer
 //! ```
 //!
-//! [`problem`] is the one map from what went wrong to what a client may read.
+//! [`problem`] maps every failure to the response that a client receives.
 
 pub mod audit;
+pub mod background_tasks;
 pub mod bearer;
-pub mod callers;
+pub mod client_auth;
 pub mod descriptors;
 pub mod fetch;
-pub mod files;
 pub mod forward;
 pub mod gateway;
 pub mod health;
-pub mod keeping;
 pub mod limits;
 pub mod listener;
 pub mod metrics;
 pub mod problem;
 pub mod proxy;
+pub mod reload;
 pub mod serving;
 pub mod settings;
 pub mod tls;
 pub mod token_review_client;
+pub mod user_ref;
 pub mod watch;
 pub mod webhook;
-pub mod who;
 
-pub use forward::{Forwarder, Identify, Identity, ReplyBody};
-pub use limits::Limits;
+pub use forward::{Forwarder, Identify, ReplyBody, UpstreamIdentity};
+pub use limits::ServerLimits;
 pub use problem::Problem;

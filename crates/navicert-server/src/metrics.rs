@@ -1,5 +1,5 @@
-//! Figures of the servers, in Prometheus' text format: what goes through each listener, beside what `navicert-authn` counts
-//! of tokens and keys. Counting takes no lock.
+//! Server metrics in the Prometheus text format: traffic of each listener, and the token and key metrics of
+//! `navicert-authn`. Updates are lock-free.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -9,36 +9,36 @@ use std::time::Duration;
 use http::{Response, StatusCode};
 use navicert_types::Clock;
 
-/// Something with figures for the page.
-pub trait Figures: Send + Sync {
-    /// Writes them.
-    fn write(&self, page: &mut Page);
+/// A source of metrics.
+pub trait Collector: Send + Sync {
+    /// Writes the metrics.
+    fn collect(&self, exposition: &mut Exposition);
 }
 
-impl Figures for navicert_authn::metrics::Metrics {
-    fn write(&self, page: &mut Page) {
-        page.0.push_str(&self.render());
+impl Collector for navicert_authn::metrics::AuthnMetrics {
+    fn collect(&self, exposition: &mut Exposition) {
+        exposition.0.push_str(&self.render());
     }
 }
 
-/// Everything that `/metrics` shows. Whoever counts something joins here, once.
+/// All sources behind `/metrics`.
 #[derive(Clone, Default)]
-pub struct Registry(Arc<Mutex<Vec<Arc<dyn Figures>>>>);
+pub struct Registry(Arc<Mutex<Vec<Arc<dyn Collector>>>>);
 
 impl Registry {
-    /// Shows these figures too, from now on.
-    pub fn join(&self, figures: Arc<dyn Figures>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(figures);
+    /// Adds a source.
+    pub fn register(&self, collector: Arc<dyn Collector>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(collector);
     }
 
-    /// The page as it is now.
+    /// Renders all metrics.
     pub fn render(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut page = Page(String::new());
-        for figures in all {
-            figures.write(&mut page);
+        let mut exposition = Exposition(String::new());
+        for collector in all {
+            collector.collect(&mut exposition);
         }
-        page.0
+        exposition.0
     }
 }
 
@@ -48,19 +48,19 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Prometheus' text, being written. Names and labels are ours: nothing here is escaped.
+/// Metrics text being written. Names and labels are not escaped: they are constants of ours.
 #[derive(Debug)]
-pub struct Page(String);
+pub struct Exposition(String);
 
-impl Page {
-    /// What the lines that follow are about.
-    pub fn head(&mut self, name: &str, kind: &str, help: &str) {
+impl Exposition {
+    /// Starts a metric family.
+    pub fn describe(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    /// One series' value; labels in the order of their names.
-    pub fn line(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
+    /// Writes one sample; labels must be sorted by name.
+    pub fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl fmt::Display) {
         self.0.push_str(name);
         for (index, (label, value)) in labels.iter().enumerate() {
             let open = if index == 0 { '{' } else { ',' };
@@ -73,12 +73,12 @@ impl Page {
     }
 }
 
-/// The codes that are told apart; the last one stands for all others.
-const CODES: [u16; 17] =
+/// Status codes counted individually; all others are counted as `other`.
+const COUNTED_STATUS_CODES: [u16; 17] =
     [101, 200, 201, 304, 400, 401, 403, 404, 405, 408, 409, 413, 429, 500, 502, 503, 504];
 
-/// Upper bounds of how long answers took to begin, in seconds.
-const BOUNDS: [(f64, u64); 14] = [
+/// Upper bounds of the latency histogram (time to response head), in seconds and nanoseconds.
+const LATENCY_BUCKETS: [(f64, u64); 14] = [
     (0.0001, 100_000),
     (0.00025, 250_000),
     (0.0005, 500_000),
@@ -95,70 +95,70 @@ const BOUNDS: [(f64, u64); 14] = [
     (5.0, 5_000_000_000),
 ];
 
-/// What goes through one listener.
-pub struct Traffic {
+/// Metrics of one listener.
+pub struct ListenerMetrics {
     server: &'static str,
     clock: Arc<dyn Clock>,
     accepted: AtomicU64,
     open: AtomicI64,
-    pushed_out: AtomicU64,
+    evicted: AtomicU64,
     handshakes_failed: AtomicU64,
     in_flight: AtomicI64,
-    codes: [AtomicU64; CODES.len()],
+    codes: [AtomicU64; COUNTED_STATUS_CODES.len()],
     other_codes: AtomicU64,
-    /// The client went away before there was an answer.
-    gone: AtomicU64,
-    buckets: [AtomicU64; BOUNDS.len()],
+    /// Requests whose client disconnected before the response.
+    cancelled: AtomicU64,
+    buckets: [AtomicU64; LATENCY_BUCKETS.len()],
     nanoseconds: AtomicU64,
 }
 
-impl Traffic {
-    /// Nothing so far, at the listener of this server.
+impl ListenerMetrics {
+    /// Metrics of the named server's listener, all 0.
     pub fn new(server: &'static str, clock: Arc<dyn Clock>) -> Arc<Self> {
         let zeros = |_| AtomicU64::new(0);
-        Arc::new(Traffic {
+        Arc::new(ListenerMetrics {
             server,
             clock,
             accepted: AtomicU64::new(0),
             open: AtomicI64::new(0),
-            pushed_out: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             handshakes_failed: AtomicU64::new(0),
             in_flight: AtomicI64::new(0),
             codes: std::array::from_fn(zeros),
             other_codes: AtomicU64::new(0),
-            gone: AtomicU64::new(0),
+            cancelled: AtomicU64::new(0),
             buckets: std::array::from_fn(zeros),
             nanoseconds: AtomicU64::new(0),
         })
     }
 
-    /// One more connection, until what is returned is dropped.
-    pub(crate) fn connection(&self) -> Open<'_> {
+    /// Counts a connection until the guard is dropped.
+    pub(crate) fn connection_opened(&self) -> OpenConnection<'_> {
         self.accepted.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
-        Open(&self.open)
+        OpenConnection(&self.open)
     }
 
-    /// An idle connection has to go for a new one; how many had to before.
-    pub(crate) fn pushed_out(&self) -> u64 {
-        self.pushed_out.fetch_add(1, Ordering::Relaxed)
+    /// Counts an eviction and returns the previous count.
+    pub(crate) fn count_eviction(&self) -> u64 {
+        self.evicted.fetch_add(1, Ordering::Relaxed)
     }
 
     pub(crate) fn handshake_failed(&self) {
         self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One more request, until it is answered.
-    pub(crate) fn request(&self) -> Counted<'_> {
+    /// Counts a request until it is finished or dropped.
+    pub(crate) fn request_started(&self) -> InFlightRequest<'_> {
         self.in_flight.fetch_add(1, Ordering::Relaxed);
-        Counted { traffic: self, started: self.clock.monotonic(), is_answered: false }
+        InFlightRequest { metrics: self, started: self.clock.monotonic(), is_answered: false }
     }
 
-    fn count(&self, code: StatusCode, took: Duration) {
-        let known = CODES.iter().zip(&self.codes).find(|(known, _)| **known == code.as_u16());
+    fn record_response(&self, code: StatusCode, took: Duration) {
+        let known = COUNTED_STATUS_CODES.iter().zip(&self.codes).find(|(known, _)| **known == code.as_u16());
         known.map_or(&self.other_codes, |(_, counter)| counter).fetch_add(1, Ordering::Relaxed);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        let bucket = BOUNDS.iter().zip(&self.buckets).find(|((_, bound), _)| nanoseconds <= *bound);
+        let bucket = LATENCY_BUCKETS.iter().zip(&self.buckets).find(|((_, bound), _)| nanoseconds <= *bound);
         if let Some((_, bucket)) = bucket {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
@@ -166,97 +166,107 @@ impl Traffic {
     }
 }
 
-impl fmt::Debug for Traffic {
+impl fmt::Debug for ListenerMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Traffic").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
-pub(crate) struct Open<'t>(&'t AtomicI64);
+pub(crate) struct OpenConnection<'t>(&'t AtomicI64);
 
-impl Drop for Open<'_> {
+impl Drop for OpenConnection<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// A request that waits for its answer.
+/// A request without a response yet.
 #[derive(Debug)]
-pub(crate) struct Counted<'t> {
-    traffic: &'t Traffic,
+pub(crate) struct InFlightRequest<'t> {
+    metrics: &'t ListenerMetrics,
     started: Duration,
     is_answered: bool,
 }
 
-impl Counted<'_> {
-    pub(crate) fn answered<B>(mut self, response: Response<B>) -> Response<B> {
+impl InFlightRequest<'_> {
+    pub(crate) fn finish<B>(mut self, response: Response<B>) -> Response<B> {
         self.is_answered = true;
-        let took = self.traffic.clock.monotonic().saturating_sub(self.started);
-        self.traffic.count(response.status(), took);
+        let took = self.metrics.clock.monotonic().saturating_sub(self.started);
+        self.metrics.record_response(response.status(), took);
         response
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for InFlightRequest<'_> {
     fn drop(&mut self) {
-        self.traffic.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.in_flight.fetch_sub(1, Ordering::Relaxed);
         if !self.is_answered {
-            self.traffic.gone.fetch_add(1, Ordering::Relaxed);
+            self.metrics.cancelled.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-impl Figures for Traffic {
-    fn write(&self, page: &mut Page) {
+impl Collector for ListenerMetrics {
+    fn collect(&self, exposition: &mut Exposition) {
         let server = ("server", self.server);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let name = "navicert_connections_accepted_total";
-        page.head(name, "counter", "Connections since the start");
-        page.line(name, &[server], load(&self.accepted));
+        exposition.describe(name, "counter", "Accepted connections");
+        exposition.sample(name, &[server], load(&self.accepted));
         let name = "navicert_connections";
-        page.head(name, "gauge", "Connections that are open");
-        page.line(name, &[server], self.open.load(Ordering::Relaxed));
+        exposition.describe(name, "gauge", "Open connections");
+        exposition.sample(name, &[server], self.open.load(Ordering::Relaxed));
         let name = "navicert_connections_pushed_out_total";
-        page.head(name, "counter", "Idle connections that were ended to make room for new ones");
-        page.line(name, &[server], load(&self.pushed_out));
+        exposition.describe(name, "counter", "Idle connections evicted for new ones");
+        exposition.sample(name, &[server], load(&self.evicted));
         let name = "navicert_tls_handshakes_failed_total";
-        page.head(name, "counter", "Connections that ended before TLS was agreed on");
-        page.line(name, &[server], load(&self.handshakes_failed));
+        exposition.describe(name, "counter", "Failed TLS handshakes");
+        exposition.sample(name, &[server], load(&self.handshakes_failed));
         let name = "navicert_requests_in_flight";
-        page.head(name, "gauge", "Requests whose answer has not begun");
-        page.line(name, &[server], self.in_flight.load(Ordering::Relaxed));
+        exposition.describe(name, "gauge", "Requests waiting for their response");
+        exposition.sample(name, &[server], self.in_flight.load(Ordering::Relaxed));
         let name = "navicert_requests_total";
-        page.head(name, "counter", "Requests by the code of their answer; gone: the client left before it");
-        for (code, counter) in CODES.iter().zip(&self.codes).filter(|(_, counter)| load(counter) > 0) {
-            page.line(name, &[("code", &code.to_string()), server], load(counter));
+        exposition.describe(
+            name,
+            "counter",
+            "Requests by response status code; gone: the client disconnected before the response",
+        );
+        for (code, counter) in
+            COUNTED_STATUS_CODES.iter().zip(&self.codes).filter(|(_, counter)| load(counter) > 0)
+        {
+            exposition.sample(name, &[("code", &code.to_string()), server], load(counter));
         }
-        for (code, counter) in [("other", &self.other_codes), ("gone", &self.gone)] {
+        for (code, counter) in [("other", &self.other_codes), ("gone", &self.cancelled)] {
             if load(counter) > 0 {
-                page.line(name, &[("code", code), server], load(counter));
+                exposition.sample(name, &[("code", code), server], load(counter));
             }
         }
-        self.write_durations(page);
+        self.write_durations(exposition);
     }
 }
 
-impl Traffic {
-    fn write_durations(&self, page: &mut Page) {
+impl ListenerMetrics {
+    fn write_durations(&self, exposition: &mut Exposition) {
         let name = "navicert_request_duration_seconds";
-        page.head(name, "histogram", "How long answers took to begin");
+        exposition.describe(name, "histogram", "Time until the response head");
         let mut total = 0u64;
-        for ((bound, _), bucket) in BOUNDS.iter().zip(&self.buckets) {
+        for ((bound, _), bucket) in LATENCY_BUCKETS.iter().zip(&self.buckets) {
             total = total.saturating_add(bucket.load(Ordering::Relaxed));
             let bound = bound.to_string();
-            page.line(&format!("{name}_bucket"), &[("le", &bound), ("server", self.server)], total);
+            exposition.sample(&format!("{name}_bucket"), &[("le", &bound), ("server", self.server)], total);
         }
         let counters = self.codes.iter().chain([&self.other_codes]);
         let count: u64 = counters.map(|counter| counter.load(Ordering::Relaxed)).sum();
-        page.line(&format!("{name}_bucket"), &[("le", "+Inf"), ("server", self.server)], count.max(total));
+        exposition.sample(
+            &format!("{name}_bucket"),
+            &[("le", "+Inf"), ("server", self.server)],
+            count.max(total),
+        );
         let seconds = Duration::from_nanos(self.nanoseconds.load(Ordering::Relaxed)).as_secs_f64();
-        page.line(&format!("{name}_sum"), &[("server", self.server)], seconds);
-        page.line(&format!("{name}_count"), &[("server", self.server)], count.max(total));
+        exposition.sample(&format!("{name}_sum"), &[("server", self.server)], seconds);
+        exposition.sample(&format!("{name}_count"), &[("server", self.server)], count.max(total));
     }
 }
 
@@ -267,17 +277,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_and_what_became_of_it_is_on_the_page() {
+    fn renders_connections_requests_and_durations() {
         let clock = Arc::new(ManualClock::at(0));
-        let traffic = Traffic::new("webhook", Arc::clone(&clock) as _);
+        let metrics = ListenerMetrics::new("webhook", Arc::clone(&clock) as _);
         let registry = Registry::default();
-        registry.join(Arc::clone(&traffic) as _);
-        let connection = traffic.connection();
-        let one = traffic.request();
+        registry.register(Arc::clone(&metrics) as _);
+        let connection = metrics.connection_opened();
+        let one = metrics.request_started();
         clock.advance(Duration::from_millis(2));
-        one.answered(Response::new(()));
-        drop(traffic.request());
-        let page = registry.render();
+        one.finish(Response::new(()));
+        drop(metrics.request_started());
+        let exposition = registry.render();
         for line in [
             "navicert_connections{server=\"webhook\"} 1",
             "navicert_requests_in_flight{server=\"webhook\"} 0",
@@ -288,7 +298,7 @@ mod tests {
             "navicert_request_duration_seconds_sum{server=\"webhook\"} 0.002",
             "navicert_request_duration_seconds_count{server=\"webhook\"} 1",
         ] {
-            assert!(page.lines().any(|known| known == line), "{line} in\n{page}");
+            assert!(exposition.lines().any(|known| known == line), "{line} in\n{exposition}");
         }
         drop(connection);
         assert!(registry.render().contains("navicert_connections{server=\"webhook\"} 0"));

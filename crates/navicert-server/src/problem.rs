@@ -1,5 +1,5 @@
-//! The one map from what went wrong to what a client may read: a Kubernetes `Status`, in words that give nothing away
-//! (structured-authentication.md S271, S273). What we log is another text.
+//! Maps failures to what a client receives: a Kubernetes `Status` that reveals no internals. Logs contain more.
+// structured-authentication.md S271, S273
 
 use std::error::Error;
 
@@ -12,49 +12,49 @@ use serde_json::json;
 use crate::forward::ReplyBody;
 use crate::listener::CloseConnection;
 
-/// Why a request is not answered by the server it was meant for.
+/// A request that the server answers with an error.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The request can be understood in more than one way, or not at all.
+    /// The request is ambiguous or invalid.
     #[error("{0}")]
     Malformed(&'static str),
-    /// Nobody that is known here. The same text for every reason.
+    /// No valid credentials. The text is the same for every reason.
     #[error("Unauthorized")]
     Unauthorized,
-    /// Known, and not allowed.
+    /// Authenticated, but not allowed.
     #[error("{0}")]
     Forbidden(String),
-    /// Nothing is there.
+    /// Unknown path.
     #[error("the server could not find the requested resource")]
     NotFound,
-    /// Something is there, but not for this method.
+    /// The path does not support this method.
     #[error("the server does not allow this method on the requested resource")]
-    WrongMethod,
-    /// A body larger than is read.
-    #[error("the request's body is too large")]
-    TooLarge,
-    /// A body that does not come.
-    #[error("the request's body took too long")]
-    SlowBody,
-    /// Not now.
-    #[error("the server cannot answer at the moment, please try again later")]
+    MethodNotAllowed,
+    /// The request body exceeds the limit.
+    #[error("request body is too large")]
+    BodyTooLarge,
+    /// The request body was not received in time.
+    #[error("timed out reading the request body")]
+    BodyTimeout,
+    /// Temporarily unavailable.
+    #[error("the server is temporarily unavailable, please try again later")]
     Unavailable,
-    /// More requests than are served at a time.
-    #[error("too many requests at a time, please try again later")]
-    TooMany,
-    /// The server behind us cannot be reached, or broke off.
-    #[error("the API server cannot be reached{}", Detail(.0))]
-    Unreachable(Option<String>),
-    /// The server behind us did not answer in time.
-    #[error("the API server did not answer in time{}", Detail(.0))]
-    Late(Option<String>),
-    /// There is no credential for the server behind us.
-    #[error("no credentials for the API server{}", Detail(.0))]
-    NoCredentials(Option<String>),
-    /// The server behind us answered with what must not be passed on.
+    /// The in-flight limit is reached.
+    #[error("too many requests, please try again later")]
+    TooManyRequests,
+    /// The API server is unreachable, or the connection to it failed.
+    #[error("failed to reach the API server{}", Detail(.0))]
+    UpstreamUnreachable(Option<String>),
+    /// The API server did not respond in time.
+    #[error("timed out waiting for the API server{}", Detail(.0))]
+    UpstreamTimeout(Option<String>),
+    /// No credentials for the API server are available.
+    #[error("no credentials available for the API server{}", Detail(.0))]
+    NoUpstreamCredentials(Option<String>),
+    /// The API server's response must not be forwarded.
     #[error("{0}")]
-    BadAnswer(&'static str),
+    BadUpstreamResponse(&'static str),
 }
 
 struct Detail<'a>(&'a Option<String>);
@@ -66,49 +66,50 @@ impl std::fmt::Display for Detail<'_> {
 }
 
 impl Problem {
-    /// What an error of the transport means to a client. Details are for clients that are the user's own alone: they
-    /// name files, programs and addresses (never secrets).
-    pub fn of_transport(error: &TransportError, with_details: bool) -> Self {
-        let detail = with_details.then(|| chain(error));
+    /// Maps a transport error. Details name files, programs and addresses (never secrets), so include them only for
+    /// clients of the same user.
+    pub fn from_transport(error: &TransportError, with_details: bool) -> Self {
+        let detail = with_details.then(|| error_chain(error));
         match error {
             TransportError::ConnectTimeout { .. } | TransportError::HandshakeTimeout { .. } => {
-                Problem::Late(detail)
+                Problem::UpstreamTimeout(detail)
             }
             TransportError::Credentials(_)
-            | TransportError::CertificateRefused { .. }
-            | TransportError::Identity(_) => Problem::NoCredentials(detail),
-            TransportError::Path(_) => Problem::Malformed("the path cannot be forwarded"),
-            _ => Problem::Unreachable(detail),
+            | TransportError::CertificateRejected { .. }
+            | TransportError::Identity(_) => Problem::NoUpstreamCredentials(detail),
+            TransportError::Path(_) => Problem::Malformed("request path cannot be forwarded"),
+            _ => Problem::UpstreamUnreachable(detail),
         }
     }
 
-    /// The status code and the reason as Kubernetes spells it.
+    /// Status code and Kubernetes reason.
     pub fn code(&self) -> (StatusCode, &'static str) {
         match self {
             Problem::Malformed(_) => (StatusCode::BAD_REQUEST, "BadRequest"),
             Problem::Unauthorized => (StatusCode::UNAUTHORIZED, "Unauthorized"),
             Problem::Forbidden(_) => (StatusCode::FORBIDDEN, "Forbidden"),
             Problem::NotFound => (StatusCode::NOT_FOUND, "NotFound"),
-            Problem::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
-            Problem::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
-            Problem::SlowBody => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
+            Problem::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed"),
+            Problem::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            Problem::BodyTimeout => (StatusCode::REQUEST_TIMEOUT, "Timeout"),
             Problem::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable"),
-            Problem::TooMany => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
-            Problem::Unreachable(_) | Problem::NoCredentials(_) | Problem::BadAnswer(_) => {
-                (StatusCode::BAD_GATEWAY, "BadGateway")
-            }
-            Problem::Late(_) => (StatusCode::GATEWAY_TIMEOUT, "Timeout"),
+            Problem::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "TooManyRequests"),
+            Problem::UpstreamUnreachable(_)
+            | Problem::NoUpstreamCredentials(_)
+            | Problem::BadUpstreamResponse(_) => (StatusCode::BAD_GATEWAY, "BadGateway"),
+            Problem::UpstreamTimeout(_) => (StatusCode::GATEWAY_TIMEOUT, "Timeout"),
         }
     }
 
-    /// The answer. Whoever is unknown or makes no sense has no further use for the connection (S274).
+    /// The HTTP response. Closes the connection of clients that are unauthenticated or send invalid requests.
+    // S274
     pub fn response(&self) -> Response<ReplyBody> {
         let (code, reason) = self.code();
         let status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.to_string(), "reason": reason, "code": code.as_u16(),
         });
-        let mut response = Response::new(ReplyBody::whole(Bytes::from(status.to_string())));
+        let mut response = Response::new(ReplyBody::full(Bytes::from(status.to_string())));
         *response.status_mut() = code;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -117,10 +118,10 @@ impl Problem {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 response.extensions_mut().insert(CloseConnection);
             }
-            Problem::Malformed(_) | Problem::TooLarge | Problem::SlowBody => {
+            Problem::Malformed(_) | Problem::BodyTooLarge | Problem::BodyTimeout => {
                 response.extensions_mut().insert(CloseConnection);
             }
-            Problem::TooMany => {
+            Problem::TooManyRequests => {
                 headers.insert(http::header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             _ => {}
@@ -129,8 +130,8 @@ impl Problem {
     }
 }
 
-/// An error and everything behind it, in one line.
-fn chain(error: &dyn Error) -> String {
+/// An error and its sources in one line.
+fn error_chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -150,19 +151,19 @@ mod tests {
 
     // S273
     #[test]
-    fn details_are_told_only_where_they_may_be() {
+    fn includes_details_only_on_request() {
         let error = TransportError::Connect {
             address: "10.0.0.1:6443".into(),
             source: std::io::ErrorKind::ConnectionRefused.into(),
         };
-        assert_eq!(Problem::of_transport(&error, false).to_string(), "the API server cannot be reached");
-        let told = Problem::of_transport(&error, true).to_string();
+        assert_eq!(Problem::from_transport(&error, false).to_string(), "failed to reach the API server");
+        let told = Problem::from_transport(&error, true).to_string();
         assert!(told.contains("10.0.0.1:6443") && told.contains("refused"), "{told}");
     }
 
     // S271
     #[test]
-    fn a_refusal_is_a_status_object_that_says_nothing_more() {
+    fn unauthorized_response_closes_the_connection() {
         let response = Problem::Unauthorized.response();
         assert_eq!(response.status(), 401);
         assert!(response.extensions().get::<CloseConnection>().is_some(), "S274");

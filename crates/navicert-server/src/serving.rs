@@ -1,5 +1,4 @@
-//! One server's life: it binds, it serves until it is told to end, it finishes what it has begun. Beside it the listener for
-//! probes and metrics, which ends last.
+//! Life cycle of one server: bind, serve, drain, stop; with a second listener for probes and metrics that stops last.
 //!
 //! ```text
 //! bind ──▶ serve ──▶ (stop) not ready ──▶ delay ──▶ no new connections ──▶ drain, within a limit ──▶ end
@@ -13,151 +12,164 @@ use std::time::Duration;
 use navicert_client::transport::Timer;
 use tokio::sync::watch;
 
-use crate::health::{Health, Inspection};
-use crate::limits::Limits;
+use crate::health::{Health, InspectionHandler};
+use crate::limits::ServerLimits;
 use crate::listener::{self, Handler, Security, Socket};
-use crate::metrics::{Registry, Traffic};
+use crate::metrics::{ListenerMetrics, Registry};
 
-/// Connections that wait to be taken; the system may have a lower limit of its own.
-const WAITING: i32 = 4_096;
+/// Length of the accept queue; the operating system may cap it.
+const LISTEN_BACKLOG: i32 = 4_096;
 
-/// A socket that listens already and answers nothing yet: whoever comes waits.
+/// A listening socket. Connections queue until the server starts.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundListener {
     listener: TcpListener,
     address: SocketAddr,
 }
 
-/// A socket that cannot be had.
+/// The socket cannot listen.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {address}")]
+#[error("failed to listen on {address}")]
 pub struct BindError {
-    /// Where.
+    /// The requested address.
     pub address: SocketAddr,
-    /// Why.
+    /// I/O error reported by the operating system.
     pub source: io::Error,
 }
 
-impl Bound {
-    /// Listens there. Port 0 is any free one.
+impl BoundListener {
+    /// Listens on an address. Port 0 selects a free port.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The address is in use or not allowed.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         let bind = || {
             let listener = TcpListener::bind(address)?;
-            // The standard library lets 128 wait. A crowd that comes at once should not keep others out.
-            socket2::SockRef::from(&listener).listen(WAITING)?;
+            // The standard library's backlog is 128, which a burst of connections exceeds.
+            socket2::SockRef::from(&listener).listen(LISTEN_BACKLOG)?;
             let address = listener.local_addr()?;
-            Ok(Bound { listener, address })
+            Ok(BoundListener { listener, address })
         };
         bind().map_err(|source| BindError { address, source })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The socket itself.
+    /// The underlying socket.
     pub fn into_listener(self) -> TcpListener {
         self.listener
     }
 }
 
-/// How a server ends.
+/// Timing of a graceful shutdown.
 #[derive(Clone, Copy, Debug)]
-pub struct Ending {
-    /// How long it goes on as before while it says that it is not ready: until nobody is sent here any more.
+pub struct ShutdownTiming {
+    /// How long to keep serving after readiness fails, so that load balancers stop sending requests.
     pub delay: Duration,
-    /// How long what has begun may take from then on.
+    /// How long to wait for in-flight requests after that.
     pub grace: Duration,
 }
 
-impl Default for Ending {
+impl Default for ShutdownTiming {
     fn default() -> Self {
-        Ending { delay: Duration::ZERO, grace: Duration::from_secs(25) }
+        ShutdownTiming { delay: Duration::ZERO, grace: Duration::from_secs(25) }
     }
 }
 
-/// What every server has beside its own work.
+/// What every server needs besides its handler.
 #[derive(Clone, Debug)]
-pub struct House {
-    /// Whether requests may be sent here.
+pub struct ServerRuntime {
+    /// Readiness.
     pub health: Health,
-    /// What `/metrics` shows.
-    pub figures: Registry,
-    /// How it ends.
-    pub ending: Ending,
-    /// Waits.
+    /// Registry behind `/metrics`.
+    pub metrics: Registry,
+    /// Shutdown timing.
+    pub shutdown: ShutdownTiming,
+    /// Timer for the shutdown.
     pub timer: Arc<dyn Timer>,
 }
 
-/// A server's own part.
+/// One server.
 #[derive(Debug)]
 pub struct Server<H> {
-    /// Where it listens.
-    pub bound: Bound,
-    /// How connections are secured.
+    /// The listening socket.
+    pub bound: BoundListener,
+    /// Transport security.
     pub security: Security,
-    /// How much anybody may ask.
-    pub limits: Limits,
-    /// What is counted; only one of them can be on one page of figures.
-    pub traffic: Arc<Traffic>,
-    /// What answers.
+    /// Connection and request limits.
+    pub limits: ServerLimits,
+    /// Listener metrics; at most one per registry.
+    pub metrics: Arc<ListenerMetrics>,
+    /// The request handler.
     pub handler: Arc<H>,
 }
 
-impl House {
-    /// Serves until `stop` is done, and then until what has begun is finished, or has had its time. Probes are answered
-    /// to the very end.
+impl ServerRuntime {
+    /// Serves until `stop` completes, then drains in-flight requests within the grace period. Probes are answered
+    /// until the end.
     ///
     /// # Errors
-    /// A socket cannot be used by the runtime.
+    /// A socket cannot be registered with the runtime.
     pub async fn serve<H: Handler>(
         &self,
         server: Server<H>,
-        inspection: Option<Bound>,
+        inspection: Option<BoundListener>,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        let Server { bound, security, limits, traffic, handler } = server;
+        let Server { bound, security, limits, metrics, handler } = server;
         let (end, ended) = watch::channel(false);
         let (_end_inspection, inspection_ended) = watch::channel(false);
         if let Some(inspection) = inspection {
-            tokio::spawn(self.inspect(inspection, inspection_ended));
+            tokio::spawn(self.serve_inspection(inspection, inspection_ended));
         }
-        self.figures.join(Arc::clone(&traffic) as _);
-        let socket = Socket { listener: bound.listener, security, limits, traffic };
+        self.metrics.register(Arc::clone(&metrics) as _);
+        let socket = Socket { listener: bound.listener, security, limits, metrics };
         let mut serving = tokio::spawn(listener::serve(socket, handler, ended));
         tokio::select! {
-            // It does not end by itself.
+            // Only on an I/O error: the listener does not stop by itself.
             outcome = &mut serving => return outcome.unwrap_or(Ok(())),
             () = stop => {}
         }
-        tracing::info!("shutting down: what has begun is finished");
-        self.health.stop();
-        self.timer.sleep(self.ending.delay).await;
+        tracing::info!(event = "shutdown_started", "shutting down, draining in-flight requests");
+        self.health.begin_shutdown();
+        self.timer.sleep(self.shutdown.delay).await;
         end.send_replace(true);
         tokio::select! {
             outcome = &mut serving => {
-                tracing::info!("shut down: everything was finished");
+                tracing::info!(event = "shutdown_completed", "shut down, all requests finished");
                 outcome.unwrap_or(Ok(()))
             }
-            () = self.timer.sleep(self.ending.grace) => {
-                tracing::warn!(grace = ?self.ending.grace, "shut down: some requests or streams were cut off");
+            () = self.timer.sleep(self.shutdown.grace) => {
+                tracing::warn!(
+                    event = "shutdown_grace_exceeded",
+                    grace = ?self.shutdown.grace,
+                    "shut down, aborted requests or streams that exceeded the grace period"
+                );
                 Ok(())
             }
         }
     }
 
-    fn inspect(&self, bound: Bound, stop: watch::Receiver<bool>) -> impl Future<Output = ()> + Send + use<> {
-        let handler = Arc::new(Inspection::new(self.health.clone(), self.figures.clone()));
-        let limits = Limits { connections: 256, requests: 64, head: 16 * 1024, ..Limits::default() };
-        let traffic = Traffic::new("inspection", Arc::new(navicert_types::SystemClock));
-        let socket = Socket { listener: bound.listener, security: Security::Plain, limits, traffic };
+    fn serve_inspection(
+        &self,
+        bound: BoundListener,
+        stop: watch::Receiver<bool>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let handler = Arc::new(InspectionHandler::new(self.health.clone(), self.metrics.clone()));
+        let limits = ServerLimits {
+            connections: 256,
+            requests: 64,
+            header_bytes: 16 * 1024,
+            ..ServerLimits::default()
+        };
+        let metrics = ListenerMetrics::new("inspection", Arc::new(navicert_types::SystemClock));
+        let socket = Socket { listener: bound.listener, security: Security::Plain, limits, metrics };
         async move {
             if let Err(error) = listener::serve(socket, handler, stop).await {
-                tracing::error!(%error, "the socket for probes cannot be used");
+                tracing::error!(event = "inspection_listener_failed", %error, "failed to serve probes and metrics");
             }
         }
     }

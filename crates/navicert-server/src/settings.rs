@@ -1,53 +1,53 @@
-//! What the servers share of a `NavicertConfiguration`: its `servers` part. The command line's word counts more.
+//! `servers` of a `NavicertConfiguration`: settings shared by the servers. Command-line flags take precedence.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use navicert_types::Diagnostics;
-use navicert_types::decode::{Decode, Decoder, Fields, Mode};
+use navicert_types::decode::{Decode, DecodeMode, Decoder, Fields};
 use navicert_types::tree::Node;
 
-use crate::health::AwaitedIssuers;
-use crate::limits::Limits;
+use crate::health::RequiredIssuers;
+use crate::limits::ServerLimits;
 use crate::proxy;
-use crate::serving::Ending;
+use crate::serving::ShutdownTiming;
 use crate::webhook;
 
 /// `servers` of a `NavicertConfiguration`.
 #[derive(Clone, Debug, Default)]
-pub struct Servers {
-    /// Where the server listens.
+pub struct ServerSettings {
+    /// Address to listen on.
     pub listen: Option<SocketAddr>,
-    /// Where probes and metrics are answered.
+    /// Address for probes and metrics.
     pub health_listen: Option<SocketAddr>,
-    /// Which issuers have to be ready before `/readyz` says so.
-    pub ready_issuers: AwaitedIssuers,
-    /// The certificate's file.
+    /// Which issuers must be ready for `/readyz` to succeed.
+    pub ready_issuers: RequiredIssuers,
+    /// TLS certificate file.
     pub tls_cert_file: Option<PathBuf>,
-    /// Its key's file.
+    /// TLS private key file.
     pub tls_private_key_file: Option<PathBuf>,
-    /// Whose clients' certificates are believed.
+    /// Certificate authorities that client certificates are verified against.
     pub client_ca_file: Option<PathBuf>,
-    /// The names in clients' certificates that may ask; empty: any.
+    /// Allowed names in client certificates; empty allows any.
     pub client_allowed_names: Vec<String>,
-    /// The file with the callers' token.
+    /// File with the clients' bearer token.
     pub bearer_token_file: Option<PathBuf>,
-    /// Where the audit log goes.
+    /// Destination of the audit log.
     pub audit_log_path: Option<PathBuf>,
-    /// How much anybody may ask.
+    /// Connection and request limits.
     pub limits: LimitSettings,
-    /// How long it goes on as before once it is told to end.
+    /// How long to keep serving after readiness fails.
     pub shutdown_delay: Option<Duration>,
-    /// How long what has begun may take from then on.
+    /// How long to wait for in-flight requests after that.
     pub shutdown_grace: Option<Duration>,
-    /// The webhook's own.
-    pub webhook: webhook::Settings,
-    /// The proxy's own.
-    pub proxy: proxy::Settings,
+    /// Settings of the webhook.
+    pub webhook: webhook::WebhookSettings,
+    /// Settings of the proxy.
+    pub proxy: proxy::ProxySettings,
 }
 
-/// Limits that are set; the others are as they are by default.
+/// Configured limits; unset ones keep their defaults.
 #[derive(Clone, Debug, Default)]
 pub struct LimitSettings {
     connections: Option<u32>,
@@ -59,20 +59,20 @@ pub struct LimitSettings {
     http2_streams: Option<u32>,
 }
 
-impl Servers {
-    /// Reads the part of a file, strictly.
+impl ServerSettings {
+    /// Parses the section strictly.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the text.
+    /// All problems, in the order of the text.
     pub fn parse(node: &Node) -> Result<Self, Diagnostics> {
-        let mut decoder = Decoder::new(Mode::Strict);
+        let mut decoder = Decoder::new(DecodeMode::Strict);
         let servers = decoder.field("servers", node);
         decoder.finish(servers)
     }
 
-    /// The same with the files it names, which are relative to the folder it is in. `-` is no file.
+    /// Resolves relative file names against the configuration's directory. `-` stays as it is.
     #[must_use]
-    pub fn in_folder(mut self, folder: &Path) -> Self {
+    pub fn resolve_paths(mut self, folder: &Path) -> Self {
         let files = [
             &mut self.tls_cert_file,
             &mut self.tls_private_key_file,
@@ -86,10 +86,10 @@ impl Servers {
         self
     }
 
-    /// How it ends.
-    pub fn ending(&self) -> Ending {
-        let default = Ending::default();
-        Ending {
+    /// The shutdown timing.
+    pub fn shutdown(&self) -> ShutdownTiming {
+        let default = ShutdownTiming::default();
+        ShutdownTiming {
             delay: self.shutdown_delay.unwrap_or(default.delay),
             grace: self.shutdown_grace.unwrap_or(default.grace),
         }
@@ -97,26 +97,26 @@ impl Servers {
 }
 
 impl LimitSettings {
-    /// The limits that count, for a server with these by default.
-    pub fn limits(&self, default: Limits) -> Limits {
+    /// Applies the configured limits to a server's defaults.
+    pub fn apply_to(&self, default: ServerLimits) -> ServerLimits {
         let number = |set: Option<u32>, default: usize| set.map_or(default, |set| set as usize);
-        Limits {
+        ServerLimits {
             connections: number(self.connections, default.connections),
             requests: number(self.requests, default.requests),
-            head: number(self.header_bytes, default.head),
+            header_bytes: number(self.header_bytes, default.header_bytes),
             header_lines: number(self.header_lines, default.header_lines),
-            handshake: self.handshake.unwrap_or(default.handshake),
-            head_time: self.header_time.unwrap_or(default.head_time),
+            handshake_timeout: self.handshake.unwrap_or(default.handshake_timeout),
+            header_timeout: self.header_time.unwrap_or(default.header_timeout),
             http2_streams: self.http2_streams.unwrap_or(default.http2_streams),
         }
     }
 }
 
-impl Decode for Servers {
+impl Decode for ServerSettings {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.object(node, |fields| Servers {
-            listen: fields.optional::<Address>("listen").and_then(|address| address.0),
-            health_listen: fields.optional::<Address>("healthListen").and_then(|address| address.0),
+        decoder.object(node, |fields| ServerSettings {
+            listen: fields.optional::<ListenAddress>("listen").and_then(|address| address.0),
+            health_listen: fields.optional::<ListenAddress>("healthListen").and_then(|address| address.0),
             ready_issuers: fields.default("readyIssuers"),
             tls_cert_file: file(fields, "tlsCertFile"),
             tls_private_key_file: file(fields, "tlsPrivateKeyFile"),
@@ -147,10 +147,10 @@ impl Decode for LimitSettings {
     }
 }
 
-impl Decode for AwaitedIssuers {
+impl Decode for RequiredIssuers {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let words =
-            [("none", AwaitedIssuers::None), ("any", AwaitedIssuers::Any), ("all", AwaitedIssuers::All)];
+            [("none", RequiredIssuers::None), ("any", RequiredIssuers::Any), ("all", RequiredIssuers::All)];
         decoder.one_of(node, &words)
     }
 }
@@ -159,86 +159,86 @@ fn file(fields: &mut Fields<'_>, name: &'static str) -> Option<PathBuf> {
     fields.optional::<String>(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// A number above nothing.
+/// A number above 0.
 #[derive(Default)]
-struct Positive(Option<u32>);
+struct PositiveNumber(Option<u32>);
 
-impl Decode for Positive {
+impl Decode for PositiveNumber {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let number = u32::decode(node, decoder)?;
         if number == 0 {
-            decoder.invalid_value(node, "expected a number above 0");
+            decoder.report_invalid_value(node, "expected a number above 0");
         }
-        Some(Positive(Some(number)))
+        Some(PositiveNumber(Some(number)))
     }
 }
 
 fn number(fields: &mut Fields<'_>, name: &'static str) -> Option<u32> {
-    fields.optional::<Positive>(name).and_then(|number| number.0)
+    fields.optional::<PositiveNumber>(name).and_then(|number| number.0)
 }
 
-/// `1m30s`, possibly none at all.
+/// A duration such as `1m30s`, possibly 0.
 #[derive(Default)]
-struct Time(Duration);
+struct NonNegativeDuration(Duration);
 
-impl Decode for Time {
+impl Decode for NonNegativeDuration {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let read = navicert_types::time::Duration::decode(node, decoder)?;
         let time = read.to_std();
         if time.is_none() {
-            decoder.invalid_value(node, "expected a duration that is not negative");
+            decoder.report_invalid_value(node, "expected a duration that is not negative");
         }
-        time.map(Time)
+        time.map(NonNegativeDuration)
     }
 }
 
-/// A duration, if the field is there.
+/// A duration, if the field is set.
 pub fn duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<Time>(name).map(|time| time.0)
+    fields.optional::<NonNegativeDuration>(name).map(|time| time.0)
 }
 
-/// More than no time.
+/// A duration above 0.
 #[derive(Default)]
-struct SomeTime(Duration);
+struct PositiveDuration(Duration);
 
-impl Decode for SomeTime {
+impl Decode for PositiveDuration {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let time = Time::decode(node, decoder)?;
+        let time = NonNegativeDuration::decode(node, decoder)?;
         if time.0.is_zero() {
-            decoder.invalid_value(node, "expected a duration above 0");
+            decoder.report_invalid_value(node, "expected a duration above 0");
             return None;
         }
-        Some(SomeTime(time.0))
+        Some(PositiveDuration(time.0))
     }
 }
 
-/// A duration above nothing, if the field is there.
+/// A duration above 0, if the field is set.
 pub fn positive_duration(fields: &mut Fields<'_>, name: &'static str) -> Option<Duration> {
-    fields.optional::<SomeTime>(name).map(|time| time.0)
+    fields.optional::<PositiveDuration>(name).map(|time| time.0)
 }
 
-/// `127.0.0.1:8443`, `[::]:8443`, or `:8443` for every address of this machine.
+/// `127.0.0.1:8443`, `[::]:8443`, or `:8443` for all addresses.
 #[derive(Default)]
-struct Address(Option<SocketAddr>);
+struct ListenAddress(Option<SocketAddr>);
 
-impl Decode for Address {
+impl Decode for ListenAddress {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let text = String::decode(node, decoder)?;
-        match address(&text) {
-            Ok(address) => Some(Address(Some(address))),
+        match parse_listen_address(&text) {
+            Ok(address) => Some(ListenAddress(Some(address))),
             Err(message) => {
-                decoder.invalid_value(node, message);
+                decoder.report_invalid_value(node, message);
                 None
             }
         }
     }
 }
 
-/// An address to listen on: `127.0.0.1:8443`, `[::]:8443`, or `:8443` for every address of this machine.
+/// Parses an address to listen on: `127.0.0.1:8443`, `[::]:8443`, or `:8443` for all addresses.
 ///
 /// # Errors
-/// What was expected instead.
-pub fn address(text: &str) -> Result<SocketAddr, &'static str> {
+/// The expected format.
+pub fn parse_listen_address(text: &str) -> Result<SocketAddr, &'static str> {
     let expected = "expected an address with a port, such as `127.0.0.1:8443` or `:8443`";
     match text.strip_prefix(':') {
         Some(port) => port.parse().map(|port| SocketAddr::from(([0u16; 8], port))).map_err(|_| expected),

@@ -1,5 +1,5 @@
-//! A server's certificate and key, and whose clients' certificates it believes: read from files, and read again when they
-//! change. A pair that does not belong together, or cannot be read, changes nothing and is told.
+//! Server certificate, key and client certificate authorities, loaded from files and reloaded when they change.
+//! Unreadable files or a mismatched key are logged and the previous configuration stays in use.
 
 use std::fmt;
 use std::io;
@@ -17,118 +17,118 @@ use zeroize::Zeroizing;
 
 use crate::health::Check;
 use crate::listener::Security;
-use crate::metrics::{Figures, Page};
+use crate::metrics::{Collector, Exposition};
 
-/// Which files.
+/// TLS files of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificate, and those between it and a root: PEM.
+    /// Certificate chain, leaf first, in PEM.
     pub certificate: PathBuf,
-    /// Its key: PEM.
+    /// Private key in PEM.
     pub key: PathBuf,
-    /// The roots of clients' certificates: PEM. `None`: clients are not asked for one.
+    /// Certificate authorities for client certificates, in PEM. `None`: clients are not asked for a certificate.
     pub client_authority: Option<PathBuf>,
 }
 
-/// Why there is no TLS.
+/// The TLS files cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsError {
     /// A file cannot be read.
-    #[error("cannot read `{}`", path.display())]
+    #[error("failed to read TLS file `{}`", path.display())]
     Read {
-        /// Which one.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// It holds none of what it should.
-    #[error("`{}` holds no {what} in PEM form", path.display())]
-    Nothing {
-        /// Which one.
+    /// The file contains no item of the expected kind.
+    #[error("missing {what} in `{}`: expected PEM", path.display())]
+    MissingPem {
+        /// Path of the file.
         path: PathBuf,
-        /// What should be there.
+        /// The expected kind.
         what: &'static str,
     },
-    /// The two are no pair, or TLS cannot use them.
-    #[error("`{}` and `{}` cannot be used together", certificate.display(), key.display())]
-    Pair {
-        /// The certificate.
+    /// Certificate and key do not match, or rustls does not support them.
+    #[error("invalid TLS key pair: certificate `{}`, key `{}`", certificate.display(), key.display())]
+    KeyPair {
+        /// Path of the certificate.
         certificate: PathBuf,
-        /// The key.
+        /// Path of the key.
         key: PathBuf,
-        /// Why.
+        /// Error of rustls.
         source: rustls::Error,
     },
-    /// The roots of clients cannot be used.
-    #[error("`{}` cannot be used to check clients' certificates: {why}", path.display())]
+    /// The client certificate authorities cannot be used.
+    #[error("invalid client certificate authority `{}`: {why}", path.display())]
     Authority {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// TLS that follows its files.
-pub struct Tls {
+/// TLS configuration that follows its files.
+pub struct ServerTls {
     files: TlsFiles,
     config: Arc<ArcSwap<ServerConfig>>,
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    state: Mutex<TlsState>,
 }
 
 #[derive(Default)]
-struct State {
-    /// What the files held when they were last dealt with, for good or ill.
-    content: Content,
+struct TlsState {
+    /// Contents when the files were last loaded, successfully or not.
+    contents: FileContents,
     expires: Option<Timestamp>,
     problem: Option<String>,
-    /// Failure, success.
+    /// Number of failed and successful reloads.
     reloads: [u64; 2],
 }
 
 #[derive(Clone, Default, PartialEq, Eq)]
-struct Content {
+struct FileContents {
     certificate: Vec<u8>,
     key: Zeroizing<Vec<u8>>,
     client_authority: Option<Vec<u8>>,
 }
 
-impl Tls {
-    /// Reads the files for the first time.
+impl ServerTls {
+    /// Loads the files.
     ///
     /// # Errors
-    /// They cannot be used, and there is nothing to fall back on.
+    /// The files cannot be used.
     pub fn open(files: TlsFiles, clock: Arc<dyn Clock>) -> Result<Arc<Self>, TlsError> {
-        let content = Content::read(&files)?;
+        let content = FileContents::read(&files)?;
         let (config, expires) = content.config(&files)?;
         let config = Arc::new(ArcSwap::from_pointee(config));
-        let state = State { content, expires, ..State::default() };
-        Ok(Arc::new(Tls { files, config, clock, state: Mutex::new(state) }))
+        let state = TlsState { contents: content, expires, ..TlsState::default() };
+        Ok(Arc::new(ServerTls { files, config, clock, state: Mutex::new(state) }))
     }
 
-    /// For a listener; it follows every change.
+    /// Transport security for a listener; follows every reload.
     pub fn security(&self) -> Security {
         Security::Tls(Arc::clone(&self.config))
     }
 
     /// The files to watch.
-    pub fn watched(&self) -> Vec<PathBuf> {
+    pub fn watched_files(&self) -> Vec<PathBuf> {
         let TlsFiles { certificate, key, client_authority } = &self.files;
         [Some(certificate), Some(key), client_authority.as_ref()].into_iter().flatten().cloned().collect()
     }
 
-    /// Looks at the files, and does what follows from it. Connections that are open go on as they are.
-    pub fn look(&self) {
+    /// Reloads the files if they changed. Open connections are not affected.
+    pub fn reload_if_changed(&self) {
         let mut state = self.state();
-        let outcome = Content::read(&self.files).and_then(|content| {
-            if content == state.content {
+        let outcome = FileContents::read(&self.files).and_then(|content| {
+            if content == state.contents {
                 return Ok(None);
             }
-            // The same bad pair is not tried and not told again.
-            state.content = content;
-            state.content.config(&self.files).map(Some)
+            // Invalid contents are tried and logged only once.
+            state.contents = content;
+            state.contents.config(&self.files).map(Some)
         });
         match outcome {
             Ok(None) => {}
@@ -137,12 +137,20 @@ impl Tls {
                 let [_, successes] = &mut state.reloads;
                 *successes += 1;
                 (state.expires, state.problem) = (expires, None);
-                tracing::info!(certificate = %self.files.certificate.display(), "the TLS certificate has been replaced");
+                tracing::info!(
+                    event = "tls_certificate_reloaded",
+                    certificate = %self.files.certificate.display(),
+                    "reloaded TLS certificate"
+                );
             }
             Err(error) => {
                 let why = with_source(&error);
                 if state.problem.as_ref() != Some(&why) {
-                    tracing::error!(why, "the earlier TLS certificate stays in use");
+                    tracing::error!(
+                        event = "tls_certificate_reload_failed",
+                        error = why,
+                        "failed to reload TLS certificate, previous certificate stays in use"
+                    );
                     let [failures, _] = &mut state.reloads;
                     *failures += 1;
                     state.problem = Some(why);
@@ -151,17 +159,17 @@ impl Tls {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TlsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Content {
+impl FileContents {
     fn read(files: &TlsFiles) -> Result<Self, TlsError> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|source| TlsError::Read { path: path.to_owned(), source })
         };
-        Ok(Content {
+        Ok(FileContents {
             certificate: read(&files.certificate)?,
             key: Zeroizing::new(read(&files.key)?),
             client_authority: files.client_authority.as_deref().map(read).transpose()?,
@@ -171,10 +179,10 @@ impl Content {
     fn config(&self, files: &TlsFiles) -> Result<(ServerConfig, Option<Timestamp>), TlsError> {
         let chain = certificates(&self.certificate, &files.certificate)?;
         let expires = chain.first().and_then(expiry);
-        let no_key = |_| TlsError::Nothing { path: files.key.clone(), what: "private key" };
+        let no_key = |_| TlsError::MissingPem { path: files.key.clone(), what: "private key" };
         let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(no_key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let pair = |source| TlsError::Pair {
+        let pair = |source| TlsError::KeyPair {
             certificate: files.certificate.clone(),
             key: files.key.clone(),
             source,
@@ -190,7 +198,7 @@ impl Content {
                     roots.add(root).map_err(|error| why(error.to_string()))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
-                    // Whoever shows none is told so in HTTP, where it can be read.
+                    // A client without a certificate gets a readable HTTP response instead of a TLS alert.
                     .allow_unauthenticated()
                     .build()
                     .map_err(|error| why(error.to_string()))?;
@@ -208,7 +216,7 @@ fn certificates(pem: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>,
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(TlsError::Nothing { path: path.to_owned(), what: "certificate" }),
+        _ => Err(TlsError::MissingPem { path: path.to_owned(), what: "certificate" }),
     }
 }
 
@@ -221,8 +229,8 @@ fn with_source(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// A certificate that has expired helps nobody; one that could not be replaced still does.
-impl Check for Tls {
+/// Fails when the certificate has expired, not when a reload failed.
+impl Check for ServerTls {
     fn name(&self) -> &'static str {
         "tls-certificate"
     }
@@ -239,23 +247,23 @@ impl Check for Tls {
     }
 }
 
-impl Figures for Tls {
-    fn write(&self, page: &mut Page) {
+impl Collector for ServerTls {
+    fn collect(&self, exposition: &mut Exposition) {
         let state = self.state();
         let name = "navicert_tls_certificate_expiry_timestamp_seconds";
-        page.head(name, "gauge", "When the certificate of the listener ends");
+        exposition.describe(name, "gauge", "Expiry of the listener's TLS certificate");
         if let Some(expires) = state.expires {
-            page.line(name, &[], expires.as_second());
+            exposition.sample(name, &[], expires.as_second());
         }
         let name = "navicert_tls_certificate_reloads_total";
-        page.head(name, "counter", "Changed certificates by whether they took over");
+        exposition.describe(name, "counter", "TLS certificate reloads by result");
         for (status, count) in ["failure", "success"].iter().zip(state.reloads) {
-            page.line(name, &[("status", status)], count);
+            exposition.sample(name, &[("status", status)], count);
         }
     }
 }
 
-impl fmt::Debug for Tls {
+impl fmt::Debug for ServerTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tls").field("files", &self.files).finish_non_exhaustive()
     }

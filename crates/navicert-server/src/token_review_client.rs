@@ -1,5 +1,6 @@
-//! Asking another server whose a token is, and reading its answer as kube-apiserver would (S208–S216). For tokens that are
-//! not ours to judge, such as those of service accounts (S276).
+//! Sends `TokenReview` requests and evaluates the response as kube-apiserver does. For tokens of unknown issuers,
+//! such as service account tokens.
+// S208–S216, S276
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,114 +10,123 @@ use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use navicert_client::transport::{Body, ResponseBody, Timer, Transport, TransportError};
-use navicert_types::token_review::{Answer, KIND, Question, UserInfo, Version};
+use navicert_types::token_review::{
+    KIND, TokenReviewRequest, TokenReviewResponse, TokenReviewVersion, UserInfo,
+};
 
-/// How often a server is asked that says it is overwhelmed, broken or late (S215).
-const ATTEMPTS: u32 = 5;
-/// How often it is asked that names a time to come back.
-const RETURNS: u32 = 10;
-/// Before the second attempt; each pause is half as long again as the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// For all of it.
-const LIMIT: Duration = Duration::from_secs(30);
-/// A larger answer is none.
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum attempts on a response of 429, 500 or 504, or a failed connection.
+// S215
+const MAX_ATTEMPTS: u32 = 5;
+/// Maximum number of `Retry-After` responses honored per attempt.
+const MAX_RETRY_AFTER_RESPONSES: u32 = 10;
+/// Delay before the second attempt; grows by half each time.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(500);
+/// Time limit of a review with all retries.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-/// Asks one server.
+/// Client of one token review server.
 #[derive(Clone, Debug)]
 pub struct TokenReviewClient {
     transport: Transport,
     path: String,
-    version: Version,
-    /// For whom a token is that the server accepts without saying for whom.
-    implicit: Vec<String>,
+    version: TokenReviewVersion,
+    /// Audiences of a token when the server's response names none.
+    implicit_audiences: Vec<String>,
     timer: Arc<dyn Timer>,
 }
 
-/// What a server said.
+/// Result of a token review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reviewed {
-    /// Somebody's.
+pub enum ReviewOutcome {
+    /// The token is valid.
     Authenticated {
-        /// Whose.
+        /// Its user.
         user: UserInfo,
-        /// For whom, of those that were asked about.
+        /// The requested audiences that the token is valid for.
         audiences: Vec<String>,
     },
-    /// Nobody's, or not for those that were asked about.
-    Nobody,
+    /// The token is invalid, or not valid for the requested audiences.
+    Unauthenticated,
 }
 
-/// Why nothing is known about a token. No text here holds any of it.
+/// A token review failed. No message contains the token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReviewError {
-    /// There is no answer.
-    #[error("the server that reviews tokens cannot be asked")]
+pub enum TokenReviewError {
+    /// The request could not be sent.
+    #[error("failed to send the TokenReview request")]
     Transport(#[source] TransportError),
-    /// The answer is a refusal, whatever is in it.
-    #[error("the server that reviews tokens answered {0}")]
+    /// The server responded with an error status.
+    #[error("TokenReview request failed with status {0}")]
     Status(u16),
-    /// The answer is none.
-    #[error("the server that reviews tokens gave no TokenReview: {0}")]
+    /// The response is not a TokenReview.
+    #[error("invalid TokenReview response: {0}")]
     Malformed(&'static str),
-    /// The server could not find out.
-    #[error("the server that reviews tokens could not say whose it is: {0}")]
+    /// The server reported an error.
+    #[error("TokenReview server reported an error: {0}")]
     Unknown(String),
-    /// It took too long.
-    #[error("the server that reviews tokens took too long")]
-    Late,
+    /// The time limit was exceeded.
+    #[error("TokenReview request timed out")]
+    Timeout,
 }
 
 impl TokenReviewClient {
-    /// Asks the API server itself, as a delegated authenticator does.
-    pub fn of_api_server(transport: Transport, implicit: Vec<String>, timer: Arc<dyn Timer>) -> Self {
+    /// Sends reviews to the API server, as a delegated authenticator does.
+    pub fn for_api_server(
+        transport: Transport,
+        implicit_audiences: Vec<String>,
+        timer: Arc<dyn Timer>,
+    ) -> Self {
         let path = "/apis/authentication.k8s.io/v1/tokenreviews";
-        TokenReviewClient::new(transport, path, Version::V1, implicit, timer)
+        TokenReviewClient::new(transport, path, TokenReviewVersion::V1, implicit_audiences, timer)
     }
 
-    /// Asks at this path, in this version. `implicit` are the audiences of a server that does not name any (S214).
+    /// Sends reviews to this path in this version. `implicit_audiences` are the audiences of a server whose response names
+    /// none.
+    // S214
     pub fn new(
         transport: Transport,
         path: &str,
-        version: Version,
-        implicit: Vec<String>,
+        version: TokenReviewVersion,
+        implicit_audiences: Vec<String>,
         timer: Arc<dyn Timer>,
     ) -> Self {
-        TokenReviewClient { transport, path: path.to_owned(), version, implicit, timer }
+        TokenReviewClient { transport, path: path.to_owned(), version, implicit_audiences, timer }
     }
 
-    /// Whose token is this? `wanted`: only if it is for one of these.
+    /// Reviews a token. With `required`, the token must be valid for one of these audiences.
     ///
     /// # Errors
-    /// Nobody can say.
-    pub async fn review(&self, token: &str, wanted: &[String]) -> Result<Reviewed, ReviewError> {
-        let audiences = wanted.iter().map(|audience| Cow::Borrowed(audience.as_str())).collect();
-        let question = Question { version: self.version, token: Cow::Borrowed(token), audiences };
-        let message = question.to_json();
-        let late = self.timer.sleep(LIMIT);
+    /// The review failed.
+    pub async fn review(&self, token: &str, required: &[String]) -> Result<ReviewOutcome, TokenReviewError> {
+        let audiences = required.iter().map(|audience| Cow::Borrowed(audience.as_str())).collect();
+        let request = TokenReviewRequest { version: self.version, token: Cow::Borrowed(token), audiences };
+        let message = request.to_json();
+        let deadline = self.timer.sleep(REVIEW_TIMEOUT);
         tokio::select! {
             biased;
-            answer = self.insist(message.as_bytes()) => self.judge(answer?, wanted),
-            () = late => Err(ReviewError::Late),
+            review = self.send_with_retries(message.as_bytes()) => self.evaluate(review?, required),
+            () = deadline => Err(TokenReviewError::Timeout),
         }
     }
 
-    /// Asks until there is an answer to be had, or no hope of one.
-    async fn insist(&self, message: &[u8]) -> Result<Answer, ReviewError> {
-        let mut pause = FIRST_PAUSE;
+    /// Sends until a response arrives or a retry is pointless.
+    async fn send_with_retries(&self, message: &[u8]) -> Result<TokenReviewResponse, TokenReviewError> {
+        let mut pause = INITIAL_BACKOFF;
         let mut attempt = 1;
         loop {
-            let error = match self.ask_and_return(message).await {
-                Ok(answer) => return Ok(answer),
+            let error = match self.send_honoring_retry_after(message).await {
+                Ok(review) => return Ok(review),
                 Err(error) => error,
             };
-            let may_help = match &error {
-                ReviewError::Status(code) => [429, 500, 504].contains(code),
-                ReviewError::Transport(error) => !is_our_own(error),
+            let is_retryable = match &error {
+                TokenReviewError::Status(code) => [429, 500, 504].contains(code),
+                TokenReviewError::Transport(error) => !is_permanent(error),
                 _ => false,
             };
-            if !may_help || attempt == ATTEMPTS {
+            if !is_retryable || attempt == MAX_ATTEMPTS {
                 return Err(error);
             }
             attempt += 1;
@@ -125,77 +135,87 @@ impl TokenReviewClient {
         }
     }
 
-    /// Asks, and comes back as often as the server asks for it.
-    async fn ask_and_return(&self, message: &[u8]) -> Result<Answer, ReviewError> {
-        let mut returns = 0;
+    /// Sends, and repeats after `Retry-After` responses.
+    async fn send_honoring_retry_after(
+        &self,
+        message: &[u8],
+    ) -> Result<TokenReviewResponse, TokenReviewError> {
+        let mut retries = 0;
         loop {
-            let response = self.ask(message).await?;
+            let response = self.send(message).await?;
             let code = response.status().as_u16();
             if response.status().is_success() {
                 return self.read(response).await;
             }
             match retry_after(&response).filter(|_| code == 429 || code >= 500) {
-                Some(pause) if returns < RETURNS => {
-                    returns += 1;
+                Some(pause) if retries < MAX_RETRY_AFTER_RESPONSES => {
+                    retries += 1;
                     self.timer.sleep(pause).await;
                 }
-                _ => return Err(ReviewError::Status(code)),
+                _ => return Err(TokenReviewError::Status(code)),
             }
         }
     }
 
-    async fn ask(&self, message: &[u8]) -> Result<Response<ResponseBody>, ReviewError> {
+    async fn send(&self, message: &[u8]) -> Result<Response<ResponseBody>, TokenReviewError> {
         let mut request = Request::new(Body::from(message.to_vec()));
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = self.path.parse().map_err(|_| ReviewError::Malformed("no path to ask at"))?;
+        *request.uri_mut() =
+            self.path.parse().map_err(|_| TokenReviewError::Malformed("invalid request path"))?;
         let headers = request.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(http::header::ACCEPT, HeaderValue::from_static("application/json, */*"));
-        self.transport.send(request).await.map_err(ReviewError::Transport)
+        self.transport.send(request).await.map_err(TokenReviewError::Transport)
     }
 
-    async fn read(&self, response: Response<ResponseBody>) -> Result<Answer, ReviewError> {
-        let body = Limited::new(response.into_body(), MOST_BYTES).collect().await;
-        let body = body.map_err(|_| ReviewError::Malformed("it breaks off or is too large"))?.to_bytes();
+    async fn read(&self, response: Response<ResponseBody>) -> Result<TokenReviewResponse, TokenReviewError> {
+        let body = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
+        let body = body.map_err(|_| TokenReviewError::Malformed("incomplete or too large"))?.to_bytes();
         if body.trim_ascii_start().first() != Some(&b'{') {
-            return Err(ReviewError::Malformed("it is empty or no JSON object"));
+            return Err(TokenReviewError::Malformed("empty or not a JSON object"));
         }
-        let answer: Answer = serde_json::from_slice(&body)
-            .map_err(|_| ReviewError::Malformed("it is no JSON of that form"))?;
-        match (answer.kind.as_str(), answer.api_version.as_str()) {
-            ("", "") => Ok(answer),
-            (KIND, version) if version == self.version.api_version() => Ok(answer),
-            _ => Err(ReviewError::Malformed("it is another kind or version than was asked for")),
+        let review: TokenReviewResponse =
+            serde_json::from_slice(&body).map_err(|_| TokenReviewError::Malformed("not a TokenReview"))?;
+        match (review.kind.as_str(), review.api_version.as_str()) {
+            ("", "") => Ok(review),
+            (KIND, version) if version == self.version.api_version() => Ok(review),
+            _ => Err(TokenReviewError::Malformed("unexpected kind or version")),
         }
     }
 
-    /// S213, S214
-    fn judge(&self, answer: Answer, wanted: &[String]) -> Result<Reviewed, ReviewError> {
-        let status = answer.status;
-        let audiences = if wanted.is_empty() {
+    // S213, S214
+    fn evaluate(
+        &self,
+        review: TokenReviewResponse,
+        required: &[String],
+    ) -> Result<ReviewOutcome, TokenReviewError> {
+        let status = review.status;
+        let audiences = if required.is_empty() {
             Vec::new()
         } else {
-            let got = if status.audiences.is_empty() { self.implicit.clone() } else { status.audiences };
-            let both: Vec<String> = got.into_iter().filter(|audience| wanted.contains(audience)).collect();
-            if both.is_empty() {
-                return Ok(Reviewed::Nobody);
+            let granted =
+                if status.audiences.is_empty() { self.implicit_audiences.clone() } else { status.audiences };
+            let matching: Vec<String> =
+                granted.into_iter().filter(|audience| required.contains(audience)).collect();
+            if matching.is_empty() {
+                return Ok(ReviewOutcome::Unauthenticated);
             }
-            both
+            matching
         };
         match (status.authenticated, status.error.is_empty()) {
-            (true, _) => Ok(Reviewed::Authenticated { user: status.user, audiences }),
-            (false, true) => Ok(Reviewed::Nobody),
-            (false, false) => Err(ReviewError::Unknown(status.error)),
+            (true, _) => Ok(ReviewOutcome::Authenticated { user: status.user, audiences }),
+            (false, true) => Ok(ReviewOutcome::Unauthenticated),
+            (false, false) => Err(TokenReviewError::Unknown(status.error)),
         }
     }
 }
 
-/// What asking again does not change.
-fn is_our_own(error: &TransportError) -> bool {
+/// Errors that a retry does not fix.
+fn is_permanent(error: &TransportError) -> bool {
     matches!(
         error,
         TransportError::Credentials(_)
-            | TransportError::CertificateRefused { .. }
+            | TransportError::CertificateRejected { .. }
             | TransportError::Identity(_)
             | TransportError::Path(_)
             | TransportError::OtherServer { .. }

@@ -1,28 +1,30 @@
-//! Tells when files may have changed. It watches the folders they are in, so that a file that is replaced, or a mounted
-//! ConfigMap whose link is turned to another folder, is noticed like one that is written to (S182).
+//! Watches files for changes. It watches their parent directories, so it also notices replaced files and ConfigMap
+//! mounts whose symbolic link is switched.
+// S182
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Watches folders. Where the system cannot, nothing is ever told, and whoever waits has to look by himself.
+/// Watches directories. On systems without support it never reports a change, and callers must poll.
 #[derive(Debug)]
 pub struct Watcher(Option<platform::Events>);
 
 impl Watcher {
-    /// Watches nothing yet. Where the system has no more of what it takes, that is logged, and it never will.
+    /// Creates a watcher without watches. If the system's inotify limit is reached, logs that and never reports a
+    /// change.
     pub fn start() -> Self {
         let events = platform::Events::new();
         Watcher(
             events
                 .inspect_err(
-                    |error| tracing::warn!(%error, "files are not watched, only looked at now and then"),
+                    |error| tracing::warn!(event = "file_watch_unavailable", %error, "failed to watch files, polling instead"),
                 )
                 .ok(),
         )
     }
 
-    /// Watches what surrounds these files from now on, also. What is watched already stays so, and a folder that is not
-    /// there is passed over: call this again before every look.
+    /// Adds watches for the directories of these files. Existing watches stay; missing directories are skipped, so
+    /// call this before every check.
     pub fn watch(&mut self, files: &[PathBuf]) {
         let Some(events) = &self.0 else { return };
         let folders: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders(file)).collect();
@@ -31,7 +33,7 @@ impl Watcher {
         }
     }
 
-    /// Done when something happened in one of the folders since the last time.
+    /// Completes when a watched directory has changed since the last call.
     pub async fn changed(&mut self) {
         match &mut self.0 {
             Some(events) => events.next().await,
@@ -40,7 +42,7 @@ impl Watcher {
     }
 }
 
-/// Where a file's name is, and where the file itself is if that is a link.
+/// The parent directory of the path, and of the symbolic link's target.
 fn folders(file: &Path) -> Vec<PathBuf> {
     let folder = |path: &Path| match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
@@ -61,7 +63,7 @@ mod platform {
     use rustix::fs::inotify::{self, CreateFlags, Reader, WatchFlags};
     use tokio::io::unix::AsyncFd;
 
-    /// Events of inotify(7).
+    /// Events from inotify(7).
     #[derive(Debug)]
     pub(super) struct Events(AsyncFd<OwnedFd>);
 
@@ -111,7 +113,7 @@ mod platform {
     use std::io;
     use std::path::Path;
 
-    /// There are none.
+    /// Not supported.
     #[derive(Debug)]
     pub(super) struct Events;
 

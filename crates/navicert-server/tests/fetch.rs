@@ -1,4 +1,4 @@
-//! Getting documents over real sockets: redirects, limits, roots, proxies, and what a look at an issuer says.
+//! Fetching documents over real sockets: redirects, limits, roots, proxies, and the report about an issuer.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_authn::config::{CompiledIssuer, Egress};
-use navicert_authn::explain::Verdict;
-use navicert_authn::jwks::{Fetch, FetchError, FetchLimits, FetchRequest, Fetched, Probe, Stage, look};
-use navicert_authn::{Profile, Rule};
+use navicert_authn::explain::StepOutcome;
+use navicert_authn::jwks::{
+    Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage, Probe, probe_issuer,
+};
+use navicert_authn::{AuthnProfile, Hardening};
 use navicert_client::transport::{Around, ManualTimer, Proxy, ProxyChoice, ProxyEnvironment};
 use navicert_server::fetch::HttpFetch;
 use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
@@ -30,14 +32,19 @@ fn compiled(url: &str, ca: Option<&Ca>) -> CompiledIssuer {
     }
 }
 
-async fn get(fetch: &HttpFetch, url: &str, ca: &Ca, profile: &Profile) -> Result<Fetched, FetchError> {
+async fn get(
+    fetch: &HttpFetch,
+    url: &str,
+    ca: &Ca,
+    profile: &AuthnProfile,
+) -> Result<FetchResponse, FetchError> {
     let issuer = compiled("https://unused", Some(ca));
-    wait::within("an answer", fetch.get(FetchRequest::to(&issuer, url, profile))).await
+    wait::within("an answer", fetch.get(FetchRequest::for_issuer(&issuer, url, profile))).await
 }
 
 // S152, S155, H18
 #[tokio::test]
-async fn redirects_are_followed_as_far_as_the_profile_allows() {
+async fn follows_redirects_as_far_as_the_profile_allows() {
     let ca = Ca::new("redirects");
     let (server, plain) = (HttpServer::start(&ca), HttpServer::start_plain());
     for number in 0..12 {
@@ -48,49 +55,52 @@ async fn redirects_are_followed_as_far_as_the_profile_allows() {
     plain.answer("/x", Answer::text("plain"));
     server.answer("/plain", Answer::redirect(301, &plain.url_of("/x")));
     let fetch = fetch();
-    let found = get(&fetch, &server.url_of("/0"), &ca, &Profile::HARDENED).await.unwrap();
+    let found = get(&fetch, &server.url_of("/0"), &ca, &AuthnProfile::HARDENED).await.unwrap();
     assert_eq!((found.status, found.url, found.body), (200, server.url_of("/5"), b"five".to_vec()));
     assert_eq!(found.headers.iter().find(|(name, _)| name == "cache-control").unwrap().1, "max-age=7");
 
     server.answer("/5", Answer::redirect(302, "6"));
     server.answer("/10", Answer::text("ten"));
-    let hardened = get(&fetch, &server.url_of("/0"), &ca, &Profile::HARDENED).await.unwrap_err();
+    let hardened = get(&fetch, &server.url_of("/0"), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
     assert_eq!(
         (hardened.stage, hardened.chain().contains("more than 5 times")),
-        (Stage::Http, true),
+        (FetchStage::Http, true),
         "{hardened}"
     );
-    assert_eq!(get(&fetch, &server.url_of("/0"), &ca, &Profile::KUBE).await.unwrap().body, b"ten");
+    assert_eq!(get(&fetch, &server.url_of("/0"), &ca, &AuthnProfile::KUBE).await.unwrap().body, b"ten");
 
-    let hardened = get(&fetch, &server.url_of("/plain"), &ca, &Profile::HARDENED).await.unwrap_err();
+    let hardened = get(&fetch, &server.url_of("/plain"), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
     assert!(hardened.chain().contains("another scheme"), "{hardened}");
     assert_eq!(plain.requests().len(), 0);
-    let lax = Profile::HARDENED.with(Rule::H18, false);
+    let lax = AuthnProfile::HARDENED.with(Hardening::BoundedResponses, false);
     assert_eq!(get(&fetch, &server.url_of("/plain"), &ca, &lax).await.unwrap().body, b"plain");
-    // One connection was enough for all of it.
+    // A single connection served all requests.
     assert_eq!(server.connections().len(), 1);
 }
 
 // S156: upstream resolves a relative redirect of the discovery host against the issuer.
 #[tokio::test]
-async fn a_relative_redirect_is_resolved_against_the_name_that_is_known() {
+async fn resolves_relative_redirects_against_the_configured_url() {
     let ca = Ca::new("known as");
     let (elsewhere, issuer) = (HttpServer::start(&ca), HttpServer::start(&ca));
     elsewhere.answer("/d", Answer::redirect(302, "/moved"));
     elsewhere.answer("/moved", Answer::text("elsewhere"));
     issuer.answer("/moved", Answer::text("issuer"));
     let configured = compiled("https://unused", Some(&ca));
-    let (url, known_as) = (elsewhere.url_of("/d"), issuer.url_of("/.well-known/openid-configuration"));
+    let (url, redirect_base) = (elsewhere.url_of("/d"), issuer.url_of("/.well-known/openid-configuration"));
     let fetch = fetch();
-    for (known_as, expected) in [(None, "elsewhere"), (Some(known_as.as_str()), "issuer")] {
-        let request = FetchRequest { known_as, ..FetchRequest::to(&configured, &url, &Profile::KUBE) };
+    for (redirect_base, expected) in [(None, "elsewhere"), (Some(redirect_base.as_str()), "issuer")] {
+        let request = FetchRequest {
+            redirect_base,
+            ..FetchRequest::for_issuer(&configured, &url, &AuthnProfile::KUBE)
+        };
         assert_eq!(fetch.get(request).await.unwrap().body, expected.as_bytes());
     }
 }
 
 // S155, A62, H18
 #[tokio::test]
-async fn an_endless_or_silent_answer_ends_at_the_limit() {
+async fn limits_endless_and_silent_responses() {
     let ca = Ca::new("limits");
     let server = HttpServer::start(&ca);
     server.answer("/endless", Answer::endless("application/json"));
@@ -98,11 +108,11 @@ async fn an_endless_or_silent_answer_ends_at_the_limit() {
     server.answer("/more", Answer::filler("application/json", (1 << 20) + 1));
     let fetch = fetch();
     assert_eq!(
-        get(&fetch, &server.url_of("/just"), &ca, &Profile::HARDENED).await.unwrap().body.len(),
+        get(&fetch, &server.url_of("/just"), &ca, &AuthnProfile::HARDENED).await.unwrap().body.len(),
         1 << 20
     );
     for path in ["/more", "/endless"] {
-        let error = get(&fetch, &server.url_of(path), &ca, &Profile::HARDENED).await.unwrap_err();
+        let error = get(&fetch, &server.url_of(path), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
         assert!(error.chain().contains("longer than 1048576 bytes"), "{error}");
     }
 
@@ -111,33 +121,33 @@ async fn an_endless_or_silent_answer_ends_at_the_limit() {
     let around = Around { timer: Arc::new(timer.clone()), ..Around::system() };
     let fetch = HttpFetch::with(ProxyEnvironment::default(), around);
     let url = server.url_of("/silent");
-    let (outcome, ()) = tokio::join!(get(&fetch, &url, &ca, &Profile::HARDENED), async {
+    let (outcome, ()) = tokio::join!(get(&fetch, &url, &ca, &AuthnProfile::HARDENED), async {
         gate.wait_for_arrivals(1).await;
         timer.advance(Duration::from_secs(30));
     });
-    assert!(outcome.unwrap_err().chain().contains("no answer within 30 s"));
+    assert!(outcome.unwrap_err().chain().contains("no response within 30 s"));
 }
 
-// S153, H23: the roots are the issuer's own, and connections of one are not used for another.
+// S153, H23: roots are per issuer, and connections are not shared between issuers with different roots.
 #[tokio::test]
-async fn only_the_configured_roots_are_trusted() {
+async fn trusts_only_the_configured_roots() {
     let (ours, theirs) = (Ca::new("ours"), Ca::new("theirs"));
     let server = HttpServer::start(&ours);
     server.answer("/x", Answer::text("x"));
     let (fetch, url) = (fetch(), server.url_of("/x"));
-    assert_eq!(get(&fetch, &url, &ours, &Profile::KUBE).await.unwrap().status, 200);
-    let error = get(&fetch, &url, &theirs, &Profile::KUBE).await.unwrap_err();
-    assert_eq!(error.stage, Stage::Tls, "{}", error.chain());
+    assert_eq!(get(&fetch, &url, &ours, &AuthnProfile::KUBE).await.unwrap().status, 200);
+    let error = get(&fetch, &url, &theirs, &AuthnProfile::KUBE).await.unwrap_err();
+    assert_eq!(error.stage, FetchStage::Tls, "{}", error.chain());
     let system = compiled("https://unused", None);
-    let error = fetch.get(FetchRequest::to(&system, &url, &Profile::KUBE)).await.unwrap_err();
-    assert_eq!(error.stage, Stage::Tls, "{}", error.chain());
-    assert_eq!(get(&fetch, &url, &ours, &Profile::KUBE).await.unwrap().status, 200);
+    let error = fetch.get(FetchRequest::for_issuer(&system, &url, &AuthnProfile::KUBE)).await.unwrap_err();
+    assert_eq!(error.stage, FetchStage::Tls, "{}", error.chain());
+    assert_eq!(get(&fetch, &url, &ours, &AuthnProfile::KUBE).await.unwrap().status, 200);
     assert_eq!(server.requests().len(), 2);
 }
 
 // S174, H23
 #[tokio::test]
-async fn a_bearer_token_is_not_carried_to_another_host_and_private_addresses_can_be_left_alone() {
+async fn sends_no_bearer_token_to_other_hosts_and_can_skip_private_addresses() {
     let ca = Ca::new("bearer");
     let (server, other) = (HttpServer::start(&ca), HttpServer::start(&ca));
     server.answer("/away", Answer::redirect(302, &other.url_of("/x")));
@@ -147,8 +157,10 @@ async fn a_bearer_token_is_not_carried_to_another_host_and_private_addresses_can
     let fetch = fetch();
     for path in ["/away", "/here"] {
         let url = server.url_of(path);
-        let request =
-            FetchRequest { bearer: Some(&secret), ..FetchRequest::to(&issuer, &url, &Profile::KUBE) };
+        let request = FetchRequest {
+            bearer: Some(&secret),
+            ..FetchRequest::for_issuer(&issuer, &url, &AuthnProfile::KUBE)
+        };
         fetch.get(request).await.unwrap();
     }
     let authorized = |server: &HttpServer| {
@@ -158,14 +170,14 @@ async fn a_bearer_token_is_not_carried_to_another_host_and_private_addresses_can
     assert_eq!((authorized(&server), other.requests().len(), authorized(&other)), (3, 1, 0));
 
     let url = server.url_of("/x");
-    let mut request = FetchRequest::to(&issuer, &url, &Profile::KUBE);
+    let mut request = FetchRequest::for_issuer(&issuer, &url, &AuthnProfile::KUBE);
     request.limits = FetchLimits { public_only: true, ..request.limits };
     let error = fetch.get(request).await.unwrap_err();
     assert!(error.chain().contains("not allowed here"), "{}", error.chain());
     assert!(!format!("{request:?} {error:?}").contains("s3cret"));
 }
 
-/// A proxy that takes everybody to one server; gives the names it was asked for.
+/// A proxy that connects every client to one server, and returns the requested host names.
 async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -194,7 +206,7 @@ async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::Unbounde
 
 // S152, S154
 #[tokio::test]
-async fn proxies_of_the_environment_and_of_an_egress_selector_are_used() {
+async fn uses_proxies_of_the_environment_and_of_an_egress_selector() {
     let ca = Ca::new("proxies");
     let identity = ca.server().name("issuer.example").issue();
     let server = HttpServer::builder().identity(&identity).start(&ca);
@@ -207,42 +219,55 @@ async fn proxies_of_the_environment_and_of_an_egress_selector_are_used() {
     };
     let fetch = HttpFetch::new(environment);
     let target = format!("https://issuer.example:{}/x", server.address().port());
-    assert_eq!(get(&fetch, &target, &ca, &Profile::HARDENED).await.unwrap().body, b"x");
+    assert_eq!(get(&fetch, &target, &ca, &AuthnProfile::HARDENED).await.unwrap().body, b"x");
     let expected = format!("CONNECT issuer.example:{} HTTP/1.1", server.address().port());
     assert_eq!(asked.recv().await.unwrap(), expected);
 
-    // An egress selector without a way is an error, and never a way around it.
+    // An egress selector without a proxy is an error, never a direct connection.
     let mut issuer = compiled("https://unused", Some(&ca));
     issuer.egress = Some(Egress::Cluster);
-    let error = fetch.get(FetchRequest::to(&issuer, &target, &Profile::HARDENED)).await.unwrap_err();
-    assert_eq!((error.stage, error.chain().contains("`cluster`")), (Stage::Proxy, true), "{}", error.chain());
+    let error =
+        fetch.get(FetchRequest::for_issuer(&issuer, &target, &AuthnProfile::HARDENED)).await.unwrap_err();
+    assert_eq!(
+        (error.stage, error.chain().contains("`cluster`")),
+        (FetchStage::Proxy, true),
+        "{}",
+        error.chain()
+    );
     let through = ProxyChoice::Always(Proxy::parse(&url).unwrap());
     let fetch = HttpFetch::new(ProxyEnvironment::default()).with_egress(Egress::Cluster, through);
     assert!(fetch.has_egress(Egress::Cluster) && !fetch.has_egress(Egress::ControlPlane));
-    assert_eq!(fetch.get(FetchRequest::to(&issuer, &target, &Profile::HARDENED)).await.unwrap().body, b"x");
+    assert_eq!(
+        fetch.get(FetchRequest::for_issuer(&issuer, &target, &AuthnProfile::HARDENED)).await.unwrap().body,
+        b"x"
+    );
     assert_eq!(asked.recv().await.unwrap(), expected);
 }
 
 // S305
 #[tokio::test]
-async fn a_look_at_a_real_issuer_has_a_verdict_for_every_step() {
+async fn checking_a_real_issuer_reports_every_step() {
     let ca = Ca::new("look");
     let issuer = Issuer::start(&ca);
     let configured = compiled(&issuer.issuer_url(), Some(&ca));
     let fetch = fetch();
-    let seen = look(&configured, &fetch, &Profile::HARDENED).await;
-    assert!(seen.is_good(), "{:?}", seen.seen);
-    assert_eq!(seen.keys.unwrap().keys()[0].kid(), "key-1");
+    let report = probe_issuer(&configured, &fetch, &AuthnProfile::HARDENED).await;
+    assert!(report.is_good(), "{:?}", report.results);
+    assert_eq!(report.keys.unwrap().keys()[0].kid(), "key-1");
 
-    let failed = |look: navicert_authn::jwks::Look| {
-        let failed = look.seen.iter().find(|seen| matches!(seen.verdict, Verdict::Fail(_))).unwrap();
-        (failed.probe, look.is_unreachable())
+    let failed = |report: navicert_authn::jwks::IssuerProbe| {
+        let failed =
+            report.results.iter().find(|result| matches!(result.verdict, StepOutcome::Fail(_))).unwrap();
+        (failed.probe, report.is_unreachable())
     };
     let slash = compiled(&format!("{}/", issuer.issuer_url()), Some(&ca));
-    assert_eq!(failed(look(&slash, &fetch, &Profile::HARDENED).await), (Probe::Issuer, false));
+    assert_eq!(failed(probe_issuer(&slash, &fetch, &AuthnProfile::HARDENED).await), (Probe::Issuer, false));
     let other = compiled(&issuer.issuer_url(), Some(&Ca::new("other")));
-    assert_eq!(failed(look(&other, &fetch, &Profile::HARDENED).await), (Probe::Tls, true));
+    assert_eq!(failed(probe_issuer(&other, &fetch, &AuthnProfile::HARDENED).await), (Probe::Tls, true));
     issuer.refuse_connections();
     let again = HttpFetch::new(ProxyEnvironment::default());
-    assert_eq!(failed(look(&configured, &again, &Profile::HARDENED).await), (Probe::Connect, true));
+    assert_eq!(
+        failed(probe_issuer(&configured, &again, &AuthnProfile::HARDENED).await),
+        (Probe::Connect, true)
+    );
 }

@@ -1,4 +1,4 @@
-//! A gateway's door, over real sockets: the token, the name, the page, the address, and what `--read-only` lets through.
+//! Gateway authentication over real sockets: token, host, origin, address, and `--read-only`.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,9 +9,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use navicert_client::credential::{Credential, Fixed, Identity};
-use navicert_client::transport::{Around, Settings, Transport, Trust};
-use navicert_server::gateway::{self, Gateway, Running};
+use navicert_client::credential::{ClientIdentity, Credential, StaticCredential};
+use navicert_client::transport::{Around, Transport, TransportSettings, Trust};
+use navicert_server::gateway::{self, Gateway, RunningGateway};
 use navicert_testkit::{ApiServer, Ca, RawClient};
 use navicert_types::kubeconfig;
 use rustls::crypto::aws_lc_rs;
@@ -23,7 +23,7 @@ use tokio_rustls::TlsConnector;
 
 struct Door {
     api: ApiServer,
-    running: Running,
+    running: RunningGateway,
     authority: Vec<u8>,
     token: String,
     base: tempfile::TempDir,
@@ -34,13 +34,15 @@ impl Door {
         let ca = Ca::new("gateway");
         let api = ApiServer::start(&ca);
         let ann = ca.client("ann").issue();
-        let identity = Identity::from_pem(ann.chain_pem().as_bytes(), ann.key_pem().as_bytes()).unwrap();
+        let identity =
+            ClientIdentity::from_pem(ann.chain_pem().as_bytes(), ann.key_pem().as_bytes()).unwrap();
         let credential = Credential { identity: Some(Arc::new(identity)), ..Credential::anonymous() };
         let trust = Trust::Pem(ca.pem().into_bytes());
-        let settings = Settings { trust, compression: false, ..Settings::new(api.url()) };
-        let upstream = Transport::new(settings, Arc::new(Fixed::new(credential)), Around::system()).unwrap();
+        let settings = TransportSettings { trust, compression: false, ..TransportSettings::new(api.url()) };
+        let upstream =
+            Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap();
         let base = tempfile::tempdir().unwrap();
-        let settings = gateway::Settings { read_only, ..gateway::Settings::default() };
+        let settings = gateway::GatewaySettings { read_only, ..gateway::GatewaySettings::default() };
         let running = Gateway::open(upstream, &settings, base.path()).unwrap().start().unwrap();
         let config = kubeconfig::decode(&std::fs::read(running.kubeconfig().path()).unwrap()).unwrap();
         let authority = config.clusters[0].cluster.certificate_authority_data.clone();
@@ -52,7 +54,7 @@ impl Door {
         self.running.address()
     }
 
-    /// Sends these lines behind a request line, and gives the status.
+    /// Sends a request with these header lines and returns the status.
     async fn ask(&self, request: &str, lines: &[String]) -> u16 {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(&self.authority).unwrap()).unwrap();
@@ -84,9 +86,9 @@ impl Door {
     }
 }
 
-// Issue 8: wrong token, wrong `Host` or `Origin`.
+// Wrong token, wrong `Host` or `Origin`.
 #[tokio::test]
-async fn only_the_token_under_the_gateways_own_name_opens_the_door() {
+async fn gateway_requires_its_token_and_host() {
     let door = Door::open(false);
     let port = door.address().port();
     for (lines, expected) in [
@@ -111,9 +113,9 @@ async fn only_the_token_under_the_gateways_own_name_opens_the_door() {
     assert_eq!(request.client.as_ref().unwrap().common_name, "ann");
 }
 
-// Issue 8: IPv6 loopback, and every other address of the machine.
+// IPv6 loopback, and every other address of the machine.
 #[tokio::test]
-async fn nobody_listens_on_another_address() {
+async fn gateway_listens_only_on_ipv4_loopback() {
     let door = Door::open(false);
     let port = door.address().port();
     for other in ["[::1]", "127.0.0.2", "[::ffff:127.0.0.2]"] {
@@ -122,7 +124,7 @@ async fn nobody_listens_on_another_address() {
 }
 
 #[tokio::test]
-async fn a_read_only_door_is_closed_to_what_changes_something() {
+async fn read_only_gateway_rejects_changes() {
     let door = Door::open(true);
     for (request, expected) in [
         ("GET /api/v1/namespaces/a/pods", 200),
@@ -139,14 +141,14 @@ async fn a_read_only_door_is_closed_to_what_changes_something() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_dropped_leaves_no_port_and_no_file() {
+async fn dropped_gateway_leaves_no_port_and_no_file() {
     let door = Door::open(false);
     assert_eq!(door.ask("GET /version", &[door.host(), door.token()]).await, 200);
     let (address, folder) = (door.address(), door.running.kubeconfig().folder().to_owned());
     let Door { running, base, .. } = door;
     drop(running);
     assert!(!folder.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
-    // The threads end when they next look up; nobody accepts from then on.
+    // The threads end at their next poll; the port is closed from then on.
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }

@@ -1,5 +1,5 @@
-//! A certified OpenID provider (npm `oidc-provider`): discovery, a browser's login, its ID tokens, and a new key.
-//! `scripts/install-tools` installs it; if it is missing, it is reported as skipped.
+//! A certified OpenID provider (npm `oidc-provider`): discovery, a browser login, its ID tokens, and key rotation.
+//! `scripts/install-tools` installs it; if it is missing, the test is reported as skipped.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,12 +13,12 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use navicert_authn::Outcome;
-use navicert_authn::config::{BaseProfile, Reloader, Sources};
-use navicert_authn::jwks::Around;
+use navicert_authn::AuthnOutcome;
+use navicert_authn::config::{AuthnReloader, BaseProfile, ConfigSources};
+use navicert_authn::jwks::JwksContext;
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::keeping::Keeping;
 use navicert_testkit::{Ca, tools, wait};
 use navicert_types::SystemClock;
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ impl Provider {
         Some(provider)
     }
 
-    /// The next line that is an answer; the provider also talks about itself.
+    /// The next response line; the provider also logs to the same stream.
     async fn answer(&mut self) -> Value {
         let reading = async {
             loop {
@@ -86,7 +86,7 @@ impl Provider {
 }
 
 #[tokio::test]
-async fn a_certified_providers_tokens_are_taken_also_through_a_rotation() {
+async fn accepts_a_certified_providers_tokens_across_key_rotation() {
     let (ca, folder) = (Ca::new("provider"), tempfile::tempdir().unwrap());
     let Some(mut provider) = Provider::start(&ca, folder.path()).await else { return };
     let config = json!({
@@ -99,29 +99,30 @@ async fn a_certified_providers_tokens_are_taken_also_through_a_rotation() {
     });
     let path = folder.path().join("config.yaml");
     std::fs::write(&path, config.to_string()).unwrap();
-    let around = Around {
+    let around = JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
         clock: Arc::new(SystemClock),
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources = Sources { config: path.into(), side_car: None, profile: Some(BaseProfile::Hardened) };
-    let reloader = Arc::new(Reloader::open(sources, around).unwrap());
-    let live = Arc::clone(reloader.live());
-    for keeper in live.keepers() {
-        keeper.tend().await;
+    let sources =
+        ConfigSources { config: path.into(), navicert_config: None, profile: Some(BaseProfile::Hardened) };
+    let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
+    let live = Arc::clone(reloader.authenticator());
+    for keeper in live.refreshers() {
+        keeper.run_due().await;
     }
     assert!(live.health()[0].1.is_ready, "{:?}", live.health());
-    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     let mut tokens = Vec::new();
     for _ in 0..3 {
         for _ in 0..5 {
             tokens.push(provider.token().await);
         }
-        // Every token of every key so far is taken, those of the newest key the first time they are seen.
+        // Accepts every token of every key so far, those of the newest key on first use.
         for token in &tokens {
             let outcome = live.authenticate(token).await;
-            let Outcome::Authenticated(user) = &outcome else { panic!("{outcome:?}") };
+            let AuthnOutcome::Authenticated(user) = &outcome else { panic!("{outcome:?}") };
             assert_eq!(user.username(), "ann@example.com");
         }
         provider.ask("rotate").await;

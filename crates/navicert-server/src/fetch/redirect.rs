@@ -1,14 +1,14 @@
-//! Where a redirect leads (RFC 9110 §15.4, RFC 3986 §5).
+//! Resolves redirects (RFC 9110 §15.4, RFC 3986 §5).
 
 use http::{HeaderValue, StatusCode, Uri};
 
-/// The address in an answer that is a redirect.
+/// The `Location` of a redirect response.
 pub(super) fn location(status: StatusCode, location: Option<&HeaderValue>) -> Option<&str> {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308).then_some(())?;
     location?.to_str().ok().filter(|location| !location.is_empty())
 }
 
-/// A reference, seen from an address. Only what can be fetched is an address.
+/// Resolves a reference against a base URL. `None` unless the result is an http or https URL.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.split_once('#').map_or(reference, |(before, _)| before);
     let (scheme, authority) = (base.scheme_str()?, base.authority()?.as_str());

@@ -1,5 +1,6 @@
-//! Which headers cross, in both directions: nothing hop-by-hop, nothing that says who is calling but what we say
-//! ourselves, and nothing that could be read in two ways (structured-authentication.md S240–S246, S258).
+//! Header rules in both directions: removes hop-by-hop headers, rejects identity headers of clients, rejects
+//! ambiguous requests.
+// S240–S246, S258
 
 use http::header::{
     CONNECTION, Entry, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, SEC_WEBSOCKET_PROTOCOL, TE,
@@ -7,53 +8,54 @@ use http::header::{
 use http::uri::PathAndQuery;
 use http::{Method, Response, StatusCode, Uri, Version, request};
 
-use super::{ClientImpersonation, Rules};
+use super::{ClientImpersonation, ForwardRules};
 use crate::problem::Problem;
 
-/// How browsers put a token into a WebSocket's protocols.
+/// Prefix of the WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &[u8] = b"base64url.bearer.authorization.k8s.io.";
 
-/// Refuses what could be understood in two ways, and what only we may say.
-pub(super) fn check(head: &request::Parts, rules: &Rules) -> Result<(), Problem> {
+/// Rejects ambiguous requests, and headers that only the proxy may send.
+pub(super) fn check(head: &request::Parts, rules: &ForwardRules) -> Result<(), Problem> {
     check_target(&head.method, &head.uri, head.version)?;
     let headers = &head.headers;
     let is_twice = |name: &HeaderName| is_single(name) && headers.get_all(name).iter().nth(1).is_some();
     if headers.len() > headers.keys_len() && headers.keys().any(is_twice) {
-        return Err(Problem::Malformed("a header that may occur only once occurs twice")); // S244
+        return Err(Problem::Malformed("duplicate header that may occur only once")); // S244
     }
     if host_of(&head.uri, headers).is_none() {
-        return Err(Problem::Malformed("no host, or two different ones"));
+        return Err(Problem::Malformed("missing or conflicting host"));
     }
     headers.iter().try_for_each(|(name, value)| check_field(name, value, rules))
 }
 
-/// One look at each: requests have few, and asking for one by its name costs as much as looking at all.
-fn check_field(name: &HeaderName, value: &HeaderValue, rules: &Rules) -> Result<(), Problem> {
+/// Checks each header once: requests have few, so a lookup by name costs as much as a full scan.
+fn check_field(name: &HeaderName, value: &HeaderValue, rules: &ForwardRules) -> Result<(), Problem> {
     match name.as_str() {
-        "transfer-encoding" if !is(value, b"chunked") => {
-            Err(Problem::Malformed("a transfer encoding other than chunked"))
+        "transfer-encoding" if !is_value(value, b"chunked") => {
+            Err(Problem::Malformed("unsupported transfer encoding"))
         }
-        "expect" if !is(value, b"100-continue") => {
-            Err(Problem::Malformed("an expectation other than 100-continue"))
-        }
+        "expect" if !is_value(value, b"100-continue") => Err(Problem::Malformed("unsupported expectation")),
         "connection" => check_connection(value, rules),
         _ => check_name(name, rules),
     }
 }
 
-/// B1: a client must not be able to strip what it does not own.
-fn check_connection(value: &HeaderValue, rules: &Rules) -> Result<(), Problem> {
+/// A client must not strip headers that it does not own.
+// B1
+fn check_connection(value: &HeaderValue, rules: &ForwardRules) -> Result<(), Problem> {
     for token in tokens(value) {
         let canonical = canonical(&token);
-        if says_who(&canonical, rules) || canonical.starts_with("impersonate") || canonical == "authorization"
+        if is_identity_header(&canonical, rules)
+            || canonical.starts_with("impersonate")
+            || canonical == "authorization"
         {
-            return Err(Problem::Malformed("`Connection` names a header that is not the client's to remove"));
+            return Err(Problem::Malformed("`Connection` lists a header that clients must not remove"));
         }
     }
     Ok(())
 }
 
-/// The first header of this name.
+/// The first header with this name.
 pub(super) fn find<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
     headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
@@ -67,19 +69,19 @@ fn is_single(name: &HeaderName) -> bool {
 
 fn check_target(method: &Method, uri: &Uri, version: Version) -> Result<(), Problem> {
     if *method == Method::CONNECT || *method == Method::TRACE {
-        return Err(Problem::Malformed("a method that is not forwarded"));
+        return Err(Problem::Malformed("method is not allowed"));
     }
-    // HTTP/2 has the authority beside the path; in HTTP/1.1 it would be the absolute form (S258).
+    // HTTP/2 carries the authority separately; in HTTP/1.1 this is the absolute form (S258).
     if version != Version::HTTP_2 && (uri.scheme().is_some() || uri.authority().is_some()) {
-        return Err(Problem::Malformed("the target is not a path"));
+        return Err(Problem::Malformed("request target is not a path"));
     }
     if !uri.path().starts_with('/') || uri.path().contains("%00") {
-        return Err(Problem::Malformed("the target is not a path"));
+        return Err(Problem::Malformed("request target is not a path"));
     }
     Ok(())
 }
 
-/// The one host a request names, by header or by authority; `None` if there is none or the two differ.
+/// The host of a request, from header or authority; `None` if it is missing or they differ.
 pub fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     let header = headers.get(HOST).map(|value| value.to_str().ok());
     match (uri.authority().map(http::uri::Authority::as_str), header) {
@@ -89,29 +91,30 @@ pub fn host_of<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
     }
 }
 
-/// S241: names are compared as the most lenient server behind us might.
-fn check_name(name: &HeaderName, rules: &Rules) -> Result<(), Problem> {
+/// Compares names as the most lenient server would.
+// S241
+fn check_name(name: &HeaderName, rules: &ForwardRules) -> Result<(), Problem> {
     let canonical = canonical(name.as_str());
     if canonical.starts_with("impersonate") {
         let known = matches!(name.as_str(), "impersonate-user" | "impersonate-uid" | "impersonate-group")
             || name.as_str().starts_with("impersonate-extra-");
         return match rules.impersonation {
-            ClientImpersonation::Forwarded | ClientImpersonation::Judged if known => Ok(()),
-            _ => Err(Problem::Forbidden("impersonation is not allowed here".to_owned())),
+            ClientImpersonation::Forwarded | ClientImpersonation::Authorized if known => Ok(()),
+            _ => Err(Problem::Forbidden("impersonation is not allowed".to_owned())),
         };
     }
-    if says_who(&canonical, rules) {
-        return Err(Problem::Malformed("a header that only a front proxy may send"));
+    if is_identity_header(&canonical, rules) {
+        return Err(Problem::Malformed("identity headers are not allowed in requests"));
     }
-    // `Content_Length`, `Authorization` with an underscore and their like: nobody means well by them.
+    // `Content_Length` and the like have no legitimate use.
     let aliased = ["content-length", "transfer-encoding", "authorization", "proxy-authorization", "host"];
     if name.as_str().contains('_') && aliased.contains(&&*canonical) {
-        return Err(Problem::Malformed("a header's name with an underscore for a dash"));
+        return Err(Problem::Malformed("invalid header name: underscore instead of dash"));
     }
     Ok(())
 }
 
-fn says_who(canonical: &str, rules: &Rules) -> bool {
+fn is_identity_header(canonical: &str, rules: &ForwardRules) -> bool {
     let is_configured = |configured: &String| match configured.ends_with('-') {
         true => canonical.starts_with(configured.as_str()),
         false => canonical == configured,
@@ -127,9 +130,10 @@ fn canonical(name: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Path and query as they came, byte for byte, without a token that somebody put into the query (S243, S258).
+/// Path and query byte for byte, without an `access_token` parameter.
+// S243, S258
 pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
-    let malformed = |_| Problem::Malformed("the target is not a path");
+    let malformed = |_| Problem::Malformed("request target is not a path");
     let path = head.uri.path_and_query().map_or("/", PathAndQuery::as_str);
     let is_token = |part: &str| part.split('=').next() == Some("access_token");
     match path.split_once('?') {
@@ -146,10 +150,11 @@ pub(super) fn target(head: &request::Parts) -> Result<Uri, Problem> {
     }
 }
 
-/// Takes off everything that is between the client and us (S242). What the transport writes itself goes too.
-pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
-    let te_trailers = find(headers, &TE).is_some_and(|value| is(value, b"trailers"));
-    let judged = rules.impersonation == ClientImpersonation::Judged;
+/// Removes hop-by-hop headers, credentials, and headers that the transport sets.
+// S242
+pub(super) fn strip_request(headers: &mut HeaderMap, rules: &ForwardRules) {
+    let te_trailers = find(headers, &TE).is_some_and(|value| is_value(value, b"trailers"));
+    let strips_impersonation = rules.impersonation == ClientImpersonation::Authorized;
     remove(headers, |name| match name {
         "trailer"
         | "expect"
@@ -164,7 +169,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
             let canonical = canonical(name);
             canonical.starts_with("x-forwarded-")
                 || canonical == "x-real-ip"
-                || (judged && canonical.starts_with("impersonate"))
+                || (strips_impersonation && canonical.starts_with("impersonate"))
         }
     });
     if find(headers, &SEC_WEBSOCKET_PROTOCOL).is_some() {
@@ -175,7 +180,8 @@ pub(super) fn clean_request(headers: &mut HeaderMap, rules: &Rules) {
     }
 }
 
-/// Our own identity headers come last, and replace whatever may still be there under their names (S240, B8).
+/// Writes the identity headers last, replacing any header of the same name.
+// S240, B8
 pub(super) fn write_identity(headers: &mut HeaderMap, identity: Vec<(HeaderName, HeaderValue)>) {
     for (name, _) in &identity {
         headers.remove(name);
@@ -185,40 +191,41 @@ pub(super) fn write_identity(headers: &mut HeaderMap, identity: Vec<(HeaderName,
     }
 }
 
-/// Takes off what is between the server and us, and what would let a page in a browser read the answer (S257).
-pub(super) fn clean_response(headers: &mut HeaderMap) {
+/// Removes hop-by-hop headers, and headers that would let a web page read the response.
+// S257
+pub(super) fn strip_response(headers: &mut HeaderMap) {
     remove(headers, |name| name == "proxy-authenticate" || name.starts_with("access-control-"));
 }
 
-/// `304`, and redirections that stay on this server: the client asks again, and is looked at again (CVE-2022-3172).
-pub(super) fn is_harmless_redirection<B>(answer: &Response<B>) -> bool {
+/// `304`, or a redirect to the same server: the client sends a new request, which is authenticated again
+/// (CVE-2022-3172).
+pub(super) fn is_same_server_redirect<B>(response: &Response<B>) -> bool {
     let stays = |location: &HeaderValue| {
         let bytes = location.as_bytes();
         bytes.starts_with(b"/") && !bytes.starts_with(b"//") && !bytes.contains(&b'\\')
     };
-    answer.status() == StatusCode::NOT_MODIFIED || answer.headers().get(LOCATION).is_some_and(stays)
+    response.status() == StatusCode::NOT_MODIFIED || response.headers().get(LOCATION).is_some_and(stays)
 }
 
-/// Takes off what is hop-by-hop, what `Connection` lists, and what `goes` besides. Every name is looked at once: most requests
-/// have few, and many more are not welcome.
-fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
+/// Removes hop-by-hop headers, those listed in `Connection`, and those that `goes` selects, in one scan.
+fn remove(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     for token in connection_tokens(headers) {
         if let Ok(name) = HeaderName::try_from(token) {
             headers.remove(name);
         }
     }
-    let goes = |name: &&HeaderName| match name.as_str() {
+    let is_removed = |name: &&HeaderName| match name.as_str() {
         "connection" | "keep-alive" | "proxy-connection" | "te" | "transfer-encoding" | "upgrade" => true,
-        name => goes(name),
+        name => is_removed(name),
     };
-    // A few at a time, which takes no memory; mostly all of them.
+    // In batches, which avoids an allocation; usually one suffices.
     loop {
-        let mut going = [const { None }; 8];
-        for (place, name) in going.iter_mut().zip(headers.keys().filter(goes)) {
-            *place = Some(name.clone());
+        let mut removed = [const { None }; 8];
+        for (slot, name) in removed.iter_mut().zip(headers.keys().filter(is_removed)) {
+            *slot = Some(name.clone());
         }
-        let was_full = going.iter().all(Option::is_some);
-        for name in going.into_iter().flatten() {
+        let was_full = removed.iter().all(Option::is_some);
+        for name in removed.into_iter().flatten() {
             headers.remove(name);
         }
         if !was_full {
@@ -227,7 +234,7 @@ fn remove(headers: &mut HeaderMap, goes: impl Fn(&str) -> bool) {
     }
 }
 
-/// What `Connection` lists, in lower case.
+/// Names listed in `Connection`, in lower case.
 pub(super) fn connection_tokens(headers: &HeaderMap) -> Vec<String> {
     headers.iter().filter(|(name, _)| *name == CONNECTION).flat_map(|(_, value)| tokens(value)).collect()
 }
@@ -237,7 +244,8 @@ fn tokens(list: &HeaderValue) -> impl Iterator<Item = String> {
     tokens.map(|token| token.trim().to_ascii_lowercase()).filter(|token| !token.is_empty())
 }
 
-/// A token among a WebSocket's protocols is for us, never for the server behind us (A72).
+/// A token in the WebSocket subprotocols is for the proxy, never for the API server.
+// A72
 fn remove_token_protocol(headers: &mut HeaderMap) {
     let values: Vec<HeaderValue> = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().cloned().collect();
     let has_token = |value: &HeaderValue| {
@@ -266,7 +274,7 @@ fn remove_token_protocol(headers: &mut HeaderMap) {
     }
 }
 
-fn is(value: &HeaderValue, text: &[u8]) -> bool {
+fn is_value(value: &HeaderValue, text: &[u8]) -> bool {
     value.as_bytes().eq_ignore_ascii_case(text)
 }
 

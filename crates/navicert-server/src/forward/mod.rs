@@ -1,13 +1,12 @@
-//! One request from a client to an API server and back, shared by everything that stands between the two.
+//! Forwards one request to an API server. Shared by the proxy and the gateway.
 //!
 //! ```text
-//! check ──▶ identify ──▶ clean ──▶ identity headers ──▶ transport ──▶ stream | upgrade
-//! one meaning  the       nothing      written last,        the credential   chunk by chunk,
-//! only         caller's  hop-by-hop   never strippable     joins here       bytes after a 101
-//!              step      survives     (S240)
+//! check ──▶ identify ──▶ strip ──▶ identity headers ──▶ transport ──▶ stream | upgrade
+//! reject       authenticate  hop-by-hop  written last,     adds the      chunk by chunk,
+//! ambiguity    the caller    headers     not strippable    credential    bytes after a 101
 //! ```
 //!
-//! [`Forwarder::forward`] is the spine. Stages never call each other.
+//! [`Forwarder::forward`] is the entry function. Stages do not call each other.
 
 mod headers;
 mod stream;
@@ -29,229 +28,256 @@ use crate::problem::Problem;
 pub use headers::host_of;
 pub use stream::{Inbound, ReplyBody};
 
-/// Who may pass, and as whom: the step that differs between a proxy and a gateway.
+/// Authenticates a request: the step that differs between proxy and gateway.
 pub trait Identify: Send + Sync {
-    /// Looks at a request's head as it came in (but already known to have one meaning only), and decides.
+    /// Decides from the original request head, which has passed the ambiguity checks.
     ///
     /// # Errors
-    /// The [`Problem`] the client is answered with; nothing reaches the API server.
-    fn identify(&self, head: &request::Parts) -> impl Future<Output = Result<Identity, Problem>> + Send;
+    /// The [`Problem`] to respond with; nothing is sent to the API server.
+    fn identify(
+        &self,
+        head: &request::Parts,
+    ) -> impl Future<Output = Result<UpstreamIdentity, Problem>> + Send;
 }
 
-/// What a request is sent with: headers that are written last, after everything else has been removed (S240).
+/// Headers and credential that a request is forwarded with. The headers are written last.
 ///
-/// Only [`Identify::identify`] makes one for a request, so a request that nobody looked at is never forwarded.
+/// Only [`Identify::identify`] creates one for a request, so an unauthenticated request is never forwarded.
+// S240
 #[derive(Clone, Debug, Default)]
-pub struct Identity {
+pub struct UpstreamIdentity {
     headers: Vec<(HeaderName, HeaderValue)>,
-    way: Way,
-    lasts: Option<Duration>,
+    credential: UpstreamCredential,
+    max_duration: Option<Duration>,
 }
 
-/// Whose credential goes with a request.
+/// Whose credential a request is sent with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Way {
+enum UpstreamCredential {
     /// The transport's.
     #[default]
-    Ours,
-    /// The client's own, among the headers; the transport has none (S277).
-    Theirs,
+    Proxy,
+    /// The caller's own, in the headers; the transport has none.
+    // S277
+    Caller,
 }
 
-impl Identity {
-    /// The transport's own credential says it all.
-    pub fn of_transport() -> Self {
-        Identity::default()
+impl UpstreamIdentity {
+    /// Only the transport's credential.
+    pub fn with_proxy_credential() -> Self {
+        UpstreamIdentity::default()
     }
 
-    /// These headers, besides the transport's credential. A name may occur more than once.
+    /// The transport's credential and these headers. A name may occur more than once.
     pub fn with_headers(headers: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Identity { headers, ..Identity::default() }
+        UpstreamIdentity { headers, ..UpstreamIdentity::default() }
     }
 
-    /// The client's own credential, passed on through a transport that has none ([`Forwarder::with_bare`]). What the API
-    /// server says to it, a 401 too, is the client's to hear.
-    pub fn of_client(authorization: HeaderValue) -> Self {
+    /// The caller's own credential, sent over a transport without one ([`Forwarder::with_anonymous_upstream`]). A 401
+    /// is relayed to the caller.
+    pub fn with_caller_credential(authorization: HeaderValue) -> Self {
         let headers = vec![(http::header::AUTHORIZATION, authorization)];
-        Identity { headers, way: Way::Theirs, lasts: None }
+        UpstreamIdentity { headers, credential: UpstreamCredential::Caller, max_duration: None }
     }
 
-    /// One more header that only we may write.
+    /// Adds a header.
     #[must_use]
-    pub fn and(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub fn and_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
-    /// An answer or tunnel that lasts longer than this breaks off (S255).
+    /// Aborts a response or tunnel after this time.
+    // S255
     #[must_use]
-    pub fn lasting(mut self, longest: Option<Duration>) -> Self {
-        self.lasts = longest;
+    pub fn with_max_duration(mut self, limit: Option<Duration>) -> Self {
+        self.max_duration = limit;
         self
     }
 }
 
-/// What is forwarded and what is not.
+/// What is forwarded.
 #[derive(Clone, Debug)]
-pub struct Rules {
-    /// What becomes of `Impersonate-*` headers that a client sends.
+pub struct ForwardRules {
+    /// What to do with a client's `Impersonate-*` headers.
     pub impersonation: ClientImpersonation,
-    /// Further names (or, ending in `-`, beginnings of names) of headers that say who is calling; refused like
-    /// `X-Remote-*`. In lower case (S241).
+    /// Further identity headers to reject, like `X-Remote-*`: names, or prefixes ending in `-`, in lower case.
+    // S241
     pub identity_headers: Vec<String>,
-    /// What a 401 of the API server becomes.
-    pub unauthorized: Unauthorized,
-    /// Whether clients are told why the API server cannot be reached. Only for the user's own (S273).
-    pub with_details: bool,
-    /// Whether cookies cross (S242).
+    /// What to do with a 401 of the API server.
+    pub unauthorized: UnauthorizedPolicy,
+    /// Whether to tell clients why the API server is unreachable. Only for clients of the same user.
+    // S273
+    pub expose_details: bool,
+    /// Whether to forward cookies.
+    // S242
     pub cookies: bool,
 }
 
-/// What becomes of `Impersonate-*` headers that a client sends.
+/// What to do with a client's `Impersonate-*` headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientImpersonation {
-    /// 403: silence would let the client believe it acts as somebody else (S239).
-    Refused,
-    /// They are the API server's to judge; only its four names pass.
+    /// 403: if they were dropped silently, the client would believe that impersonation worked.
+    // S239
+    Rejected,
+    /// Forward; the API server authorizes them. Only its four names are allowed.
     Forwarded,
-    /// [`Identify::identify`] judges them; only the four names get that far, and none further.
-    Judged,
+    /// [`Identify::identify`] authorizes them. Only the four names are allowed, and none is forwarded.
+    Authorized,
 }
 
-/// What a 401 of the API server becomes.
+/// What to do with a 401 of the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unauthorized {
-    /// 502: it is our credential that was turned down, not the client's (S246).
+pub enum UnauthorizedPolicy {
+    /// 502: the proxy's credential was rejected, not the client's.
+    // S246
     BadGateway,
-    /// It is passed on: the credential is the client's own user's.
+    /// Relay: the credential belongs to the client's user.
     Relayed,
 }
 
-impl Default for Rules {
+impl Default for ForwardRules {
     fn default() -> Self {
-        Rules {
-            impersonation: ClientImpersonation::Refused,
+        ForwardRules {
+            impersonation: ClientImpersonation::Rejected,
             identity_headers: Vec::new(),
-            unauthorized: Unauthorized::BadGateway,
-            with_details: false,
+            unauthorized: UnauthorizedPolicy::BadGateway,
+            expose_details: false,
             cookies: false,
         }
     }
 }
 
-/// Sends clients' requests to one API server.
+/// Forwards requests to one API server.
 #[derive(Clone, Debug)]
 pub struct Forwarder {
     upstream: Transport,
-    bare: Option<Transport>,
-    rules: Rules,
+    anonymous_upstream: Option<Transport>,
+    rules: ForwardRules,
     timer: Arc<dyn Timer>,
-    is_turned_down: Arc<AtomicBool>,
+    is_credential_rejected: Arc<AtomicBool>,
 }
 
 impl Forwarder {
-    /// Forwards through this transport, which should not ask for compression of its own.
-    pub fn new(upstream: Transport, rules: Rules) -> Self {
+    /// Uses this transport, which should not request compression.
+    pub fn new(upstream: Transport, rules: ForwardRules) -> Self {
         let timer = Arc::new(TokioTimer);
-        Forwarder { upstream, bare: None, rules, timer, is_turned_down: Arc::default() }
+        Forwarder { upstream, anonymous_upstream: None, rules, timer, is_credential_rejected: Arc::default() }
     }
 
-    /// With a second way to the same server for [`Identity::of_client`]: a transport that carries no credential.
+    /// Adds a transport without a credential, for [`UpstreamIdentity::with_caller_credential`].
     #[must_use]
-    pub fn with_bare(mut self, bare: Option<Transport>) -> Self {
-        self.bare = bare;
+    pub fn with_anonymous_upstream(mut self, bare: Option<Transport>) -> Self {
+        self.anonymous_upstream = bare;
         self
     }
 
-    /// With another sense of time.
+    /// Uses another timer.
     #[must_use]
     pub fn with_timer(mut self, timer: Arc<dyn Timer>) -> Self {
         self.timer = timer;
         self
     }
 
-    /// Whether the API server's last word about our own credential was no (S246).
-    pub fn is_turned_down(&self) -> bool {
-        self.is_turned_down.load(Ordering::Relaxed)
+    /// Whether the API server rejected the proxy's credential last time.
+    // S246
+    pub fn is_credential_rejected(&self) -> bool {
+        self.is_credential_rejected.load(Ordering::Relaxed)
     }
 
-    /// The way to the API server, with our own credential.
+    /// The transport with the proxy's credential.
     pub fn upstream(&self) -> &Transport {
         &self.upstream
     }
 
-    /// Answers a request, whatever becomes of it.
-    pub async fn forward(&self, inbound: Inbound, who: &impl Identify) -> Box<Response<ReplyBody>> {
+    /// Forwards a request, or responds with an error.
+    pub async fn forward(&self, inbound: Inbound, identify: &impl Identify) -> Box<Response<ReplyBody>> {
         let asked_upgrade = headers::find(&inbound.head().headers, &http::header::UPGRADE).is_some();
-        let outcome = self.pass(inbound, who).await;
+        let outcome = self.forward_authorized(inbound, identify).await;
         let mut reply = outcome.unwrap_or_else(|problem| {
-            tracing::debug!(%problem, "request refused");
+            tracing::debug!(event = "request_rejected", %problem, "rejected request");
             Box::new(problem.response())
         });
         if asked_upgrade && reply.status() != StatusCode::SWITCHING_PROTOCOLS {
-            // Whatever the client sent behind a request for another protocol is no second request (S252).
+            // Bytes after an upgrade request are not a second request (S252).
             reply.extensions_mut().insert(CloseConnection);
         }
         reply
     }
 
-    /// The spine. What is handed along is on the heap, and what is rare makes no room for itself in every request.
-    async fn pass(&self, inbound: Inbound, who: &impl Identify) -> Result<Box<Response<ReplyBody>>, Problem> {
+    /// Large values are boxed, so that the future of every request stays small.
+    async fn forward_authorized(
+        &self,
+        inbound: Inbound,
+        identify: &impl Identify,
+    ) -> Result<Box<Response<ReplyBody>>, Problem> {
         let Inbound { mut request, body } = inbound;
         let head = &mut request.head;
         headers::check(head, &self.rules)?;
-        let upgrade = upgrade::Asked::by(head, &body)?;
-        let identity = who.identify(head).await?;
+        let upgrade = upgrade::UpgradeRequest::from_request(head, &body)?;
+        let identity = identify.identify(head).await?;
         let client = upgrade.as_ref().map(|_| upgrade::client_side(head));
-        stream::leave(head, headers::target(head)?);
-        headers::clean_request(&mut head.headers, &self.rules);
+        stream::retarget(head, headers::target(head)?);
+        headers::strip_request(&mut head.headers, &self.rules);
         if let Some(upgrade) = &upgrade {
             upgrade.write(&mut head.headers);
         }
         headers::write_identity(&mut head.headers, identity.headers);
-        let upstream = match identity.way {
-            Way::Ours => &self.upstream,
-            Way::Theirs => self.bare.as_ref().ok_or(Problem::Unauthorized)?,
+        let upstream = match identity.credential {
+            UpstreamCredential::Proxy => &self.upstream,
+            UpstreamCredential::Caller => self.anonymous_upstream.as_ref().ok_or(Problem::Unauthorized)?,
         };
         if !body.is_end_stream() {
-            request.body = Box::pin(stream::carried(body)).await?;
+            request.body = Box::pin(stream::buffer_or_stream(body)).await?;
         }
-        let mut answer = upstream.pass(request).await.map_err(|error| {
-            tracing::warn!(%error, "request not answered by the API server");
-            Problem::of_transport(&error, self.rules.with_details)
+        let mut response = upstream.send_boxed(request).await.map_err(|error| {
+            tracing::warn!(event = "upstream_request_failed", %error, "failed to forward request to the API server");
+            Problem::from_transport(&error, self.rules.expose_details)
         })?;
-        self.check_answer(&answer, upgrade.is_some(), identity.way)?;
-        let late = identity.lasts.map(|longest| self.timer.sleep(longest));
+        self.check_response(&response, upgrade.is_some(), identity.credential)?;
+        let deadline = identity.max_duration.map(|limit| self.timer.sleep(limit));
         match (upgrade, client) {
-            (Some(upgrade), Some(client)) => upgrade.join(client, answer, late),
+            (Some(upgrade), Some(client)) => upgrade.complete(client, response, deadline),
             _ => {
-                stream::reply(&mut answer, late);
-                Ok(answer)
+                stream::prepare_response(&mut response, deadline);
+                Ok(response)
             }
         }
     }
 
-    /// Answers that must not be passed on (S246, S252).
-    fn check_answer<B>(&self, answer: &Response<B>, upgrade: bool, way: Way) -> Result<(), Problem> {
-        let status = answer.status();
-        let is_ours = way == Way::Ours;
-        let turned_down = is_ours && status == StatusCode::UNAUTHORIZED;
-        if is_ours && self.is_turned_down.load(Ordering::Relaxed) != turned_down {
-            self.is_turned_down.store(turned_down, Ordering::Relaxed);
-            match turned_down {
-                true => tracing::error!("the API server turned our own credential down"),
-                false => tracing::info!("the API server accepts our own credential again"),
+    /// Rejects responses that must not be forwarded.
+    // S246, S252
+    fn check_response<B>(
+        &self,
+        response: &Response<B>,
+        upgrade: bool,
+        credential: UpstreamCredential,
+    ) -> Result<(), Problem> {
+        let status = response.status();
+        let is_proxy_credential = credential == UpstreamCredential::Proxy;
+        let rejected = is_proxy_credential && status == StatusCode::UNAUTHORIZED;
+        if is_proxy_credential && self.is_credential_rejected.load(Ordering::Relaxed) != rejected {
+            self.is_credential_rejected.store(rejected, Ordering::Relaxed);
+            match rejected {
+                true => tracing::error!(
+                    event = "upstream_credential_rejected",
+                    "the API server rejected the proxy's credential"
+                ),
+                false => tracing::info!(
+                    event = "upstream_credential_accepted",
+                    "the API server accepts the proxy's credential again"
+                ),
             }
         }
-        if turned_down && self.rules.unauthorized == Unauthorized::BadGateway {
-            return Err(Problem::BadAnswer("the API server turned the proxy's credential down"));
+        if rejected && self.rules.unauthorized == UnauthorizedPolicy::BadGateway {
+            return Err(Problem::BadUpstreamResponse("the API server rejected the proxy's credential"));
         }
         if status == StatusCode::SWITCHING_PROTOCOLS && !upgrade {
-            return Err(Problem::BadAnswer("the API server switched protocols without being asked"));
+            return Err(Problem::BadUpstreamResponse("the API server switched protocols without a request"));
         }
-        if status.is_redirection() && !headers::is_harmless_redirection(answer) {
-            return Err(Problem::BadAnswer(
-                "the API server answered with a redirection, which is not followed",
+        if status.is_redirection() && !headers::is_same_server_redirect(response) {
+            return Err(Problem::BadUpstreamResponse(
+                "the API server responded with a redirect, which is not followed",
             ));
         }
         Ok(())

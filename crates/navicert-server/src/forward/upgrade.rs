@@ -1,5 +1,6 @@
-//! Requests for another protocol (exec, attach, port-forward over SPDY or WebSocket): bytes are copied both ways, and only
-//! after the API server has answered 101 (S249–S252).
+//! Protocol upgrades (exec, attach, port-forward over SPDY or WebSocket): copies bytes both ways once the API server
+//! has responded 101.
+// S249–S252
 
 use http::header::{CONNECTION, HeaderMap, HeaderValue, UPGRADE};
 use http::{Request, Response, StatusCode, Version, request};
@@ -8,23 +9,23 @@ use hyper::body::Incoming;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 
-use super::stream::Late;
+use super::stream::Deadline;
 use super::{ReplyBody, headers, stream};
 use crate::problem::Problem;
 
-/// The buffer of each direction.
-const BUFFER: usize = 32 * 1024;
+/// Buffer size per direction.
+const TUNNEL_BUFFER_BYTES: usize = 32 * 1024;
 
-/// A protocol that a client asked for and that we pass on.
+/// An upgrade to forward.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct UpgradeRequest {
     protocol: HeaderValue,
 }
 
-impl Asked {
-    /// What a request asks for; nothing, if it is none of the protocols that Kubernetes speaks. Such a wish is the
-    /// server's to ignore, so it is not passed on.
-    pub(super) fn by(head: &request::Parts, body: &Incoming) -> Result<Option<Self>, Problem> {
+impl UpgradeRequest {
+    /// The upgrade that a request asks for; `None` if Kubernetes does not use the protocol. A server may ignore such
+    /// a request, so it is not forwarded.
+    pub(super) fn from_request(head: &request::Parts, body: &Incoming) -> Result<Option<Self>, Problem> {
         let Some(protocol) = headers::find(&head.headers, &UPGRADE) else { return Ok(None) };
         let is_known = [&b"websocket"[..], b"spdy/3.1"]
             .iter()
@@ -34,75 +35,85 @@ impl Asked {
             return Ok(None);
         }
         if !body.is_end_stream() {
-            return Err(Problem::Malformed("a request for another protocol cannot have a body"));
+            return Err(Problem::Malformed("upgrade request must not have a body"));
         }
-        Ok(Some(Asked { protocol: protocol.clone() }))
+        Ok(Some(UpgradeRequest { protocol: protocol.clone() }))
     }
 
-    /// Asks the server for the same, after everything hop-by-hop has been taken off.
+    /// Adds the upgrade headers, after hop-by-hop headers were removed.
     pub(super) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, self.protocol.clone());
     }
 
-    /// Passes the answer on. A 101 of the protocol that was asked for joins the two connections; a refusal is relayed;
-    /// anything else is no answer to this question.
-    pub(super) fn join(
+    /// Handles the response: a 101 for the requested protocol connects both sides, an error is relayed, anything else
+    /// is invalid.
+    pub(super) fn complete(
         self,
         client: OnUpgrade,
-        mut answer: Box<Response<ReplyBody>>,
-        late: Option<Late>,
+        mut response: Box<Response<ReplyBody>>,
+        deadline: Option<Deadline>,
     ) -> Result<Box<Response<ReplyBody>>, Problem> {
-        let status = answer.status();
+        let status = response.status();
         if status.is_client_error() || status.is_server_error() {
-            stream::reply(&mut answer, late);
-            return Ok(answer);
+            stream::prepare_response(&mut response, deadline);
+            return Ok(response);
         }
-        let agreed = answer
+        let agreed = response
             .headers()
             .get(UPGRADE)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.protocol.as_bytes()));
         if status != StatusCode::SWITCHING_PROTOCOLS || !agreed {
-            return Err(Problem::BadAnswer("the API server gave an invalid answer to an upgrade request"));
+            return Err(Problem::BadUpstreamResponse(
+                "invalid response of the API server to an upgrade request",
+            ));
         }
-        let server = hyper::upgrade::on(&mut *answer);
+        let server = hyper::upgrade::on(&mut *response);
         tokio::spawn(async move {
-            // Our 101 has to be out before the client's half exists; the server's half is there already.
+            // The client's side exists only after our 101 is sent; the server's is ready.
             if let (Ok(client), Ok(server)) = tokio::join!(client, server) {
-                let late = async {
-                    match late {
-                        Some(late) => late.await,
+                let deadline = async {
+                    match deadline {
+                        Some(deadline) => deadline.await,
                         None => std::future::pending().await,
                     }
                 };
                 tokio::select! {
-                    () = copy(client, server) => {}
-                    () = late => tracing::debug!("upgraded connection ended: it has lasted long enough"),
+                    () = tunnel(client, server) => {}
+                    () = deadline => tracing::debug!(
+                        event = "upgrade_max_duration_reached",
+                        "closed upgraded connection: maximum duration reached"
+                    ),
                 }
             }
         });
         let mut reply = Box::new(Response::new(ReplyBody::empty()));
         *reply.status_mut() = status;
-        *reply.headers_mut() = std::mem::take(answer.headers_mut());
-        headers::clean_response(reply.headers_mut());
+        *reply.headers_mut() = std::mem::take(response.headers_mut());
+        headers::strip_response(reply.headers_mut());
         self.write(reply.headers_mut());
         Ok(reply)
     }
 }
 
-/// The client's half, as soon as it has been told 101.
+/// The client's side, available after the 101.
 pub(super) fn client_side(head: &mut request::Parts) -> OnUpgrade {
     let mut request = Request::new(());
     std::mem::swap(request.extensions_mut(), &mut head.extensions);
     hyper::upgrade::on(request)
 }
 
-/// Until both directions have ended; the end of one is passed on as such (half-close). No frame is looked into.
-async fn copy(client: Upgraded, server: Upgraded) {
+/// Copies until both directions are closed, with half-close. Does not inspect the data.
+async fn tunnel(client: Upgraded, server: Upgraded) {
     let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-    if let Err(error) =
-        tokio::io::copy_bidirectional_with_sizes(&mut client, &mut server, BUFFER, BUFFER).await
+    if let Err(error) = tokio::io::copy_bidirectional_with_sizes(
+        &mut client,
+        &mut server,
+        TUNNEL_BUFFER_BYTES,
+        TUNNEL_BUFFER_BYTES,
+    )
+    .await
     {
-        tracing::debug!(%error, "upgraded connection ended");
+        tracing::debug!(event = "upgrade_failed", %error, "upgraded connection closed with an error");
     }
 }

@@ -1,5 +1,5 @@
-//! The certificate of one gateway: an authority that exists for a moment, signs once, and is forgotten. A port that
-//! somebody else gets after us is therefore worthless to them: they have no key that the child's kubeconfig trusts.
+//! Ephemeral TLS certificate of one gateway. The certificate authority signs once and its key is discarded, so a
+//! process that later binds the same port has no key that the child's kubeconfig trusts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use rustls_pki_types::PrivatePkcs8KeyDer;
 
 use super::GatewayError;
 
-/// A TLS configuration for loopback, and the certificate (as PEM) of the authority that vouches for it.
-pub(super) fn throw_away() -> Result<(Arc<ServerConfig>, String), GatewayError> {
+/// A TLS configuration for loopback, and its certificate authority in PEM.
+pub(super) fn ephemeral_tls() -> Result<(Arc<ServerConfig>, String), GatewayError> {
     let mut authority = CertificateParams::default();
     authority.distinguished_name.push(DnType::CommonName, "navicert gateway, for one command");
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));

@@ -1,9 +1,8 @@
-//! The file a child finds its gateway by: a kubeconfig with nothing in it but a loopback address, a throw-away authority and
-//! a random token. It lies in a folder of its own that nobody else may enter, in memory where the system has such a place,
-//! and goes away with the gateway.
+//! The kubeconfig of a child process: the gateway's loopback address, its ephemeral certificate authority and a
+//! random token. It is in a private directory, in memory where possible, and is removed with the gateway.
 //!
-//! The folder is locked for as long as its gateway lives. When a gateway is killed, the system drops the lock, and
-//! whoever waits for it ([`remove_when_abandoned`]) or comes next ([`sweep`]) removes the folder.
+//! The directory is locked while its gateway runs. When a gateway is killed, the kernel releases the lock;
+//! [`remove_when_abandoned`] or the next [`remove_abandoned`] then removes the directory.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,41 +11,41 @@ use std::path::{Path, PathBuf};
 
 use navicert_types::Secret;
 use navicert_types::kubeconfig::{
-    AuthInfo, Cluster, Config, Context, NamedAuthInfo, NamedCluster, NamedContext,
+    AuthInfo, Cluster, Context, Kubeconfig, NamedAuthInfo, NamedCluster, NamedContext,
 };
 use rustix::fs::FlockOperation;
 
-/// What a folder's name begins with once its lock is held.
+/// Prefix of the directory name once the lock is held.
 const PREFIX: &str = "navicert-run-";
-/// What it begins with before.
-const NEW: &str = ".navicert-new-";
+/// Prefix before that.
+const UNLOCKED_PREFIX: &str = ".navicert-new-";
 const LOCK: &str = "lock";
 const KUBECONFIG: &str = "kubeconfig";
-/// Says for what credential a gateway stands, where others may join it.
+/// File that identifies the credential of a gateway that other commands may share.
 const KEY: &str = "key";
 
-/// What the child's kubeconfig says, besides where the gateway is.
+/// Names in the child's kubeconfig.
 #[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// The context's name: the user's own, so that prompts and scripts find what they know.
+pub struct ContextNames {
+    /// Context name: the user's own, so that prompts and scripts keep working.
     pub context: String,
-    /// The cluster's name.
+    /// Cluster name.
     pub cluster: String,
-    /// The namespace; empty for none.
+    /// Namespace; empty for none.
     pub namespace: String,
 }
 
-/// Where a gateway is, for its children.
+/// How a child reaches the gateway.
 #[derive(Debug)]
-pub(super) struct Whereabouts<'a> {
+pub(super) struct GatewayEndpoint<'a> {
     pub(super) server: String,
-    /// PEM.
+    /// Certificate authority in PEM.
     pub(super) authority: &'a str,
     pub(super) token: &'a Secret<String>,
-    pub(super) names: &'a Names,
+    pub(super) names: &'a ContextNames,
 }
 
-/// A private folder with a kubeconfig in it, gone when dropped.
+/// A private directory with a kubeconfig, removed when dropped.
 #[derive(Debug)]
 pub struct ChildKubeconfig {
     folder: PathBuf,
@@ -54,37 +53,37 @@ pub struct ChildKubeconfig {
 }
 
 impl ChildKubeconfig {
-    /// Makes the folder below `base`, and the file in it.
-    pub(super) fn write(base: &Path, whereabouts: &Whereabouts<'_>) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(NEW).rand_bytes(16).tempdir_in(base)?;
-        // Whatever the umask and the temporary folder's rules are.
+    /// Creates the directory below `base` and writes the file.
+    pub(super) fn write(base: &Path, endpoint: &GatewayEndpoint<'_>) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix(UNLOCKED_PREFIX).rand_bytes(16).tempdir_in(base)?;
+        // Independent of the umask.
         fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         let lock = private_file(&folder.path().join(LOCK))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        // Only now does it get a name that others look at.
+        // Other processes look at this name only once the lock is held.
         let name = folder.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let locked = base.join(name.replacen(NEW, PREFIX, 1));
+        let locked = base.join(name.replacen(UNLOCKED_PREFIX, PREFIX, 1));
         fs::rename(folder.path(), &locked)?;
         let _ = folder.keep();
         let child = ChildKubeconfig { folder: locked, _lock: lock };
-        private_file(&child.path())?.write_all(text(whereabouts).as_bytes())?;
+        private_file(&child.path())?.write_all(text(endpoint).as_bytes())?;
         Ok(child)
     }
 
-    /// Lets other commands of this user join the gateway, if they would have made the same one.
+    /// Lets other commands of this user share the gateway, if their key is equal.
     ///
     /// # Errors
-    /// The key cannot be written.
+    /// The key file cannot be written.
     pub fn announce(&self, key: &str) -> io::Result<()> {
         private_file(&self.folder.join(KEY))?.write_all(key.as_bytes())
     }
 
-    /// The file.
+    /// Path of the kubeconfig.
     pub fn path(&self) -> PathBuf {
         self.folder.join(KUBECONFIG)
     }
 
-    /// The folder, for [`remove_when_abandoned`].
+    /// The directory, for [`remove_when_abandoned`].
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -96,12 +95,12 @@ impl Drop for ChildKubeconfig {
     }
 }
 
-/// The best place for such folders: the user's runtime folder, else shared memory, else the temporary folder. The first two
-/// are never written to a disk.
+/// Directory for the private directories: the user's runtime directory, else shared memory, else the temporary
+/// directory. The first two are not written to disk.
 ///
 /// # Errors
-/// None of them can be used.
-pub fn base(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
+/// None of them is usable.
+pub fn private_base_directory(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let is_private = |metadata: &fs::Metadata| metadata.uid() == me && metadata.mode() & 0o077 == 0;
     if let Some(runtime) = runtime.filter(|path| path.metadata().is_ok_and(|metadata| is_private(&metadata)))
@@ -117,30 +116,32 @@ pub fn base(runtime: Option<&Path>, temporary: &Path) -> io::Result<PathBuf> {
             Err(_) => {}
         }
     }
-    // Shared by all users: nobody may remove or rename another one's folder there.
+    // Shared by all users: the sticky bit prevents others from removing or renaming our directory.
     let is_shared = |path: &&Path| {
         path.metadata()
             .is_ok_and(|found| found.is_dir() && (found.mode() & 0o1002 == 0o1002 || found.uid() == me))
     };
-    [Path::new("/dev/shm"), temporary].into_iter().find(is_shared).map(Path::to_owned).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, "no runtime folder and no usable temporary folder")
-    })
+    [Path::new("/dev/shm"), temporary]
+        .into_iter()
+        .find(is_shared)
+        .map(Path::to_owned)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no usable runtime or temporary directory"))
 }
 
-/// Removes what gateways that were killed left behind.
-pub fn sweep(base: &Path) {
+/// Removes the directories of killed gateways.
+pub fn remove_abandoned(base: &Path) {
     for folder in folders(base).filter(|folder| is_abandoned(folder)) {
         remove(&folder);
     }
 }
 
-/// The kubeconfig of a living gateway of this user that announced this key.
-pub fn find(base: &Path, key: &str) -> Option<PathBuf> {
+/// The kubeconfig of a running gateway of this user that announced this key.
+pub fn find_announced(base: &Path, key: &str) -> Option<PathBuf> {
     let is_it = |folder: &PathBuf| fs::read(folder.join(KEY)).is_ok_and(|found| found == key.as_bytes());
     folders(base).filter(is_it).find(|folder| !is_abandoned(folder)).map(|folder| folder.join(KUBECONFIG))
 }
 
-/// The folders of this user's gateways, dead or alive.
+/// The directories of this user's gateways, running or not.
 fn folders(base: &Path) -> impl Iterator<Item = PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
@@ -150,20 +151,20 @@ fn folders(base: &Path) -> impl Iterator<Item = PathBuf> {
         .map(|entry| entry.path())
 }
 
-/// Whether nobody holds the lock. Looking shares it for a moment, which disturbs nobody.
+/// Whether the lock is free. The check takes a shared lock for a moment, which blocks nothing.
 fn is_abandoned(folder: &Path) -> bool {
     let lock = File::open(folder.join(LOCK));
     lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok())
 }
 
-/// Waits until the gateway of this folder is gone, however that came, and removes what is left of it.
+/// Waits until the gateway of this directory has ended, and removes the rest of it.
 ///
 /// # Errors
-/// The folder is none of a gateway's.
+/// The directory does not belong to a gateway.
 pub fn remove_when_abandoned(folder: &Path) -> io::Result<()> {
     let is_ours = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     if !is_ours {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a gateway's folder"));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a gateway directory"));
     }
     let lock = match File::open(folder.join(LOCK)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -178,7 +179,7 @@ pub fn remove_when_abandoned(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The files a gateway makes, and the folder if nothing else is in it.
+/// Removes the gateway's files, and the directory if it is then empty.
 fn remove(folder: &Path) {
     for name in [KUBECONFIG, KEY, LOCK] {
         let _ = fs::remove_file(folder.join(name));
@@ -190,23 +191,23 @@ fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
 }
 
-fn text(whereabouts: &Whereabouts<'_>) -> zeroize::Zeroizing<String> {
+fn text(endpoint: &GatewayEndpoint<'_>) -> zeroize::Zeroizing<String> {
     const USER: &str = "navicert";
     let or = |name: &str| if name.is_empty() { USER.to_owned() } else { name.to_owned() };
-    let (context, cluster) = (or(&whereabouts.names.context), or(&whereabouts.names.cluster));
-    let config = Config {
+    let (context, cluster) = (or(&endpoint.names.context), or(&endpoint.names.cluster));
+    let config = Kubeconfig {
         clusters: vec![NamedCluster {
             name: cluster.clone(),
             cluster: Cluster {
-                server: whereabouts.server.clone(),
-                certificate_authority_data: whereabouts.authority.as_bytes().to_vec(),
+                server: endpoint.server.clone(),
+                certificate_authority_data: endpoint.authority.as_bytes().to_vec(),
                 ..Cluster::default()
             },
             ..NamedCluster::default()
         }],
         users: vec![NamedAuthInfo {
             name: USER.to_owned(),
-            user: AuthInfo { token: whereabouts.token.clone(), ..AuthInfo::default() },
+            user: AuthInfo { token: endpoint.token.clone(), ..AuthInfo::default() },
             ..NamedAuthInfo::default()
         }],
         contexts: vec![NamedContext {
@@ -214,13 +215,13 @@ fn text(whereabouts: &Whereabouts<'_>) -> zeroize::Zeroizing<String> {
             context: Context {
                 cluster,
                 user: USER.to_owned(),
-                namespace: whereabouts.names.namespace.clone(),
+                namespace: endpoint.names.namespace.clone(),
                 ..Context::default()
             },
             ..NamedContext::default()
         }],
         current_context: context,
-        ..Config::default()
+        ..Kubeconfig::default()
     };
     config.expose_tree().to_yaml().into()
 }

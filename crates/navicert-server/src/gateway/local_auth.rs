@@ -1,5 +1,5 @@
-//! Who may use a gateway: whoever holds its random token, from a process of the same user, and no page in a browser
-//! (issue 8: wrong token, wrong `Host` or `Origin`, foreign user, IPv6 loopback are refused).
+//! Authentication of local gateway clients: the random token, from a process of the same user, and not from a web
+//! page. Rejects a wrong token, `Host` or `Origin`, other users, and IPv6 loopback.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,19 +16,19 @@ use super::peer;
 use crate::forward::host_of;
 use crate::problem::Problem;
 
-/// The one secret of a gateway, and the one name it answers to.
+/// The gateway's token and address.
 pub struct LocalAuth {
-    /// `Bearer …`, whole.
+    /// `Bearer …`, the whole header value.
     authorization: Secret<String>,
     /// `127.0.0.1:port`.
     authority: String,
     uid: u32,
 }
 
-/// A random token for a gateway: 256 bits, letters that need no quoting anywhere.
+/// A random token: 256 bits in URL-safe base64.
 ///
 /// # Errors
-/// The system has no random numbers.
+/// The system provides no random numbers.
 pub fn random_token() -> Result<Secret<String>, aws_lc_rs::error::Unspecified> {
     let mut random = Zeroizing::new([0u8; 32]);
     aws_lc_rs::rand::fill(&mut *random)?;
@@ -45,26 +45,25 @@ impl LocalAuth {
         }
     }
 
-    /// Whether a connection may come from a process of this user. Where the system does not say whose it is, the token
-    /// alone decides.
+    /// Whether the connection comes from loopback and from a process of this user. If the system does not report the
+    /// owner, only the token decides.
     pub fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         peer.ip().is_loopback() && peer::owner(peer, local).is_none_or(|owner| owner == self.uid)
     }
 
-    /// Whether a request may pass.
+    /// Authenticates a request.
     ///
     /// # Errors
-    /// 401 for a missing or wrong token; 403 for a name or page that is not ours, which is how a browser that was lured
-    /// here (DNS rebinding) shows itself.
+    /// 401 for a missing or wrong token; 403 for a foreign `Host` or `Origin`, which protects against DNS rebinding.
     pub fn check(&self, head: &request::Parts) -> Result<(), Problem> {
         if host_of(&head.uri, &head.headers) != Some(self.authority.as_str()) {
-            return Err(Problem::Forbidden(format!("this gateway is called {}", self.authority)));
+            return Err(Problem::Forbidden(format!("unknown host, this gateway is {}", self.authority)));
         }
         let is_ours = |origin: &HeaderValue| {
             origin.to_str().ok().and_then(|origin| origin.strip_prefix("https://")) == Some(&*self.authority)
         };
         if head.headers.get_all(ORIGIN).iter().any(|origin| !is_ours(origin)) {
-            return Err(Problem::Forbidden("web pages have no access to this gateway".to_owned()));
+            return Err(Problem::Forbidden("requests of web pages are not allowed".to_owned()));
         }
         let given = head.headers.get(AUTHORIZATION).map(HeaderValue::as_bytes).unwrap_or_default();
         verify_slices_are_equal(given, self.authorization.expose().as_bytes())
@@ -94,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_token_under_the_right_name_passes() {
+    fn accepts_only_the_right_token_for_the_right_host() {
         let token = Secret::from("t0ken".to_owned());
         let auth = LocalAuth::new(&token, SocketAddr::from(([127, 0, 0, 1], 6443)));
         let good = ("authorization", "Bearer t0ken");
@@ -116,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_long_and_never_alike() {
+    fn random_tokens_are_long_and_distinct() {
         let (one, other) = (random_token().unwrap(), random_token().unwrap());
         assert_eq!(one.expose().len(), 43);
         assert_ne!(one.expose(), other.expose());

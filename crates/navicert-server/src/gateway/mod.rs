@@ -1,9 +1,9 @@
-//! A private way to one API server for the user's own commands: they use a credential and never see it.
+//! A local gateway to one API server for the user's own commands: they use a credential without having access to it.
 //!
 //! ```text
 //! child ──TLS, random token──▶ 127.0.0.1:port ──▶ local_auth ──▶ read_only ──▶ forward ──▶ transport, with the credential
 //!   ▲                                                                                      (token, exec, certificate, HSM)
-//!   └── KUBECONFIG=…/kubeconfig (child_kubeconfig): loopback address, throw-away authority, token
+//!   └── KUBECONFIG=…/kubeconfig (child_kubeconfig): loopback address, ephemeral authority, token
 //! ```
 
 mod certificate;
@@ -22,138 +22,139 @@ use http::{Request, Response, request};
 use hyper::body::Incoming;
 use navicert_client::kubeconfig::Effective;
 use navicert_client::transport::Transport;
-use navicert_types::kubeconfig::{Config, NamedAuthInfo, NamedCluster};
+use navicert_types::kubeconfig::{Kubeconfig, NamedAuthInfo, NamedCluster};
 use rustls::ServerConfig;
 use thiserror::Error;
 
 use crate::forward::{
-    ClientImpersonation, Forwarder, Identify, Identity, Inbound, ReplyBody, Rules, Unauthorized,
+    ClientImpersonation, ForwardRules, Forwarder, Identify, Inbound, ReplyBody, UnauthorizedPolicy,
+    UpstreamIdentity,
 };
-use crate::limits::Limits;
+use crate::limits::ServerLimits;
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
-use child_kubeconfig::{ChildKubeconfig, Names, Whereabouts};
+use child_kubeconfig::{ChildKubeconfig, ContextNames, GatewayEndpoint};
 use local_auth::LocalAuth;
 
-pub use running::Running;
+pub use running::RunningGateway;
 
-/// How a gateway behaves.
+/// Settings of a gateway.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Only what changes nothing.
+pub struct GatewaySettings {
+    /// Reject requests that change something.
     pub read_only: bool,
-    /// Whether commands may act as somebody else (`kubectl --as`). They should not where the gateway's own credential
-    /// already acts as somebody: it would let them choose another.
+    /// Whether commands may impersonate other users (`kubectl --as`). Disable it if the gateway's credential already
+    /// impersonates a user: a command could choose another one.
     pub impersonation: bool,
-    /// What the child's kubeconfig calls things.
-    pub names: Names,
-    /// How much commands may ask of it.
-    pub limits: Limits,
+    /// Names in the child's kubeconfig.
+    pub names: ContextNames,
+    /// Connection and request limits.
+    pub limits: ServerLimits,
 }
 
-impl Default for Settings {
+impl Default for GatewaySettings {
     fn default() -> Self {
-        Settings {
+        GatewaySettings {
             read_only: false,
             impersonation: true,
-            names: Names::default(),
-            limits: Limits { connections: 512, ..Limits::default() },
+            names: ContextNames::default(),
+            limits: ServerLimits { connections: 512, ..ServerLimits::default() },
         }
     }
 }
 
-/// Why there is no gateway.
+/// The gateway cannot be started.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum GatewayError {
-    /// No port.
-    #[error("cannot listen on 127.0.0.1")]
+    /// No port is available.
+    #[error("failed to listen on 127.0.0.1")]
     Listen(#[source] io::Error),
-    /// No certificate.
-    #[error("cannot make a certificate")]
+    /// The certificate cannot be created.
+    #[error("failed to create the gateway's certificate")]
     Certificate(#[from] rcgen::Error),
-    /// No TLS.
-    #[error("cannot set TLS up")]
+    /// TLS cannot be configured.
+    #[error("failed to configure TLS for the gateway")]
     Tls(#[from] rustls::Error),
-    /// No random numbers.
-    #[error("the system has no random numbers")]
+    /// The system provides no random numbers.
+    #[error("failed to generate random numbers")]
     Random,
-    /// No file for the child.
-    #[error("cannot write the kubeconfig for the command below `{}`", base.display())]
+    /// The child's kubeconfig cannot be written.
+    #[error("failed to write the kubeconfig of the command below `{}`", base.display())]
     Kubeconfig {
-        /// Where it was to be.
+        /// Parent directory.
         base: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
 }
 
-/// A gateway that listens, and whose kubeconfig is written: a command may be started with it. It answers once it is
-/// [started](Gateway::start); until then connections wait. Dropped, it leaves nothing behind.
+/// A listening gateway with its kubeconfig; commands may be started. It serves once [started](Gateway::start); until
+/// then connections wait. Removes its files when dropped.
 #[derive(Debug)]
 pub struct Gateway {
     service: Service,
     kubeconfig: ChildKubeconfig,
 }
 
-/// What answers.
+/// The serving part.
 #[derive(Debug)]
 struct Service {
     listener: TcpListener,
     address: SocketAddr,
     tls: Arc<ServerConfig>,
-    door: Arc<Door>,
-    limits: Limits,
+    handler: Arc<GatewayHandler>,
+    limits: ServerLimits,
 }
 
 impl Gateway {
-    /// Listens on a free port of 127.0.0.1, and writes the kubeconfig into a new folder below `base`.
+    /// Listens on a free port of 127.0.0.1 and writes the kubeconfig into a new directory below `base`.
     ///
     /// # Errors
-    /// [`GatewayError`]: something it needs is not to be had.
-    pub fn open(upstream: Transport, settings: &Settings, base: &Path) -> Result<Self, GatewayError> {
+    /// [`GatewayError`] if the socket, the certificate or the kubeconfig cannot be created.
+    pub fn open(upstream: Transport, settings: &GatewaySettings, base: &Path) -> Result<Self, GatewayError> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(GatewayError::Listen)?;
         let address = listener.local_addr().map_err(GatewayError::Listen)?;
-        let (tls, authority) = certificate::throw_away()?;
+        let (tls, authority) = certificate::ephemeral_tls()?;
         let token = local_auth::random_token().map_err(|_| GatewayError::Random)?;
-        let whereabouts = Whereabouts {
+        let endpoint = GatewayEndpoint {
             server: format!("https://{address}"),
             authority: &authority,
             token: &token,
             names: &settings.names,
         };
-        let kubeconfig = ChildKubeconfig::write(base, &whereabouts)
+        let kubeconfig = ChildKubeconfig::write(base, &endpoint)
             .map_err(|source| GatewayError::Kubeconfig { base: base.to_owned(), source })?;
-        let rules = Rules {
+        let rules = ForwardRules {
             impersonation: match settings.impersonation {
                 true => ClientImpersonation::Forwarded,
-                false => ClientImpersonation::Refused,
+                false => ClientImpersonation::Rejected,
             },
-            unauthorized: Unauthorized::Relayed,
-            with_details: true,
-            ..Rules::default()
+            unauthorized: UnauthorizedPolicy::Relayed,
+            expose_details: true,
+            ..ForwardRules::default()
         };
-        let who = Who { auth: LocalAuth::new(&token, address), read_only: settings.read_only };
-        let door = Arc::new(Door { who, forwarder: Forwarder::new(upstream, rules) });
-        let service = Service { listener, address, tls, door, limits: settings.limits };
+        let identity = LocalIdentity { auth: LocalAuth::new(&token, address), read_only: settings.read_only };
+        let handler = Arc::new(GatewayHandler { identity, forwarder: Forwarder::new(upstream, rules) });
+        let service = Service { listener, address, tls, handler, limits: settings.limits };
         Ok(Gateway { service, kubeconfig })
     }
 
-    /// Where it listens.
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.service.address
     }
 
-    /// The file a command finds it by.
+    /// The child's kubeconfig.
     pub fn kubeconfig(&self) -> &ChildKubeconfig {
         &self.kubeconfig
     }
 }
 
-/// Tells gateways apart by what they give access to: a command joins another one's gateway only if it would have made
-/// the same itself. A digest; nothing can be read from it.
-pub fn key(effective: &Effective, read_only: bool) -> String {
-    let config = Config {
+/// Identifies what a gateway gives access to, as a digest: a command shares another command's gateway only if its own
+/// would be identical.
+pub fn sharing_key(effective: &Effective, read_only: bool) -> String {
+    let config = Kubeconfig {
         clusters: vec![NamedCluster {
             name: effective.cluster_name.clone(),
             cluster: effective.cluster.clone(),
@@ -164,24 +165,24 @@ pub fn key(effective: &Effective, read_only: bool) -> String {
             user: effective.user.clone(),
             ..NamedAuthInfo::default()
         }],
-        ..Config::default()
+        ..Kubeconfig::default()
     };
-    let told = zeroize::Zeroizing::new(format!(
+    let identity = zeroize::Zeroizing::new(format!(
         "{} {read_only} {:?} {:?} {}",
         env!("CARGO_PKG_VERSION"),
         effective.context,
         effective.namespace,
         zeroize::Zeroizing::new(config.expose_tree().to_json()).as_str()
     ));
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, told.as_bytes());
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, identity.as_bytes());
     base64::Engine::encode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, digest)
 }
 
-/// Keeps other processes of this user (the commands that run behind the gateway among them) from reading this one's memory,
-/// and the system from writing it to a disk when it crashes.
+/// Prevents other processes of this user, such as the commands behind the gateway, from reading this process's
+/// memory, and disables core dumps.
 ///
 /// # Errors
-/// The system does not know how.
+/// The system does not support it.
 #[cfg(target_os = "linux")]
 pub fn hide_memory() -> io::Result<()> {
     use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -189,14 +190,14 @@ pub fn hide_memory() -> io::Result<()> {
 }
 
 #[derive(Debug)]
-struct Door {
-    who: Who,
+struct GatewayHandler {
+    identity: LocalIdentity,
     forwarder: Forwarder,
 }
 
-impl Handler for Door {
+impl Handler for GatewayHandler {
     fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
-        self.who.auth.admits(peer, local)
+        self.identity.auth.admits(peer, local)
     }
 
     fn handle(
@@ -205,23 +206,23 @@ impl Handler for Door {
         _: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send {
         let inbound = Inbound::from(request);
-        async { *self.forwarder.forward(inbound, &self.who).await }
+        async { *self.forwarder.forward(inbound, &self.identity).await }
     }
 }
 
-/// Whoever holds the token is the user.
+/// Authenticates with the local token.
 #[derive(Debug)]
-struct Who {
+struct LocalIdentity {
     auth: LocalAuth,
     read_only: bool,
 }
 
-impl Identify for Who {
-    async fn identify(&self, head: &request::Parts) -> Result<Identity, Problem> {
+impl Identify for LocalIdentity {
+    async fn identify(&self, head: &request::Parts) -> Result<UpstreamIdentity, Problem> {
         self.auth.check(head)?;
         if self.read_only {
             read_only::check(head)?;
         }
-        Ok(Identity::of_transport())
+        Ok(UpstreamIdentity::with_proxy_credential())
     }
 }

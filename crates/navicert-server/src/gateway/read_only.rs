@@ -1,6 +1,6 @@
-//! `--read-only`: what changes nothing, as the API server would understand the request. Not a method's name decides but what
-//! kube-apiserver makes of method and path (its `RequestInfo`): a GET on `pods/exec` runs a command, a POST of a
-//! `SelfSubjectReview` changes nothing. A path that could be read in two ways on its way there is refused.
+//! `--read-only`: lets through requests that change nothing, by kube-apiserver's own interpretation of method and
+//! path (`RequestInfo`): a GET of `pods/exec` runs a command, a POST of a `SelfSubjectReview` changes nothing.
+//! Ambiguous paths are rejected.
 
 use std::borrow::Cow;
 
@@ -9,93 +9,91 @@ use http::{Method, Uri, request};
 
 use crate::problem::Problem;
 
-/// Whether a request changes nothing.
+/// Checks that a request changes nothing.
 ///
 /// # Errors
-/// 403, with what it was taken for.
+/// 403, with the reason.
 pub fn check(head: &request::Parts) -> Result<(), Problem> {
-    let refused = |why: &str| {
+    let rejected = |why: &str| {
         Err(Problem::Forbidden(format!(
             "this gateway is read-only: {} {} {why}",
             head.method,
             head.uri.path()
         )))
     };
-    let Some(path) = Path::read(&head.uri) else {
-        return refused("has a path that can be read in more than one way");
+    let Some(path) = RequestPath::read(&head.uri) else {
+        return rejected("has an ambiguous path");
     };
     if head.headers.keys().any(|name| name.as_str().contains("method-override") || name == "x-http-method") {
-        return refused("asks to be taken for another method");
+        return rejected("overrides the method");
     }
     if head.headers.contains_key(UPGRADE) {
-        return refused("asks for another protocol");
+        return rejected("requests a protocol upgrade");
     }
     match head.method {
-        Method::GET | Method::HEAD if path.reaches_further() => {
-            refused("reaches into a pod, service or node")
-        }
+        Method::GET | Method::HEAD if path.is_connect() => rejected("connects to a pod, service or node"),
         Method::GET | Method::HEAD | Method::OPTIONS => Ok(()),
-        Method::POST if path.is_question() => Ok(()),
-        _ => refused("changes something"),
+        Method::POST if path.is_access_review() => Ok(()),
+        _ => rejected("may change something"),
     }
 }
 
-/// A path as kube-apiserver takes it apart.
+/// A path as kube-apiserver parses it.
 #[derive(Debug, PartialEq, Eq)]
-struct Path<'a> {
-    /// `""` for the core group; `None` for a path that is no resource.
+struct RequestPath<'a> {
+    /// `""` for the core group; `None` for a non-resource path.
     group: Option<Cow<'a, str>>,
-    /// What stands behind group and version: resource, name, subresource, the namespace taken off.
+    /// Segments after group and version, without the namespace: resource, name, subresource.
     rest: Vec<Cow<'a, str>>,
 }
 
-/// Subresources that carry a caller's bytes on to something else.
-const FURTHER: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
+/// Subresources that connect to a pod, service or node.
+const CONNECT_SUBRESOURCES: [&str; 4] = ["exec", "attach", "portforward", "proxy"];
 
-impl<'a> Path<'a> {
-    /// Takes a path apart, unless anybody on the way could see another one in it: dot segments, empty segments, escaped
+impl<'a> RequestPath<'a> {
+    /// Parses a path. `None` if another server might parse it differently: dot segments, empty segments, escaped
     /// slashes, parameters, backslashes, control characters.
     fn read(uri: &'a Uri) -> Option<Self> {
         let whole = uri.path();
         let inner = whole.strip_prefix('/')?;
-        // A slash at the end makes no difference to the server; `/` itself has no segments.
+        // A trailing slash makes no difference to the server; `/` has no segments.
         let inner = inner.strip_suffix('/').unwrap_or(inner);
         let mut parts: Vec<Cow<'a, str>> = Vec::new();
         if !inner.is_empty() {
             for segment in inner.split('/') {
-                parts.push(unambiguous(segment)?);
+                parts.push(decode_segment(segment)?);
             }
         }
         let behind = match parts.first().map(Cow::as_ref) {
             Some("api") => 2,
             Some("apis") => 3,
-            _ => return Some(Path { group: None, rest: Vec::new() }),
+            _ => return Some(RequestPath { group: None, rest: Vec::new() }),
         };
         if parts.len() < behind {
-            return Some(Path { group: None, rest: Vec::new() }); // Discovery.
+            return Some(RequestPath { group: None, rest: Vec::new() }); // Discovery.
         }
         let group = if behind == 3 { parts.get(1).cloned()? } else { Cow::Borrowed("") };
         let mut rest = parts.split_off(behind);
-        // The old form of a watch; what follows is a path as usual.
+        // Deprecated watch paths; the rest is a normal path.
         if rest.first().is_some_and(|first| first == "watch") {
             rest.remove(0);
         }
         if rest.first().is_some_and(|first| first == "namespaces") && rest.len() > 2 {
             rest.drain(..2);
         }
-        Some(Path { group: Some(group), rest })
+        Some(RequestPath { group: Some(group), rest })
     }
 
-    /// Whether a GET of it does more than read: it runs a command, or talks to what runs in the cluster. Also the old form
-    /// `/api/v1/proxy/…`.
-    fn reaches_further(&self) -> bool {
-        let is_further = |part: &Cow<'_, str>| FURTHER.iter().any(|name| part.eq_ignore_ascii_case(name));
+    /// Whether a GET runs a command or connects to a workload, including the deprecated `/api/v1/proxy/…`.
+    fn is_connect(&self) -> bool {
+        let is_further =
+            |part: &Cow<'_, str>| CONNECT_SUBRESOURCES.iter().any(|name| part.eq_ignore_ascii_case(name));
         let is_old_form = self.rest.first().is_some_and(|first| first.eq_ignore_ascii_case("proxy"));
         self.group.is_some() && (is_old_form || self.rest.iter().skip(2).any(is_further))
     }
 
-    /// Whether a POST to it is a question that leaves nothing behind.
-    fn is_question(&self) -> bool {
+    /// Whether a POST is an access review, which stores nothing.
+    fn is_access_review(&self) -> bool {
         let Some(group) = self.group.as_deref() else { return false };
         let [resource] = self.rest.as_slice() else { return false };
         match group {
@@ -112,16 +110,17 @@ impl<'a> Path<'a> {
     }
 }
 
-/// A segment as the server decodes it, if nobody could decode it differently.
-fn unambiguous(segment: &str) -> Option<Cow<'_, str>> {
-    let decoded = if segment.contains('%') { Cow::Owned(decode(segment)?) } else { Cow::Borrowed(segment) };
+/// A percent-decoded segment; `None` if it is ambiguous.
+fn decode_segment(segment: &str) -> Option<Cow<'_, str>> {
+    let decoded =
+        if segment.contains('%') { Cow::Owned(percent_decode(segment)?) } else { Cow::Borrowed(segment) };
     let is_odd = |character: char| character.is_control() || "/\\;%?#".contains(character);
     let is_dots = decoded.chars().all(|character| character == '.');
     (!is_dots && !decoded.chars().any(is_odd)).then_some(decoded)
 }
 
-/// `None` for broken escapes and for what is not UTF-8.
-fn decode(segment: &str) -> Option<String> {
+/// `None` for invalid escapes and invalid UTF-8.
+fn percent_decode(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.as_bytes();
     while let Some((first, behind)) = rest.split_first() {
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_passes() {
+    fn allows_read_requests() {
         for (method, path) in [
             ("GET", "/"),
             ("GET", "/api"),
@@ -180,9 +179,9 @@ mod tests {
         }
     }
 
-    // Issue 8: thirty shapes and more.
+    // Requests that modify something, connect to a workload, or have an ambiguous path.
     #[test]
-    fn what_changes_something_or_might_is_refused() {
+    fn rejects_requests_that_may_change_something() {
         for (method, path) in [
             ("POST", "/api/v1/namespaces/a/pods"),
             ("PUT", "/api/v1/namespaces/a/pods/b"),
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_cannot_turn_a_read_into_something_else() {
+    fn rejects_method_override_and_upgrade_headers() {
         let path = "/api/v1/namespaces/a/pods";
         for header in [
             ("upgrade", "websocket"),

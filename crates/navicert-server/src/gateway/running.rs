@@ -1,4 +1,4 @@
-//! A gateway at work, on threads of its own, until it is dropped.
+//! A running gateway with its own threads.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use tokio::sync::watch;
 use super::child_kubeconfig::ChildKubeconfig;
 use super::{Gateway, Service};
 use crate::listener::{self, Security, Socket};
-use crate::metrics::Traffic;
+use crate::metrics::ListenerMetrics;
 
-/// More threads than this do not help one user's commands.
-const THREADS: usize = 4;
+/// Maximum number of worker threads.
+const MAX_WORKER_THREADS: usize = 4;
 
-/// A gateway that answers. Dropped, it closes its port and every connection, and removes its files.
+/// A running gateway. Closes its port and connections and removes its files when dropped.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningGateway {
     address: SocketAddr,
     kubeconfig: ChildKubeconfig,
     _stop: watch::Sender<bool>,
@@ -27,47 +27,47 @@ pub struct Running {
 }
 
 impl Gateway {
-    /// Answers from now on.
+    /// Starts serving.
     ///
     /// # Errors
-    /// No threads are to be had.
-    pub fn start(self) -> io::Result<Running> {
-        let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+    /// No threads can be started.
+    pub fn start(self) -> io::Result<RunningGateway> {
+        let threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKER_THREADS);
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads)
             .thread_name("gateway")
             .enable_all()
             .build()?;
-        let Service { listener, address, tls, door, limits } = self.service;
+        let Service { listener, address, tls, handler, limits } = self.service;
         let (stop, stopped) = watch::channel(false);
         runtime.spawn(async move {
             let security = Security::fixed(tls);
-            // Nobody reads the figures of one user's gateway.
-            let traffic = Traffic::new("gateway", Arc::new(SystemClock));
-            let socket = Socket { listener, security, limits, traffic };
-            if let Err(error) = listener::serve(socket, Arc::clone(&door), stopped).await {
-                tracing::error!(%error, "the gateway's socket cannot be used");
+            // Not exported: the gateway has no metrics endpoint.
+            let metrics = ListenerMetrics::new("gateway", Arc::new(SystemClock));
+            let socket = Socket { listener, security, limits, metrics };
+            if let Err(error) = listener::serve(socket, Arc::clone(&handler), stopped).await {
+                tracing::error!(event = "gateway_listener_failed", %error, "failed to serve the gateway");
             }
         });
-        Ok(Running { address, kubeconfig: self.kubeconfig, _stop: stop, runtime: Some(runtime) })
+        Ok(RunningGateway { address, kubeconfig: self.kubeconfig, _stop: stop, runtime: Some(runtime) })
     }
 }
 
-impl Running {
-    /// Where it listens.
+impl RunningGateway {
+    /// The bound address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The file a command finds it by.
+    /// The child's kubeconfig.
     pub fn kubeconfig(&self) -> &ChildKubeconfig {
         &self.kubeconfig
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningGateway {
     fn drop(&mut self) {
-        // Streams may last for ever, and whoever used them is gone.
+        // Does not wait for streams, which may never end.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

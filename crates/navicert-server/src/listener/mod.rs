@@ -1,13 +1,13 @@
-//! From a listening socket to requests: TLS, HTTP/1.1 and HTTP/2, each within its limits, and an orderly end.
+//! Accepts connections and serves HTTP/1.1 and HTTP/2 over them, with TLS, limits and graceful shutdown.
 //!
 //! ```text
-//! accept ──▶ admit ──▶ TLS ──▶ one_meaning (HTTP/1.1) ──▶ hyper ──▶ Handler
+//! accept ──▶ admit ──▶ TLS ──▶ strict_http1 (HTTP/1.1) ──▶ hyper ──▶ Handler
 //! ```
 
-mod answer;
-mod one_meaning;
-mod places;
+mod connection_slots;
 mod proxy_protocol;
+mod response_body;
+mod strict_http1;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -23,9 +23,9 @@ use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use navicert_client::at_once::at_once;
-use navicert_client::piecewise::Piecewise;
-use navicert_client::when_rung::Dozing;
+use navicert_client::coalescing::CoalescingStream;
+use navicert_client::repoll::poll_until_parked;
+use navicert_client::wake_gate::PollOnWake;
 use rustls::ServerConfig;
 use rustls_pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -36,41 +36,45 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use crate::forward::ReplyBody;
-use crate::limits::{InFlight, Limits};
-use crate::metrics::Traffic;
+use crate::limits::{InFlight, ServerLimits};
+use crate::metrics::ListenerMetrics;
 use crate::problem::Problem;
-use answer::Answer;
-use one_meaning::OneMeaning;
-use places::{LEAST_REST, Places, Seat};
+use connection_slots::{ConnectionSlots, MIN_IDLE, SlotState};
+use response_body::TrackedBody;
+use strict_http1::StrictHttp1;
 
-/// Between two questions whether an idle peer is still there.
-const KEEPALIVE: Duration = Duration::from_secs(30);
+/// Interval of TCP keep-alive probes and HTTP/2 pings.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Until the next try, after the system could not give us a connection; and how long a connection that has rested has to end.
-const BREATH: Duration = Duration::from_millis(100);
+/// Pause after a failed accept.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Put among an answer's extensions, it makes this the connection's last answer: `Connection: close` in HTTP/1.1, `GOAWAY` in
-/// HTTP/2 (S274).
+/// Time that an idle HTTP/1.1 connection has to shut down.
+const IDLE_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Response extension that closes the connection after this response: `Connection: close` in HTTP/1.1, `GOAWAY` in
+/// HTTP/2.
+// S274
 #[derive(Clone, Copy, Debug)]
 pub struct CloseConnection;
 
-/// Who is at the other end of a connection.
+/// Remote end of a connection.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The address it comes from.
+    /// Source address.
     pub address: SocketAddr,
-    /// The certificates it showed, its own first; none if it was not asked or has none.
+    /// Client certificate chain, leaf first; empty without client authentication.
     pub certificates: Vec<CertificateDer<'static>>,
     names: OnceLock<Vec<String>>,
 }
 
 impl Peer {
-    /// Somebody at this address who showed these certificates.
+    /// A peer with this address and certificate chain.
     pub fn new(address: SocketAddr, certificates: Vec<CertificateDer<'static>>) -> Self {
         Peer { address, certificates, names: OnceLock::new() }
     }
 
-    /// The common name and the DNS names of its certificate; `None` if it showed none.
+    /// Common name and DNS names of the client certificate; `None` without a certificate.
     pub fn names(&self) -> Option<&[String]> {
         let own = self.certificates.first()?;
         Some(self.names.get_or_init(|| names(own)))
@@ -90,77 +94,77 @@ fn names(certificate: &CertificateDer<'_>) -> Vec<String> {
     names
 }
 
-/// What answers requests.
+/// Handles the requests of a listener.
 pub trait Handler: Send + Sync + 'static {
-    /// Whether this peer may talk to us at all; asked before a byte is read.
+    /// Whether to accept connections from this peer. Called before any byte is read.
     fn admits(&self, peer: SocketAddr, local: SocketAddr) -> bool {
         let _ = (peer, local);
         true
     }
 
-    /// Whether every connection begins with a header of the PROXY protocol, which says where it really comes from.
+    /// Whether every connection starts with a PROXY protocol header.
     fn has_proxy_protocol(&self) -> bool {
         false
     }
 
-    /// Answers a request of this peer's. Dropped when the client goes away first.
+    /// Responds to a request. The future is dropped when the client disconnects first.
     fn handle(
         &self,
         request: Request<Incoming>,
         peer: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send;
 
-    /// What a request is answered with that there is no place for.
+    /// Response to a request above the in-flight limit.
     fn overloaded(&self) -> Response<ReplyBody> {
-        Problem::TooMany.response()
+        Problem::TooManyRequests.response()
     }
 }
 
-/// How connections are secured.
+/// Transport security of a listener.
 #[derive(Clone, Debug)]
 pub enum Security {
-    /// Not at all. For loopback, and for what holds no secrets.
+    /// Plain text. For loopback and for endpoints without secrets.
     Plain,
-    /// By TLS; whatever is stored here counts for the connections that come from then on.
+    /// TLS. A stored configuration applies to connections accepted from then on.
     Tls(Arc<ArcSwap<ServerConfig>>),
 }
 
 impl Security {
-    /// TLS that never changes.
+    /// TLS with a fixed configuration.
     pub fn fixed(config: Arc<ServerConfig>) -> Self {
         Security::Tls(Arc::new(ArcSwap::new(config)))
     }
 }
 
-/// A socket and the rules of whoever comes through it.
+/// A listening socket and its settings.
 #[derive(Debug)]
 pub struct Socket {
-    /// It listens.
+    /// The listening socket.
     pub listener: std::net::TcpListener,
-    /// How connections are secured.
+    /// Transport security.
     pub security: Security,
-    /// How much anybody may ask.
-    pub limits: Limits,
-    /// What is counted.
-    pub traffic: Arc<Traffic>,
+    /// Connection and request limits.
+    pub limits: ServerLimits,
+    /// Metrics of this listener.
+    pub metrics: Arc<ListenerMetrics>,
 }
 
-/// Serves until told to stop (`true`), then lets what is being answered finish. Streams that do not end by themselves are
-/// the caller's to end, by dropping the runtime.
+/// Serves until `stop` becomes `true`, then waits for in-flight requests. Drop the runtime to end streams that do not
+/// finish.
 ///
 /// # Errors
-/// The socket cannot be used by the runtime.
+/// The socket cannot be registered with the runtime.
 pub async fn serve<H: Handler>(
     socket: Socket,
     handler: Arc<H>,
     stop: watch::Receiver<bool>,
 ) -> io::Result<()> {
-    let Socket { listener, security, limits, traffic } = socket;
+    let Socket { listener, security, limits, metrics } = socket;
     listener.set_nonblocking(true)?;
     let listener = TcpListener::from_std(listener)?;
     let in_flight = InFlight::new(limits.requests);
-    let serving = Serving { limits, security, in_flight, traffic, stop };
-    let places = Places::new(limits.connections, LEAST_REST, Arc::clone(&serving.traffic));
+    let serving = ConnectionServer { limits, security, in_flight, metrics, stop };
+    let slots = ConnectionSlots::new(limits.connections, MIN_IDLE, Arc::clone(&serving.metrics));
     let mut stopping = serving.stop.clone();
     loop {
         let accepted = tokio::select! {
@@ -170,83 +174,92 @@ pub async fn serve<H: Handler>(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // A peer that was gone before we looked, or we are out of descriptors: some are to be had from whoever
-                // stands idle.
-                tracing::warn!(%error, "accept a connection");
+                // Either the peer has gone already, or file descriptors are exhausted and closing an idle connection
+                // frees one.
+                tracing::warn!(event = "connection_accept_failed", %error, "failed to accept connection");
                 if error.kind() != io::ErrorKind::ConnectionAborted {
-                    places.make_room_if_crowded();
-                    let _ = tokio::time::timeout(BREATH, stopping.wait_for(|stop| *stop)).await;
+                    slots.evict_if_crowded();
+                    let _ =
+                        tokio::time::timeout(ACCEPT_RETRY_INTERVAL, stopping.wait_for(|stop| *stop)).await;
                 }
                 continue;
             }
         };
-        let place = tokio::select! {
-            place = places.take() => place,
+        let slot = tokio::select! {
+            slot = slots.acquire() => slot,
             _ = stopping.wait_for(|stop| *stop) => break,
         };
         let (serving, handler) = (serving.clone(), Arc::clone(&handler));
         tokio::spawn(async move {
-            let traffic = Arc::clone(&serving.traffic);
-            let _counted = traffic.connection();
+            let metrics = Arc::clone(&serving.metrics);
+            let _open = metrics.connection_opened();
             tokio::select! {
                 biased;
-                () = serving.connection(stream, peer, handler, place.seat()) => {}
-                () = Dozing::new(place.seat().asked_to_go()) => {}
+                () = serving.serve_connection(stream, peer, handler, slot.state()) => {}
+                () = PollOnWake::new(slot.state().evicted()) => {}
             }
-            drop(place);
+            drop(slot);
         });
     }
     drop(listener);
-    places.empty().await;
+    slots.wait_until_empty().await;
     Ok(())
 }
 
 #[derive(Clone)]
-struct Serving {
-    limits: Limits,
+struct ConnectionServer {
+    limits: ServerLimits,
     security: Security,
     in_flight: InFlight,
-    traffic: Arc<Traffic>,
+    metrics: Arc<ListenerMetrics>,
     stop: watch::Receiver<bool>,
 }
 
-impl Serving {
-    async fn connection<H: Handler>(
+impl ConnectionServer {
+    async fn serve_connection<H: Handler>(
         self,
         mut stream: TcpStream,
         peer: SocketAddr,
         handler: Arc<H>,
-        seat: &Arc<Seat>,
+        slot: &Arc<SlotState>,
     ) {
         let Ok(local) = stream.local_addr() else { return };
         if !handler.admits(peer, local) {
-            tracing::warn!(%peer, "connection refused: not a peer of ours");
+            tracing::warn!(event = "peer_rejected", %peer, "rejected connection: peer is not allowed");
             return;
         }
         let _ = stream.set_nodelay(true);
-        let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+        let keepalive =
+            socket2::TcpKeepalive::new().with_time(KEEPALIVE_INTERVAL).with_interval(KEEPALIVE_INTERVAL);
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-        let peer = match self.real_peer(&mut stream, peer, &*handler).await {
+        let peer = match self.source_address(&mut stream, peer, &*handler).await {
             Ok(peer) => peer,
-            Err(error) => return tracing::debug!(%peer, %error, "PROXY protocol"),
+            Err(error) => {
+                return tracing::debug!(
+                    event = "proxy_protocol_failed",
+                    %peer,
+                    %error,
+                    "failed to read PROXY protocol header"
+                );
+            }
         };
         let outcome = match &self.security {
             Security::Plain => {
-                let answering = self.answering(handler, Peer::new(peer, Vec::new()), seat);
-                self.http1(stream, answering).await
+                let service = self.service(handler, Peer::new(peer, Vec::new()), slot);
+                self.serve_http1(stream, service).await
             }
             Security::Tls(config) => {
                 let acceptor = TlsAcceptor::from(config.load_full());
-                self.secured(stream, acceptor, peer, handler, seat).await
+                self.serve_tls(stream, acceptor, peer, handler, slot).await
             }
         };
         if let Err(error) = outcome {
-            tracing::debug!(%error, "connection ended");
+            tracing::debug!(event = "connection_failed", %error, "connection closed with an error");
         }
     }
 
-    /// Where a connection comes from, by the word of whoever passed it on.
-    async fn real_peer<H: Handler>(
+    /// Source address of the connection, from the PROXY protocol header if the handler expects one.
+    async fn source_address<H: Handler>(
         &self,
         stream: &mut TcpStream,
         peer: SocketAddr,
@@ -255,28 +268,29 @@ impl Serving {
         if !handler.has_proxy_protocol() {
             return Ok(peer);
         }
-        let read = tokio::time::timeout(self.limits.handshake, proxy_protocol::read(stream)).await;
+        let read = tokio::time::timeout(self.limits.handshake_timeout, proxy_protocol::read(stream)).await;
         Ok(read.map_err(|_| io::ErrorKind::TimedOut)??.unwrap_or(peer))
     }
 
-    async fn secured<H: Handler>(
+    async fn serve_tls<H: Handler>(
         self,
         stream: TcpStream,
         acceptor: TlsAcceptor,
         peer: SocketAddr,
         handler: Arc<H>,
-        seat: &Arc<Seat>,
+        slot: &Arc<SlotState>,
     ) -> hyper::Result<()> {
-        let stream = match tokio::time::timeout(self.limits.handshake, acceptor.accept(stream)).await {
+        let stream = match tokio::time::timeout(self.limits.handshake_timeout, acceptor.accept(stream)).await
+        {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
-                self.traffic.handshake_failed();
-                tracing::debug!(%peer, %error, "TLS handshake");
+                self.metrics.handshake_failed();
+                tracing::debug!(event = "tls_handshake_failed", %peer, %error, "TLS handshake failed");
                 return Ok(());
             }
             Err(_) => {
-                self.traffic.handshake_failed();
-                tracing::debug!(%peer, "TLS handshake: too slow");
+                self.metrics.handshake_failed();
+                tracing::debug!(event = "tls_handshake_timeout", %peer, "TLS handshake timed out");
                 return Ok(());
             }
         };
@@ -284,132 +298,137 @@ impl Serving {
         let is_http2 = session.alpn_protocol() == Some(b"h2");
         let certificates = session.peer_certificates().unwrap_or_default();
         let certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-        let answering = self.answering(handler, Peer::new(peer, certificates), seat);
+        let service = self.service(handler, Peer::new(peer, certificates), slot);
         match is_http2 {
-            true => self.http2(stream, answering).await,
-            false => self.http1(Piecewise::new(stream), answering).await,
+            true => self.serve_http2(stream, service).await,
+            false => self.serve_http1(CoalescingStream::new(stream), service).await,
         }
     }
 
-    fn answering<H>(&self, handler: Arc<H>, peer: Peer, seat: &Arc<Seat>) -> Arc<Answering<H>> {
-        let (in_flight, traffic) = (self.in_flight.clone(), Arc::clone(&self.traffic));
-        let (seat, had_enough) = (Arc::clone(seat), Notify::new());
-        Arc::new(Answering { handler, in_flight, traffic, peer, seat, had_enough })
+    fn service<H>(&self, handler: Arc<H>, peer: Peer, slot: &Arc<SlotState>) -> Arc<ConnectionService<H>> {
+        let (in_flight, metrics) = (self.in_flight.clone(), Arc::clone(&self.metrics));
+        let (slot, goaway) = (Arc::clone(slot), Notify::new());
+        Arc::new(ConnectionService { handler, in_flight, metrics, peer, slot, goaway })
     }
 
-    async fn http1<H: Handler>(
+    async fn serve_http1<H: Handler>(
         mut self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        answering: Arc<Answering<H>>,
+        service: Arc<ConnectionService<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let seat = Arc::clone(&answering.seat);
-        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
+        let slot = Arc::clone(&service.slot);
+        let respond = service_fn(move |request| Arc::clone(&service).respond(request));
         let connection = hyper::server::conn::http1::Builder::new()
-            // Its timer would be a new one for every request; the seat knows since when it rests.
+            // hyper would create a timer per request; the slot already records idle time.
             .header_read_timeout(None)
-            .max_buf_size(limits.head.max(8 * 1024))
+            .max_buf_size(limits.header_bytes.max(8 * 1024))
             .max_headers(limits.header_lines)
-            .serve_connection(TokioIo::new(OneMeaning::new(stream, limits.head)), service)
+            .serve_connection(TokioIo::new(StrictHttp1::new(stream, limits.header_bytes)), respond)
             .with_upgrades();
         tokio::pin!(connection);
-        let has_rested = tokio::select! {
+        let is_idle = tokio::select! {
             biased;
-            outcome = at_once(connection.as_mut()) => return outcome,
-            _ = Dozing::new(self.stop.wait_for(|stop| *stop)) => false,
-            () = Dozing::new(seat.has_rested(limits.head_time)) => true,
+            outcome = poll_until_parked(connection.as_mut()) => return outcome,
+            _ = PollOnWake::new(self.stop.wait_for(|stop| *stop)) => false,
+            () = PollOnWake::new(slot.idle_for(limits.header_timeout)) => true,
         };
         connection.as_mut().graceful_shutdown();
-        match has_rested {
-            true => farewell(connection, &seat, BREATH).await,
+        match is_idle {
+            true => close_idle(connection, &slot, IDLE_SHUTDOWN_TIMEOUT).await,
             false => connection.await,
         }
     }
 
-    async fn http2<H: Handler>(
+    async fn serve_http2<H: Handler>(
         mut self,
         stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-        answering: Arc<Answering<H>>,
+        service: Arc<ConnectionService<H>>,
     ) -> hyper::Result<()> {
         let limits = self.limits;
-        let answered = Arc::clone(&answering);
-        let service = service_fn(move |request| Arc::clone(&answering).answer(request));
-        let head = u32::try_from(limits.head).unwrap_or(u32::MAX);
+        let service_handle = Arc::clone(&service);
+        let respond = service_fn(move |request| Arc::clone(&service).respond(request));
+        let head = u32::try_from(limits.header_bytes).unwrap_or(u32::MAX);
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
             .max_concurrent_streams(limits.http2_streams)
             .max_header_list_size(head)
-            .keep_alive_interval(KEEPALIVE)
+            .keep_alive_interval(KEEPALIVE_INTERVAL)
             .adaptive_window(true)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(stream), respond);
         tokio::pin!(connection);
-        let has_rested = tokio::select! {
+        let is_idle = tokio::select! {
             outcome = connection.as_mut() => return outcome,
             _ = self.stop.wait_for(|stop| *stop) => false,
-            () = answered.had_enough.notified() => false,
-            // hyper has no such limit for HTTP/2, and waits for ever for a peer that does not even begin.
-            () = answered.seat.has_rested(limits.head_time) => true,
+            () = service_handle.goaway.notified() => false,
+            // hyper has no idle timeout for HTTP/2, not even before the first request.
+            () = service_handle.slot.idle_for(limits.header_timeout) => true,
         };
         connection.as_mut().graceful_shutdown();
-        match has_rested {
-            true => farewell(connection, &answered.seat, limits.handshake).await,
+        match is_idle {
+            true => close_idle(connection, &service_handle.slot, limits.handshake_timeout).await,
             false => connection.await,
         }
     }
 }
 
-/// A connection that is to end has so long to do so in good order.
-async fn farewell(
+/// Waits for a connection to shut down, at most `timeout` once it is idle.
+async fn close_idle(
     mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
-    seat: &Seat,
-    patience: Duration,
+    slot: &SlotState,
+    timeout: Duration,
 ) -> hyper::Result<()> {
     loop {
-        match tokio::time::timeout(patience, connection.as_mut()).await {
+        match tokio::time::timeout(timeout, connection.as_mut()).await {
             Ok(outcome) => return outcome,
-            Err(_) if seat.is_resting() => return Ok(()),
-            // It asked while we said goodbye.
+            Err(_) if slot.is_idle() => return Ok(()),
+            // A request arrived during the shutdown.
             Err(_) => {}
         }
     }
 }
 
-/// What a connection needs to answer its requests. One for each connection: what all share is not counted for every request.
-struct Answering<H> {
+/// Serves the requests of one connection. One value per connection, so requests do not update shared reference
+/// counts.
+struct ConnectionService<H> {
     handler: Arc<H>,
     in_flight: InFlight,
-    traffic: Arc<Traffic>,
+    metrics: Arc<ListenerMetrics>,
     peer: Peer,
-    /// What its connection does.
-    seat: Arc<Seat>,
-    /// Told when an answer should be the last of an HTTP/2 connection.
-    had_enough: Notify,
+    /// Activity of the connection.
+    slot: Arc<SlotState>,
+    /// Notified when an HTTP/2 connection should send `GOAWAY`.
+    goaway: Notify,
 }
 
-impl<H: Handler> Answering<H> {
-    /// One request, if there is a place for it. One function, since every layer would move the request once more.
-    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Answer>, Infallible> {
-        let busy = self.seat.busy();
-        let counted = self.traffic.request();
+impl<H: Handler> ConnectionService<H> {
+    /// Handles one request, if the in-flight limit allows it. A single function, because each layer would move the
+    /// request again.
+    async fn respond(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<TrackedBody>, Infallible> {
+        let active = self.slot.begin_request();
+        let in_flight_request = self.metrics.request_started();
         let version = request.version();
-        let place = self.in_flight.enter();
-        let mut response = if place.is_some() {
+        let guard = self.in_flight.try_enter();
+        let mut response = if guard.is_some() {
             self.handler.handle(request, &self.peer).await
         } else {
-            // Given away on either side, so that what waits for an answer does not keep a place for it.
+            // Moved or dropped in both branches, so that the future keeps no space for it.
             drop(request);
             self.handler.overloaded()
         };
-        drop(place);
+        drop(guard);
         if version == Version::HTTP_10 && response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            response = Problem::Malformed("HTTP/1.0 has no other protocols").response();
+            response = Problem::Malformed("protocol upgrades require HTTP/1.1").response();
         }
         if response.extensions_mut().remove::<CloseConnection>().is_some() {
             match version {
-                Version::HTTP_2 => self.had_enough.notify_one(),
+                Version::HTTP_2 => self.goaway.notify_one(),
                 _ => drop(response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"))),
             }
         }
-        Ok(counted.answered(response).map(|body| Answer::new(body, busy)))
+        Ok(in_flight_request.finish(response).map(|body| TrackedBody::new(body, active)))
     }
 }

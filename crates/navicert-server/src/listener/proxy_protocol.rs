@@ -1,39 +1,39 @@
-//! The PROXY protocol, versions 1 and 2: what a load balancer writes before the first byte of a connection that it passes
-//! on. Exactly that is read, and not a byte more; anything else ends the connection.
+//! The PROXY protocol, versions 1 and 2. Reads exactly the header that a load balancer sends before the connection's
+//! data; anything else closes the connection.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How a header of version 2 begins.
+/// Signature of a version 2 header.
 const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
-/// The longest line of version 1, its end included.
-const LONGEST_LINE: usize = 107;
-/// The most that is read of version 2's addresses and what may follow them.
-const LONGEST: usize = 4096;
+/// Maximum length of a version 1 header, line ending included.
+const MAX_V1_HEADER_BYTES: usize = 107;
+/// Maximum length of a version 2 address block with its extensions.
+const MAX_V2_BODY_BYTES: usize = 4096;
 
-/// Where the connection comes from; `None`: from the load balancer itself (a health check).
+/// Source address of the connection; `None` for a connection of the load balancer itself (health check).
 pub(super) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let mut start = [0; 12];
-    // Neither version has a shorter header: the shortest line is `PROXY UNKNOWN` and its end.
+    // The shortest header of either version has more than 12 bytes: `PROXY UNKNOWN\r\n`.
     stream.read_exact(&mut start).await?;
     match start {
-        SIGNATURE => second(stream).await,
-        [b'P', b'R', b'O', b'X', b'Y', b' ', ..] => first(&start, stream).await,
+        SIGNATURE => read_v2(stream).await,
+        [b'P', b'R', b'O', b'X', b'Y', b' ', ..] => read_v1(&start, stream).await,
         _ => Err(malformed()),
     }
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "no header of the PROXY protocol")
+    io::Error::new(io::ErrorKind::InvalidData, "invalid PROXY protocol header")
 }
 
 /// `PROXY TCP4 192.0.2.1 192.0.2.2 56324 443\r\n`
-async fn first(start: &[u8], stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
+async fn read_v1(start: &[u8], stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let mut line = start.to_vec();
     while !line.ends_with(b"\r\n") {
-        if line.len() >= LONGEST_LINE {
+        if line.len() >= MAX_V1_HEADER_BYTES {
             return Err(malformed());
         }
         line.push(stream.read_u8().await?);
@@ -52,10 +52,10 @@ async fn first(start: &[u8], stream: &mut (impl AsyncRead + Unpin)) -> io::Resul
     }
 }
 
-async fn second(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
+async fn read_v2(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<SocketAddr>> {
     let (command, family) = (stream.read_u8().await?, stream.read_u8().await?);
     let length = usize::from(stream.read_u16().await?);
-    if length > LONGEST {
+    if length > MAX_V2_BODY_BYTES {
         return Err(malformed());
     }
     let mut body = vec![0; length];
@@ -72,7 +72,7 @@ async fn second(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Sock
     }
 }
 
-/// The first of two addresses of `N` bytes, and the first of two ports behind them, at `P`.
+/// The source address (`N` bytes) and the source port, which starts at `P`.
 fn address<const N: usize, const P: usize>(body: &[u8]) -> io::Result<([u8; N], u16)> {
     let octets = body.first_chunk::<N>().ok_or_else(malformed)?;
     let port = body.get(P..).and_then(<[u8]>::first_chunk::<2>).ok_or_else(malformed)?;
@@ -83,7 +83,7 @@ fn address<const N: usize, const P: usize>(body: &[u8]) -> io::Result<([u8; N], 
 mod tests {
     use super::*;
 
-    async fn of(header: &[u8]) -> Option<Option<String>> {
+    async fn parse(header: &[u8]) -> Option<Option<String>> {
         let mut bytes = [header, b"REST"].concat();
         let mut stream = bytes.as_slice();
         let read = read(&mut stream).await.ok()?;
@@ -92,40 +92,40 @@ mod tests {
         Some(read.map(|address| address.to_string()))
     }
 
-    fn second(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
+    fn v2_header(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
         let length = u16::try_from(body.len()).unwrap().to_be_bytes();
         [&SIGNATURE[..], &[command, family], &length, body].concat()
     }
 
     #[tokio::test]
-    async fn both_versions_say_where_a_connection_comes_from_and_no_byte_more_is_read() {
+    async fn reads_exactly_the_header_of_both_versions() {
         let v4 = [192, 0, 2, 1, 10, 0, 0, 1, 0xdc, 0x04, 0x01, 0xbb];
         let v6 = [&Ipv6Addr::LOCALHOST.octets()[..], &[0; 16], &[0, 80, 1, 187], b"more"].concat();
         for (header, expected) in [
             (b"PROXY TCP4 192.0.2.1 10.0.0.1 56324 443\r\n".to_vec(), Some("192.0.2.1:56324")),
             (b"PROXY TCP6 2001:db8::1 ::1 1 2\r\n".to_vec(), Some("[2001:db8::1]:1")),
             (b"PROXY UNKNOWN\r\n".to_vec(), None),
-            (second(0x21, 0x11, &v4), Some("192.0.2.1:56324")),
-            (second(0x21, 0x21, &v6), Some("[::1]:80")),
-            (second(0x20, 0x00, &[]), None),
+            (v2_header(0x21, 0x11, &v4), Some("192.0.2.1:56324")),
+            (v2_header(0x21, 0x21, &v6), Some("[::1]:80")),
+            (v2_header(0x20, 0x00, &[]), None),
         ] {
-            let read = of(&header).await.unwrap_or_else(|| panic!("{}", header.escape_ascii()));
+            let read = parse(&header).await.unwrap_or_else(|| panic!("{}", header.escape_ascii()));
             assert_eq!(read.as_deref(), expected);
         }
     }
 
     #[tokio::test]
-    async fn anything_else_is_the_end_of_the_connection() {
+    async fn rejects_invalid_headers() {
         for header in [
             b"GET / HTTP/1.1\r\n\r\n".to_vec(),
             b"PROXY TCP4 192.0.2.1 10.0.0.1 56324\r\n".to_vec(),
             b"PROXY TCP4 2001:db8::1 ::1 1 2\r\n".to_vec(),
             b"PROXY TCP4 192.0.2.1 10.0.0.1 99999 443\r\n".to_vec(),
             [&b"PROXY TCP4 "[..], &[b'1'; 200], b"\r\n"].concat(),
-            second(0x21, 0x11, &[1, 2, 3]),
-            second(0x31, 0x11, &[0; 12]),
-            second(0x21, 0x12, &[0; 12]),
-            second(0x21, 0x11, &[0; 5000]),
+            v2_header(0x21, 0x11, &[1, 2, 3]),
+            v2_header(0x31, 0x11, &[0; 12]),
+            v2_header(0x21, 0x12, &[0; 12]),
+            v2_header(0x21, 0x11, &[0; 5000]),
             b"PROX".to_vec(),
         ] {
             let mut stream = header.as_slice();

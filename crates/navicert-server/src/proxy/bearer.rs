@@ -1,5 +1,6 @@
-//! The credential that a client shows: a bearer token in `Authorization`, or among a WebSocket's protocols, where
-//! browsers have to put it (structured-authentication.md S97–S99). Nothing else is ever read as one (S243).
+//! Bearer token of a request: from `Authorization`, or from the WebSocket subprotocols, where browsers put it.
+//! Nothing else is accepted.
+// S97–S99, S243
 
 use std::fmt;
 
@@ -10,10 +11,10 @@ use http::HeaderMap;
 use http::header::{HeaderValue, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use zeroize::Zeroizing;
 
-/// How browsers put a token into a WebSocket's protocols.
+/// Prefix of the WebSocket subprotocol that carries a token.
 const TOKEN_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Without padding, and as tolerant of the last bits as Go is.
+/// URL-safe base64 without padding; tolerates trailing bits as Go does.
 const UNPADDED: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
@@ -21,16 +22,17 @@ const UNPADDED: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A token as it was shown; cleared when dropped, and never printed.
+/// A token; zeroized when dropped and never printed.
 pub struct Token(Zeroizing<String>);
 
 impl Token {
-    /// Reads the value.
+    /// Returns the token.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// As it is sent on (S276); marked as sensitive.
+    /// `Authorization` header value for forwarding, marked as sensitive.
+    // S276
     pub(super) fn authorization(&self) -> Option<HeaderValue> {
         let mut value =
             HeaderValue::try_from(Zeroizing::new(format!("Bearer {}", self.expose())).as_str()).ok()?;
@@ -38,7 +40,7 @@ impl Token {
         Some(value)
     }
 
-    /// When a token that has been accepted expires, in seconds since 1970: what its second part says. `None`: it does not.
+    /// Expiry of a verified token, from its `exp` claim, in seconds since 1970; `None` if it has none.
     pub(super) fn expires(&self) -> Option<i64> {
         let payload = Zeroizing::new(UNPADDED.decode(self.0.split('.').nth(1)?).ok()?);
         let claims: serde_json::Value = serde_json::from_slice(&payload).ok()?;
@@ -54,34 +56,34 @@ impl fmt::Debug for Token {
     }
 }
 
-/// Why what is shown cannot be a token. A client is told nothing but 401.
+/// Invalid token encoding. The client receives only a 401.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
-    /// More than one token among the protocols.
-    #[error("multiple tokens among the WebSocket protocols")]
-    Several,
-    /// Not base64, or not text.
-    #[error("the token among the WebSocket protocols is not base64url of a text")]
+pub enum MalformedToken {
+    /// Several subprotocols carry a token.
+    #[error("multiple tokens in the WebSocket subprotocols")]
+    Multiple,
+    /// Invalid base64 or UTF-8.
+    #[error("invalid token in the WebSocket subprotocols: expected base64url")]
     Encoding,
-    /// Nothing but the token: no protocol would be left to agree on.
+    /// Only the token is offered: no subprotocol is left to negotiate.
     #[error("missing additional subprotocol")]
-    NoOther,
+    NoSubprotocol,
 }
 
-/// The token of a request; `None` if it shows none.
+/// The token of a request, if any.
 ///
 /// # Errors
-/// [`Unreadable`]: something is shown, and it is none.
-pub fn read(headers: &HeaderMap) -> Result<Option<Token>, Unreadable> {
-    // Two headers have been refused already (S244).
+/// [`MalformedToken`]: the token cannot be decoded.
+pub fn read(headers: &HeaderMap) -> Result<Option<Token>, MalformedToken> {
+    // Duplicate headers have been rejected already (S244).
     match crate::bearer::token(headers) {
         Ok(Some(token)) => Ok(Some(Token(Zeroizing::new(token.to_owned())))),
         _ => web_socket(headers),
     }
 }
 
-/// S98
-fn web_socket(headers: &HeaderMap) -> Result<Option<Token>, Unreadable> {
+// S98
+fn web_socket(headers: &HeaderMap) -> Result<Option<Token>, MalformedToken> {
     if headers.get(UPGRADE).is_none_or(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"websocket")) {
         return Ok(None);
     }
@@ -90,16 +92,16 @@ fn web_socket(headers: &HeaderMap) -> Result<Option<Token>, Unreadable> {
     for protocol in lists.flat_map(|list| list.split(',')).map(str::trim).filter(|name| !name.is_empty()) {
         match protocol.strip_prefix(TOKEN_PROTOCOL) {
             None => others += 1,
-            Some(_) if found.is_some() => return Err(Unreadable::Several),
+            Some(_) if found.is_some() => return Err(MalformedToken::Multiple),
             Some(token) => found = Some(token),
         }
     }
     let Some(encoded) = found else { return Ok(None) };
-    let decoded = UNPADDED.decode(encoded).map_err(|_| Unreadable::Encoding)?;
-    let token = String::from_utf8(decoded).map_err(|_| Unreadable::Encoding)?;
+    let decoded = UNPADDED.decode(encoded).map_err(|_| MalformedToken::Encoding)?;
+    let token = String::from_utf8(decoded).map_err(|_| MalformedToken::Encoding)?;
     match (token.is_empty(), others) {
-        (true, _) => Err(Unreadable::Encoding),
-        (false, 0) => Err(Unreadable::NoOther),
+        (true, _) => Err(MalformedToken::Encoding),
+        (false, 0) => Err(MalformedToken::NoSubprotocol),
         (false, _) => Ok(Some(Token(Zeroizing::new(token)))),
     }
 }
@@ -110,7 +112,7 @@ mod tests {
 
     use super::*;
 
-    fn read_all(lines: &[(&'static str, &str)]) -> Result<Option<String>, Unreadable> {
+    fn read_all(lines: &[(&'static str, &str)]) -> Result<Option<String>, MalformedToken> {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
@@ -120,7 +122,7 @@ mod tests {
 
     // S97 is `crate::bearer`'s; S243
     #[test]
-    fn nothing_else_is_read_as_a_token() {
+    fn reads_tokens_only_from_authorization() {
         assert_eq!(read_all(&[("authorization", "Bearer abc")]), Ok(Some("abc".to_owned())));
         assert_eq!(read_all(&[("authorization", "Bearer ")]), Ok(None));
         assert_eq!(read_all(&[("authorization", "Basic abc")]), Ok(None));
@@ -129,24 +131,27 @@ mod tests {
 
     // S98
     #[test]
-    fn a_browsers_token_is_among_the_protocols_of_a_web_socket() {
+    fn reads_browser_tokens_from_websocket_subprotocols() {
         const GOOD: &str = "v5.channel.k8s.io, base64url.bearer.authorization.k8s.io.YWJj";
-        let asked = |protocols: &[&str]| {
+        let read_protocols = |protocols: &[&str]| {
             let mut lines = vec![("upgrade", "websocket")];
             lines.extend(protocols.iter().map(|list| ("sec-websocket-protocol", *list)));
             read_all(&lines)
         };
-        assert_eq!(asked(&[GOOD]), Ok(Some("abc".to_owned())));
+        assert_eq!(read_protocols(&[GOOD]), Ok(Some("abc".to_owned())));
         assert_eq!(
-            asked(&["base64url.bearer.authorization.k8s.io.YWJj", "v4.channel.k8s.io"]),
+            read_protocols(&["base64url.bearer.authorization.k8s.io.YWJj", "v4.channel.k8s.io"]),
             Ok(Some("abc".into()))
         );
-        assert_eq!(asked(&["v4.channel.k8s.io"]), Ok(None));
-        assert_eq!(asked(&[GOOD, GOOD]), Err(Unreadable::Several));
-        assert_eq!(asked(&["base64url.bearer.authorization.k8s.io.YWJj"]), Err(Unreadable::NoOther));
+        assert_eq!(read_protocols(&["v4.channel.k8s.io"]), Ok(None));
+        assert_eq!(read_protocols(&[GOOD, GOOD]), Err(MalformedToken::Multiple));
+        assert_eq!(
+            read_protocols(&["base64url.bearer.authorization.k8s.io.YWJj"]),
+            Err(MalformedToken::NoSubprotocol)
+        );
         for bad in ["YWJ", "YW=j", "YWJj=", "_w", "", "Y WJj"] {
             let list = format!("base64url.bearer.authorization.k8s.io.{bad},v4.channel.k8s.io");
-            let read = asked(&[&list]);
+            let read = read_protocols(&[&list]);
             assert!(read.is_err() || bad == "YWJ", "{bad:?}: {read:?}");
         }
         assert_eq!(read_all(&[("sec-websocket-protocol", GOOD)]), Ok(None), "no WebSocket, no token");
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expiry_is_read_from_the_payload_and_a_token_is_never_printed() {
+    fn reads_expiry_and_never_prints_the_token() {
         let payload =
             base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(r#"{"exp":1700000000,"sub":"a"}"#);
         let token = Token(Zeroizing::new(format!("e30.{payload}.c2ln")));

@@ -1,5 +1,6 @@
-//! Where a request really comes from: the peer, unless that is a load balancer of our own and says better. Nobody's word is
-//! taken by default (structured-authentication.md S242; CVE-2026-40575 and its kind).
+//! Client address of a request: the peer's, unless the peer is a trusted load balancer that reports another. No peer
+//! is trusted by default.
+// structured-authentication.md S242; CVE-2026-40575
 
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -9,24 +10,24 @@ use http::header::HeaderName;
 use navicert_types::decode::{Decode, Decoder};
 use navicert_types::tree::Node;
 
-/// Where a request came from, for whoever is behind us.
+/// Client address for the API server.
 pub(super) const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Addresses that begin alike.
+/// An IP network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
     address: u128,
-    /// How many bits count, of 128; IPv4 is mapped.
+    /// Prefix length, of 128; IPv4 addresses are mapped to IPv6.
     bits: u32,
 }
 
-/// A text that is no network.
+/// Invalid network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected an address or a network such as `10.0.0.0/8`")]
 pub struct NotANetwork;
 
 impl Network {
-    /// Whether an address is one of them.
+    /// Whether the network contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let mask = u128::MAX.checked_shl(128 - self.bits).unwrap_or(0);
         (number(address) ^ self.address) & mask == 0
@@ -54,13 +55,13 @@ impl Decode for Network {
         let text = String::decode(node, decoder)?;
         let network = text.parse();
         if let Err(error) = &network {
-            decoder.invalid_value(node, NotANetwork::to_string(error));
+            decoder.report_invalid_value(node, NotANetwork::to_string(error));
         }
         network.ok()
     }
 }
 
-/// Stands in where a network could not be read: nobody is in it.
+/// Placeholder for an invalid network; contains only `::`.
 impl Default for Network {
     fn default() -> Self {
         Network { address: 0, bits: 128 }
@@ -74,8 +75,7 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// The client's address: the last one in `X-Forwarded-For` that is not one of our own, as long as everybody who wrote behind
-/// it is.
+/// The client's address: the last `X-Forwarded-For` entry that is not trusted, if every later entry and the peer are.
 pub(super) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_ours = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
@@ -88,7 +88,7 @@ pub(super) fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> 
         if !is_ours(client) {
             break;
         }
-        // What is no address ends it: whoever wrote before it is not known.
+        // Entries before an invalid one cannot be trusted.
         let Ok(address) = IpAddr::from_str(told) else { break };
         client = address.to_canonical();
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_hold_what_begins_alike() {
+    fn networks_contain_addresses_with_their_prefix() {
         for (network, address, is_inside) in [
             ("10.0.0.0/8", "10.255.0.1", true),
             ("10.0.0.0/8", "11.0.0.1", false),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_load_balancers_are_believed() {
+    fn trusts_only_configured_load_balancers() {
         let ours: Vec<Network> = vec!["10.0.0.0/8".parse().unwrap()];
         for (peer, lists, trusted, expected) in [
             ("192.0.2.9", &["1.2.3.4"][..], &[][..], "192.0.2.9"),

@@ -1,33 +1,36 @@
-//! From a person to the headers that name it, byte for byte, or not at all (structured-authentication.md S260–S269).
+//! Encodes a user as identity headers, byte for byte.
 //!
-//! Nothing is trimmed, replaced or escaped on the way: who cannot be said exactly is not let through.
+//! Nothing is trimmed, replaced or escaped: a user that cannot be encoded exactly is rejected.
+// S260–S269
 
 use std::collections::HashSet;
 
 use http::header::{HeaderName, HeaderValue};
 
-use crate::who::{ANONYMOUS, Told};
+use crate::user_ref::{ANONYMOUS, UserRef};
 
-/// The most that headers about one person may take together (S267).
-const MOST_BYTES: usize = 64 * 1024;
-/// And how many lines.
-const MOST_LINES: usize = 1_000;
+/// Maximum size of all identity headers.
+// S267
+const MAX_IDENTITY_BYTES: usize = 64 * 1024;
+/// Maximum number of identity headers.
+const MAX_IDENTITY_HEADERS: usize = 1_000;
 
-/// What headers are called in which identities are told.
+/// Names of the identity headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderNames {
-    /// One line: the name.
+    /// User name, one header.
     pub user: HeaderName,
-    /// One line, or none: the UID.
+    /// UID, at most one header.
     pub uid: HeaderName,
-    /// One line for each group.
+    /// Group, one header each.
     pub group: HeaderName,
-    /// How the names of further attributes begin, in lower case.
+    /// Prefix of extra attributes, in lower case.
     pub extra_prefix: String,
 }
 
 impl HeaderNames {
-    /// `Impersonate-*` (S233).
+    /// `Impersonate-*`.
+    // S233
     pub fn impersonation() -> Self {
         HeaderNames {
             user: HeaderName::from_static("impersonate-user"),
@@ -37,7 +40,8 @@ impl HeaderNames {
         }
     }
 
-    /// `X-Remote-*`, as most API servers are set up (S229).
+    /// `X-Remote-*`, the usual configuration of API servers.
+    // S229
     pub fn front_proxy() -> Self {
         HeaderNames {
             user: HeaderName::from_static("x-remote-user"),
@@ -47,87 +51,94 @@ impl HeaderNames {
         }
     }
 
-    /// The four in lower case with dashes, as inbound names are compared (S241).
+    /// The names in lower case with dashes, for comparison with inbound headers.
+    // S241
     pub fn canonical(&self) -> Vec<String> {
         let names = [self.user.as_str(), self.uid.as_str(), self.group.as_str(), &self.extra_prefix];
         names.map(|name| name.to_ascii_lowercase().replace('_', "-")).to_vec()
     }
 }
 
-/// Names that mean something else to an API server than a name of its length would (S269).
+/// Reserved names, with special meaning to an API server, that tokens may map to.
+// S269
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
-    /// `system:serviceaccount:…`: authorised as another resource, with groups of its own.
+pub struct AllowedNames {
+    /// `system:serviceaccount:…`: authorized as another resource, with its own groups.
     pub service_accounts: bool,
     /// `system:node:…`
     pub nodes: bool,
-    /// `system:anonymous`, and the group `system:unauthenticated`, which keeps `system:authenticated` away (S268).
+    /// `system:anonymous`, and the group `system:unauthenticated`, which suppresses `system:authenticated`.
+    // S268
     pub anonymous: bool,
 }
 
-impl Allowed {
-    /// Everything: for somebody whom the API server itself has named.
-    pub const ALL: Allowed = Allowed { service_accounts: true, nodes: true, anonymous: true };
+impl AllowedNames {
+    /// All, for users that the API server itself has named.
+    pub const ALL: AllowedNames = AllowedNames { service_accounts: true, nodes: true, anonymous: true };
 }
 
-/// Why somebody cannot be told.
+/// The user cannot be encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unfit {
-    /// No name: the request would run as the proxy (S234, S260).
-    #[error("the username is empty")]
+pub enum IdentityError {
+    /// Empty user name: the request would run as the proxy.
+    // S234, S260
+    #[error("empty username")]
     Empty,
-    /// It would arrive changed (S261).
-    #[error("the {0} cannot be sent in a header unchanged")]
+    /// The value would be changed in transit.
+    // S261
+    #[error("the {0} cannot be encoded in a header")]
     Unprintable(&'static str),
-    /// A key that arrives as another (S265).
-    #[error("a key of the extra attributes cannot be sent in a header unchanged")]
+    /// The API server would decode another key.
+    // S265
+    #[error("a key of the extra attributes cannot be encoded in a header")]
     ExtraKey,
-    /// More than S267 allows.
-    #[error("the identity is larger than 64 KiB or 1000 lines")]
+    /// The size limit is exceeded.
+    #[error("the identity exceeds 64 KiB or 1000 headers")]
     TooLarge,
-    /// A name that is not allowed here (S268, S269).
-    #[error("the {0} is one of the cluster's own")]
+    /// A reserved name that is not allowed.
+    // S268, S269
+    #[error("reserved {0} is not allowed")]
     NameClass(&'static str),
 }
 
-impl Unfit {
-    /// For metrics and logs: one of a closed set.
+impl IdentityError {
+    /// Reason for metrics and logs, from a closed set.
     pub fn class(self) -> &'static str {
         match self {
-            Unfit::Empty => "identity_empty",
-            Unfit::Unprintable(_) | Unfit::ExtraKey => "identity_encoding",
-            Unfit::TooLarge => "identity_too_large",
-            Unfit::NameClass(_) => "name_class",
+            IdentityError::Empty => "identity_empty",
+            IdentityError::Unprintable(_) | IdentityError::ExtraKey => "identity_encoding",
+            IdentityError::TooLarge => "identity_too_large",
+            IdentityError::NameClass(_) => "name_class",
         }
     }
 }
 
-/// The headers of somebody: name, UID, groups, extra, in this order.
+/// Encodes user name, UID, groups and extra attributes, in this order.
 ///
 /// # Errors
-/// [`Unfit`]: they would not say exactly that.
+/// [`IdentityError`]: the user cannot be encoded exactly.
 pub fn encode(
-    told: Told<'_>,
+    user: UserRef<'_>,
     names: &HeaderNames,
-    allowed: Allowed,
-) -> Result<Vec<(HeaderName, HeaderValue)>, Unfit> {
-    check_name_class(told, allowed)?;
-    let mut lines = Lines::default();
-    if told.username.is_empty() {
-        return Err(Unfit::Empty);
+    allowed: AllowedNames,
+) -> Result<Vec<(HeaderName, HeaderValue)>, IdentityError> {
+    check_name_class(user, allowed)?;
+    let mut lines = HeaderLines::default();
+    if user.username.is_empty() {
+        return Err(IdentityError::Empty);
     }
-    lines.push(&names.user, "username", told.username)?;
-    if !told.uid.is_empty() {
-        lines.push(&names.uid, "uid", told.uid)?;
+    lines.push(&names.user, "username", user.username)?;
+    if !user.uid.is_empty() {
+        lines.push(&names.uid, "uid", user.uid)?;
     }
-    // S263, S264: no empty ones, the first of equals, and a line for each.
+    // S263, S264: skip empty groups and duplicates, one header per group.
     let mut seen = HashSet::new();
-    for group in told.groups.iter().filter(|group| !group.is_empty()) {
+    for group in user.groups.iter().filter(|group| !group.is_empty()) {
         if seen.insert(group.as_str()) {
             lines.push(&names.group, "group", group)?;
         }
     }
-    for (key, values) in told.extra {
+    for (key, values) in user.extra {
         let mut values = values.iter().filter(|value| !value.is_empty()).peekable();
         if values.peek().is_none() {
             continue;
@@ -140,51 +151,53 @@ pub fn encode(
     Ok(lines.headers)
 }
 
-fn check_name_class(told: Told<'_>, allowed: Allowed) -> Result<(), Unfit> {
-    let is_class = |prefix: &str| told.username.starts_with(prefix);
-    let is_unauthenticated = || told.groups.iter().any(|group| group == "system:unauthenticated");
+fn check_name_class(user: UserRef<'_>, allowed: AllowedNames) -> Result<(), IdentityError> {
+    let is_class = |prefix: &str| user.username.starts_with(prefix);
+    let is_unauthenticated = || user.groups.iter().any(|group| group == "system:unauthenticated");
     if (is_class("system:serviceaccount:") && !allowed.service_accounts)
         || (is_class("system:node:") && !allowed.nodes)
-        || (told.username == ANONYMOUS && !allowed.anonymous)
+        || (user.username == ANONYMOUS && !allowed.anonymous)
     {
-        return Err(Unfit::NameClass("username"));
+        return Err(IdentityError::NameClass("username"));
     }
     if !allowed.anonymous && is_unauthenticated() {
-        return Err(Unfit::NameClass("group"));
+        return Err(IdentityError::NameClass("group"));
     }
     Ok(())
 }
 
 #[derive(Default)]
-struct Lines {
+struct HeaderLines {
     headers: Vec<(HeaderName, HeaderValue)>,
     bytes: usize,
 }
 
-impl Lines {
-    fn push(&mut self, name: &HeaderName, what: &'static str, text: &str) -> Result<(), Unfit> {
+impl HeaderLines {
+    fn push(&mut self, name: &HeaderName, what: &'static str, text: &str) -> Result<(), IdentityError> {
         self.bytes = self.bytes.saturating_add(name.as_str().len()).saturating_add(text.len());
-        if self.bytes > MOST_BYTES || self.headers.len() >= MOST_LINES {
-            return Err(Unfit::TooLarge);
+        if self.bytes > MAX_IDENTITY_BYTES || self.headers.len() >= MAX_IDENTITY_HEADERS {
+            return Err(IdentityError::TooLarge);
         }
-        if !survives(text) {
-            return Err(Unfit::Unprintable(what));
+        if !is_preserved(text) {
+            return Err(IdentityError::Unprintable(what));
         }
-        // Bytes, not visible ASCII alone (S262).
-        let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| Unfit::Unprintable(what))?;
+        // Any byte above 0x7f is allowed (S262).
+        let value = HeaderValue::from_bytes(text.as_bytes()).map_err(|_| IdentityError::Unprintable(what))?;
         self.headers.push((name.clone(), value));
         Ok(())
     }
 }
 
-/// Whether a value arrives as it was sent, over HTTP/1.1 (which trims) and HTTP/2 (which does not) (S245, S261).
-pub(super) fn survives(text: &str) -> bool {
+/// Whether a value is unchanged over both HTTP/1.1 (which trims) and HTTP/2 (which does not).
+// S245, S261
+pub(super) fn is_preserved(text: &str) -> bool {
     let is_plain = |byte: u8| matches!(byte, 0x20..=0x7e | 0x80..);
     text.bytes().all(is_plain) && !text.starts_with(' ') && !text.ends_with(' ')
 }
 
-/// The header of a key, if the API server gets the same key out of it (S236, S265).
-pub(super) fn extra_name(prefix: &str, key: &str) -> Result<HeaderName, Unfit> {
+/// Header name for a key, if the API server decodes the same key from it.
+// S236, S265
+pub(super) fn extra_name(prefix: &str, key: &str) -> Result<HeaderName, IdentityError> {
     let mut name = String::with_capacity(prefix.len() + key.len() + 8);
     name.push_str(prefix);
     for byte in key.bytes() {
@@ -194,13 +207,16 @@ pub(super) fn extra_name(prefix: &str, key: &str) -> Result<HeaderName, Unfit> {
             false => name.push_str(&format!("%{byte:02X}")),
         }
     }
-    let name = HeaderName::try_from(name).map_err(|_| Unfit::ExtraKey)?;
-    let told = name.as_str().get(prefix.len()..).map(extra_key);
-    (!key.is_empty() && told.as_deref() == Some(key.as_bytes())).then_some(name).ok_or(Unfit::ExtraKey)
+    let name = HeaderName::try_from(name).map_err(|_| IdentityError::ExtraKey)?;
+    let user = name.as_str().get(prefix.len()..).map(extra_key);
+    (!key.is_empty() && user.as_deref() == Some(key.as_bytes()))
+        .then_some(name)
+        .ok_or(IdentityError::ExtraKey)
 }
 
-/// The key that an API server reads from the rest of a header's name: in lower case, then percent-decoded; what cannot be
-/// decoded stays as it is (S229, S236).
+/// The key that an API server decodes from a header name: lower-cased, then percent-decoded; kept as it is if
+/// decoding fails.
+// S229, S236
 pub(super) fn extra_key(rest: &str) -> Vec<u8> {
     let lower = rest.to_ascii_lowercase();
     let mut key = Vec::with_capacity(lower.len());

@@ -1,22 +1,22 @@
-//! The authenticating proxy: whoever shows a good token goes on to the API server, named exactly; nobody else does.
+//! Authenticating reverse proxy for a Kubernetes API server.
 //!
 //! ```text
-//! listener ──▶ forward ──check──▶ bearer ──▶ navicert-authn ──▶ (nested) ──▶ identity_headers ──▶ forward ──▶ API server
-//!              one meaning only   the token  whose it is        --as          or refused           headers last
+//! listener ──▶ forward ──check──▶ bearer ──▶ navicert-authn ──▶ impersonation ──▶ identity_headers ──▶ forward ──▶ API server
+//!              strict checks      token      verify             --as               or rejected          headers last
 //! ```
 //!
-//! `Asked::identify` is the spine. Only it makes an [`Identity`], and the forwarder sends nothing without one: a request
-//! that was not authenticated has no way to the API server.
+//! `RequestIdentity::identify` is the entry function. Only it creates an [`UpstreamIdentity`], and the forwarder
+//! requires one, so an unauthenticated request cannot reach the API server.
 
 pub mod bearer;
 pub mod client_address;
 pub mod identity_headers;
-pub mod nested;
+pub mod impersonation;
 pub mod reviews;
 pub mod self_check;
 pub mod service_accounts;
 pub mod settings;
-pub mod standing;
+pub mod upstream_access;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -26,402 +26,462 @@ use std::time::Duration;
 use http::header::HeaderValue;
 use http::{Method, Request, Response, Uri, request};
 use hyper::body::Incoming;
-use navicert_authn::metrics::hashed;
-use navicert_authn::{Judgement, Live, NoOpinion, Outcome, User};
+use navicert_authn::metrics::sha256_label;
+use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, NoOpinion, ReloadableAuthenticator};
 use navicert_client::transport::{Timer, Transport};
 use navicert_types::Clock;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use navicert_types::token_review::UserInfo;
 
-use crate::audit::{Audit, Decision, Entry};
+use crate::audit::{AuditEvent, AuditLog, Decision};
 use crate::forward::{
-    ClientImpersonation, Forwarder, Identify, Identity, Inbound, ReplyBody, Rules, Unauthorized,
+    ClientImpersonation, ForwardRules, Forwarder, Identify, Inbound, ReplyBody, UnauthorizedPolicy,
+    UpstreamIdentity,
 };
 use crate::listener::{Handler, Peer};
 use crate::problem::Problem;
-use crate::who::{self, Told};
+use crate::user_ref::{self, UserRef};
 use bearer::Token;
 use client_address::FORWARDED_FOR;
-use identity_headers::{Allowed, HeaderNames, Unfit};
-use nested::{Denied, Wish};
-use service_accounts::{Accounts, ReviewToken};
-use settings::{MaxStreamAge, Mode, Nested, ServiceAccountTokens};
+use identity_headers::{AllowedNames, HeaderNames, IdentityError};
+use impersonation::{ImpersonationError, ImpersonationRequest};
+use service_accounts::{ServiceAccountReviews, TokenReviewer};
+use settings::{IdentityMode, ImpersonationPolicy, MaxStreamAge, ServiceAccountTokens};
 
-pub use settings::Settings;
-pub use standing::Standing;
+pub use settings::ProxySettings;
+pub use upstream_access::UpstreamAccess;
 
-/// What a proxy is made of.
+/// Dependencies of a proxy.
 #[derive(Debug)]
-pub struct Parts {
-    /// Who tokens stand for.
-    pub live: Arc<Live>,
-    /// The way to the API server, with the proxy's own credential. It should not ask for compression of its own.
+pub struct ProxyParts {
+    /// Verifies tokens.
+    pub authenticator: Arc<ReloadableAuthenticator>,
+    /// Transport to the API server with the proxy's credential. It should not request compression.
     pub upstream: Transport,
-    /// The same without any credential, for tokens that are passed on (S277).
-    pub bare: Option<Transport>,
-    /// Who knows service accounts' tokens.
-    pub reviewer: Option<Arc<dyn ReviewToken>>,
-    /// Who is told what was decided.
-    pub witness: Arc<dyn Witness>,
-    /// What time it is.
+    /// Transport without a credential, for forwarded service account tokens.
+    // S277
+    pub anonymous_upstream: Option<Transport>,
+    /// Reviews tokens of unknown issuers.
+    pub reviewer: Option<Arc<dyn TokenReviewer>>,
+    /// Receives the outcome of every request.
+    pub observer: Arc<dyn RequestObserver>,
+    /// Clock.
     pub clock: Arc<dyn Clock>,
-    /// Waits.
+    /// Timer.
     pub timer: Arc<dyn Timer>,
 }
 
-/// Whoever is told what was decided: an audit log.
-pub trait Witness: fmt::Debug + Send + Sync {
-    /// Whether anybody listens.
-    fn is_there(&self) -> bool {
+/// Receives the outcome of every request, for example an audit log.
+pub trait RequestObserver: fmt::Debug + Send + Sync {
+    /// Whether outcomes are recorded.
+    fn is_enabled(&self) -> bool {
         true
     }
 
-    /// This was decided.
-    fn saw(&self, seen: &Seen<'_>);
+    /// Called after the response head is known.
+    fn observe(&self, outcome: &RequestOutcome<'_>);
 }
 
-impl Witness for Audit {
-    fn is_there(&self) -> bool {
-        self.is_on()
+impl RequestObserver for AuditLog {
+    fn is_enabled(&self) -> bool {
+        self.is_enabled()
     }
 
-    fn saw(&self, seen: &Seen<'_>) {
-        let decision = match (seen.reason, seen.code) {
+    fn observe(&self, outcome: &RequestOutcome<'_>) {
+        let decision = match (outcome.reason, outcome.code) {
             (_, 500..) => Decision::Error,
             (Some(_), _) | (None, 400) => Decision::Deny,
-            (None, _) if seen.who.is_none() => Decision::Deny,
+            (None, _) if outcome.user.is_none() => Decision::Deny,
             _ => Decision::Allow,
         };
-        self.record(&Entry {
+        self.record(&AuditEvent {
             event: "request",
             decision,
-            reason: seen.reason,
-            user: seen.who,
-            acting_as: seen.acting_as,
-            issuer_hash: seen.issuer.map(|url| hashed(url.as_bytes())).as_deref(),
-            jti_hash: seen.jti_hash,
-            source: seen.source,
+            reason: outcome.reason,
+            user: outcome.user,
+            acting_as: outcome.acting_as,
+            issuer_hash: outcome.issuer.map(|url| sha256_label(url.as_bytes())).as_deref(),
+            jti_hash: outcome.jti_hash,
+            source: outcome.source,
             caller: None,
-            audit_id: seen.audit_id,
-            method: Some(seen.method.as_str()),
-            path: Some(seen.uri.path()),
-            code: seen.code,
-            took_micros: u64::try_from(seen.took.as_micros()).unwrap_or(u64::MAX),
+            audit_id: outcome.audit_id,
+            method: Some(outcome.method.as_str()),
+            path: Some(outcome.uri.path()),
+            code: outcome.code,
+            took_micros: u64::try_from(outcome.took.as_micros()).unwrap_or(u64::MAX),
         });
     }
 }
 
-/// One request, and what was decided about it.
+/// Outcome of one request.
 #[derive(Debug)]
-pub struct Seen<'s> {
-    /// Who it was, if that is known; of a nested request the user behind it.
-    pub who: Option<Told<'s>>,
-    /// Whom that user acts as, if as somebody else.
+pub struct RequestOutcome<'s> {
+    /// The authenticated user, if known.
+    pub user: Option<UserRef<'s>>,
+    /// The impersonated user, if any.
     pub acting_as: Option<&'s str>,
-    /// The URL of the token's issuer, if it is one of ours.
+    /// URL of the token's issuer, if it is configured.
     pub issuer: Option<&'s str>,
-    /// The hash of the token's `jti`, if it has one and is of an issuer of ours or was reviewed (S224).
+    /// Hash of the token's `jti`, if it has one and its issuer is configured or the API server reviewed it.
+    // S224
     pub jti_hash: Option<&'s str>,
-    /// Why it was refused, from a closed set.
+    /// Reason of a rejection, from a closed set.
     pub reason: Option<&'static str>,
-    /// Where it comes from.
+    /// Client address.
     pub source: Option<IpAddr>,
-    /// What was to be done.
+    /// HTTP method.
     pub method: &'s Method,
-    /// Where.
+    /// Request target.
     pub uri: &'s Uri,
-    /// The API server's name for the request, if it got that far.
+    /// `Audit-ID` of the API server's response, if any.
     pub audit_id: Option<&'s str>,
-    /// The code it was answered with.
+    /// Status code of the response.
     pub code: u16,
-    /// Until the answer began.
+    /// Time until the response head.
     pub took: Duration,
 }
 
 /// The proxy.
 #[derive(Debug)]
 pub struct Proxy {
-    live: Arc<Live>,
+    authenticator: Arc<ReloadableAuthenticator>,
     forwarder: Forwarder,
-    accounts: Option<Accounts>,
-    witness: Arc<dyn Witness>,
+    service_accounts: Option<ServiceAccountReviews>,
+    observer: Arc<dyn RequestObserver>,
     clock: Arc<dyn Clock>,
-    settings: Settings,
+    settings: ProxySettings,
     names: HeaderNames,
     anonymous: Option<AnonymousAuthConfig>,
-    standing: Arc<Standing>,
+    upstream_access: Arc<UpstreamAccess>,
 }
 
 impl Proxy {
-    /// A proxy that behaves so.
-    pub fn new(settings: Settings, parts: Parts) -> Self {
-        let Parts { live, upstream, bare, reviewer, witness, clock, timer } = parts;
+    /// Creates a proxy.
+    pub fn new(settings: ProxySettings, parts: ProxyParts) -> Self {
+        let ProxyParts { authenticator, upstream, anonymous_upstream, reviewer, observer, clock, timer } =
+            parts;
         let names = settings.mode.names();
-        let rules = Rules {
+        let rules = ForwardRules {
             impersonation: match (settings.client_impersonation, &settings.mode) {
-                (Nested::Refuse, _) => ClientImpersonation::Refused,
-                // The API server knows who asks, and judges by itself.
-                (Nested::Allow, Mode::RequestHeader(_)) => ClientImpersonation::Forwarded,
-                (Nested::Allow, Mode::Impersonation) => ClientImpersonation::Judged,
+                (ImpersonationPolicy::Refuse, _) => ClientImpersonation::Rejected,
+                // The API server knows the real user and authorizes impersonation itself.
+                (ImpersonationPolicy::Allow, IdentityMode::RequestHeader(_)) => {
+                    ClientImpersonation::Forwarded
+                }
+                (ImpersonationPolicy::Allow, IdentityMode::Impersonation) => ClientImpersonation::Authorized,
             },
             identity_headers: names.canonical(),
-            unauthorized: Unauthorized::BadGateway,
-            with_details: false,
+            unauthorized: UnauthorizedPolicy::BadGateway,
+            expose_details: false,
             cookies: settings.forward_cookies,
         };
-        let forwarder = Forwarder::new(upstream, rules).with_bare(bare).with_timer(Arc::clone(&timer));
-        let accounts = reviewer.map(|reviewer| Accounts::new(reviewer, Arc::clone(&clock)));
-        let anonymous = live.anonymous().filter(|anonymous| anonymous.enabled);
-        let standing = Arc::new(Standing::new(&forwarder, &live, &settings, anonymous.is_some(), timer));
-        Proxy { live, forwarder, accounts, witness, clock, settings, names, anonymous, standing }
+        let forwarder = Forwarder::new(upstream, rules)
+            .with_anonymous_upstream(anonymous_upstream)
+            .with_timer(Arc::clone(&timer));
+        let service_accounts =
+            reviewer.map(|reviewer| ServiceAccountReviews::new(reviewer, Arc::clone(&clock)));
+        let anonymous = authenticator.anonymous().filter(|anonymous| anonymous.enabled);
+        let upstream_access =
+            Arc::new(UpstreamAccess::new(&forwarder, &authenticator, &settings, anonymous.is_some(), timer));
+        Proxy {
+            authenticator,
+            forwarder,
+            service_accounts,
+            observer,
+            clock,
+            settings,
+            names,
+            anonymous,
+            upstream_access,
+        }
     }
 
-    /// How it stands with the API server.
-    pub fn standing(&self) -> &Arc<Standing> {
-        &self.standing
+    /// Whether the API server accepts the proxy's credential and permissions.
+    pub fn upstream_access(&self) -> &Arc<UpstreamAccess> {
+        &self.upstream_access
     }
 
-    /// Whoever this is, if anybody.
-    async fn authenticate(&self, head: &request::Parts, shown: &Shown) -> Result<Authenticated, Refused> {
-        let Some(token) = bearer::read(&head.headers).map_err(|_| Refused::Unknown("malformed"))? else {
-            return self.nobody(head);
+    /// Authenticates a request.
+    async fn authenticate(
+        &self,
+        head: &request::Parts,
+        details: &TokenDetails,
+    ) -> Result<Authenticated, Rejected> {
+        let Some(token) = bearer::read(&head.headers).map_err(|_| Rejected::Unauthenticated("malformed"))?
+        else {
+            return self.anonymous(head);
         };
-        let judgement = self.live.judge(token.expose()).await;
-        if self.witness.is_there() {
-            shown.note(&judgement, token.expose());
+        let decision = self.authenticator.decide(token.expose()).await;
+        if self.observer.is_enabled() {
+            details.record(&decision, token.expose());
         }
-        match judgement.outcome {
-            Outcome::Authenticated(user) => {
-                Ok(Authenticated { who: Who::User(user), token: Some(token), by: By::Token })
+        match decision.outcome {
+            AuthnOutcome::Authenticated(user) => Ok(Authenticated {
+                user: ProxyUser::Token(user),
+                token: Some(token),
+                method: AuthnMethod::Token,
+            }),
+            AuthnOutcome::Rejected(rejection) => {
+                Err(Rejected::Unauthenticated(rejection.refusal.class().name()))
             }
-            Outcome::Rejected(rejection) => Err(Refused::Unknown(rejection.refusal.class().name())),
-            Outcome::NoOpinion(NoOpinion::UnknownIssuer) => self.account(token, shown).await,
-            Outcome::NoOpinion(_) => Err(Refused::Unknown("malformed")),
+            AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer) => {
+                self.review_service_account(token, details).await
+            }
+            AuthnOutcome::NoOpinion(_) => Err(Rejected::Unauthenticated("malformed")),
         }
     }
 
-    /// Without a credential (S272). A bad one never gets here (S58).
-    fn nobody(&self, head: &request::Parts) -> Result<Authenticated, Refused> {
+    /// A request without credentials. Invalid credentials are rejected before.
+    // S272, S58
+    fn anonymous(&self, head: &request::Parts) -> Result<Authenticated, Rejected> {
         let is_open = self.anonymous.as_ref().is_some_and(|anonymous| {
             let mut conditions = anonymous.conditions.iter();
             anonymous.conditions.is_empty() || conditions.any(|condition| condition.path == head.uri.path())
         });
         if !is_open {
-            return Err(Refused::Unknown("no_credentials"));
+            return Err(Rejected::Unauthenticated("no_credentials"));
         }
-        Ok(Authenticated { who: Who::Person(Arc::new(who::anonymous())), token: None, by: By::Nobody })
+        Ok(Authenticated {
+            user: ProxyUser::UserInfo(Arc::new(user_ref::anonymous())),
+            token: None,
+            method: AuthnMethod::Anonymous,
+        })
     }
 
-    /// A token that no issuer claims (S276).
-    async fn account(&self, token: Token, shown: &Shown) -> Result<Authenticated, Refused> {
-        let Some(accounts) = &self.accounts else { return Err(Refused::Unknown("unknown_issuer")) };
-        match accounts.review(token.expose()).await {
-            Ok(Some(person)) if person.username.starts_with("system:serviceaccount:") => {
-                if let Some(jti) = Told::from(&*person).token_identifier().filter(|_| self.witness.is_there())
-                {
-                    let _ = shown.jti_hash.set(hashed(jti.as_bytes()));
+    /// A token of an unknown issuer.
+    // S276
+    async fn review_service_account(
+        &self,
+        token: Token,
+        details: &TokenDetails,
+    ) -> Result<Authenticated, Rejected> {
+        let Some(service_accounts) = &self.service_accounts else {
+            return Err(Rejected::Unauthenticated("unknown_issuer"));
+        };
+        match service_accounts.review(token.expose()).await {
+            Ok(Some(user_info)) if user_info.username.starts_with("system:serviceaccount:") => {
+                if let Some(jti) = UserRef::from(&*user_info).jti().filter(|_| self.observer.is_enabled()) {
+                    let _ = details.jti_hash.set(sha256_label(jti.as_bytes()));
                 }
-                Ok(Authenticated { who: Who::Person(person), token: Some(token), by: By::Review })
+                Ok(Authenticated {
+                    user: ProxyUser::UserInfo(user_info),
+                    token: Some(token),
+                    method: AuthnMethod::Review,
+                })
             }
-            Ok(_) => Err(Refused::Unknown("unknown_issuer")),
-            Err(_) => Err(Refused::Unreviewed),
+            Ok(_) => Err(Rejected::Unauthenticated("unknown_issuer")),
+            Err(_) => Err(Rejected::ReviewFailed),
         }
     }
 
-    /// How somebody is told to the API server.
+    /// The identity that the API server receives.
     async fn identity(
         &self,
         head: &request::Parts,
-        somebody: &Authenticated,
+        authenticated: &Authenticated,
         acting_as: &OnceLock<UserInfo>,
-    ) -> Result<Identity, Refused> {
-        let told = somebody.who.told();
-        let is_passed_on = somebody.by == By::Review
+    ) -> Result<UpstreamIdentity, Rejected> {
+        let user = authenticated.user.user_ref();
+        let is_forwarded = authenticated.method == AuthnMethod::Review
             && self.settings.service_account_tokens == ServiceAccountTokens::PassThrough;
-        if is_passed_on {
-            let authorization = somebody.token.as_ref().and_then(Token::authorization);
-            return authorization.map(Identity::of_client).ok_or(Refused::Unknown("malformed"));
+        if is_forwarded {
+            let authorization = authenticated.token.as_ref().and_then(Token::authorization);
+            return authorization
+                .map(UpstreamIdentity::with_caller_credential)
+                .ok_or(Rejected::Unauthenticated("malformed"));
         }
-        let is_judged = (self.settings.client_impersonation, &self.settings.mode)
-            == (Nested::Allow, &Mode::Impersonation);
-        if is_judged && let Some(wish) = Wish::read(&head.headers)? {
-            if somebody.by == By::Nobody {
-                return Err(Refused::Denied(Denied::Malformed("nobody acts as somebody")));
+        let authorizes_impersonation = (self.settings.client_impersonation, &self.settings.mode)
+            == (ImpersonationPolicy::Allow, &IdentityMode::Impersonation);
+        if authorizes_impersonation && let Some(requested) = ImpersonationRequest::read(&head.headers)? {
+            if authenticated.method == AuthnMethod::Anonymous {
+                return Err(Rejected::Impersonation(ImpersonationError::Malformed(
+                    "anonymous requests cannot impersonate",
+                )));
             }
-            let person = wish.grant(told, self.forwarder.upstream()).await?;
-            // The API server has been asked about every part of it.
-            let headers = identity_headers::encode(Told::from(&person), &self.names, Allowed::ALL)?;
-            let _ = acting_as.set(person);
-            return Ok(Identity::with_headers(headers));
+            let user_info = requested.authorize(user, self.forwarder.upstream()).await?;
+            // The API server has authorized every part of it.
+            let headers =
+                identity_headers::encode(UserRef::from(&user_info), &self.names, AllowedNames::ALL)?;
+            let _ = acting_as.set(user_info);
+            return Ok(UpstreamIdentity::with_headers(headers));
         }
-        let allowed = match somebody.by {
-            By::Token => self.settings.allowed_names,
-            By::Review | By::Nobody => Allowed::ALL,
+        let allowed = match authenticated.method {
+            AuthnMethod::Token => self.settings.allowed_names,
+            AuthnMethod::Review | AuthnMethod::Anonymous => AllowedNames::ALL,
         };
-        Ok(Identity::with_headers(identity_headers::encode(told, &self.names, allowed)?))
+        Ok(UpstreamIdentity::with_headers(identity_headers::encode(user, &self.names, allowed)?))
     }
 
-    /// How long an answer to somebody may last (S255).
-    fn longest(&self, somebody: &Authenticated) -> Option<Duration> {
+    /// Maximum duration of a response.
+    // S255
+    fn max_duration(&self, authenticated: &Authenticated) -> Option<Duration> {
         match self.settings.max_stream_age {
             MaxStreamAge::Off => None,
-            MaxStreamAge::After(longest) => Some(longest),
+            MaxStreamAge::After(limit) => Some(limit),
             MaxStreamAge::TokenExpiry => {
-                let left = somebody.token.as_ref()?.expires()?.saturating_sub(self.clock.now().as_second());
+                let left =
+                    authenticated.token.as_ref()?.expires()?.saturating_sub(self.clock.now().as_second());
                 Some(Duration::from_secs(u64::try_from(left).unwrap_or(0)))
             }
         }
     }
 }
 
-/// Somebody whose credential has been checked. Only [`Proxy::authenticate`] makes one.
+/// An authenticated request. Only [`Proxy::authenticate`] creates it.
 #[derive(Debug)]
 struct Authenticated {
-    who: Who,
+    user: ProxyUser,
     token: Option<Token>,
-    by: By,
+    method: AuthnMethod,
 }
 
+/// A user, from a verified token or from a TokenReview.
 #[derive(Debug)]
-enum Who {
-    User(Arc<User>),
-    Person(Arc<UserInfo>),
+enum ProxyUser {
+    Token(Arc<AuthenticatedUser>),
+    UserInfo(Arc<UserInfo>),
 }
 
-impl Who {
-    fn told(&self) -> Told<'_> {
+impl ProxyUser {
+    fn user_ref(&self) -> UserRef<'_> {
         match self {
-            Who::User(user) => Told::from(&**user),
-            Who::Person(person) => Told::from(&**person),
+            ProxyUser::Token(user) => UserRef::from(&**user),
+            ProxyUser::UserInfo(user_info) => UserRef::from(&**user_info),
         }
     }
 }
 
-/// Whose word it is.
+/// How a user was authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    /// An issuer's.
+enum AuthnMethod {
+    /// By a token of a configured issuer.
     Token,
-    /// The API server's.
+    /// By a TokenReview of the API server.
     Review,
-    /// Nobody's: anonymous.
-    Nobody,
+    /// Not at all.
+    Anonymous,
 }
 
-/// Why somebody does not get through.
+/// A request was rejected.
 #[derive(Debug)]
-enum Refused {
-    /// Not known here; why is for the log alone (S271).
-    Unknown(&'static str),
-    /// Known, but not to be told.
-    Unfit(Unfit),
-    /// May not act as somebody else.
-    Denied(Denied),
-    /// The API server did not say whose token it is.
-    Unreviewed,
+enum Rejected {
+    /// Authentication failed; the reason is only logged.
+    // S271
+    Unauthenticated(&'static str),
+    /// The user cannot be encoded in headers.
+    Identity(IdentityError),
+    /// Impersonation was rejected.
+    Impersonation(ImpersonationError),
+    /// The TokenReview failed.
+    ReviewFailed,
 }
 
-impl From<Unfit> for Refused {
-    fn from(unfit: Unfit) -> Self {
-        Refused::Unfit(unfit)
+impl From<IdentityError> for Rejected {
+    fn from(error: IdentityError) -> Self {
+        Rejected::Identity(error)
     }
 }
 
-impl From<Denied> for Refused {
-    fn from(denied: Denied) -> Self {
-        Refused::Denied(denied)
+impl From<ImpersonationError> for Rejected {
+    fn from(error: ImpersonationError) -> Self {
+        Rejected::Impersonation(error)
     }
 }
 
-impl Refused {
+impl Rejected {
     fn class(&self) -> &'static str {
         match self {
-            Refused::Unknown(class) => class,
-            Refused::Unfit(unfit) => unfit.class(),
-            Refused::Denied(_) => "impersonation",
-            Refused::Unreviewed => "not_reviewed",
+            Rejected::Unauthenticated(class) => class,
+            Rejected::Identity(error) => error.class(),
+            Rejected::Impersonation(_) => "impersonation",
+            Rejected::ReviewFailed => "not_reviewed",
         }
     }
 
     fn problem(self) -> Problem {
         match self {
-            Refused::Unknown(_) => Problem::Unauthorized,
-            Refused::Unfit(unfit) => {
-                tracing::warn!(reason = unfit.class(), "a good token is refused: {unfit}");
+            Rejected::Unauthenticated(_) => Problem::Unauthorized,
+            Rejected::Identity(error) => {
+                tracing::warn!(
+                    event = "identity_rejected",
+                    reason = error.class(),
+                    %error,
+                    "rejected a valid token: its user cannot be forwarded"
+                );
                 Problem::Unauthorized
             }
-            Refused::Denied(Denied::Unanswered(error)) => {
-                tracing::warn!(%error, "impersonation cannot be judged");
-                Problem::Unreachable(None)
+            Rejected::Impersonation(ImpersonationError::Review(error)) => {
+                tracing::warn!(event = "impersonation_review_failed", %error, "failed to authorize impersonation");
+                Problem::UpstreamUnreachable(None)
             }
-            Refused::Denied(denied) => Problem::Forbidden(denied.to_string()),
-            Refused::Unreviewed => Problem::Unreachable(None),
+            Rejected::Impersonation(error) => Problem::Forbidden(error.to_string()),
+            Rejected::ReviewFailed => Problem::UpstreamUnreachable(None),
         }
     }
 }
 
-/// One request's identity step, and what it found out.
-struct Asked<'p> {
+/// Authentication of one request, and its result for the observer.
+struct RequestIdentity<'p> {
     proxy: &'p Proxy,
     peer: IpAddr,
-    who: OnceLock<Who>,
+    user: OnceLock<ProxyUser>,
     acting_as: OnceLock<UserInfo>,
-    refused: OnceLock<&'static str>,
+    rejection: OnceLock<&'static str>,
     source: OnceLock<IpAddr>,
-    shown: Shown,
+    token: TokenDetails,
 }
 
-/// What a log says about the token.
+/// Token details for the log.
 #[derive(Default)]
-struct Shown {
+struct TokenDetails {
     issuer: OnceLock<String>,
     jti_hash: OnceLock<String>,
 }
 
-impl Shown {
-    fn note(&self, judgement: &Judgement, token: &str) {
-        if let Some(url) = judgement.issuer() {
+impl TokenDetails {
+    fn record(&self, decision: &AuthnDecision, token: &str) {
+        if let Some(url) = decision.issuer() {
             let _ = self.issuer.set(url.to_owned());
         }
-        if let Some(hash) = who::jti_hash(judgement, token) {
+        if let Some(hash) = user_ref::jti_hash(decision, token) {
             let _ = self.jti_hash.set(hash);
         }
     }
 }
 
-impl Identify for Asked<'_> {
-    /// Who is it, how is that told, for how long, and from where.
-    async fn identify(&self, head: &request::Parts) -> Result<Identity, Problem> {
+impl Identify for RequestIdentity<'_> {
+    /// Authenticates the request and adds the client address.
+    async fn identify(&self, head: &request::Parts) -> Result<UpstreamIdentity, Problem> {
         let settings = &self.proxy.settings;
         let source = client_address::client(self.peer, &head.headers, &settings.trusted_proxies);
         let _ = self.source.set(source);
-        // On the heap: it is large, and gone before the answer comes.
-        let told = Box::pin(self.told(head)).await.map_err(|refused| {
-            let _ = self.refused.set(refused.class());
-            refused.problem()
+        // Boxed, because it is large and completes before the response arrives.
+        let identity = Box::pin(self.authenticate(head)).await.map_err(|rejected| {
+            let _ = self.rejection.set(rejected.class());
+            rejected.problem()
         })?;
         if !settings.forward_client_address {
-            return Ok(told);
+            return Ok(identity);
         }
         Ok(match HeaderValue::try_from(source.to_string()) {
-            Ok(source) => told.and(FORWARDED_FOR, source),
-            Err(_) => told,
+            Ok(source) => identity.and_header(FORWARDED_FOR, source),
+            Err(_) => identity,
         })
     }
 }
 
-impl Asked<'_> {
-    async fn told(&self, head: &request::Parts) -> Result<Identity, Refused> {
-        let somebody = self.proxy.authenticate(head, &self.shown).await?;
-        let identity = self.proxy.identity(head, &somebody, &self.acting_as).await;
-        let longest = self.proxy.longest(&somebody);
-        let _ = self.who.set(somebody.who);
-        Ok(identity?.lasting(longest))
+impl RequestIdentity<'_> {
+    async fn authenticate(&self, head: &request::Parts) -> Result<UpstreamIdentity, Rejected> {
+        let authenticated = self.proxy.authenticate(head, &self.token).await?;
+        let identity = self.proxy.identity(head, &authenticated, &self.acting_as).await;
+        let limit = self.proxy.max_duration(&authenticated);
+        let _ = self.user.set(authenticated.user);
+        Ok(identity?.with_max_duration(limit))
     }
 }
 
 impl Handler for Proxy {
-    /// With the PROXY protocol, only whoever is trusted to speak it.
+    /// With the PROXY protocol, only trusted load balancers may connect.
     fn admits(&self, peer: SocketAddr, _: SocketAddr) -> bool {
         let is_trusted = || self.settings.trusted_proxies.iter().any(|network| network.contains(peer.ip()));
         !self.settings.proxy_protocol || is_trusted()
@@ -436,34 +496,34 @@ impl Handler for Proxy {
         request: Request<Incoming>,
         peer: &Peer,
     ) -> impl Future<Output = Response<ReplyBody>> + Send {
-        self.answer(request.into(), peer.address.ip())
+        self.respond(request.into(), peer.address.ip())
     }
 }
 
 impl Proxy {
-    async fn answer(&self, inbound: Inbound, peer: IpAddr) -> Response<ReplyBody> {
-        let asked = Asked {
+    async fn respond(&self, inbound: Inbound, peer: IpAddr) -> Response<ReplyBody> {
+        let identity = RequestIdentity {
             proxy: self,
             peer,
-            who: OnceLock::new(),
+            user: OnceLock::new(),
             acting_as: OnceLock::new(),
-            refused: OnceLock::new(),
+            rejection: OnceLock::new(),
             source: OnceLock::new(),
-            shown: Shown::default(),
+            token: TokenDetails::default(),
         };
-        if !self.witness.is_there() {
-            return *self.forwarder.forward(inbound, &asked).await;
+        if !self.observer.is_enabled() {
+            return *self.forwarder.forward(inbound, &identity).await;
         }
         let started = self.clock.monotonic();
         let (method, uri) = (inbound.head().method.clone(), inbound.head().uri.clone());
-        let reply = self.forwarder.forward(inbound, &asked).await;
-        self.witness.saw(&Seen {
-            who: asked.who.get().map(Who::told),
-            acting_as: asked.acting_as.get().map(|person| person.username.as_str()),
-            issuer: asked.shown.issuer.get().map(String::as_str),
-            jti_hash: asked.shown.jti_hash.get().map(String::as_str),
-            reason: asked.refused.get().copied(),
-            source: asked.source.get().copied(),
+        let reply = self.forwarder.forward(inbound, &identity).await;
+        self.observer.observe(&RequestOutcome {
+            user: identity.user.get().map(ProxyUser::user_ref),
+            acting_as: identity.acting_as.get().map(|user_info| user_info.username.as_str()),
+            issuer: identity.token.issuer.get().map(String::as_str),
+            jti_hash: identity.token.jti_hash.get().map(String::as_str),
+            reason: identity.rejection.get().copied(),
+            source: identity.source.get().copied(),
             method: &method,
             uri: &uri,
             audit_id: reply.headers().get("audit-id").and_then(|id| id.to_str().ok()),

@@ -1,5 +1,4 @@
-//! Questions that the proxy asks the API server in its own name: may this user act as that one, may we ourselves, and who
-//! does the server take us for.
+//! Requests that the proxy sends to the API server itself: access reviews, its own identity, the server version.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -8,47 +7,47 @@ use http_body_util::{BodyExt, Limited};
 use navicert_client::transport::{Body, Transport, TransportError};
 use serde_json::{Value, json};
 
-use crate::who::Told;
+use crate::user_ref::UserRef;
 
-/// More than this is no review.
-const LARGEST: usize = 1024 * 1024;
+/// Maximum size of a response.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// Why a question was not answered.
+/// A review failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReviewError {
-    /// There was no answer.
-    #[error("the API server cannot be asked")]
+pub enum AccessReviewError {
+    /// The request could not be sent.
+    #[error("failed to send a request to the API server")]
     Transport(#[from] TransportError),
-    /// The answer is no answer to the question.
-    #[error("the API server answered {status} to a {kind}")]
-    Answer {
-        /// What was asked.
+    /// The response is not of the expected kind.
+    #[error("unexpected response of the API server to a {kind} request: {status}")]
+    UnexpectedResponse {
+        /// Kind of the request.
         kind: &'static str,
-        /// The status.
+        /// Status of the response.
         status: StatusCode,
     },
 }
 
-/// Something that may be done to something.
+/// A permission in the API server's terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Permission {
-    /// `impersonate`, `create`.
+    /// Verb: `impersonate`, `create`.
     pub verb: String,
-    /// The API group; empty is the core group.
+    /// API group; empty for the core group.
     pub group: String,
-    /// The resource.
+    /// Resource.
     pub resource: String,
-    /// Its part, if any.
+    /// Subresource, if any.
     pub subresource: String,
-    /// Where; empty is everywhere, or nowhere in particular.
+    /// Namespace; empty for all namespaces or cluster-scoped resources.
     pub namespace: String,
-    /// Which one; empty is any.
+    /// Name; empty for any.
     pub name: String,
 }
 
 impl Permission {
-    /// Acting as something of this kind.
+    /// Permission to impersonate a resource.
     pub fn impersonate(group: &str, resource: &str) -> Self {
         Permission {
             verb: "impersonate".into(),
@@ -58,23 +57,23 @@ impl Permission {
         }
     }
 
-    /// A part of the resource.
+    /// Sets the subresource.
     #[must_use]
-    pub fn part(mut self, subresource: &str) -> Self {
+    pub fn with_subresource(mut self, subresource: &str) -> Self {
         subresource.clone_into(&mut self.subresource);
         self
     }
 
-    /// This one alone.
+    /// Sets the name.
     #[must_use]
-    pub fn named(mut self, name: &str) -> Self {
+    pub fn with_name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// In this namespace.
+    /// Sets the namespace.
     #[must_use]
-    pub fn within(mut self, namespace: &str) -> Self {
+    pub fn with_namespace(mut self, namespace: &str) -> Self {
         namespace.clone_into(&mut self.namespace);
         self
     }
@@ -93,111 +92,116 @@ impl Permission {
     }
 }
 
-/// Whether the proxy itself may.
+/// Whether the proxy has a permission (`SelfSubjectAccessReview`).
 ///
 /// # Errors
-/// [`ReviewError`]: nobody says.
-pub async fn may_we(transport: &Transport, permission: &Permission) -> Result<bool, ReviewError> {
+/// [`AccessReviewError`]: the review failed.
+pub async fn self_access_review(
+    transport: &Transport,
+    permission: &Permission,
+) -> Result<bool, AccessReviewError> {
     let spec = json!({"resourceAttributes": permission.attributes()});
-    allowed(transport, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &spec).await
+    is_allowed(transport, "SelfSubjectAccessReview", "selfsubjectaccessreviews", &spec).await
 }
 
-/// Whether somebody else may. Everybody who is somebody is in `system:authenticated`, which the server adds by itself only
-/// for requests (S145).
+/// Whether a user has a permission (`SubjectAccessReview`). Adds the group `system:authenticated`, which the server
+/// adds by itself only to requests.
 ///
 /// # Errors
-/// [`ReviewError`]: nobody says.
-pub async fn may_they(
+/// [`AccessReviewError`]: the review failed.
+// S145
+pub async fn subject_access_review(
     transport: &Transport,
-    who: Told<'_>,
+    user: UserRef<'_>,
     permission: &Permission,
-) -> Result<bool, ReviewError> {
-    let mut groups = who.groups.to_vec();
+) -> Result<bool, AccessReviewError> {
+    let mut groups = user.groups.to_vec();
     if !groups.iter().any(|group| group == "system:authenticated") {
         groups.push("system:authenticated".to_owned());
     }
     let spec = json!({
-        "user": who.username, "uid": who.uid, "groups": groups, "extra": who.extra,
+        "user": user.username, "uid": user.uid, "groups": groups, "extra": user.extra,
         "resourceAttributes": permission.attributes(),
     });
-    allowed(transport, "SubjectAccessReview", "subjectaccessreviews", &spec).await
+    is_allowed(transport, "SubjectAccessReview", "subjectaccessreviews", &spec).await
 }
 
-async fn allowed(
+async fn is_allowed(
     transport: &Transport,
     kind: &'static str,
     resource: &str,
     spec: &Value,
-) -> Result<bool, ReviewError> {
-    let question = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+) -> Result<bool, AccessReviewError> {
+    let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
     let path = format!("/apis/authorization.k8s.io/v1/{resource}");
-    let (status, answer) = ask(transport, Method::POST, &path, &[], Some(&question)).await?;
-    let verdict = answer.pointer("/status/allowed").and_then(Value::as_bool);
-    // An answer about something else is none.
-    let is_answer = status.is_success() && answer.get("kind").and_then(Value::as_str) == Some(kind);
-    // A denial that comes with permission is a contradiction, and no permission.
-    let is_denied = answer.pointer("/status/denied").and_then(Value::as_bool) == Some(true);
-    verdict
-        .filter(|_| is_answer)
+    let (status, response) = send(transport, Method::POST, &path, &[], Some(&body)).await?;
+    let allowed = response.pointer("/status/allowed").and_then(Value::as_bool);
+    // A response of another kind is invalid.
+    let is_review = status.is_success() && response.get("kind").and_then(Value::as_str) == Some(kind);
+    // `denied` overrides `allowed`.
+    let is_denied = response.pointer("/status/denied").and_then(Value::as_bool) == Some(true);
+    allowed
+        .filter(|_| is_review)
         .map(|allowed| allowed && !is_denied)
-        .ok_or(ReviewError::Answer { kind, status })
+        .ok_or(AccessReviewError::UnexpectedResponse { kind, status })
 }
 
-/// Whom the server takes a request with these headers for.
+/// User name that the server assigns to a request with these headers (`SelfSubjectReview`).
 ///
 /// # Errors
-/// [`ReviewError`]: nobody says.
-pub async fn who_are_we(
+/// [`AccessReviewError`]: the review failed.
+pub async fn self_subject_review(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
-) -> Result<String, ReviewError> {
-    let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+) -> Result<String, AccessReviewError> {
+    let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (status, answer) = ask(transport, Method::POST, path, headers, Some(&question)).await?;
-    let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str).map(str::to_owned);
-    name.filter(|_| status.is_success()).ok_or(ReviewError::Answer { kind: "SelfSubjectReview", status })
+    let (status, response) = send(transport, Method::POST, path, headers, Some(&body)).await?;
+    let name = response.pointer("/status/userInfo/username").and_then(Value::as_str).map(str::to_owned);
+    name.filter(|_| status.is_success())
+        .ok_or(AccessReviewError::UnexpectedResponse { kind: "SelfSubjectReview", status })
 }
 
-/// The server's version: `(1, 34)`.
+/// The server's version, such as `(1, 34)`.
 ///
 /// # Errors
-/// [`ReviewError`]: nobody says.
-pub async fn version(
+/// [`AccessReviewError`]: the request failed.
+pub async fn server_version(
     transport: &Transport,
     headers: &[(HeaderName, HeaderValue)],
-) -> Result<(u32, u32), ReviewError> {
-    let (status, answer) = ask(transport, Method::GET, "/version", headers, None).await?;
+) -> Result<(u32, u32), AccessReviewError> {
+    let (status, response) = send(transport, Method::GET, "/version", headers, None).await?;
     let number = |name: &str| {
-        // Some providers write `34+`.
-        let text = answer.get(name)?.as_str()?;
+        // Some providers report `34+`.
+        let text = response.get(name)?.as_str()?;
         text.trim_end_matches(|character: char| !character.is_ascii_digit()).parse().ok()
     };
     let both = number("major").zip(number("minor")).filter(|_| status.is_success());
-    both.ok_or(ReviewError::Answer { kind: "version", status })
+    both.ok_or(AccessReviewError::UnexpectedResponse { kind: "version", status })
 }
 
-async fn ask(
+async fn send(
     transport: &Transport,
     method: Method,
     path: &str,
     headers: &[(HeaderName, HeaderValue)],
-    question: Option<&Value>,
+    message: Option<&Value>,
 ) -> Result<(StatusCode, Value), TransportError> {
-    let body = question.map(|question| Body::from(Bytes::from(question.to_string())));
+    let body = message.map(|message| Body::from(Bytes::from(message.to_string())));
     let mut request = Request::builder()
         .method(method)
         .uri(path)
         .header(ACCEPT, "application/json")
         .body(body.unwrap_or_else(Body::empty))?;
-    if question.is_some() {
+    if message.is_some() {
         request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     }
     for (name, value) in headers {
         request.headers_mut().append(name, value.clone());
     }
-    let answer = transport.send(request).await?;
-    let status = answer.status();
-    let read = Limited::new(answer.into_body(), LARGEST).collect().await;
+    let response = transport.send(request).await?;
+    let status = response.status();
+    let read = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
     let bytes = read.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     Ok((status, serde_json::from_slice(&bytes).unwrap_or_default()))
 }

@@ -1,31 +1,35 @@
-//! What the proxy needs from the API server, asked before a user finds out: each permission by a
-//! `SelfSubjectAccessReview`, and what is missing as the rule to add (structured-authentication.md S270, B12).
+//! Checks the proxy's permissions with `SelfSubjectAccessReview` before a user needs them, and reports missing ones
+//! as RBAC rules.
+// S270, B12
 
 use std::collections::BTreeSet;
 
 use http::StatusCode;
-use navicert_authn::live::Mapped;
+use navicert_authn::reloadable::MappedAttributes;
 use navicert_client::transport::Transport;
 use navicert_types::token_review::UserInfo;
 
-use super::identity_headers::{Allowed, encode};
-use super::nested::ORIGINAL_KEYS;
-use super::reviews::{Permission, ReviewError, may_we, version, who_are_we};
-use super::settings::{Mode, Nested, ServiceAccountTokens, Settings};
-use crate::who::Told;
+use super::identity_headers::{AllowedNames, encode};
+use super::impersonation::ORIGINAL_USER_KEYS;
+use super::reviews::{
+    AccessReviewError, Permission, self_access_review, self_subject_review, server_version,
+};
+use super::settings::{IdentityMode, ImpersonationPolicy, ProxySettings, ServiceAccountTokens};
+use crate::user_ref::UserRef;
 
 const AUTHENTICATION: &str = "authentication.k8s.io";
-/// Whom the API server should take the proxy for when it says so in the headers of a front proxy.
-const PROBE: &str = "navicert:self-check";
+/// User name for checking that the API server trusts the proxy's request headers.
+const PROBE_USER: &str = "navicert:self-check";
 
-/// What is missing.
+/// What the proxy lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// These permissions.
+    /// Permissions.
     Permissions(Vec<Permission>),
-    /// The API server does not take our word in request headers.
+    /// The API server ignores identity headers from the proxy's certificate.
     Trust,
-    /// The API server is too old to be told a UID (S266).
+    /// The API server is too old to receive a UID.
+    // S266
     Uid,
 }
 
@@ -34,25 +38,29 @@ impl std::fmt::Display for Missing {
         match self {
             Missing::Permissions(permissions) => {
                 f.write_str("the proxy's account lacks permissions; add these rules to its ClusterRole:\n")?;
-                rules(permissions).iter().try_for_each(|rule| f.write_str(rule))
+                cluster_role_rules(permissions).iter().try_for_each(|rule| f.write_str(rule))
             }
             Missing::Trust => f.write_str(
-                "the API server does not take identities from the proxy's certificate: look at its \
+                "the API server does not accept identity headers from the proxy's certificate: check its \
                  --requestheader-client-ca-file, --requestheader-allowed-names and the names of the headers",
             ),
             Missing::Uid => {
-                f.write_str("the API server is too old to be told a UID, and `requireUid` is set")
+                f.write_str("the API server is too old to receive a UID, and `requireUid` is set")
             }
         }
     }
 }
 
-/// What a proxy with these settings can need, for users who can have this.
-pub fn needed(settings: &Settings, mapped: &Mapped, is_anonymous: bool) -> BTreeSet<Permission> {
+/// The permissions that a proxy with these settings and mappings needs.
+pub fn required_permissions(
+    settings: &ProxySettings,
+    mapped: &MappedAttributes,
+    is_anonymous: bool,
+) -> BTreeSet<Permission> {
     let mut needed = BTreeSet::new();
-    if settings.mode == Mode::Impersonation {
+    if settings.mode == IdentityMode::Impersonation {
         needed.insert(Permission::impersonate("", "users"));
-        if mapped.groups || is_anonymous || settings.client_impersonation == Nested::Allow {
+        if mapped.groups || is_anonymous || settings.client_impersonation == ImpersonationPolicy::Allow {
             needed.insert(Permission::impersonate("", "groups"));
         }
         if mapped.uid {
@@ -63,12 +71,12 @@ pub fn needed(settings: &Settings, mapped: &Mapped, is_anonymous: bool) -> BTree
             needed.insert(Permission::impersonate("", "serviceaccounts"));
         }
         let mut keys: Vec<&str> = mapped.extra.iter().map(String::as_str).collect();
-        if settings.client_impersonation == Nested::Allow {
-            keys.extend(ORIGINAL_KEYS);
+        if settings.client_impersonation == ImpersonationPolicy::Allow {
+            keys.extend(ORIGINAL_USER_KEYS);
             needed.insert(create("authorization.k8s.io", "subjectaccessreviews"));
         }
         for key in keys {
-            needed.insert(Permission::impersonate(AUTHENTICATION, "userextras").part(key));
+            needed.insert(Permission::impersonate(AUTHENTICATION, "userextras").with_subresource(key));
         }
     }
     if settings.service_account_tokens != ServiceAccountTokens::Reject {
@@ -81,19 +89,21 @@ fn create(group: &str, resource: &str) -> Permission {
     Permission { verb: "create".to_owned(), ..Permission::impersonate(group, resource) }
 }
 
-/// Asks the API server about all of it.
+/// Checks all of them with the API server.
 ///
 /// # Errors
-/// [`ReviewError`]: it does not say.
+/// [`AccessReviewError`]: a review failed.
 pub async fn check(
     upstream: &Transport,
-    settings: &Settings,
-    mapped: &Mapped,
+    settings: &ProxySettings,
+    mapped: &MappedAttributes,
     is_anonymous: bool,
-) -> Result<Option<Missing>, ReviewError> {
+) -> Result<Option<Missing>, AccessReviewError> {
     let mut missing = Vec::new();
-    for permission in needed(settings, mapped, is_anonymous) {
-        if !may_we(upstream, &permission).await? && !may_constrained(upstream, &permission).await? {
+    for permission in required_permissions(settings, mapped, is_anonymous) {
+        if !self_access_review(upstream, &permission).await?
+            && !has_constrained_impersonation(upstream, &permission).await?
+        {
             missing.push(permission);
         }
     }
@@ -101,14 +111,14 @@ pub async fn check(
         return Ok(Some(Missing::Permissions(missing)));
     }
     let (since, headers) = match &settings.mode {
-        Mode::Impersonation => ((1, 22), Vec::new()),
-        Mode::RequestHeader(names) => {
-            let probe = UserInfo { username: PROBE.to_owned(), ..UserInfo::default() };
-            let headers = encode(Told::from(&probe), names, Allowed::default()).unwrap_or_default();
-            // A front proxy's certificate alone is nobody's: a refusal says that it is not taken for one either.
-            let is_believed = match who_are_we(upstream, &headers).await {
-                Err(ReviewError::Answer { status: StatusCode::UNAUTHORIZED, .. }) => false,
-                told => told? == PROBE,
+        IdentityMode::Impersonation => ((1, 22), Vec::new()),
+        IdentityMode::RequestHeader(names) => {
+            let probe = UserInfo { username: PROBE_USER.to_owned(), ..UserInfo::default() };
+            let headers = encode(UserRef::from(&probe), names, AllowedNames::default()).unwrap_or_default();
+            // 401 means that the certificate is accepted neither for a front proxy nor for a user.
+            let is_believed = match self_subject_review(upstream, &headers).await {
+                Err(AccessReviewError::UnexpectedResponse { status: StatusCode::UNAUTHORIZED, .. }) => false,
+                told => told? == PROBE_USER,
             };
             if !is_believed {
                 return Ok(Some(Missing::Trust));
@@ -116,12 +126,15 @@ pub async fn check(
             ((1, 32), headers)
         }
     };
-    let is_old = settings.require_uid && version(upstream, &headers).await? < since;
+    let is_old = settings.require_uid && server_version(upstream, &headers).await? < since;
     Ok(is_old.then_some(Missing::Uid))
 }
 
-/// The newer way to be allowed the same (KEP-5284, S237).
-async fn may_constrained(upstream: &Transport, permission: &Permission) -> Result<bool, ReviewError> {
+/// The equivalent permission for constrained impersonation (KEP-5284, S237).
+async fn has_constrained_impersonation(
+    upstream: &Transport,
+    permission: &Permission,
+) -> Result<bool, AccessReviewError> {
     let has_newer = ["users", "groups", "uids", "userextras"].contains(&permission.resource.as_str());
     if permission.verb != "impersonate" || !has_newer {
         return Ok(false);
@@ -131,11 +144,11 @@ async fn may_constrained(upstream: &Transport, permission: &Permission) -> Resul
         group: AUTHENTICATION.to_owned(),
         ..permission.clone()
     };
-    may_we(upstream, &newer).await
+    self_access_review(upstream, &newer).await
 }
 
-/// The rules of a ClusterRole that give these, one for each group and verb.
-pub fn rules(permissions: &[Permission]) -> Vec<String> {
+/// The ClusterRole rules that grant these permissions, one per group and verb.
+pub fn cluster_role_rules(permissions: &[Permission]) -> Vec<String> {
     let mut rules: Vec<(&str, &str, Vec<String>)> = Vec::new();
     for Permission { verb, group, resource, subresource, .. } in permissions {
         let resource = match subresource.as_str() {
@@ -150,7 +163,7 @@ pub fn rules(permissions: &[Permission]) -> Vec<String> {
     let quoted =
         |names: &[String]| names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ");
     let rule = |(group, verb, resources): &(&str, &str, Vec<String>)| {
-        // One line each, so that it can be copied from wherever lines are joined.
+        // One line per rule, so that it can be copied from a log.
         format!("- {{apiGroups: [\"{group}\"], resources: [{}], verbs: [\"{verb}\"]}}\n", quoted(resources))
     };
     rules.iter().map(rule).collect()
@@ -160,37 +173,40 @@ pub fn rules(permissions: &[Permission]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn mapped() -> Mapped {
-        Mapped { groups: true, uid: true, extra: ["example.org/foo".to_owned()].into() }
+    fn mapped() -> MappedAttributes {
+        MappedAttributes { groups: true, uid: true, extra: ["example.org/foo".to_owned()].into() }
     }
 
     // S270, B12
     #[test]
-    fn what_is_needed_follows_from_the_configuration() {
-        let told = |settings: &Settings, mapped: &Mapped| {
-            rules(&Vec::from_iter(needed(settings, mapped, false))).concat()
+    fn required_permissions_follow_from_the_configuration() {
+        let told = |settings: &ProxySettings, mapped: &MappedAttributes| {
+            cluster_role_rules(&Vec::from_iter(required_permissions(settings, mapped, false))).concat()
         };
         assert_eq!(
-            told(&Settings::default(), &Mapped::default()),
+            told(&ProxySettings::default(), &MappedAttributes::default()),
             "- {apiGroups: [\"\"], resources: [\"users\"], verbs: [\"impersonate\"]}\n"
         );
         assert_eq!(
-            told(&Settings::default(), &mapped()),
+            told(&ProxySettings::default(), &mapped()),
             "- {apiGroups: [\"\"], resources: [\"groups\", \"users\"], verbs: [\"impersonate\"]}\n\
              - {apiGroups: [\"authentication.k8s.io\"], resources: [\"uids\", \"userextras/example.org/foo\"], \
              verbs: [\"impersonate\"]}\n"
         );
-        let all = Settings {
-            client_impersonation: Nested::Allow,
+        let all = ProxySettings {
+            client_impersonation: ImpersonationPolicy::Allow,
             service_account_tokens: ServiceAccountTokens::Impersonate,
-            ..Settings::default()
+            ..ProxySettings::default()
         };
         let all = told(&all, &mapped());
         for part in ["subjectaccessreviews", "tokenreviews", "serviceaccounts", "original-user.navicert/uid"]
         {
             assert!(all.contains(part), "{part}: {all}");
         }
-        let front = Settings { mode: Mode::RequestHeader(Default::default()), ..Settings::default() };
-        assert!(needed(&front, &mapped(), true).is_empty(), "S231: no permissions apply");
+        let front = ProxySettings {
+            mode: IdentityMode::RequestHeader(Default::default()),
+            ..ProxySettings::default()
+        };
+        assert!(required_permissions(&front, &mapped(), true).is_empty(), "S231: no permissions apply");
     }
 }

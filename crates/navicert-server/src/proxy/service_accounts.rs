@@ -1,5 +1,6 @@
-//! Tokens that no issuer of ours claims: the API server may know them as a service account's. It is asked, and its answer
-//! remembered for a moment (structured-authentication.md S276).
+//! Reviews tokens of unknown issuers with the API server, which may know them as service account tokens, and caches
+//! the result briefly.
+// S276
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,39 +13,39 @@ use navicert_types::Clock;
 use navicert_types::token_review::UserInfo;
 use tokio::sync::Semaphore;
 
-use crate::token_review_client::{ReviewError, Reviewed, TokenReviewClient};
+use crate::token_review_client::{ReviewOutcome, TokenReviewClient, TokenReviewError};
 
-/// How long a yes counts, as in kube-apiserver's own cache.
-const ACCEPTED_FOR: Duration = Duration::from_secs(10);
-/// How long a no does.
-const REFUSED_FOR: Duration = Duration::from_secs(2);
-/// How many answers are remembered.
-const MOST: usize = 8_192;
-/// How many questions are asked at a time: a flood of strange tokens is not passed on to the API server.
-const AT_A_TIME: usize = 16;
+/// How long a positive result is cached, as in kube-apiserver.
+const ACCEPTED_TTL: Duration = Duration::from_secs(10);
+/// How long a negative result is cached.
+const REJECTED_TTL: Duration = Duration::from_secs(2);
+/// Maximum number of cached results.
+const MAX_CACHED_REVIEWS: usize = 8_192;
+/// Maximum number of concurrent reviews, so that a flood of unknown tokens does not reach the API server.
+const MAX_CONCURRENT_REVIEWS: usize = 16;
 
-/// Asks somebody who knows whose token it is.
-pub trait ReviewToken: fmt::Debug + Send + Sync {
-    /// Whose it is; `None`: nobody's.
+/// Reviews a token.
+pub trait TokenReviewer: fmt::Debug + Send + Sync {
+    /// The token's user; `None` if the token is invalid.
     fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>>;
 }
 
-/// Nobody can say. Why is in the log.
+/// The review failed. The reason is in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the API server did not review the token")]
+#[error("failed to review the token")]
 pub struct ReviewFailed;
 
-/// The API server itself, for its own audience.
-impl ReviewToken for TokenReviewClient {
+/// Reviews by the API server, for its own audience.
+impl TokenReviewer for TokenReviewClient {
     fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
         Box::pin(async move {
             match TokenReviewClient::review(self, token, &[]).await {
-                Ok(Reviewed::Authenticated { user, .. }) => Ok(Some(user)),
-                Ok(Reviewed::Nobody) => Ok(None),
-                // kube-apiserver has a word for every token that is none; it is not that nobody could say.
-                Err(ReviewError::Unknown(_)) => Ok(None),
+                Ok(ReviewOutcome::Authenticated { user, .. }) => Ok(Some(user)),
+                Ok(ReviewOutcome::Unauthenticated) => Ok(None),
+                // kube-apiserver reports an error for every invalid token, so this is a negative result.
+                Err(TokenReviewError::Unknown(_)) => Ok(None),
                 Err(error) => {
-                    tracing::warn!(%error, "a token cannot be reviewed");
+                    tracing::warn!(event = "token_review_failed", %error, "failed to review a token with the API server");
                     Err(ReviewFailed)
                 }
             }
@@ -52,68 +53,75 @@ impl ReviewToken for TokenReviewClient {
     }
 }
 
-/// A reviewer with a memory.
-pub struct Accounts {
-    reviewer: Arc<dyn ReviewToken>,
+/// Token reviews with a cache.
+pub struct ServiceAccountReviews {
+    reviewer: Arc<dyn TokenReviewer>,
     key: hmac::Key,
-    known: Mutex<HashMap<Name, Known>>,
-    places: Semaphore,
+    cache: Mutex<HashMap<TokenDigest, CachedReview>>,
+    permits: Semaphore,
     clock: Arc<dyn Clock>,
 }
 
-type Name = [u8; 32];
+type TokenDigest = [u8; 32];
 
-struct Known {
-    person: Option<Arc<UserInfo>>,
-    until: Duration,
+struct CachedReview {
+    user: Option<Arc<UserInfo>>,
+    expires_at: Duration,
 }
 
-impl Accounts {
-    /// Nothing is remembered yet.
-    pub fn new(reviewer: Arc<dyn ReviewToken>, clock: Arc<dyn Clock>) -> Self {
+impl ServiceAccountReviews {
+    /// Starts with an empty cache.
+    pub fn new(reviewer: Arc<dyn TokenReviewer>, clock: Arc<dyn Clock>) -> Self {
         let random = aws_lc_rs::rand::SystemRandom::new();
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &random);
         let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, &[]));
-        Accounts { reviewer, key, known: Mutex::default(), places: Semaphore::new(AT_A_TIME), clock }
+        ServiceAccountReviews {
+            reviewer,
+            key,
+            cache: Mutex::default(),
+            permits: Semaphore::new(MAX_CONCURRENT_REVIEWS),
+            clock,
+        }
     }
 
-    /// Whose token it is.
+    /// The token's user; `None` if the token is invalid.
     ///
     /// # Errors
-    /// [`ReviewFailed`]: nobody can say.
+    /// [`ReviewFailed`]: the review failed.
     pub async fn review(&self, token: &str) -> Result<Option<Arc<UserInfo>>, ReviewFailed> {
-        let name = self.name(token);
-        if let Some(known) = self.find(&name) {
+        let name = self.digest(token);
+        if let Some(known) = self.cached(&name) {
             return Ok(known);
         }
-        let _place = self.places.acquire().await.map_err(|_| ReviewFailed)?;
-        // Somebody may have asked while we waited.
-        if let Some(known) = self.find(&name) {
+        let _place = self.permits.acquire().await.map_err(|_| ReviewFailed)?;
+        // Another request may have completed the review meanwhile.
+        if let Some(known) = self.cached(&name) {
             return Ok(known);
         }
         let person = self.reviewer.review(token).await?.map(Arc::new);
-        let keep = if person.is_some() { ACCEPTED_FOR } else { REFUSED_FOR };
+        let keep = if person.is_some() { ACCEPTED_TTL } else { REJECTED_TTL };
         let now = self.clock.monotonic();
-        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST {
-            all.retain(|_, known| known.until > now);
-            if all.len() >= MOST {
+        let mut all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MAX_CACHED_REVIEWS {
+            all.retain(|_, known| known.expires_at > now);
+            if all.len() >= MAX_CACHED_REVIEWS {
                 all.clear();
             }
         }
-        all.insert(name, Known { person: person.clone(), until: now.saturating_add(keep) });
+        all.insert(name, CachedReview { user: person.clone(), expires_at: now.saturating_add(keep) });
         Ok(person)
     }
 
-    fn find(&self, name: &Name) -> Option<Option<Arc<UserInfo>>> {
-        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.get(name).filter(|known| known.until > self.clock.monotonic())?;
-        Some(known.person.clone())
+    fn cached(&self, name: &TokenDigest) -> Option<Option<Arc<UserInfo>>> {
+        let all = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(name).filter(|known| known.expires_at > self.clock.monotonic())?;
+        Some(known.user.clone())
     }
 
-    /// Never the token itself (S282).
-    fn name(&self, token: &str) -> Name {
-        let mut name = Name::default();
+    /// Cache key: never the token itself.
+    // S282
+    fn digest(&self, token: &str) -> TokenDigest {
+        let mut name = TokenDigest::default();
         for (to, from) in name.iter_mut().zip(hmac::sign(&self.key, token.as_bytes()).as_ref()) {
             *to = *from;
         }
@@ -121,7 +129,7 @@ impl Accounts {
     }
 }
 
-impl fmt::Debug for Accounts {
+impl fmt::Debug for ServiceAccountReviews {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Accounts").field("reviewer", &self.reviewer).finish_non_exhaustive()
     }
@@ -136,9 +144,9 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Counting(AtomicUsize);
+    struct CountingReviewer(AtomicUsize);
 
-    impl ReviewToken for Counting {
+    impl TokenReviewer for CountingReviewer {
         fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
             self.0.fetch_add(1, Ordering::Relaxed);
             let known = UserInfo { username: "system:serviceaccount:a:b".to_owned(), ..UserInfo::default() };
@@ -152,9 +160,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_counts_for_a_moment_and_a_failure_not_at_all() {
-        let (clock, reviewer) = (Arc::new(ManualClock::at(0)), Arc::new(Counting::default()));
-        let accounts = Accounts::new(Arc::clone(&reviewer) as _, Arc::clone(&clock) as _);
+    async fn caches_results_briefly_and_failures_never() {
+        let (clock, reviewer) = (Arc::new(ManualClock::at(0)), Arc::new(CountingReviewer::default()));
+        let accounts = ServiceAccountReviews::new(Arc::clone(&reviewer) as _, Arc::clone(&clock) as _);
         for (token, wait, questions) in [
             ("good", 0, 1),
             ("good", 9, 1),

@@ -1,4 +1,4 @@
-//! How a proxy behaves: `servers.proxy` of our own file, strictly read, every field with its default.
+//! `servers.proxy` of a `NavicertConfiguration`, parsed strictly; every field has a default.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,43 +8,52 @@ use navicert_types::decode::{Decode, Decoder};
 use navicert_types::tree::{Node, Value};
 
 use super::client_address::Network;
-use super::identity_headers::{Allowed, HeaderNames};
+use super::identity_headers::{AllowedNames, HeaderNames};
 
-/// All of it.
+/// Settings of the proxy.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// How the API server is told who is calling.
-    pub mode: Mode,
-    /// What becomes of `kubectl --as` (S239).
-    pub client_impersonation: Nested,
-    /// Names of the cluster's own that tokens may stand for (S269).
-    pub allowed_names: Allowed,
-    /// What becomes of service accounts' tokens (S276).
+pub struct ProxySettings {
+    /// How the API server receives the user's identity.
+    pub mode: IdentityMode,
+    /// What to do with a client's `Impersonate-*` headers (`kubectl --as`).
+    // S239
+    pub client_impersonation: ImpersonationPolicy,
+    /// Reserved user names that tokens may map to.
+    // S269
+    pub allowed_names: AllowedNames,
+    /// What to do with service account tokens.
+    // S276
     pub service_account_tokens: ServiceAccountTokens,
-    /// How long a watch, a log or a tunnel may last (S255).
+    /// Maximum duration of watches, logs and tunnels.
+    // S255
     pub max_stream_age: MaxStreamAge,
-    /// Whether cookies cross (S242).
+    /// Whether to forward cookies.
+    // S242
     pub forward_cookies: bool,
-    /// Whether the API server is told where a request comes from, in `X-Forwarded-For`.
+    /// Whether to send the client address to the API server, in `X-Forwarded-For`.
     pub forward_client_address: bool,
-    /// Whose `X-Forwarded-For` is believed: load balancers of our own, and nobody by default.
+    /// Networks of load balancers whose `X-Forwarded-For` is trusted; none by default.
     pub trusted_proxies: Vec<Network>,
-    /// Whether every connection begins with a line of the PROXY protocol. Only those of `trusted_proxies` are taken then.
+    /// Whether connections start with a PROXY protocol header. Only `trusted_proxies` may connect then.
     pub proxy_protocol: bool,
-    /// Whether it matters that users' UIDs arrive: servers before 1.22 (1.32 with request headers) drop them (S266).
+    /// Whether to require that the API server receives UIDs: versions before 1.22 (1.32 with request headers) drop
+    /// them.
+    // S266
     pub require_uid: bool,
-    /// What follows from permissions that the proxy lacks (S270).
+    /// What to do if the proxy lacks permissions.
+    // S270
     pub self_check: SelfCheck,
-    /// Whether the API server is spoken to in HTTP/2, where it can (S249).
+    /// Whether to use HTTP/2 to the API server, if it supports it.
+    // S249
     pub upstream_http2: bool,
 }
 
-impl Default for Settings {
+impl Default for ProxySettings {
     fn default() -> Self {
-        Settings {
-            mode: Mode::Impersonation,
-            client_impersonation: Nested::Refuse,
-            allowed_names: Allowed::default(),
+        ProxySettings {
+            mode: IdentityMode::Impersonation,
+            client_impersonation: ImpersonationPolicy::Refuse,
+            allowed_names: AllowedNames::default(),
             service_account_tokens: ServiceAccountTokens::Reject,
             max_stream_age: MaxStreamAge::Off,
             forward_cookies: false,
@@ -58,92 +67,94 @@ impl Default for Settings {
     }
 }
 
-/// How the API server is told who is calling.
+/// How the API server receives the user's identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// By `Impersonate-*`: any cluster, with permissions of the proxy's own (S233).
+pub enum IdentityMode {
+    /// `Impersonate-*` headers: any cluster; the proxy needs permissions.
+    // S233
     Impersonation,
-    /// By the headers of a front proxy: clusters whose API server trusts the proxy's certificate for it (S228).
+    /// Front-proxy headers: the API server must trust the proxy's certificate for them.
+    // S228
     RequestHeader(HeaderNames),
 }
 
-impl Mode {
-    /// What the headers are called.
+impl IdentityMode {
+    /// Names of the identity headers.
     pub fn names(&self) -> HeaderNames {
         match self {
-            Mode::Impersonation => HeaderNames::impersonation(),
-            Mode::RequestHeader(names) => names.clone(),
+            IdentityMode::Impersonation => HeaderNames::impersonation(),
+            IdentityMode::RequestHeader(names) => names.clone(),
         }
     }
 }
 
-/// What becomes of `Impersonate-*` headers that a client sends.
+/// What to do with a client's `Impersonate-*` headers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Nested {
-    /// 403.
+pub enum ImpersonationPolicy {
+    /// Reject with 403.
     #[default]
     Refuse,
-    /// Granted to users who may: asked by `SubjectAccessReview` (impersonation), or left to the API server (request
-    /// headers).
+    /// Allow for users with the permission: checked by `SubjectAccessReview` (impersonation), or by the API server
+    /// itself (request headers).
     Allow,
 }
 
-/// What becomes of tokens that no issuer claims and that may be a service account's.
+/// What to do with tokens of unknown issuers, which may belong to service accounts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServiceAccountTokens {
-    /// 401.
+    /// Reject with 401.
     #[default]
     Reject,
-    /// The API server is asked (`TokenReview`); then the token itself goes on, and nothing of ours with it.
+    /// Review with the API server, then forward the token itself without the proxy's credential.
     PassThrough,
-    /// The API server is asked; then the account is impersonated like anybody.
+    /// Review with the API server, then impersonate the service account.
     Impersonate,
 }
 
-/// How long a stream may last.
+/// Maximum duration of a stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MaxStreamAge {
-    /// As long as it likes: kube-apiserver's way.
+    /// Unlimited, as in kube-apiserver.
     #[default]
     Off,
-    /// Until its token expires.
+    /// Until the token expires.
     TokenExpiry,
     /// This long.
     After(Duration),
 }
 
-/// What follows from permissions that the proxy lacks.
+/// What to do if the proxy lacks permissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SelfCheck {
-    /// It is not ready.
+    /// Fail readiness.
     #[default]
     Required,
-    /// A warning in the log.
+    /// Log an error.
     Warn,
-    /// Nobody looks.
+    /// Do not check.
     Off,
 }
 
-impl Decode for Settings {
+impl Decode for ProxySettings {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let defaults = Settings::default();
+        let defaults = ProxySettings::default();
         let settings = decoder.object(node, |fields| {
             let request_header =
-                fields.optional::<Word<bool>>("mode").and_then(|word| word.0).unwrap_or(false);
+                fields.optional::<ConfigWord<bool>>("mode").and_then(|word| word.0).unwrap_or(false);
             let names = fields.optional::<HeaderNames>("requestHeaders");
-            let age = fields.optional::<Word<MaxStreamAge>>("maxStreamAge");
-            let settings = Settings {
+            let age = fields.optional::<ConfigWord<MaxStreamAge>>("maxStreamAge");
+            let settings = ProxySettings {
                 mode: match (request_header, &names) {
-                    (false, _) => Mode::Impersonation,
-                    (true, names) => Mode::RequestHeader(names.clone().unwrap_or_default()),
+                    (false, _) => IdentityMode::Impersonation,
+                    (true, names) => IdentityMode::RequestHeader(names.clone().unwrap_or_default()),
                 },
                 client_impersonation: fields
-                    .optional::<Word<Nested>>("clientImpersonation")
+                    .optional::<ConfigWord<ImpersonationPolicy>>("clientImpersonation")
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
                 allowed_names: fields.default("allowedNames"),
                 service_account_tokens: fields
-                    .optional::<Word<ServiceAccountTokens>>("serviceAccountTokens")
+                    .optional::<ConfigWord<ServiceAccountTokens>>("serviceAccountTokens")
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
                 max_stream_age: age.and_then(|word| word.0).unwrap_or_default(),
@@ -155,75 +166,75 @@ impl Decode for Settings {
                 proxy_protocol: fields.default("proxyProtocol"),
                 require_uid: fields.default("requireUid"),
                 self_check: fields
-                    .optional::<Word<SelfCheck>>("selfCheck")
+                    .optional::<ConfigWord<SelfCheck>>("selfCheck")
                     .and_then(|word| word.0)
                     .unwrap_or_default(),
                 upstream_http2: fields.optional("upstreamHTTP2").unwrap_or(defaults.upstream_http2),
             };
             (settings, !request_header && names.is_some())
         });
-        let (settings, are_names_idle) = settings?;
-        if are_names_idle {
-            decoder.invalid_value(node, "`requestHeaders` needs `mode: requestHeader`");
+        let (settings, has_unused_names) = settings?;
+        if has_unused_names {
+            decoder.report_invalid_value(node, "`requestHeaders` needs `mode: requestHeader`");
         }
-        let is_reviewed = settings.service_account_tokens != ServiceAccountTokens::Reject;
-        if is_reviewed && settings.mode != Mode::Impersonation {
-            let why = "`serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account of its own to ask with";
-            decoder.invalid_value(node, why);
+        let reviews_tokens = settings.service_account_tokens != ServiceAccountTokens::Reject;
+        if reviews_tokens && settings.mode != IdentityMode::Impersonation {
+            let why = "`serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account to review tokens with";
+            decoder.report_invalid_value(node, why);
         }
         if settings.proxy_protocol && settings.trusted_proxies.is_empty() {
-            decoder.invalid_value(node, "`proxyProtocol` needs `trustedProxies`: from whom it is believed");
+            decoder.report_invalid_value(node, "`proxyProtocol` needs `trustedProxies`");
         }
         Some(settings)
     }
 }
 
 /// One of a fixed set of words.
-struct Word<T>(Option<T>);
+struct ConfigWord<T>(Option<T>);
 
-impl<T> Default for Word<T> {
+impl<T> Default for ConfigWord<T> {
     fn default() -> Self {
-        Word(None)
+        ConfigWord(None)
     }
 }
 
 macro_rules! words {
     ($type:ty: $($word:literal => $value:expr),+) => {
-        impl Decode for Word<$type> {
+        impl Decode for ConfigWord<$type> {
             fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-                decoder.one_of(node, &[$(($word, $value)),+]).map(|value| Word(Some(value)))
+                decoder.one_of(node, &[$(($word, $value)),+]).map(|value| ConfigWord(Some(value)))
             }
         }
     };
 }
 
-// The mode's word; names come from a field of their own.
+// The mode; the header names are in another field.
 words!(bool: "impersonation" => false, "requestHeader" => true);
-words!(Nested: "refuse" => Nested::Refuse, "allow" => Nested::Allow);
+words!(ImpersonationPolicy: "refuse" => ImpersonationPolicy::Refuse, "allow" => ImpersonationPolicy::Allow);
 words!(ServiceAccountTokens:
     "reject" => ServiceAccountTokens::Reject,
     "passthrough" => ServiceAccountTokens::PassThrough,
     "impersonate" => ServiceAccountTokens::Impersonate);
 
-impl Decode for Word<SelfCheck> {
+impl Decode for ConfigWord<SelfCheck> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         if is_off(node) {
-            return Some(Word(Some(SelfCheck::Off)));
+            return Some(ConfigWord(Some(SelfCheck::Off)));
         }
         let words = [("required", SelfCheck::Required), ("warn", SelfCheck::Warn), ("off", SelfCheck::Off)];
-        decoder.one_of(node, &words).map(|check| Word(Some(check)))
+        decoder.one_of(node, &words).map(|check| ConfigWord(Some(check)))
     }
 }
 
-/// YAML reads an `off` without quotes as a boolean.
+/// YAML parses an unquoted `off` as a boolean.
 fn is_off(node: &Node) -> bool {
     matches!(node.value, Value::Bool(false))
 }
 
-impl Decode for Word<MaxStreamAge> {
+impl Decode for ConfigWord<MaxStreamAge> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         if is_off(node) {
-            return Some(Word(Some(MaxStreamAge::Off)));
+            return Some(ConfigWord(Some(MaxStreamAge::Off)));
         }
         let text = String::decode(node, decoder)?;
         let age = match text.as_str() {
@@ -236,18 +247,18 @@ impl Decode for Word<MaxStreamAge> {
                 .map(MaxStreamAge::After),
         };
         if age.is_none() {
-            decoder.invalid_value(
+            decoder.report_invalid_value(
                 node,
                 "expected `off`, `token-exp` or a duration of a second or more, such as `4h`",
             );
         }
-        age.map(|age| Word(Some(age)))
+        age.map(|age| ConfigWord(Some(age)))
     }
 }
 
-impl Decode for Allowed {
+impl Decode for AllowedNames {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.object(node, |fields| Allowed {
+        decoder.object(node, |fields| AllowedNames {
             service_accounts: fields.default("serviceAccounts"),
             nodes: fields.default("nodes"),
             anonymous: fields.default("anonymous"),
@@ -282,9 +293,9 @@ struct Name(Option<HeaderName>);
 impl Decode for Name {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let text = String::decode(node, decoder)?;
-        let name = HeaderName::try_from(text).ok().filter(|name| is_free(name.as_str()));
+        let name = HeaderName::try_from(text).ok().filter(|name| is_custom_header(name.as_str()));
         if name.is_none() {
-            decoder.invalid_value(node, "expected the name of a header that has no other meaning");
+            decoder.report_invalid_value(node, "expected a header name that HTTP and Kubernetes do not use");
         }
         name.map(|name| Name(Some(name)))
     }
@@ -296,48 +307,48 @@ struct Prefix(String);
 impl Decode for Prefix {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let text = String::decode(node, decoder)?.to_ascii_lowercase();
-        let is_name = HeaderName::try_from(text.as_str()).is_ok() && is_free(&text);
+        let is_name = HeaderName::try_from(text.as_str()).is_ok() && is_custom_header(&text);
         if !is_name || !text.ends_with('-') {
-            decoder.invalid_value(node, "expected the beginning of headers' names, ending in `-`");
+            decoder.report_invalid_value(node, "expected a header name prefix ending in `-`");
             return None;
         }
         Some(Prefix(text))
     }
 }
 
-/// Not one of the headers that HTTP or Kubernetes read in their own way.
-fn is_free(name: &str) -> bool {
-    let taken =
+/// Whether HTTP and Kubernetes give the header no meaning of their own.
+fn is_custom_header(name: &str) -> bool {
+    let reserved =
         ["authorization", "host", "connection", "content-length", "transfer-encoding", "upgrade", "cookie"];
-    !taken.contains(&name) && !name.starts_with("impersonate") && !name.starts_with("x-forwarded-")
+    !reserved.contains(&name) && !name.starts_with("impersonate") && !name.starts_with("x-forwarded-")
 }
 
 #[cfg(test)]
 mod tests {
-    use navicert_types::decode::{Mode as Reading, decode};
+    use navicert_types::decode::{DecodeMode as Reading, decode};
     use navicert_types::tree::{Syntax, parse};
 
     use super::*;
 
-    fn read(text: &str) -> Result<Settings, Vec<String>> {
+    fn read(text: &str) -> Result<ProxySettings, Vec<String>> {
         let node = parse(text.as_bytes(), Syntax::JsonOrYaml).unwrap();
         decode(&node, Reading::Strict).map_err(|wrong| wrong.iter().map(ToString::to_string).collect())
     }
 
     #[test]
-    fn nothing_said_is_the_safest_of_everything() {
+    fn defaults_are_the_safest_values() {
         let settings = read("{}").unwrap();
-        assert_eq!(settings.mode, Mode::Impersonation);
-        assert_eq!(settings.client_impersonation, Nested::Refuse);
+        assert_eq!(settings.mode, IdentityMode::Impersonation);
+        assert_eq!(settings.client_impersonation, ImpersonationPolicy::Refuse);
         assert_eq!(settings.service_account_tokens, ServiceAccountTokens::Reject);
         assert_eq!(settings.max_stream_age, MaxStreamAge::Off);
-        assert_eq!(settings.allowed_names, Allowed::default());
+        assert_eq!(settings.allowed_names, AllowedNames::default());
         assert!(settings.trusted_proxies.is_empty() && !settings.proxy_protocol && !settings.forward_cookies);
         assert_eq!(settings.self_check, SelfCheck::Required);
     }
 
     #[test]
-    fn every_field_is_read() {
+    fn parses_every_field() {
         let settings = read(
             "mode: requestHeader\nrequestHeaders: {user: X-Corp-User, extraPrefix: X-Corp-Extra-}\n\
              clientImpersonation: allow\nallowedNames: {serviceAccounts: true, nodes: true, anonymous: true}\n\
@@ -349,37 +360,34 @@ mod tests {
         assert_eq!((names.user.as_str(), names.uid.as_str()), ("x-corp-user", "x-remote-uid"));
         assert_eq!(names.extra_prefix, "x-corp-extra-");
         assert_eq!(settings.max_stream_age, MaxStreamAge::After(Duration::from_secs(5_400)));
-        assert_eq!(settings.allowed_names, Allowed::ALL);
+        assert_eq!(settings.allowed_names, AllowedNames::ALL);
         assert_eq!(settings.trusted_proxies.len(), 2);
         assert!(settings.proxy_protocol && settings.require_uid && !settings.forward_client_address);
-        assert!(!settings.upstream_http2 && Settings::default().upstream_http2);
+        assert!(!settings.upstream_http2 && ProxySettings::default().upstream_http2);
         assert_eq!(read("selfCheck: off").unwrap().self_check, SelfCheck::Off);
         assert_eq!(read("maxStreamAge: off").unwrap().max_stream_age, MaxStreamAge::Off);
         assert_eq!(read("maxStreamAge: token-exp").unwrap().max_stream_age, MaxStreamAge::TokenExpiry);
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn errors_name_the_field_and_position() {
         for (text, expected) in [
             (
                 "mode: requestHeader\nserviceAccountTokens: passthrough",
-                "line 1, column 1: `serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account of \
-                 its own to ask with",
+                "line 1, column 1: `serviceAccountTokens` needs `mode: impersonation`: a front proxy has no account to \
+                 review tokens with",
             ),
             ("mod: x", "mod: unknown field (line 1, column 1); did you mean `mode`?"),
             ("mode: header", "mode: expected one of `impersonation`, `requestHeader` (line 1, column 7)"),
             ("requestHeaders: {user: A}", "line 1, column 1: `requestHeaders` needs `mode: requestHeader`"),
-            (
-                "proxyProtocol: true",
-                "line 1, column 1: `proxyProtocol` needs `trustedProxies`: from whom it is believed",
-            ),
+            ("proxyProtocol: true", "line 1, column 1: `proxyProtocol` needs `trustedProxies`"),
             (
                 "mode: requestHeader\nrequestHeaders: {user: Impersonate-User}",
-                "requestHeaders.user: expected the name of a header that has no other meaning (line 2, column 24)",
+                "requestHeaders.user: expected a header name that HTTP and Kubernetes do not use (line 2, column 24)",
             ),
             (
                 "mode: requestHeader\nrequestHeaders: {extraPrefix: X-Extra}",
-                "requestHeaders.extraPrefix: expected the beginning of headers' names, ending in `-` (line 2, column 31)",
+                "requestHeaders.extraPrefix: expected a header name prefix ending in `-` (line 2, column 31)",
             ),
             (
                 "maxStreamAge: 10",

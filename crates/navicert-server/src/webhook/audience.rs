@@ -1,53 +1,56 @@
-//! For whom a token may be (S221). Callers name audiences; we answer for those that we speak for, and never for others.
+//! Audiences of a review. The webhook answers only for the audiences it is configured for.
+// S221
 
 use std::borrow::Cow;
 
-use navicert_authn::{Judgement, Outcome, jwt};
-use navicert_types::token_review::Question;
+use navicert_authn::{AuthnDecision, AuthnOutcome, jwt};
+use navicert_types::token_review::TokenReviewRequest;
 
-use super::{AudienceMode, Route, Settings};
+use super::{AudienceMode, Route, WebhookSettings};
 
-/// The audiences that were asked for and are ours, in the order of the question.
+/// The requested audiences that the webhook is responsible for, in request order.
 ///
 /// # Errors
-/// Some were asked for, and none of them is ours.
-pub(super) fn wanted<'q>(
-    question: &'q Question<'_>,
-    settings: &'q Settings,
+/// None of the requested audiences is configured.
+pub(super) fn requested<'q>(
+    review: &'q TokenReviewRequest<'_>,
+    settings: &'q WebhookSettings,
     route: Route,
-) -> Result<Vec<Cow<'q, str>>, NotOurs> {
-    if question.audiences.is_empty() {
-        // A webhook says nothing, which means the API server itself. The API says which one that is (S226).
+) -> Result<Vec<Cow<'q, str>>, NoCommonAudience> {
+    if review.audiences.is_empty() {
+        // A webhook request without audiences means the API server itself. The TokenReview API returns its
+        // configured audiences (S226).
         let own = if route == Route::Api { settings.server_audiences.as_slice() } else { &[] };
         return Ok(own.iter().map(|audience| Cow::Borrowed(audience.as_str())).collect());
     }
-    let asked = question.audiences.iter().map(|audience| Cow::Borrowed(&**audience));
-    let ours: Vec<_> = match settings.audience_mode {
+    let audiences = review.audiences.iter().map(|audience| Cow::Borrowed(&**audience));
+    let accepted: Vec<_> = match settings.audience_mode {
         AudienceMode::Server => {
-            asked.filter(|audience| settings.server_audiences.iter().any(|own| own == audience)).collect()
+            audiences.filter(|audience| settings.server_audiences.iter().any(|own| own == audience)).collect()
         }
-        AudienceMode::Token => asked.collect(),
+        AudienceMode::Token => audiences.collect(),
     };
-    if ours.is_empty() { Err(NotOurs) } else { Ok(ours) }
+    if accepted.is_empty() { Err(NoCommonAudience) } else { Ok(accepted) }
 }
 
-/// Nobody we speak for was asked about.
+/// None of the requested audiences is configured.
 #[derive(Debug)]
-pub(super) struct NotOurs;
+pub(super) struct NoCommonAudience;
 
-/// The audiences to tell; `None` if the token is for none of those that were asked about.
-pub(super) fn told<'q>(
-    wanted: Vec<Cow<'q, str>>,
+/// The audiences to return; `None` if the token has none of the requested ones.
+pub(super) fn granted<'q>(
+    requested: Vec<Cow<'q, str>>,
     token: &str,
-    judgement: &Judgement,
-    settings: &Settings,
+    judgement: &AuthnDecision,
+    settings: &WebhookSettings,
 ) -> Option<Vec<Cow<'q, str>>> {
-    let is_asked = !wanted.is_empty() && settings.audience_mode == AudienceMode::Token;
-    if !is_asked || !matches!(judgement.outcome, Outcome::Authenticated(_)) {
-        return Some(wanted);
+    let is_asked = !requested.is_empty() && settings.audience_mode == AudienceMode::Token;
+    if !is_asked || !matches!(judgement.outcome, AuthnOutcome::Authenticated(_)) {
+        return Some(requested);
     }
-    // The signature has been verified: the token's own word counts.
+    // The signature is verified, so the token's claim can be used.
     let own = jwt::audiences_of_verified(token);
-    let both: Vec<_> = wanted.into_iter().filter(|audience| own.iter().any(|own| own == audience)).collect();
+    let both: Vec<_> =
+        requested.into_iter().filter(|audience| own.iter().any(|own| own == audience)).collect();
     (!both.is_empty()).then_some(both)
 }

@@ -1,84 +1,95 @@
-//! `GET /auth`, for nginx's `auth_request` and Envoy's `ext_authz` over HTTP: may this request pass, and who is it? 200 with
-//! identity headers, 401, or 403 (a caller that may not ask, or a user that cannot be written into headers).
+//! `GET /auth` for nginx's `auth_request` and Envoy's HTTP `ext_authz`. Responds 200 with identity headers, 401, or
+//! 403 (client not authorized, or user name not representable in headers).
 
 use http::header::{HeaderMap, HeaderName, HeaderValue, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{Method, Response};
-use navicert_authn::{Outcome, User};
+use navicert_authn::{AuthenticatedUser, AuthnOutcome};
 
-use super::{Reviewed, Webhook, reply};
+use super::{Webhook, WebhookDecision, reply};
 use crate::audit::Decision;
 use crate::bearer;
 use crate::forward::ReplyBody;
-use crate::limits::within;
+use crate::limits::with_timeout;
 use crate::listener::Peer;
 use crate::problem::Problem;
 
-/// Lines of identity in all; what stands behind has limits of its own (S267).
-const MOST_LINES: usize = 1_000;
-/// Bytes of identity in all (S267).
-const MOST_BYTES: usize = 64 << 10;
+/// Maximum number of identity headers; servers behind the caller have limits too.
+// S267
+const MAX_IDENTITY_HEADERS: usize = 1_000;
+/// Maximum size of all identity headers.
+// S267
+const MAX_IDENTITY_BYTES: usize = 64 << 10;
 
 impl Webhook {
-    /// The token is in `Authorization`, as the client sent it; a caller's own is in `Proxy-Authorization`.
-    pub(super) async fn check(&self, head: &Parts, peer: &Peer) -> Reviewed {
-        // nginx asks with GET; Envoy with the method of the client.
+    /// The client's token is in `Authorization`, the caller's own in `Proxy-Authorization`.
+    pub(super) async fn authorize(&self, head: &Parts, peer: &Peer) -> WebhookDecision {
+        // nginx sends GET, Envoy the client's method.
         if head.method == Method::CONNECT {
-            return Reviewed::refused(reply::wrong_method("GET"), "method");
+            return WebhookDecision::rejected(reply::wrong_method("GET"), "method");
         }
-        if let Err(problem) = self.callers.check(head, peer, PROXY_AUTHORIZATION) {
-            // 401 would tell the client that its own token is bad.
+        if let Err(problem) = self.client_auth.check(head, peer, PROXY_AUTHORIZATION) {
+            // 401 would tell the end user that their token is invalid.
             let problem = match problem {
                 Problem::Unauthorized => {
-                    Problem::Forbidden("who may ask is set, and it is not you".to_owned())
+                    Problem::Forbidden("client is not authorized to use this webhook".to_owned())
                 }
                 problem => problem,
             };
-            return Reviewed::refused(keep_open(problem.response()), "caller");
+            return WebhookDecision::rejected(keep_open(problem.response()), "caller");
         }
         let token = match bearer::token(&head.headers) {
             Ok(Some(token)) => token,
-            Ok(None) => return Reviewed::refused(keep_open(Problem::Unauthorized.response()), "no_token"),
-            Err(problem) => return Reviewed::refused(keep_open(problem.response()), "request"),
+            Ok(None) => {
+                return WebhookDecision::rejected(keep_open(Problem::Unauthorized.response()), "no_token");
+            }
+            Err(problem) => return WebhookDecision::rejected(keep_open(problem.response()), "request"),
         };
-        let judged = within(self.settings.timeout, self.live.judge(token)).await;
-        let Some(judgement) = judged else {
-            return Reviewed::of(keep_open(Problem::Unauthorized.response()), Decision::Error, "timeout");
+        let decided = with_timeout(self.settings.timeout, self.authenticator.decide(token)).await;
+        let Some(decision) = decided else {
+            return WebhookDecision::new(
+                keep_open(Problem::Unauthorized.response()),
+                Decision::Error,
+                "timeout",
+            );
         };
-        let response = match &judgement.outcome {
-            Outcome::Authenticated(user) => match identity(user) {
-                Ok(headers) => passed(headers),
+        let response = match &decision.outcome {
+            AuthnOutcome::Authenticated(user) => match identity_headers(user) {
+                Ok(headers) => allowed(headers),
                 Err(Unwritable) => {
                     let response =
-                        Problem::Forbidden("this user cannot be named in headers".to_owned()).response();
-                    return Reviewed::of(keep_open(response), Decision::Deny, "identity_encoding");
+                        Problem::Forbidden("user cannot be encoded in headers".to_owned()).response();
+                    return WebhookDecision::new(keep_open(response), Decision::Deny, "identity_encoding");
                 }
             },
-            // The same for every reason (S271).
-            Outcome::NoOpinion(_) | Outcome::Rejected(_) => keep_open(Problem::Unauthorized.response()),
+            // The same response for every reason (S271).
+            AuthnOutcome::NoOpinion(_) | AuthnOutcome::Rejected(_) => {
+                keep_open(Problem::Unauthorized.response())
+            }
         };
-        self.judged(response, judgement, token)
+        self.with_judgement(response, decision, token)
     }
 }
 
-/// The connection is the caller's, not the client's: it is of further use.
+/// Keeps the connection open: it belongs to the caller, not to the end user.
 fn keep_open(mut response: Response<ReplyBody>) -> Response<ReplyBody> {
     response.extensions_mut().remove::<crate::listener::CloseConnection>();
     response
 }
 
-fn passed(headers: HeaderMap) -> Response<ReplyBody> {
+fn allowed(headers: HeaderMap) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::empty());
     *response.headers_mut() = headers;
     response
 }
 
-/// Some part of the user would not arrive as it is.
+/// Part of the identity would be changed in transit.
 #[derive(Debug)]
 struct Unwritable;
 
-/// `X-Remote-User`, `-Uid`, `-Group` (one line each, and all of them in one for nginx, which takes only one), `-Extra-…`.
-fn identity(user: &User) -> Result<HeaderMap, Unwritable> {
+/// `X-Remote-User`, `-Uid`, `-Group` (one per group), `-Groups` (comma-separated, for nginx, which copies only one),
+/// `-Extra-…`.
+fn identity_headers(user: &AuthenticatedUser) -> Result<HeaderMap, Unwritable> {
     const USER: HeaderName = HeaderName::from_static("x-remote-user");
     const UID: HeaderName = HeaderName::from_static("x-remote-uid");
     const GROUP: HeaderName = HeaderName::from_static("x-remote-group");
@@ -94,31 +105,32 @@ fn identity(user: &User) -> Result<HeaderMap, Unwritable> {
         user.groups().iter().map(String::as_str).filter(|group| !group.is_empty()).collect();
     lines.extend(groups.iter().map(|group| (GROUP, *group)));
     for (key, values) in user.extra() {
-        let name = format!("x-remote-extra-{}", encoded(key));
+        let name = format!("x-remote-extra-{}", percent_encode(key));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| Unwritable)?;
         lines.extend(
             values.iter().filter(|value| !value.is_empty()).map(|value| (name.clone(), value.as_str())),
         );
     }
     let joined = groups.join(",");
-    // A group with a comma in it would become two.
+    // A group that contains a comma would be split.
     if !groups.is_empty() && !groups.iter().any(|group| group.contains(',')) {
         lines.push((GROUPS, &joined));
     }
     let bytes: usize =
         lines.iter().map(|(name, value)| name.as_str().len().saturating_add(value.len())).sum();
-    if lines.len() > MOST_LINES || bytes > MOST_BYTES {
+    if lines.len() > MAX_IDENTITY_HEADERS || bytes > MAX_IDENTITY_BYTES {
         return Err(Unwritable);
     }
     let mut headers = HeaderMap::with_capacity(lines.len());
     for (name, text) in lines {
-        headers.append(name, value(text)?);
+        headers.append(name, header_value(text)?);
     }
     Ok(headers)
 }
 
-/// Arrives as it is, or not at all (S261).
-fn value(text: &str) -> Result<HeaderValue, Unwritable> {
+/// Rejects values that would be changed in transit.
+// S261
+fn header_value(text: &str) -> Result<HeaderValue, Unwritable> {
     let bytes = text.as_bytes();
     let is_kept = bytes.first() != Some(&b' ')
         && bytes.last() != Some(&b' ')
@@ -129,8 +141,9 @@ fn value(text: &str) -> Result<HeaderValue, Unwritable> {
     HeaderValue::from_bytes(bytes).map_err(|_| Unwritable)
 }
 
-/// Everything that cannot stand in a header's name, and `%`, as `%XX` (S236).
-fn encoded(key: &str) -> String {
+/// Percent-encodes bytes that are not allowed in header names, and `%`.
+// S236
+fn percent_encode(key: &str) -> String {
     use std::fmt::Write as _;
     let mut name = String::with_capacity(key.len());
     for byte in key.bytes() {
@@ -150,17 +163,17 @@ mod tests {
 
     // S236, S261, S265
     #[test]
-    fn what_would_not_arrive_as_it_is_is_not_sent() {
+    fn rejects_header_values_that_would_be_changed_in_transit() {
         for good in ["ann", "é", "a,b", "a b", "%41", "x"] {
-            assert_eq!(value(good).unwrap().as_bytes(), good.as_bytes());
+            assert_eq!(header_value(good).unwrap().as_bytes(), good.as_bytes());
         }
         for bad in [" a", "a ", "a\nb", "a\r", "a\0", "a\tb", "a\u{7f}", "\u{1b}[2J"] {
-            assert!(value(bad).is_err(), "{bad:?}");
+            assert!(header_value(bad).is_err(), "{bad:?}");
         }
         for (key, name) in
             [("example.org/foo", "example.org%2Ffoo"), ("a%b", "a%25b"), ("é", "%C3%A9"), ("a_b", "a_b")]
         {
-            assert_eq!(encoded(key), name);
+            assert_eq!(percent_encode(key), name);
         }
     }
 }

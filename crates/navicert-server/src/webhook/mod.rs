@@ -1,13 +1,14 @@
-//! The TokenReview webhook: an API server asks whose a token is (S208–S227), and nginx or Envoy asks whether a request may
-//! pass (`GET /auth`).
+//! The TokenReview webhook for API servers, and `GET /auth` for nginx and Envoy.
 //!
 //! ```text
-//! route ──▶ callers ──▶ request ──▶ audience rule ──▶ navicert_authn::Live ──▶ reply
-//! path,      who may     body,       for whom the       whose token             one answer for
-//! method     ask         TokenReview token may be       it is                   each outcome (S219)
+//! route ──▶ client_auth ──▶ request ──▶ audience ──▶ navicert_authn::ReloadableAuthenticator ──▶ reply
+//! path,     authorize       body,       audience     verify the token                            one response
+//! method    the client      TokenReview rule                                                     per outcome
 //! ```
 //!
-//! `Webhook::review` is the spine. A bad token is an answer, never an error of HTTP: kube-apiserver would ask again.
+//! `Webhook::review` is the entry function. An invalid token is a 200 response, not an HTTP error: kube-apiserver
+//! would retry.
+// S208–S227
 
 mod audience;
 mod auth;
@@ -23,52 +24,60 @@ use http::header::{AUTHORIZATION, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use navicert_authn::metrics::hashed;
-use navicert_authn::{Judgement, Live, Outcome};
+use navicert_authn::metrics::sha256_label;
+use navicert_authn::{AuthnDecision, AuthnOutcome, ReloadableAuthenticator};
 use navicert_types::Clock;
-use navicert_types::token_review::Question;
+use navicert_types::token_review::TokenReviewRequest;
 
-use crate::audit::{Audit, Decision, Entry};
-use crate::callers::Callers;
+use crate::audit::{AuditEvent, AuditLog, Decision};
+use crate::client_auth::ClientAuth;
 use crate::forward::ReplyBody;
-use crate::limits::within;
+use crate::limits::with_timeout;
 use crate::listener::{Handler, Peer};
-use crate::who::{Told, jti_hash};
+use crate::user_ref::{UserRef, jti_hash};
 
-pub use settings::{AudienceMode, NotReadyStatus, Settings};
+pub use settings::{AudienceMode, NotReadyStatus, WebhookSettings};
 
-/// Answers TokenReviews.
+/// Handler of the webhook.
 #[derive(Debug)]
 pub struct Webhook {
-    live: Arc<Live>,
-    callers: Callers,
-    settings: Settings,
-    audit: Audit,
+    authenticator: Arc<ReloadableAuthenticator>,
+    client_auth: ClientAuth,
+    settings: WebhookSettings,
+    audit: AuditLog,
     clock: Arc<dyn Clock>,
-    has_told: AtomicBool,
+    has_warned_about_audiences: AtomicBool,
 }
 
-/// What a path is for.
+/// Purpose of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
-    /// The webhook's own path: 200.
+    /// The webhook path: 200.
     Webhook,
-    /// As in the API of Kubernetes: 201 (S226).
+    /// The TokenReview API path: 201, as in Kubernetes.
+    // S226
     Api,
-    /// nginx's `auth_request`.
+    /// nginx's `auth_request` and Envoy's `ext_authz`.
     Auth,
 }
 
 impl Webhook {
-    /// Asks `live`, for whoever is among the callers.
+    /// Reviews tokens with `authenticator`, for clients that `client_auth` allows.
     pub fn new(
-        live: Arc<Live>,
-        callers: Callers,
-        settings: Settings,
-        audit: Audit,
+        authenticator: Arc<ReloadableAuthenticator>,
+        callers: ClientAuth,
+        settings: WebhookSettings,
+        audit: AuditLog,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Webhook { live, callers, settings, audit, clock, has_told: AtomicBool::new(false) }
+        Webhook {
+            authenticator,
+            client_auth: callers,
+            settings,
+            audit,
+            clock,
+            has_warned_about_audiences: AtomicBool::new(false),
+        }
     }
 
     fn route(&self, path: &str) -> Option<Route> {
@@ -82,52 +91,67 @@ impl Webhook {
         ["v1", "v1beta1"].contains(&version).then_some(Route::Api)
     }
 
-    /// The spine.
-    async fn review(&self, head: &Parts, body: Incoming, peer: &Peer, route: Route) -> Reviewed {
+    /// Handles a token review.
+    async fn review(&self, head: &Parts, body: Incoming, peer: &Peer, route: Route) -> WebhookDecision {
         if head.method != Method::POST {
-            return Reviewed::refused(reply::wrong_method("POST"), "method");
+            return WebhookDecision::rejected(reply::wrong_method("POST"), "method");
         }
-        if let Err(problem) = self.callers.check(head, peer, AUTHORIZATION) {
-            return Reviewed::refused(problem.response(), "caller");
+        if let Err(problem) = self.client_auth.check(head, peer, AUTHORIZATION) {
+            return WebhookDecision::rejected(problem.response(), "caller");
         }
-        let body = match request::read(body, &self.settings).await {
+        let body = match request::read_body(body, &self.settings).await {
             Ok(body) => body,
-            Err(problem) => return Reviewed::refused(problem.response(), "request"),
+            Err(problem) => return WebhookDecision::rejected(problem.response(), "request"),
         };
-        let question = match request::question(&body) {
-            Ok(question) => question,
-            Err(problem) => return Reviewed::refused(problem.response(), "request"),
+        let review = match request::parse_review(&body) {
+            Ok(review) => review,
+            Err(problem) => return WebhookDecision::rejected(problem.response(), "request"),
         };
-        let Ok(audiences) = audience::wanted(&question, &self.settings, route) else {
-            // Not for anybody we speak for: the token is not even looked at (S221).
-            self.tell_of_audiences(&question);
-            return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
+        let Ok(audiences) = audience::requested(&review, &self.settings, route) else {
+            // The token is not verified for a foreign audience (S221).
+            self.warn_about_audiences(&review);
+            return WebhookDecision::new(
+                reply::unauthenticated(review.version, route),
+                Decision::Deny,
+                "audience",
+            );
         };
-        let judged = within(self.settings.timeout, self.live.judge(&question.token)).await;
-        let Some(judgement) = judged else {
-            let reply = reply::unknown(question.version, route, &self.settings, "timeout");
-            return Reviewed::of(reply, Decision::Error, "timeout");
+        let decided = with_timeout(self.settings.timeout, self.authenticator.decide(&review.token)).await;
+        let Some(judgement) = decided else {
+            let reply = reply::not_ready(review.version, route, &self.settings, "timeout");
+            return WebhookDecision::new(reply, Decision::Error, "timeout");
         };
-        let audiences = audience::told(audiences, &question.token, &judgement, &self.settings);
+        let audiences = audience::granted(audiences, &review.token, &judgement, &self.settings);
         let Some(audiences) = audiences else {
-            return Reviewed::of(reply::nobody(question.version, route), Decision::Deny, "audience");
+            return WebhookDecision::new(
+                reply::unauthenticated(review.version, route),
+                Decision::Deny,
+                "audience",
+            );
         };
-        let response = reply::of(&judgement.outcome, question.version, route, &audiences, &self.settings);
-        self.judged(response, judgement, &question.token)
+        let response =
+            reply::for_outcome(&judgement.outcome, review.version, route, &audiences, &self.settings);
+        self.with_judgement(response, judgement, &review.token)
     }
 
-    fn judged(&self, response: Response<ReplyBody>, judgement: Judgement, token: &str) -> Reviewed {
-        let jti_hash = if self.audit.is_on() { jti_hash(&judgement, token) } else { None };
-        Reviewed { jti_hash, ..Reviewed::judged(response, judgement) }
+    fn with_judgement(
+        &self,
+        response: Response<ReplyBody>,
+        judgement: AuthnDecision,
+        token: &str,
+    ) -> WebhookDecision {
+        let jti_hash = if self.audit.is_enabled() { jti_hash(&judgement, token) } else { None };
+        WebhookDecision { jti_hash, ..WebhookDecision::from_judgement(response, judgement) }
     }
 
-    /// Every token is refused for as long as this is so: once, it is worth a line.
-    fn tell_of_audiences(&self, question: &Question<'_>) {
-        if !self.has_told.swap(true, Ordering::Relaxed) {
+    /// Logs once: all tokens of this client are rejected until the configuration changes.
+    fn warn_about_audiences(&self, review: &TokenReviewRequest<'_>) {
+        if !self.has_warned_about_audiences.swap(true, Ordering::Relaxed) {
             tracing::warn!(
-                asked = ?question.audiences,
-                ours = ?self.settings.server_audiences,
-                "a caller asks for audiences none of which is ours: its tokens are all refused; name them with --api-audiences or \
+                event = "unknown_audiences",
+                requested = ?review.audiences,
+                configured = ?self.settings.server_audiences,
+                "client requests audiences that are not configured, rejecting its tokens; add them with --api-audiences or \
                  `serverAudiences`"
             );
         }
@@ -137,22 +161,25 @@ impl Webhook {
         &self,
         event: &'static str,
         (head, peer): (&Parts, &Peer),
-        reviewed: &Reviewed,
+        reviewed: &WebhookDecision,
         started: Duration,
     ) {
         let judgement = reviewed.judgement.as_ref();
         let user = judgement.and_then(|judgement| match &judgement.outcome {
-            Outcome::Authenticated(user) => Some(Told::from(&**user)),
+            AuthnOutcome::Authenticated(user) => Some(UserRef::from(&**user)),
             _ => None,
         });
         let took = self.clock.monotonic().saturating_sub(started);
-        self.audit.record(&Entry {
+        self.audit.record(&AuditEvent {
             event,
             decision: reviewed.decision,
             reason: reviewed.reason,
             user,
             acting_as: None,
-            issuer_hash: judgement.and_then(Judgement::issuer).map(|url| hashed(url.as_bytes())).as_deref(),
+            issuer_hash: judgement
+                .and_then(AuthnDecision::issuer)
+                .map(|url| sha256_label(url.as_bytes()))
+                .as_deref(),
             jti_hash: reviewed.jti_hash.as_deref(),
             source: Some(peer.address.ip()),
             caller: peer.names().and_then(|names| names.first()).map(String::as_str),
@@ -167,73 +194,75 @@ impl Webhook {
 
 impl Handler for Webhook {
     async fn handle(&self, request: Request<Incoming>, peer: &Peer) -> Response<ReplyBody> {
-        let started = if self.audit.is_on() { self.clock.monotonic() } else { Duration::ZERO };
+        let started = if self.audit.is_enabled() { self.clock.monotonic() } else { Duration::ZERO };
         let (head, body) = request.into_parts();
         let Some(route) = self.route(head.uri.path()) else { return reply::not_found() };
         let (event, reviewed) = match route {
-            Route::Auth => ("auth", self.check(&head, peer).await),
+            Route::Auth => ("auth", self.authorize(&head, peer).await),
             Route::Webhook | Route::Api => ("tokenreview", self.review(&head, body, peer, route).await),
         };
         tracing::debug!(
-            event,
+            event = "webhook_request_decided",
+            request = event,
             decision = ?reviewed.decision,
             reason = reviewed.reason,
             code = reviewed.response.status().as_u16(),
-            "decided"
+            "decided webhook request"
         );
-        if self.audit.is_on() {
+        if self.audit.is_enabled() {
             self.record(event, (&head, peer), &reviewed, started);
         }
         reviewed.response
     }
 
-    /// Without `Retry-After`: kube-apiserver would keep the request, and ask again and again (S215, S219).
+    /// Without `Retry-After`: kube-apiserver would hold the request and retry.
+    // S215, S219
     fn overloaded(&self) -> Response<ReplyBody> {
         reply::overloaded()
     }
 }
 
-/// An answer, and what it rests on.
-struct Reviewed {
+/// A response and its reason.
+struct WebhookDecision {
     response: Response<ReplyBody>,
     decision: Decision,
     reason: Option<&'static str>,
-    judgement: Option<Judgement>,
-    /// Of the token that was judged, if decisions are recorded.
+    judgement: Option<AuthnDecision>,
+    /// Of the verified token, if the audit log is enabled.
     jti_hash: Option<String>,
 }
 
-impl Reviewed {
-    fn of(response: Response<ReplyBody>, decision: Decision, reason: &'static str) -> Self {
-        Reviewed { response, decision, reason: Some(reason), judgement: None, jti_hash: None }
+impl WebhookDecision {
+    fn new(response: Response<ReplyBody>, decision: Decision, reason: &'static str) -> Self {
+        WebhookDecision { response, decision, reason: Some(reason), judgement: None, jti_hash: None }
     }
 
-    /// No token was looked at.
-    fn refused(response: Response<ReplyBody>, reason: &'static str) -> Self {
+    /// Rejected before a token was verified.
+    fn rejected(response: Response<ReplyBody>, reason: &'static str) -> Self {
         let is_ours = response.status() >= StatusCode::INTERNAL_SERVER_ERROR;
-        Reviewed::of(response, if is_ours { Decision::Error } else { Decision::Deny }, reason)
+        WebhookDecision::new(response, if is_ours { Decision::Error } else { Decision::Deny }, reason)
     }
 
-    fn judged(response: Response<ReplyBody>, judgement: Judgement) -> Self {
+    fn from_judgement(response: Response<ReplyBody>, judgement: AuthnDecision) -> Self {
         let (decision, reason) = match &judgement.outcome {
-            Outcome::Authenticated(_) => (Decision::Allow, None),
-            Outcome::NoOpinion(_) => (Decision::Deny, Some("unknown_token")),
-            Outcome::Rejected(rejection) => {
-                let may_heal = rejection.refusal.is_not_ready();
+            AuthnOutcome::Authenticated(_) => (Decision::Allow, None),
+            AuthnOutcome::NoOpinion(_) => (Decision::Deny, Some("unknown_token")),
+            AuthnOutcome::Rejected(rejection) => {
+                let may_heal = rejection.refusal.is_transient();
                 let decision = if may_heal { Decision::Error } else { Decision::Deny };
                 (decision, Some(rejection.refusal.class().name()))
             }
         };
-        Reviewed { response, decision, reason, judgement: Some(judgement), jti_hash: None }
+        WebhookDecision { response, decision, reason, judgement: Some(judgement), jti_hash: None }
     }
 }
 
-/// The path itself; Envoy puts the path that its client asked for behind it.
+/// Whether `path` is `own` or below it; Envoy appends the client's path.
 fn is_below(path: &str, own: &str) -> bool {
     path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The request's own name, if it is one that can stand in a log.
+/// The request's audit ID, if it is short enough for a log.
 fn audit_id(headers: &HeaderMap) -> Option<&str> {
     const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
     let id = headers.get(AUDIT_ID)?.to_str().ok()?;

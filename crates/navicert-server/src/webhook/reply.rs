@@ -1,70 +1,74 @@
-//! What a caller of the webhook may read: one answer for each outcome (S218, S219). Never the token, never a claim.
+//! Responses of the webhook, one per outcome. They never contain the token or a claim.
+// S218, S219
 
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
-use navicert_authn::{Outcome, User};
-use navicert_types::token_review::Version;
+use navicert_authn::{AuthenticatedUser, AuthnOutcome};
+use navicert_types::token_review::TokenReviewVersion;
 
-use super::{NotReadyStatus, Route, Settings};
+use super::{NotReadyStatus, Route, WebhookSettings};
 use crate::forward::ReplyBody;
 use crate::problem::Problem;
 
-/// The answer to an outcome.
-pub(super) fn of(
-    outcome: &Outcome,
-    version: Version,
+/// The response for an outcome.
+pub(super) fn for_outcome(
+    outcome: &AuthnOutcome,
+    version: TokenReviewVersion,
     route: Route,
     audiences: &[Cow<'_, str>],
-    settings: &Settings,
+    settings: &WebhookSettings,
 ) -> Response<ReplyBody> {
     match outcome {
-        Outcome::Authenticated(user) => reviewed(version, route, |json| somebody(json, user, audiences)),
-        Outcome::NoOpinion(_) => nobody(version, route),
-        Outcome::Rejected(rejection) if rejection.refusal.is_not_ready() => {
-            unknown(version, route, settings, rejection.refusal.class().name())
+        AuthnOutcome::Authenticated(user) => {
+            token_review(version, route, |json| write_user(json, user, audiences))
         }
-        // A negative that the caller may keep, and nothing in its log (S219).
-        Outcome::Rejected(_) if !settings.expose_errors => nobody(version, route),
-        Outcome::Rejected(rejection) => reviewed(version, route, |json| {
+        AuthnOutcome::NoOpinion(_) => unauthenticated(version, route),
+        AuthnOutcome::Rejected(rejection) if rejection.refusal.is_transient() => {
+            not_ready(version, route, settings, rejection.refusal.class().name())
+        }
+        // A cacheable negative response; kube-apiserver logs no error for it (S219).
+        AuthnOutcome::Rejected(_) if !settings.expose_errors => unauthenticated(version, route),
+        AuthnOutcome::Rejected(rejection) => token_review(version, route, |json| {
             json.extend_from_slice(b"\"authenticated\":false,\"error\":");
-            text(json, &rejection.refusal.to_string());
+            write_string(json, &rejection.refusal.to_string());
         }),
     }
 }
 
-/// Nobody's token; the caller may keep the answer.
-pub(super) fn nobody(version: Version, route: Route) -> Response<ReplyBody> {
-    reviewed(version, route, |json| json.extend_from_slice(b"\"authenticated\":false"))
+/// A negative response that the client may cache.
+pub(super) fn unauthenticated(version: TokenReviewVersion, route: Route) -> Response<ReplyBody> {
+    token_review(version, route, |json| json.extend_from_slice(b"\"authenticated\":false"))
 }
 
-/// It cannot be said now; the caller does not keep the answer.
-pub(super) fn unknown(
-    version: Version,
+/// No decision is possible now; the client does not cache this.
+pub(super) fn not_ready(
+    version: TokenReviewVersion,
     route: Route,
-    settings: &Settings,
+    settings: &WebhookSettings,
     class: &str,
 ) -> Response<ReplyBody> {
     if settings.not_ready_status == NotReadyStatus::Unavailable {
         return Problem::Unavailable.response();
     }
-    reviewed(version, route, |json| {
+    token_review(version, route, |json| {
         json.extend_from_slice(b"\"authenticated\":false,\"error\":");
-        text(json, class);
+        write_string(json, class);
     })
 }
 
-/// More requests than are served at a time. No `Retry-After`: it would make kube-apiserver come back ten times (S215).
+/// The in-flight limit is reached. Without `Retry-After`, because kube-apiserver would retry ten times.
+// S215
 pub(super) fn overloaded() -> Response<ReplyBody> {
-    let mut response = Problem::TooMany.response();
+    let mut response = Problem::TooManyRequests.response();
     response.headers_mut().remove(http::header::RETRY_AFTER);
     response
 }
 
 pub(super) fn wrong_method(allowed: &'static str) -> Response<ReplyBody> {
-    let mut response = Problem::WrongMethod.response();
+    let mut response = Problem::MethodNotAllowed.response();
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
@@ -73,19 +77,23 @@ pub(super) fn not_found() -> Response<ReplyBody> {
     Problem::NotFound.response()
 }
 
-fn reviewed(version: Version, route: Route, status: impl FnOnce(&mut Vec<u8>)) -> Response<ReplyBody> {
+fn token_review(
+    version: TokenReviewVersion,
+    route: Route,
+    status: impl FnOnce(&mut Vec<u8>),
+) -> Response<ReplyBody> {
     let mut json = Vec::with_capacity(512);
     json.extend_from_slice(match version {
-        Version::V1 => {
+        TokenReviewVersion::V1 => {
             b"{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\",\"status\":{".as_slice()
         }
-        Version::V1beta1 => {
+        TokenReviewVersion::V1beta1 => {
             b"{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1beta1\",\"status\":{"
         }
     });
     status(&mut json);
     json.extend_from_slice(b"}}");
-    let mut response = Response::new(ReplyBody::whole(Bytes::from(json)));
+    let mut response = Response::new(ReplyBody::full(Bytes::from(json)));
     if route == Route::Api {
         *response.status_mut() = StatusCode::CREATED;
     }
@@ -93,17 +101,18 @@ fn reviewed(version: Version, route: Route, status: impl FnOnce(&mut Vec<u8>)) -
     response
 }
 
-/// Who it is. `system:authenticated` is the API server's to add (S222).
-fn somebody(json: &mut Vec<u8>, user: &User, audiences: &[Cow<'_, str>]) {
+/// Writes the user. The API server adds `system:authenticated`.
+// S222
+fn write_user(json: &mut Vec<u8>, user: &AuthenticatedUser, audiences: &[Cow<'_, str>]) {
     json.extend_from_slice(b"\"authenticated\":true,\"user\":{\"username\":");
-    text(json, user.username());
+    write_string(json, user.username());
     if !user.uid().is_empty() {
         json.extend_from_slice(b",\"uid\":");
-        text(json, user.uid());
+        write_string(json, user.uid());
     }
     if !user.groups().is_empty() {
         json.extend_from_slice(b",\"groups\":");
-        list(json, user.groups());
+        write_list(json, user.groups());
     }
     if !user.extra().is_empty() {
         json.extend_from_slice(b",\"extra\":{");
@@ -111,31 +120,31 @@ fn somebody(json: &mut Vec<u8>, user: &User, audiences: &[Cow<'_, str>]) {
             if index > 0 {
                 json.push(b',');
             }
-            text(json, key);
+            write_string(json, key);
             json.push(b':');
-            list(json, values);
+            write_list(json, values);
         }
         json.push(b'}');
     }
     json.push(b'}');
     if !audiences.is_empty() {
         json.extend_from_slice(b",\"audiences\":");
-        list(json, audiences);
+        write_list(json, audiences);
     }
 }
 
-fn list(json: &mut Vec<u8>, texts: &[impl AsRef<str>]) {
+fn write_list(json: &mut Vec<u8>, texts: &[impl AsRef<str>]) {
     json.push(b'[');
     for (index, one) in texts.iter().enumerate() {
         if index > 0 {
             json.push(b',');
         }
-        text(json, one.as_ref());
+        write_string(json, one.as_ref());
     }
     json.push(b']');
 }
 
-/// A JSON string. Writing to memory does not fail.
-fn text(json: &mut Vec<u8>, text: &str) {
+/// Writes a JSON string. Writing to memory cannot fail.
+fn write_string(json: &mut Vec<u8>, text: &str) {
     let _ = serde_json::to_writer(json, text);
 }

@@ -1,31 +1,32 @@
-//! From a request's body to a question: within a limit of bytes and of time, JSON, a `TokenReview`, a token (S217).
+//! Reads and parses a TokenReview request, within limits of size and time.
+// S217
 
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use navicert_types::token_review::{Question, QuestionError};
+use navicert_types::token_review::{TokenReviewRequest, TokenReviewRequestError};
 
-use super::Settings;
-use crate::limits::within;
+use super::WebhookSettings;
+use crate::limits::with_timeout;
 use crate::problem::Problem;
 
-/// The whole body. Mostly it comes in one piece, and then nothing is copied.
-pub(super) async fn read(mut body: Incoming, settings: &Settings) -> Result<Bytes, Problem> {
-    let most = settings.most_bytes;
+/// Reads the body. Copies only if it arrives in several frames.
+pub(super) async fn read_body(mut body: Incoming, settings: &WebhookSettings) -> Result<Bytes, Problem> {
+    let limit = settings.max_body_bytes;
     let announced = body.size_hint().lower();
-    if announced > most as u64 {
-        return Err(Problem::TooLarge);
+    if announced > limit as u64 {
+        return Err(Problem::BodyTooLarge);
     }
     let reading = async {
         let mut whole: Option<BytesMut> = None;
         let mut first = Bytes::new();
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|_| Problem::Malformed("the body breaks off"))?;
+            let frame = frame.map_err(|_| Problem::Malformed("incomplete request body"))?;
             let Ok(data) = frame.into_data() else { continue };
             let so_far = whole.as_ref().map_or(first.len(), BytesMut::len);
-            if so_far.saturating_add(data.len()) > most {
-                return Err(Problem::TooLarge);
+            if so_far.saturating_add(data.len()) > limit {
+                return Err(Problem::BodyTooLarge);
             }
             match &mut whole {
                 Some(whole) => whole.extend_from_slice(&data),
@@ -43,19 +44,19 @@ pub(super) async fn read(mut body: Incoming, settings: &Settings) -> Result<Byte
         }
         Ok(whole.map_or(first, BytesMut::freeze))
     };
-    within(settings.body_timeout, reading).await.unwrap_or(Err(Problem::SlowBody))
+    with_timeout(settings.body_timeout, reading).await.unwrap_or(Err(Problem::BodyTimeout))
 }
 
-/// What is asked.
-pub(super) fn question(body: &[u8]) -> Result<Question<'_>, Problem> {
-    Question::parse(body).map_err(|error| {
+/// Parses the TokenReview.
+pub(super) fn parse_review(body: &[u8]) -> Result<TokenReviewRequest<'_>, Problem> {
+    TokenReviewRequest::parse(body).map_err(|error| {
         Problem::Malformed(match error {
-            QuestionError::Malformed => "the body is no TokenReview in JSON",
-            QuestionError::Kind => "kind: expected `TokenReview`",
-            QuestionError::Version => {
+            TokenReviewRequestError::Malformed => "the body is not a JSON TokenReview",
+            TokenReviewRequestError::Kind => "kind: expected `TokenReview`",
+            TokenReviewRequestError::Version => {
                 "apiVersion: expected `authentication.k8s.io/v1` or `authentication.k8s.io/v1beta1`"
             }
-            QuestionError::NoToken => "spec.token: required field is missing",
+            TokenReviewRequestError::NoToken => "spec.token: missing required field",
         })
     })
 }

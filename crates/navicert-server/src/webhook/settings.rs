@@ -1,4 +1,4 @@
-//! The webhook's settings: `servers.webhook` of a `NavicertConfiguration`.
+//! `servers.webhook` of a `NavicertConfiguration`.
 
 use std::time::Duration;
 
@@ -7,52 +7,57 @@ use navicert_types::tree::Node;
 
 use crate::settings::positive_duration;
 
-/// How the webhook answers.
+/// Settings of the webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// Where TokenReviews are sent to.
+pub struct WebhookSettings {
+    /// Path of TokenReview requests.
     pub path: String,
-    /// Where nginx and Envoy ask; `None`: nowhere.
+    /// Path of nginx and Envoy requests; `None` disables it.
     pub auth_path: Option<String>,
-    /// What the API servers that are served are called (S221).
+    /// Audiences of the API servers that use this webhook.
+    // S221
     pub server_audiences: Vec<String>,
-    /// Whose audiences are told.
+    /// Which audiences a response contains.
     pub audience_mode: AudienceMode,
-    /// Say why a token is bad. It is logged by whoever asked (S219).
+    /// Return the reason for a rejection. The client logs it.
+    // S219
     pub expose_errors: bool,
-    /// How an issuer that is not ready is answered (S220).
+    /// Response while an issuer's keys are unavailable.
+    // S220
     pub not_ready_status: NotReadyStatus,
-    /// How long a decision may take.
+    /// Time limit of a decision.
     pub timeout: Duration,
-    /// How long a body may take.
+    /// Time limit for receiving a body.
     pub body_timeout: Duration,
-    /// How large a body may be.
-    pub most_bytes: usize,
+    /// Maximum body size, in bytes.
+    pub max_body_bytes: usize,
 }
 
-/// Whose audiences are told (S221).
+/// Which audiences a response contains.
+// S221
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AudienceMode {
-    /// Those asked for that are among `serverAudiences`.
+    /// The requested audiences listed in `serverAudiences`.
     #[default]
     Server,
-    /// Those asked for that are in the token's own `aud`.
+    /// The requested audiences in the token's `aud` claim.
     Token,
 }
 
-/// How an issuer that is not ready is answered (S220).
+/// Response while an issuer's keys are unavailable.
+// S220
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NotReadyStatus {
-    /// 200, with an error in the answer: kube-apiserver does not keep it and does not ask again.
+    /// 200 with an error: kube-apiserver does not cache it and does not retry.
     #[default]
     Ok,
     /// 503.
     Unavailable,
 }
 
-impl Default for Settings {
+impl Default for WebhookSettings {
     fn default() -> Self {
-        Settings {
+        WebhookSettings {
             path: "/authenticate".to_owned(),
             auth_path: Some("/auth".to_owned()),
             server_audiences: Vec::new(),
@@ -61,15 +66,15 @@ impl Default for Settings {
             not_ready_status: NotReadyStatus::Ok,
             timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(10),
-            most_bytes: 1 << 20,
+            max_body_bytes: 1 << 20,
         }
     }
 }
 
-impl Decode for Settings {
+impl Decode for WebhookSettings {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        let default = Settings::default();
-        decoder.object(node, |fields| Settings {
+        let default = WebhookSettings::default();
+        decoder.object(node, |fields| WebhookSettings {
             path: fields.optional::<UrlPath>("path").map_or(default.path, |path| path.0),
             auth_path: match fields.optional::<UrlPath>("authPath") {
                 Some(path) => Some(path.0).filter(|path| !path.is_empty()),
@@ -81,9 +86,9 @@ impl Decode for Settings {
             not_ready_status: fields.default("notReadyStatus"),
             timeout: positive_duration(fields, "timeout").unwrap_or(default.timeout),
             body_timeout: positive_duration(fields, "bodyTimeout").unwrap_or(default.body_timeout),
-            most_bytes: fields
+            max_body_bytes: fields
                 .optional::<u32>("maxBodyBytes")
-                .map_or(default.most_bytes, |bytes| bytes as usize),
+                .map_or(default.max_body_bytes, |bytes| bytes as usize),
         })
     }
 }
@@ -101,7 +106,7 @@ impl Decode for NotReadyStatus {
             200 => Some(NotReadyStatus::Ok),
             503 => Some(NotReadyStatus::Unavailable),
             _ => {
-                decoder.invalid_value(node, "expected 200 or 503");
+                decoder.report_invalid_value(node, "expected 200 or 503");
                 None
             }
         }
@@ -118,7 +123,7 @@ impl Decode for UrlPath {
         let is_path = path.starts_with('/')
             && path.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#".contains(&byte));
         if !is_path && !path.is_empty() {
-            decoder.invalid_value(node, "expected a path that begins with `/`, without `?` and `#`");
+            decoder.report_invalid_value(node, "expected a path that begins with `/`, without `?` and `#`");
             return None;
         }
         Some(UrlPath(path))

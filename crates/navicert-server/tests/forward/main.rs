@@ -1,4 +1,4 @@
-//! Forwarding over real sockets, with an identity step of the kind a proxy has: shapes, streams, upgrades, ends.
+//! Forwarding over real sockets, with an authentication step like the proxy's: headers, streams, upgrades, shutdown.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
@@ -12,20 +12,20 @@ use std::sync::Arc;
 use http::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use http::{Request, Response, request};
 use hyper::body::Incoming;
-use navicert_client::credential::{Credential, Fixed};
-use navicert_client::transport::{Around, Settings, Transport, Trust};
-use navicert_server::forward::Rules;
+use navicert_client::credential::{Credential, StaticCredential};
+use navicert_client::transport::{Around, Transport, TransportSettings, Trust};
+use navicert_server::forward::ForwardRules;
 use navicert_server::listener::{self, Handler, Peer, Security, Socket};
-use navicert_server::metrics::Traffic;
-use navicert_server::{Forwarder, Identify, Identity, Limits, Problem, ReplyBody};
+use navicert_server::metrics::ListenerMetrics;
+use navicert_server::{Forwarder, Identify, Problem, ReplyBody, ServerLimits, UpstreamIdentity};
 use navicert_testkit::raw::status;
 use navicert_testkit::{ApiServer, Ca, RawClient};
 use navicert_types::SystemClock;
 use tokio::sync::watch;
 
-/// What the proxy itself shows the API server.
+/// Credential of the proxy for the API server.
 const OWN: &str = "the-proxys-own-token";
-/// What clients show the proxy.
+/// Token of the clients.
 const GOOD: &str = "the-clients-token";
 
 /// A proxy between a client and an API server.
@@ -36,18 +36,18 @@ struct Proxy {
     _stop: watch::Sender<bool>,
 }
 
-/// Clients with the token pass, as a user and two groups.
+/// Authenticates clients with the token as a user with two groups.
 struct Ann(Forwarder);
 
 impl Identify for Ann {
-    async fn identify(&self, head: &request::Parts) -> Result<Identity, Problem> {
+    async fn identify(&self, head: &request::Parts) -> Result<UpstreamIdentity, Problem> {
         if head.headers.get(AUTHORIZATION).is_none_or(|value| value != &format!("Bearer {GOOD}")) {
             return Err(Problem::Unauthorized);
         }
         let header = |name: &'static str, value: &'static str| {
             (HeaderName::from_static(name), HeaderValue::from_static(value))
         };
-        Ok(Identity::with_headers(vec![
+        Ok(UpstreamIdentity::with_headers(vec![
             header("impersonate-user", "ann"),
             header("impersonate-group", "dev"),
             header("impersonate-group", "a,b"),
@@ -63,38 +63,43 @@ impl Handler for Ann {
 
 impl Proxy {
     fn start() -> Self {
-        Proxy::start_with(Rules::default(), Limits::default(), |settings| settings)
+        Proxy::start_with(ForwardRules::default(), ServerLimits::default(), |settings| settings)
     }
 
-    fn start_with(rules: Rules, limits: Limits, change: impl FnOnce(Settings) -> Settings) -> Self {
+    fn start_with(
+        rules: ForwardRules,
+        limits: ServerLimits,
+        change: impl FnOnce(TransportSettings) -> TransportSettings,
+    ) -> Self {
         let ca = Ca::new("forward");
         let api = ApiServer::start(&ca);
         api.accept_token(OWN, "proxy", &[]);
-        let settings = change(Settings {
+        let settings = change(TransportSettings {
             trust: Trust::Pem(ca.pem().into_bytes()),
             compression: false,
-            ..Settings::new(api.url())
+            ..TransportSettings::new(api.url())
         });
         let mut own = HeaderValue::from_str(&format!("Bearer {OWN}")).unwrap();
         own.set_sensitive(true);
         let credential = Credential { authorization: Some(own), ..Credential::anonymous() };
-        let upstream = Transport::new(settings, Arc::new(Fixed::new(credential)), Around::system()).unwrap();
+        let upstream =
+            Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap();
         let handler = Arc::new(Ann(Forwarder::new(upstream, rules)));
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = tcp.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+        let traffic = ListenerMetrics::new("proxy", Arc::new(SystemClock));
         let socket = Socket {
             listener: tcp,
             security: Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"])),
             limits,
-            traffic,
+            metrics: traffic,
         };
         tokio::spawn(listener::serve(socket, handler, stopped));
         Proxy { ca, api, address, _stop: stop }
     }
 
-    /// An HTTP/1.1 connection with nothing on it.
+    /// A fresh HTTP/1.1 connection.
     async fn raw(&self) -> RawClient {
         RawClient::connect_tls(self.address, &self.ca, None, &["http/1.1"]).await
     }
@@ -103,7 +108,7 @@ impl Proxy {
         format!("https://{}{path}", self.address)
     }
 
-    /// A request line, `Host` and `Authorization`, these lines, and the end of the head.
+    /// A request head with `Host`, `Authorization` and these lines.
     fn head(&self, request: &str, lines: &[&str]) -> String {
         let own = [format!("Host: {}", self.address), format!("Authorization: Bearer {GOOD}")];
         let lines = own.iter().map(String::as_str).chain(lines.iter().copied());

@@ -1,16 +1,16 @@
-//! What crosses and what does not: headers, paths, and requests that could be read in two ways.
+//! What is forwarded and what is not: headers, paths, ambiguous requests.
 
 use bytes::Bytes;
 use http::{Request, Version};
-use navicert_server::Limits;
-use navicert_server::forward::{Rules, Unauthorized};
+use navicert_server::ServerLimits;
+use navicert_server::forward::{ForwardRules, UnauthorizedPolicy};
 use navicert_testkit::{Answer, Gate, HttpClient, wait};
 
 use super::{GOOD, OWN, Proxy, status};
 
 // PV1, PV7, S240, S242
 #[tokio::test]
-async fn a_request_arrives_with_our_identity_and_nothing_of_the_clients_own() {
+async fn forwards_the_identity_and_no_client_credentials() {
     let proxy = Proxy::start();
     let plain = HttpClient::trusting(&proxy.ca);
     for (number, client) in [plain.clone(), plain.http2()].into_iter().enumerate() {
@@ -37,9 +37,9 @@ async fn a_request_arrives_with_our_identity_and_nothing_of_the_clients_own() {
     }
 }
 
-// PV2–PV5, PV9, A75, B1, B2, B17: over raw sockets, so that every byte is as written.
+// PV2–PV5, PV9, A75, B1, B2, B17: over raw sockets, to control every byte.
 #[tokio::test]
-async fn requests_that_could_be_read_in_two_ways_never_reach_the_api_server() {
+async fn ambiguous_requests_never_reach_the_api_server() {
     let proxy = Proxy::start();
     for (lines, body, expected) in [
         (&["Impersonate-User: admin"][..], "", 403),
@@ -79,7 +79,7 @@ async fn requests_that_could_be_read_in_two_ways_never_reach_the_api_server() {
 
 // S258
 #[tokio::test]
-async fn only_a_path_is_a_target() {
+async fn rejects_targets_other_than_a_path() {
     let proxy = Proxy::start();
     for request in ["GET https://other/api", "CONNECT other:443", "GET /a#b", "OPTIONS *", "GET /a%00b"] {
         let mut client = proxy.raw().await;
@@ -91,7 +91,7 @@ async fn only_a_path_is_a_target() {
 
 // PV17, PV18
 #[tokio::test]
-async fn a_path_crosses_byte_for_byte_but_a_token_in_it_does_not() {
+async fn forwards_paths_unchanged_without_access_token() {
     let proxy = Proxy::start();
     for (asked, seen) in [
         ("/a%2Fb/../c//d;e=f?q=%20&&x", "/a%2Fb/../c//d;e=f?q=%20&&x"),
@@ -111,7 +111,7 @@ async fn a_path_crosses_byte_for_byte_but_a_token_in_it_does_not() {
 
 // PV16, S246, B6
 #[tokio::test]
-async fn redirections_that_leave_the_server_are_not_passed_on() {
+async fn redirects_to_other_servers_are_not_forwarded() {
     let proxy = Proxy::start();
     proxy.api.answer("/away", Answer::redirect(301, "https://evil.example/"));
     proxy.api.answer("/here", Answer::redirect(301, "/here/"));
@@ -128,10 +128,10 @@ async fn redirections_that_leave_the_server_are_not_passed_on() {
 
 // S246, S273
 #[tokio::test]
-async fn a_credential_of_ours_that_is_turned_down_is_not_the_clients_fault() {
-    for (rule, expected) in [(Unauthorized::BadGateway, 502), (Unauthorized::Relayed, 401)] {
-        let rules = Rules { unauthorized: rule, ..Rules::default() };
-        let proxy = Proxy::start_with(rules, Limits::default(), |settings| settings);
+async fn rejected_proxy_credential_is_a_502() {
+    for (rule, expected) in [(UnauthorizedPolicy::BadGateway, 502), (UnauthorizedPolicy::Relayed, 401)] {
+        let rules = ForwardRules { unauthorized: rule, ..ForwardRules::default() };
+        let proxy = Proxy::start_with(rules, ServerLimits::default(), |settings| settings);
         proxy.api.revoke_token(OWN);
         let request = Request::get(proxy.url("/api")).header("authorization", format!("Bearer {GOOD}"));
         let client = HttpClient::trusting(&proxy.ca).http2();
@@ -143,18 +143,18 @@ async fn a_credential_of_ours_that_is_turned_down_is_not_the_clients_fault() {
 
 // S273
 #[tokio::test]
-async fn an_api_server_that_is_away_is_a_502_without_details() {
+async fn unreachable_api_server_is_a_502_without_details() {
     let proxy = Proxy::start();
     proxy.api.refuse_connections();
     let request = Request::get(proxy.url("/api")).header("authorization", format!("Bearer {GOOD}"));
     let reply = HttpClient::trusting(&proxy.ca).send(request.body(Bytes::new()).unwrap()).await.unwrap();
     assert_eq!(reply.status, 502);
-    assert_eq!(reply.json()["message"], "the API server cannot be reached");
+    assert_eq!(reply.json()["message"], "failed to reach the API server");
 }
 
 // S271, S274
 #[tokio::test]
-async fn whoever_is_unknown_gets_a_status_and_no_second_chance_on_that_connection() {
+async fn unauthenticated_client_gets_a_status_and_the_connection_closes() {
     let proxy = Proxy::start();
     let mut stranger = proxy.raw().await;
     stranger.write(b"GET /api HTTP/1.1\r\nHost: a\r\n\r\nGET /api HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -164,7 +164,7 @@ async fn whoever_is_unknown_gets_a_status_and_no_second_chance_on_that_connectio
         "{answer}"
     );
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1);
-    // HTTP/2: the answer, then GOAWAY, then the end of the connection.
+    // HTTP/2: the response, then GOAWAY, then the connection closes.
     let stream = navicert_testkit::RawClient::connect_tls(proxy.address, &proxy.ca, None, &["h2"]).await;
     let io = hyper_util::rt::TokioIo::new(stream.into_stream());
     let executor = hyper_util::rt::TokioExecutor::new();
@@ -176,9 +176,9 @@ async fn whoever_is_unknown_gets_a_status_and_no_second_chance_on_that_connectio
 }
 
 #[tokio::test]
-async fn one_request_too_many_is_a_429_and_not_a_collapse() {
-    let limits = Limits { requests: 1, ..Limits::default() };
-    let proxy = Proxy::start_with(Rules::default(), limits, |settings| settings);
+async fn returns_429_above_the_in_flight_limit() {
+    let limits = ServerLimits { requests: 1, ..ServerLimits::default() };
+    let proxy = Proxy::start_with(ForwardRules::default(), limits, |settings| settings);
     let gate = Gate::new();
     proxy.api.answer("/slow", Answer::text("done").after(&gate));
     let send = |path: &str| {
@@ -196,9 +196,9 @@ async fn one_request_too_many_is_a_429_and_not_a_collapse() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_is_refused() {
-    let limits = Limits { head: 16 * 1024, ..Limits::default() };
-    let proxy = Proxy::start_with(Rules::default(), limits, |settings| settings);
+async fn rejects_too_large_headers() {
+    let limits = ServerLimits { header_bytes: 16 * 1024, ..ServerLimits::default() };
+    let proxy = Proxy::start_with(ForwardRules::default(), limits, |settings| settings);
     let mut client = proxy.raw().await;
     let large = format!("X-Large: {}", "x".repeat(20_000));
     let _ = client.try_write(proxy.head("GET /api", &[&large]).as_bytes()).await;

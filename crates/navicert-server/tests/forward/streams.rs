@@ -1,4 +1,4 @@
-//! Bodies that come piece by piece, and ends that have to be passed on.
+//! Streamed bodies, and aborts that must be forwarded.
 
 use bytes::Bytes;
 use http::Request;
@@ -8,9 +8,9 @@ use serde_json::json;
 
 use super::{GOOD, Proxy, status};
 
-// PV14, S253: an event is at the client before the next one exists, over either protocol.
+// PV14, S253: an event reaches the client before the next one exists, over both protocols.
 #[tokio::test]
-async fn every_event_of_a_watch_comes_through_at_once() {
+async fn forwards_watch_events_immediately() {
     let proxy = Proxy::start();
     let pods = Watch::new();
     proxy.api.answer("/api/v1/pods", pods.answer());
@@ -28,12 +28,12 @@ async fn every_event_of_a_watch_comes_through_at_once() {
 
 // PV15, S253
 #[tokio::test]
-async fn a_client_that_goes_away_during_a_watch_closes_the_stream_behind_us() {
+async fn client_disconnect_closes_the_upstream_stream() {
     for http1 in [false, true] {
         let proxy = Proxy::start_with(
-            navicert_server::forward::Rules::default(),
-            navicert_server::Limits::default(),
-            |settings| navicert_client::transport::Settings { http2: !http1, ..settings },
+            navicert_server::forward::ForwardRules::default(),
+            navicert_server::ServerLimits::default(),
+            |settings| navicert_client::transport::TransportSettings { http2: !http1, ..settings },
         );
         let pods = Watch::new();
         proxy.api.answer("/api/v1/pods", pods.answer());
@@ -48,7 +48,7 @@ async fn a_client_that_goes_away_during_a_watch_closes_the_stream_behind_us() {
 
 // S253
 #[tokio::test]
-async fn a_client_that_goes_away_before_the_answer_ends_the_question_behind_us() {
+async fn client_disconnect_cancels_the_upstream_request() {
     let proxy = Proxy::start();
     let gate = Gate::new();
     proxy.api.answer("/slow", Answer::text("late").after(&gate));
@@ -63,7 +63,7 @@ async fn a_client_that_goes_away_before_the_answer_ends_the_question_behind_us()
 
 // S254
 #[tokio::test]
-async fn a_large_body_streams_and_100_continue_is_honoured() {
+async fn large_body_streams_and_100_continue_is_honored() {
     let proxy = Proxy::start();
     let mut client = proxy.raw().await;
     let lines = ["Content-Length: 200000", "Expect: 100-continue"];
@@ -85,7 +85,7 @@ async fn a_large_body_streams_and_100_continue_is_honoured() {
 
 // S254
 #[tokio::test]
-async fn chunked_and_small_bodies_arrive_whole() {
+async fn chunked_and_small_bodies_arrive_complete() {
     let proxy = Proxy::start();
     let mut client = proxy.raw().await;
     let head = proxy.head("POST /chunked", &["Transfer-Encoding: chunked"]);
@@ -98,7 +98,7 @@ async fn chunked_and_small_bodies_arrive_whole() {
     assert_eq!(bodies, [b"hello world".to_vec(), b"abc".to_vec()]);
 }
 
-// S253: trailers pass where the protocols have room for them.
+// S253: forwards trailers where the protocol supports them.
 #[tokio::test]
 async fn trailers_come_through() {
     let proxy = Proxy::start();
@@ -110,7 +110,7 @@ async fn trailers_come_through() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_seen_to_break_off() {
+async fn aborted_response_is_visible_to_the_client() {
     let proxy = Proxy::start();
     let pods = Watch::new();
     proxy.api.answer("/cut", pods.answer());
@@ -124,9 +124,9 @@ async fn an_answer_that_breaks_off_is_seen_to_break_off() {
     assert!(!rest.ends_with(b"0\r\n\r\n"), "a proper end: {}", rest.escape_ascii());
 }
 
-// Keep-alive on both sides: many requests, two connections in all.
+// Keep-alive on both sides: many requests, two connections.
 #[tokio::test]
-async fn connections_are_kept_on_both_sides() {
+async fn connections_are_reused_on_both_sides() {
     let proxy = Proxy::start();
     let mut client = proxy.raw().await;
     for number in 1..=20 {
@@ -138,9 +138,9 @@ async fn connections_are_kept_on_both_sides() {
     assert_eq!(proxy.api.connections().len(), 1);
 }
 
-// A connection that the server closed while it was idle is no reason for the client to see an error.
+// The client does not see an error when the server closed an idle connection.
 #[tokio::test]
-async fn a_restart_of_the_api_server_is_not_seen_by_the_next_read() {
+async fn api_server_restart_is_invisible_to_the_next_read() {
     let proxy = Proxy::start();
     let send = |client: RawClient| async {
         let mut client = client;

@@ -1,4 +1,4 @@
-//! exec, attach and port-forward: other protocols, and the ways in which asking for one has gone wrong before.
+//! exec, attach and port-forward: protocol upgrades and their known vulnerabilities.
 
 use navicert_testkit::{Answer, Tunnel};
 
@@ -10,7 +10,7 @@ const SPDY: [&str; 3] =
 
 // S249–S251, B10, B15
 #[tokio::test]
-async fn bytes_are_copied_both_ways_after_a_101_and_identity_is_on_the_upgrade_too() {
+async fn upgrade_carries_the_identity_and_copies_bytes_both_ways() {
     let proxy = Proxy::start();
     let tunnel = Tunnel::echo_after("hello");
     proxy.api.answer(EXEC, tunnel.answer().header("x-stream-protocol-version", "v4.channel.k8s.io"));
@@ -34,7 +34,7 @@ async fn bytes_are_copied_both_ways_after_a_101_and_identity_is_on_the_upgrade_t
 
 // S250
 #[tokio::test]
-async fn the_end_of_one_direction_is_passed_on_and_the_other_goes_on() {
+async fn half_close_is_forwarded() {
     let proxy = Proxy::start();
     let tunnel = Tunnel::echo();
     proxy.api.answer(EXEC, tunnel.answer());
@@ -48,7 +48,7 @@ async fn the_end_of_one_direction_is_passed_on_and_the_other_goes_on() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_closes_the_tunnel() {
+async fn client_disconnect_closes_the_tunnel() {
     let proxy = Proxy::start();
     let tunnel = Tunnel::echo();
     proxy.api.answer(EXEC, tunnel.answer());
@@ -62,7 +62,7 @@ async fn a_client_that_goes_away_closes_the_tunnel() {
 
 // PV10, A72
 #[tokio::test]
-async fn a_token_among_a_web_sockets_protocols_stays_here() {
+async fn websocket_subprotocol_token_is_not_forwarded() {
     let proxy = Proxy::start();
     proxy.api.answer(EXEC, Tunnel::echo().answer().header("sec-websocket-accept", "accepted"));
     let mut client = proxy.raw().await;
@@ -82,9 +82,9 @@ async fn a_token_among_a_web_sockets_protocols_stays_here() {
     assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
 }
 
-// PV11, PV13, S252, B4: CVE-2018-1002105 was a refused upgrade whose connection served further requests.
+// PV11, PV13, S252, B4: in CVE-2018-1002105 the connection of a rejected upgrade served further requests.
 #[tokio::test]
-async fn a_refused_upgrade_is_relayed_and_both_connections_are_over() {
+async fn rejected_upgrade_is_relayed_and_both_connections_close() {
     let proxy = Proxy::start();
     proxy.api.answer(EXEC, Answer::failure(403, "Forbidden", "pods is forbidden"));
     let mut client = proxy.raw().await;
@@ -93,7 +93,7 @@ async fn a_refused_upgrade_is_relayed_and_both_connections_are_over() {
     let answer = String::from_utf8(client.read_to_end(10_000).await).unwrap();
     assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("pods is forbidden"), "{answer}");
     assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
-    // The next upgrade gets a connection of its own.
+    // The next upgrade gets a new connection.
     let mut client = proxy.raw().await;
     client.write(proxy.head(&format!("POST {EXEC}"), &SPDY).as_bytes()).await;
     client.read_to_end(10_000).await;
@@ -102,9 +102,9 @@ async fn a_refused_upgrade_is_relayed_and_both_connections_are_over() {
     assert_eq!((requests.len(), connections), (2, vec![0, 1]));
 }
 
-// PV12, B5: CVE-2020-8559 was a redirection during an upgrade.
+// PV12, B5: CVE-2020-8559 was a redirect during an upgrade.
 #[tokio::test]
-async fn an_answer_that_is_neither_101_nor_a_refusal_is_a_502() {
+async fn unexpected_upgrade_response_is_a_502() {
     let proxy = Proxy::start();
     for answer in [
         Answer::text("no protocol"),
@@ -122,7 +122,7 @@ async fn an_answer_that_is_neither_101_nor_a_refusal_is_a_502() {
 }
 
 #[tokio::test]
-async fn another_protocol_than_the_two_is_not_asked_for_behind_us() {
+async fn unknown_upgrade_protocols_are_not_forwarded() {
     let proxy = Proxy::start();
     let mut client = proxy.raw().await;
     let lines = ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAA"];
@@ -138,7 +138,7 @@ async fn another_protocol_than_the_two_is_not_asked_for_behind_us() {
 }
 
 #[tokio::test]
-async fn a_request_for_another_protocol_has_no_body() {
+async fn upgrade_request_with_a_body_is_rejected() {
     let proxy = Proxy::start();
     proxy.api.answer(EXEC, Tunnel::echo().answer());
     let mut client = proxy.raw().await;

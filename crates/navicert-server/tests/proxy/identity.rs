@@ -1,9 +1,9 @@
-//! Who arrives at the API server: exactly whom the token stands for, or nobody.
+//! The identity that reaches the API server: exactly the token's user, or none.
 
 use http::Request;
 use navicert_authn::config::BaseProfile;
-use navicert_server::proxy::identity_headers::{Allowed, HeaderNames};
-use navicert_server::proxy::settings::{Mode, SelfCheck, Settings};
+use navicert_server::proxy::identity_headers::{AllowedNames, HeaderNames};
+use navicert_server::proxy::settings::{IdentityMode, ProxySettings, SelfCheck};
 use navicert_testkit::http_server::Request as Seen;
 use navicert_testkit::{Answer, HttpClient};
 use serde_json::json;
@@ -16,7 +16,7 @@ fn values(seen: &Seen, name: &str) -> Vec<Vec<u8>> {
 
 // PV1, PV7, PV8, S99, S240, S242, S256
 #[tokio::test]
-async fn a_token_becomes_exactly_the_mapped_user_over_both_protocols() {
+async fn forwards_exactly_the_mapped_user_over_both_protocols() {
     let front = Front::start().await;
     let plain = front.client();
     for (number, client) in [plain.clone(), plain.http2()].into_iter().enumerate() {
@@ -53,9 +53,9 @@ async fn a_token_becomes_exactly_the_mapped_user_over_both_protocols() {
     assert_eq!(front.witness.last(), "200 é - - /api/v1/pods");
 }
 
-// PV6, B9, B14, S260, S261: also where the profile would let such names through, the proxy does not.
+// PV6, B9, B14, S260, S261: the proxy rejects such names even if the profile allows them.
 #[tokio::test]
-async fn names_that_headers_would_change_never_leave_here() {
+async fn rejects_names_that_headers_would_change() {
     for profile in [BaseProfile::Hardened, BaseProfile::Kube] {
         let front = Front::with(Plan { profile, ..Plan::default() }).await;
         for name in
@@ -74,9 +74,9 @@ async fn names_that_headers_would_change_never_leave_here() {
     }
 }
 
-// PV21, S267: the profile's own limit is the same, so the one here is shown without it.
+// PV21, S267: the profile has the same limit, so this test disables it.
 #[tokio::test]
-async fn a_thousand_and_one_groups_are_too_many() {
+async fn rejects_more_than_a_thousand_groups() {
     for profile in [BaseProfile::Hardened, BaseProfile::Kube] {
         let front = Front::with(Plan { profile, ..Plan::default() }).await;
         let groups =
@@ -89,7 +89,7 @@ async fn a_thousand_and_one_groups_are_too_many() {
 
 // PV22, H17, GHSA-c7xh-gjv4-4jgv
 #[tokio::test]
-async fn groups_of_the_clusters_own_need_a_word_from_the_operator() {
+async fn reserved_groups_must_be_allowed_by_the_operator() {
     let masters = json!({"groups": ["system:masters"]});
     let front = Front::start().await;
     assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 401);
@@ -97,15 +97,18 @@ async fn groups_of_the_clusters_own_need_a_word_from_the_operator() {
     let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
     let front = Front::with(Plan { side_car, ..Plan::default() }).await;
     assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 200);
-    // S268, S269: and some names need another one.
+    // S268, S269: some names need another setting.
     for name in ["system:serviceaccount:a:b", "system:node:n", "system:anonymous"] {
         assert_eq!(front.get("/api", &front.token(name, &json!({}))).await.status, 401, "{name}");
         assert_eq!(front.witness.last(), format!("401 {name} - name_class /api"));
     }
     let unauthenticated = json!({"groups": ["system:unauthenticated"]});
     assert_eq!(front.get("/api", &front.token("ann", &unauthenticated)).await.status, 401);
-    let settings =
-        Settings { allowed_names: Allowed::ALL, self_check: SelfCheck::Off, ..Settings::default() };
+    let settings = ProxySettings {
+        allowed_names: AllowedNames::ALL,
+        self_check: SelfCheck::Off,
+        ..ProxySettings::default()
+    };
     let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
     let front = Front::with(Plan { side_car, settings, ..Plan::default() }).await;
     let token = front.token("system:serviceaccount:a:b", &json!({}));
@@ -114,7 +117,7 @@ async fn groups_of_the_clusters_own_need_a_word_from_the_operator() {
 
 // S228, S229, PV4, B7
 #[tokio::test]
-async fn a_front_proxy_uses_its_own_names_and_refuses_them_from_clients() {
+async fn front_proxy_uses_configured_headers_and_rejects_them_from_clients() {
     let corporate = HeaderNames {
         user: "x-corp-user".parse().unwrap(),
         group: "x_corp_group".parse().unwrap(),
@@ -125,8 +128,11 @@ async fn a_front_proxy_uses_its_own_names_and_refuses_them_from_clients() {
         (HeaderNames::front_proxy(), "x-remote-user", "x-remote-group", "x-remote-extra-example.org%2ffoo"),
         (corporate, "x-corp-user", "x_corp_group", "x-corp-extra-example.org%2ffoo"),
     ] {
-        let front =
-            Front::set(Settings { mode: Mode::RequestHeader(names.clone()), ..Settings::default() }).await;
+        let front = Front::set(ProxySettings {
+            mode: IdentityMode::RequestHeader(names.clone()),
+            ..ProxySettings::default()
+        })
+        .await;
         let token = front.ann();
         assert_eq!(front.get("/api", &token).await.status, 200);
         let seen = &front.api.wait_for_requests(1).await[0];
@@ -146,16 +152,16 @@ async fn a_front_proxy_uses_its_own_names_and_refuses_them_from_clients() {
             client.write(front.head("GET /api", &lines).as_bytes()).await;
             assert_eq!(super::status(&client.read_to_end(10_000).await), 400, "{name}");
         }
-        // S239: a client's own impersonation is refused as ever.
+        // S239: a client's impersonation headers are still rejected.
         let request = front.request("/api", &token, &[("impersonate-user", "admin")]);
         assert_eq!(front.client().send(request).await.unwrap().status, 403);
         assert_eq!(front.api.requests().len(), 1);
     }
 }
 
-// S144, S271, S275, A69, B16: whatever the reason, the same 401, byte for byte.
+// S144, S271, S275, A69, B16: the same 401 for every reason, byte for byte.
 #[tokio::test]
-async fn every_refusal_reads_the_same() {
+async fn every_rejection_has_the_same_response() {
     let front = Front::start().await;
     let good = front.ann();
     let (signed, signature) = good.rsplit_once('.').unwrap();
@@ -176,7 +182,7 @@ async fn every_refusal_reads_the_same() {
     for token in
         [&forged, &expired, &elsewhere, &strange, &unknown_key, &unverified, &dots, "a.b.c", "x", "{}"]
     {
-        // A certificate that nobody asked for changes nothing.
+        // An unsolicited certificate changes nothing.
         let request = front.request("/api", token, &[]);
         let reply = HttpClient::with_identity(&front.ca, &client).send(request).await.unwrap();
         let mut headers = reply.headers.clone();
@@ -215,10 +221,11 @@ async fn every_refusal_reads_the_same() {
     }
 }
 
-// B11, S151: nothing of one request is left in what the next one of the same user is sent with.
+// B11, S151: nothing of one request leaks into the next one of the same user.
 #[tokio::test]
-async fn a_remembered_user_is_not_changed_by_requests() {
-    let settings = Settings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..Settings::default() };
+async fn cached_user_is_not_changed_by_requests() {
+    let settings =
+        ProxySettings { trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()], ..ProxySettings::default() };
     let front = Front::set(settings).await;
     let token = front.ann();
     for address in ["192.0.2.1", "192.0.2.2", "192.0.2.3"] {
@@ -237,7 +244,7 @@ async fn a_remembered_user_is_not_changed_by_requests() {
 
 // S272, S57, S58
 #[tokio::test]
-async fn without_a_credential_only_the_listed_paths_are_open() {
+async fn anonymous_requests_reach_only_listed_paths() {
     let anonymous = json!({"enabled": true, "conditions": [{"path": "/livez"}]});
     let front = Front::with(Plan { anonymous: Some(anonymous), ..Plan::default() }).await;
     for (path, authorization, code) in [
@@ -268,16 +275,16 @@ async fn without_a_credential_only_the_listed_paths_are_open() {
     assert_eq!(front.client().send(request).await.unwrap().status, 401);
 }
 
-// S246: our own credential's trouble is no 401 for a client, but it is one for whoever looks after us.
+// S246: a rejected proxy credential is not a 401 for the client, but fails readiness.
 #[tokio::test]
-async fn a_credential_of_ours_that_is_turned_down_makes_us_unready() {
+async fn rejected_proxy_credential_fails_readiness() {
     let front = Front::start().await;
     let token = front.ann();
     assert_eq!(front.get("/api", &token).await.status, 200);
-    assert_eq!(front.proxy.standing().credential(), Ok(()));
+    assert_eq!(front.proxy.upstream_access().credential(), Ok(()));
     front.api.revoke_token(OWN);
     assert_eq!(front.get("/api", &token).await.status, 502);
-    assert!(front.proxy.standing().credential().is_err());
+    assert!(front.proxy.upstream_access().credential().is_err());
     front.api.accept_token(OWN, "proxy", &[]);
     front.api.answer("/secret", Answer::failure(403, "Forbidden", "pods is forbidden: ann may not"));
     let relayed = front.get("/secret", &token).await;
@@ -285,5 +292,5 @@ async fn a_credential_of_ours_that_is_turned_down_makes_us_unready() {
         (relayed.status.as_u16(), relayed.json()["message"].clone()),
         (403, json!("pods is forbidden: ann may not"))
     );
-    assert_eq!(front.proxy.standing().credential(), Ok(()));
+    assert_eq!(front.proxy.upstream_access().credential(), Ok(()));
 }

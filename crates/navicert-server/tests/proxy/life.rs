@@ -1,11 +1,11 @@
-//! Over time: tokens expire, are revoked, lose their issuer; permissions are missing and come.
+//! Over time: tokens expire, are revoked, lose their issuer; permissions are missing and get granted.
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_server::proxy::client_address::Network;
-use navicert_server::proxy::settings::{Mode, SelfCheck, Settings};
+use navicert_server::proxy::settings::{IdentityMode, ProxySettings, SelfCheck};
 use navicert_testkit::{Answer, ApiServer, RawClient, wait};
 use navicert_types::Clock as _;
 use navicert_types::clock::ManualClock;
@@ -15,9 +15,9 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::{Front, Plan, configuration};
 
-// PV19: a memory of ten seconds does not outlive the token.
+// PV19: a cached decision does not outlive the token.
 #[tokio::test]
-async fn a_remembered_token_is_over_when_it_expires() {
+async fn cached_token_is_rejected_after_expiry() {
     let clock = Arc::new(ManualClock::at(1_800_000_000));
     let front = Front::with(Plan { clock: Arc::clone(&clock) as _, ..Plan::default() }).await;
     let token = front.token("ann", &json!({"exp": clock.now().as_second() + 4}));
@@ -29,9 +29,9 @@ async fn a_remembered_token_is_over_when_it_expires() {
     assert_eq!(front.witness.last(), "401 - - expired /api");
 }
 
-// PV20: the configuration changes, and what it no longer knows is unknown at once.
+// PV20: a configuration change removes an issuer's tokens at once.
 #[tokio::test]
-async fn a_remembered_token_is_over_when_its_issuer_is_gone() {
+async fn cached_token_is_rejected_after_its_issuer_is_removed() {
     let front = Front::start().await;
     let token = front.ann();
     assert_eq!(front.get("/api", &token).await.status, 200);
@@ -44,9 +44,9 @@ async fn a_remembered_token_is_over_when_its_issuer_is_gone() {
     front.until(200, &token).await;
 }
 
-// A65: a token that was just accepted is refused from the moment it is on the list.
+// A65: a token is rejected from the moment it is on the revocation list, even if it was just accepted.
 #[tokio::test]
-async fn a_revoked_token_is_refused_although_it_is_remembered() {
+async fn revoked_token_is_rejected_although_cached() {
     let folder = tempfile::tempdir().unwrap();
     let list = folder.path().join("revoked.yaml");
     let write = |tokens: &Value| {
@@ -64,9 +64,9 @@ async fn a_revoked_token_is_refused_although_it_is_remembered() {
     assert_eq!(front.get("/api", &other).await.status, 200);
 }
 
-// S274: the answer, then GOAWAY, then the end of the connection.
+// S274: the response, then GOAWAY, then the connection closes.
 #[tokio::test]
-async fn a_stranger_over_http2_is_sent_away() {
+async fn unauthenticated_http2_connection_is_closed() {
     let front = Front::start().await;
     let stream = RawClient::connect_tls(front.address, &front.ca, None, &["h2"]).await;
     let io = hyper_util::rt::TokioIo::new(stream.into_stream());
@@ -80,7 +80,7 @@ async fn a_stranger_over_http2_is_sent_away() {
 
 const SELF_REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// Answers whether the proxy may, by what it asks for.
+/// Answers access reviews of the proxy.
 fn review(api: &ApiServer, may: impl Fn(&str) -> bool + Send + Sync + 'static) {
     api.answer_with(SELF_REVIEW, move |request| {
         let mut review = request.json();
@@ -95,20 +95,20 @@ fn review(api: &ApiServer, may: impl Fn(&str) -> bool + Send + Sync + 'static) {
 
 // S270, B12
 #[tokio::test]
-async fn a_missing_permission_is_told_as_the_rule_to_add() {
-    let front = Front::with(Plan { settings: Settings::default(), ..Plan::default() }).await;
-    let standing = front.proxy.standing();
-    assert_eq!(standing.permissions(), Err("not asked yet".to_owned()));
+async fn reports_missing_permissions_as_rbac_rules() {
+    let front = Front::with(Plan { settings: ProxySettings::default(), ..Plan::default() }).await;
+    let standing = front.proxy.upstream_access();
+    assert_eq!(standing.permissions(), Err("not checked yet".to_owned()));
     review(&front.api, |asked| {
         !asked.contains("userextras/example.org/foo") && !asked.contains(":user-info")
     });
     let expected = "the proxy's account lacks permissions; add these rules to its ClusterRole:\n\
                     - {apiGroups: [\"authentication.k8s.io\"], resources: [\"userextras/example.org/foo\"], \
                     verbs: [\"impersonate\"]}\n";
-    assert_eq!(standing.look().await, Err(expected.to_owned()));
+    assert_eq!(standing.check().await, Err(expected.to_owned()));
     assert_eq!(standing.permissions(), Err(expected.to_owned()));
     review(&front.api, |asked| asked.starts_with("impersonate "));
-    assert_eq!(standing.look().await, Ok(()));
+    assert_eq!(standing.check().await, Ok(()));
     let asked: Vec<String> = front
         .api
         .requests()
@@ -118,46 +118,53 @@ async fn a_missing_permission_is_told_as_the_rule_to_add() {
     for resource in ["users", "groups", "uids", "userextras"] {
         assert!(asked.iter().any(|one| one == resource), "{resource}");
     }
-    // S237: the newer verbs are as good.
+    // S237: the verbs of constrained impersonation are accepted too.
     review(&front.api, |asked| asked.starts_with("impersonate:user-info authentication.k8s.io/"));
-    assert_eq!(standing.look().await, Ok(()));
-    // An API server that does not say is not one that allows.
+    assert_eq!(standing.check().await, Ok(()));
+    // A failed review is not a permission.
     front.api.answer(SELF_REVIEW, Answer::failure(403, "Forbidden", "no"));
     assert_eq!(
-        standing.look().await,
-        Err("the API server answered 403 Forbidden to a SelfSubjectAccessReview".to_owned())
+        standing.check().await,
+        Err("unexpected response of the API server to a SelfSubjectAccessReview request: 403 Forbidden"
+            .to_owned())
     );
 }
 
-// S228, S266: a front proxy asks whether it is believed.
+// S228, S266: a front proxy checks whether the API server trusts it.
 #[tokio::test]
-async fn a_front_proxy_that_is_not_believed_is_not_ready() {
-    let mode = Mode::RequestHeader(Default::default());
-    let settings =
-        Settings { mode, require_uid: true, self_check: SelfCheck::Required, ..Settings::default() };
+async fn untrusted_front_proxy_is_not_ready() {
+    let mode = IdentityMode::RequestHeader(Default::default());
+    let settings = ProxySettings {
+        mode,
+        require_uid: true,
+        self_check: SelfCheck::Required,
+        ..ProxySettings::default()
+    };
     let front = Front::with(Plan { settings, ..Plan::default() }).await;
-    let standing = front.proxy.standing();
-    let wrong = standing.look().await.unwrap_err();
+    let standing = front.proxy.upstream_access();
+    let wrong = standing.check().await.unwrap_err();
     assert!(wrong.contains("--requestheader-client-ca-file"), "{wrong}");
     front.api.answer_with(ApiServer::WHO_AM_I, |request| {
         let user = json!({"username": request.header("x-remote-user")});
         Answer::json(&json!({"kind": "SelfSubjectReview", "status": {"userInfo": user}}))
     });
-    assert_eq!(standing.look().await, Ok(()));
+    assert_eq!(standing.check().await, Ok(()));
     front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": "31+"})));
-    let wrong = standing.look().await.unwrap_err();
+    let wrong = standing.check().await.unwrap_err();
     assert!(wrong.contains("requireUid"), "{wrong}");
 }
 
-// PROXY protocol: off, its header is no TLS; on, it says where a connection comes from, and only a trusted peer may speak.
+// PROXY protocol: disabled, its header is not TLS; enabled, it gives the client address, and only trusted peers may
+// connect.
 #[tokio::test]
-async fn a_load_balancers_word_counts_only_where_it_was_asked_for() {
+async fn load_balancer_addresses_count_only_where_configured() {
     let trusted: Vec<Network> = vec!["127.0.0.0/8".parse().unwrap()];
     let strange: Vec<Network> = vec!["192.0.2.0/24".parse().unwrap()];
     for (proxy_protocol, trusted_proxies, expected) in
         [(true, trusted.clone(), Some("198.51.100.7")), (true, strange, None), (false, trusted, None)]
     {
-        let front = Front::set(Settings { proxy_protocol, trusted_proxies, ..Settings::default() }).await;
+        let front =
+            Front::set(ProxySettings { proxy_protocol, trusted_proxies, ..ProxySettings::default() }).await;
         let mut tcp = tokio::net::TcpStream::connect(front.address).await.unwrap();
         tcp.write_all(b"PROXY TCP4 198.51.100.7 10.0.0.1 56324 443\r\n").await.unwrap();
         let mut config = rustls::ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))

@@ -1,5 +1,5 @@
-//! The authenticating proxy between real sockets: an issuer that signs tokens, a client that shows them, and an API server
-//! that records what arrives. The rows PV, B and A are those of structured-authentication.md.
+//! The authenticating proxy over real sockets: an issuer that signs tokens, a client, and an API server that records
+//! requests. The rows PV, B and A are those of structured-authentication.md.
 
 #![expect(
     clippy::indexing_slicing,
@@ -7,10 +7,10 @@
     reason = "helpers of tests; a broken set-up should stop the test"
 )]
 
-mod accounts;
 mod identity;
+mod impersonation;
 mod life;
-mod nested;
+mod service_accounts;
 mod shapes;
 mod streams;
 mod upgrades;
@@ -21,18 +21,18 @@ use std::sync::{Arc, Mutex};
 
 use http::Request;
 use http::header::HeaderValue;
-use navicert_authn::config::{BaseProfile, Origin, Reloader, Sources};
-use navicert_authn::jwks::Around;
-use navicert_client::credential::{Credential, Fixed};
+use navicert_authn::config::{AuthnReloader, BaseProfile, ConfigOrigin, ConfigSources};
+use navicert_authn::jwks::JwksContext;
+use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::transport::{self, ProxyEnvironment, Timer, TokioTimer, Transport, Trust};
-use navicert_server::Limits;
+use navicert_server::ServerLimits;
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::keeping::Keeping;
 use navicert_server::listener::{self, Security, Socket};
-use navicert_server::metrics::Traffic;
-use navicert_server::proxy::service_accounts::ReviewToken;
-use navicert_server::proxy::settings::{SelfCheck, Settings};
-use navicert_server::proxy::{Parts, Proxy, Seen, Witness};
+use navicert_server::metrics::ListenerMetrics;
+use navicert_server::proxy::service_accounts::TokenReviewer;
+use navicert_server::proxy::settings::{ProxySettings, SelfCheck};
+use navicert_server::proxy::{Proxy, ProxyParts, RequestObserver, RequestOutcome};
 use navicert_testkit::http_client::Reply;
 use navicert_testkit::raw::status;
 use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, RawClient, wait};
@@ -41,62 +41,62 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-/// What the proxy itself shows the API server.
+/// Credential of the proxy for the API server.
 const OWN: &str = "the-proxys-own-token";
 
-/// A proxy at work.
+/// A running proxy.
 struct Front {
     ca: Ca,
     issuer: Issuer,
     api: ApiServer,
     address: SocketAddr,
     proxy: Arc<Proxy>,
-    reloader: Arc<Reloader>,
+    reloader: Arc<AuthnReloader>,
     witness: Arc<Recorded>,
     clock: Arc<dyn Clock>,
     folder: TempDir,
-    _keeping: Keeping,
+    _keeping: BackgroundTasks,
     _stop: watch::Sender<bool>,
 }
 
-/// What is different from the usual.
+/// Deviations from the defaults.
 struct Plan {
-    settings: Settings,
+    settings: ProxySettings,
     profile: BaseProfile,
-    /// Our own file's lines beside the head.
+    /// Lines of the `NavicertConfiguration` after its type.
     side_car: String,
     anonymous: Option<Value>,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
-    reviewer: Option<Arc<dyn ReviewToken>>,
-    limits: Limits,
+    reviewer: Option<Arc<dyn TokenReviewer>>,
+    limits: ServerLimits,
 }
 
 impl Default for Plan {
     fn default() -> Self {
         Plan {
-            settings: Settings { self_check: SelfCheck::Off, ..Settings::default() },
+            settings: ProxySettings { self_check: SelfCheck::Off, ..ProxySettings::default() },
             profile: BaseProfile::Hardened,
             side_car: String::new(),
             anonymous: None,
             clock: Arc::new(SystemClock),
             timer: Arc::new(TokioTimer),
             reviewer: None,
-            limits: Limits::of_proxy(),
+            limits: ServerLimits::for_proxy(),
         }
     }
 }
 
-/// Everything the audit log would say.
+/// Records all outcomes.
 #[derive(Debug, Default)]
 struct Recorded(Mutex<Vec<String>>);
 
-impl Witness for Recorded {
-    fn saw(&self, seen: &Seen<'_>) {
+impl RequestObserver for Recorded {
+    fn observe(&self, seen: &RequestOutcome<'_>) {
         let line = format!(
             "{} {} {} {} {}",
             seen.code,
-            seen.who.map_or("-", |who| who.username),
+            seen.user.map_or("-", |who| who.username),
             seen.acting_as.unwrap_or("-"),
             seen.reason.unwrap_or("-"),
             seen.uri.path(),
@@ -116,8 +116,8 @@ impl Front {
         Front::with(Plan::default()).await
     }
 
-    async fn set(settings: Settings) -> Self {
-        let settings = Settings { self_check: SelfCheck::Off, ..settings };
+    async fn set(settings: ProxySettings) -> Self {
+        let settings = ProxySettings { self_check: SelfCheck::Off, ..settings };
         Front::with(Plan { settings, ..Plan::default() }).await
     }
 
@@ -131,23 +131,26 @@ impl Front {
         let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
         let own = plan.side_car.replace("ISSUER", &issuer.issuer_url());
         fs::write(&side_car, format!("{head}{own}")).unwrap();
-        let sources =
-            Sources { config: Origin::File(config), side_car: Some(side_car), profile: Some(plan.profile) };
-        let around = Around {
+        let sources = ConfigSources {
+            config: ConfigOrigin::File(config),
+            navicert_config: Some(side_car),
+            profile: Some(plan.profile),
+        };
+        let around = JwksContext {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
             clock: Arc::clone(&plan.clock),
             random: Arc::new(|| 0.5),
             recorder: Arc::new(()),
         };
-        let reloader = Arc::new(Reloader::open(sources, around).unwrap());
-        let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+        let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
+        let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
         let witness = Arc::new(Recorded::default());
-        let parts = Parts {
-            live: Arc::clone(reloader.live()),
+        let parts = ProxyParts {
+            authenticator: Arc::clone(reloader.authenticator()),
             upstream: way(&api, &ca, Some(OWN)),
-            bare: Some(way(&api, &ca, None)),
+            anonymous_upstream: Some(way(&api, &ca, None)),
             reviewer: plan.reviewer,
-            witness: Arc::clone(&witness) as _,
+            observer: Arc::clone(&witness) as _,
             clock: Arc::clone(&plan.clock),
             timer: plan.timer,
         };
@@ -170,17 +173,17 @@ impl Front {
         front
     }
 
-    /// The issuer's keys are there.
+    /// Waits for the issuer's keys.
     async fn ready(&self) {
         let ready = async {
-            while !self.reloader.live().health().iter().all(|(_, health)| health.is_ready) {
+            while !self.reloader.authenticator().health().iter().all(|(_, health)| health.is_ready) {
                 tokio::task::yield_now().await;
             }
         };
         wait::within("the issuer's keys", ready).await;
     }
 
-    /// A token for this subject with these claims besides.
+    /// A token for this subject with these additional claims.
     fn token(&self, subject: &str, more: &Value) -> String {
         let mut claims = self.issuer.claims(subject, "kubernetes", self.clock.now());
         for (name, value) in more.as_object().unwrap() {
@@ -193,7 +196,7 @@ impl Front {
         self.token("ann", &json!({"groups": ["dev", "a,b"], "uid": "7", "foo": ["x", "y"], "jti": "4f2a"}))
     }
 
-    /// An HTTP/1.1 connection with nothing on it.
+    /// A fresh HTTP/1.1 connection.
     async fn raw(&self) -> RawClient {
         RawClient::connect_tls(self.address, &self.ca, None, &["http/1.1"]).await
     }
@@ -217,25 +220,25 @@ impl Front {
         self.client().send(self.request(path, token, &[])).await.unwrap()
     }
 
-    /// A request line, `Host`, these lines, and the end of the head.
+    /// A request head with `Host` and these lines.
     fn head(&self, request: &str, lines: &[&str]) -> String {
         let lines: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
         format!("{request} HTTP/1.1\r\nHost: {}\r\n{lines}\r\n", self.address)
     }
 
-    /// Asks until the answer has this code.
+    /// Repeats the request until it has this status.
     async fn until(&self, code: u16, token: &str) {
         let asking = async { while Box::pin(self.get("/api", token)).await.status.as_u16() != code {} };
         wait::within(&format!("a {code}"), Box::pin(asking)).await;
     }
 }
 
-/// A way to the API server with this token, or with none.
+/// A transport to the API server with this token, or without one.
 fn way(api: &ApiServer, ca: &Ca, token: Option<&str>) -> Transport {
-    let settings = transport::Settings {
+    let settings = transport::TransportSettings {
         trust: Trust::Pem(ca.pem().into_bytes()),
         compression: false,
-        ..transport::Settings::new(api.url())
+        ..transport::TransportSettings::new(api.url())
     };
     let authorization = token.map(|token| {
         let mut value = HeaderValue::from_str(&format!("Bearer {token}")).unwrap();
@@ -243,10 +246,11 @@ fn way(api: &ApiServer, ca: &Ca, token: Option<&str>) -> Transport {
         value
     });
     let credential = Credential { authorization, ..Credential::anonymous() };
-    Transport::new(settings, Arc::new(Fixed::new(credential)), transport::Around::system()).unwrap()
+    Transport::new(settings, Arc::new(StaticCredential::new(credential)), transport::Around::system())
+        .unwrap()
 }
 
-/// Users are named by `sub`, and everything else is optional.
+/// Maps `sub` to the user name; everything else is optional.
 fn configuration(issuers: &[(&str, &Ca)], anonymous: Option<&Value>) -> String {
     let authenticator = |(url, ca): &(&str, &Ca)| {
         json!({
@@ -267,13 +271,13 @@ fn configuration(issuers: &[(&str, &Ca)], anonymous: Option<&Value>) -> String {
     config.to_string()
 }
 
-fn serve(ca: &Ca, proxy: &Arc<Proxy>, limits: Limits) -> (SocketAddr, watch::Sender<bool>) {
+fn serve(ca: &Ca, proxy: &Arc<Proxy>, limits: ServerLimits) -> (SocketAddr, watch::Sender<bool>) {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
     let (stop, stopped) = watch::channel(false);
     let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
-    let traffic = Traffic::new("proxy", Arc::new(SystemClock));
-    let socket = Socket { listener: tcp, security, limits, traffic };
+    let traffic = ListenerMetrics::new("proxy", Arc::new(SystemClock));
+    let socket = Socket { listener: tcp, security, limits, metrics: traffic };
     tokio::spawn(listener::serve(socket, Arc::clone(proxy), stopped));
     (address, stop)
 }

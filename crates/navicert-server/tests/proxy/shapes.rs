@@ -1,4 +1,4 @@
-//! Requests that could be read in two ways, or that say what only the proxy may say: written byte for byte.
+//! Ambiguous requests and identity headers of clients, written byte for byte.
 
 use navicert_testkit::RawClient;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ async fn answer(client: &mut RawClient) -> Vec<u8> {
 
 // PV2–PV5, PV9, A74, A75, B1, B2, B3, B17
 #[tokio::test]
-async fn what_could_be_read_in_two_ways_never_reaches_the_api_server() {
+async fn ambiguous_requests_never_reach_the_api_server() {
     let front = Front::start().await;
     let token = format!("Authorization: Bearer {}", front.ann());
     for (lines, body, expected) in [
@@ -79,7 +79,7 @@ async fn http_1_0_cannot_be_chunked() {
 
 // PV17, PV18, S243, S258
 #[tokio::test]
-async fn a_path_crosses_byte_for_byte_and_a_token_in_it_is_never_read() {
+async fn forwards_paths_unchanged_and_ignores_tokens_in_them() {
     let front = Front::start().await;
     let token = front.ann();
     let authorization = format!("Authorization: Bearer {token}");
@@ -102,7 +102,7 @@ async fn a_path_crosses_byte_for_byte_and_a_token_in_it_is_never_read() {
     assert_eq!(front.api.requests().len(), 4);
 }
 
-/// A header's name as somebody sly would write it.
+/// Spellings of a header name that an attacker might use.
 fn disguised() -> impl Strategy<Value = String> {
     let names = prop::sample::select(vec![
         "Impersonate-User",
@@ -122,10 +122,10 @@ fn disguised() -> impl Strategy<Value = String> {
     })
 }
 
-// CVE-2021-31999, CVE-2022-23652, CVE-2025-48865 and their kind (B1–B3): whatever `Connection` lists, and however, the API
-// server sees our headers or nothing at all.
+// CVE-2021-31999, CVE-2022-23652, CVE-2025-48865 and similar (B1–B3): whatever `Connection` lists, the API server
+// sees the proxy's headers or no request at all.
 #[test]
-fn nothing_in_connection_takes_our_headers_off() {
+fn connection_options_never_strip_identity_headers() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let front = runtime.block_on(Front::start());
     let token = format!("Authorization: Bearer {}", front.ann());
@@ -163,9 +163,9 @@ fn nothing_in_connection_takes_our_headers_off() {
     });
 }
 
-// PV9 and the rest over HTTP/2, where no bytes are to be written wrongly but names can be.
+// PV9 and the rest over HTTP/2, which has no framing ambiguity but has header names.
 #[tokio::test]
-async fn http2_is_looked_at_just_the_same() {
+async fn http2_requests_get_the_same_checks() {
     let front = Front::start().await;
     let token = front.ann();
     for (name, value, expected) in [

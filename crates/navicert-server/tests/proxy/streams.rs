@@ -1,11 +1,11 @@
-//! Watches and logs through the proxy: at once, to the end, and no longer than allowed.
+//! Watches and logs through the proxy: forwarded immediately, to the end, and no longer than allowed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_client::transport::ManualTimer;
-use navicert_server::Limits;
-use navicert_server::proxy::settings::{MaxStreamAge, SelfCheck, Settings};
+use navicert_server::ServerLimits;
+use navicert_server::proxy::settings::{MaxStreamAge, ProxySettings, SelfCheck};
 use navicert_testkit::{Answer, RawClient, Tunnel, Watch};
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use super::{Front, Plan, status};
 
 const PODS: &str = "/api/v1/pods";
 
-/// Ann watches pods through a proxy.
+/// User ann watches pods through a proxy.
 async fn watching() -> (Front, Watch, RawClient) {
     watching_at(Front::start().await).await
 }
@@ -28,9 +28,9 @@ async fn watching_at(front: Front) -> (Front, Watch, RawClient) {
     (front, pods, client)
 }
 
-// PV14, S253: each event is at the client before the next one exists.
+// PV14, S253: each event reaches the client before the next one exists.
 #[tokio::test]
-async fn every_event_comes_through_before_the_next_one_exists() {
+async fn forwards_each_event_immediately() {
     let (_front, pods, mut client) = watching().await;
     for number in 0..5 {
         pods.event(&json!({"type": "ADDED", "object": {"number": number}}));
@@ -38,10 +38,10 @@ async fn every_event_comes_through_before_the_next_one_exists() {
     }
 }
 
-// However long nothing happens, whoever watches is no idle connection: others have to go when places are needed.
+// A connection with a watch is not idle, however quiet the watch is: other connections are evicted.
 #[tokio::test]
-async fn a_quiet_watch_keeps_its_place_when_all_are_taken() {
-    let limits = Limits { connections: 3, ..Limits::default() };
+async fn quiet_watch_is_not_evicted() {
+    let limits = ServerLimits { connections: 3, ..ServerLimits::default() };
     let (front, pods, mut client) = watching_at(Front::with(Plan { limits, ..Plan::default() }).await).await;
     let mut idle = Vec::new();
     for _ in 0..10 {
@@ -56,7 +56,7 @@ async fn a_quiet_watch_keeps_its_place_when_all_are_taken() {
 
 // PV15, S253
 #[tokio::test]
-async fn a_client_that_goes_away_ends_the_watch_behind_us() {
+async fn client_disconnect_ends_the_upstream_watch() {
     let (_front, pods, client) = watching().await;
     drop(client);
     pods.wait_for_closed(1).await;
@@ -64,7 +64,7 @@ async fn a_client_that_goes_away_ends_the_watch_behind_us() {
 
 // PV16, B6, S246
 #[tokio::test]
-async fn a_redirection_to_another_host_is_a_502() {
+async fn redirect_to_another_host_is_a_502() {
     let front = Front::start().await;
     front.api.answer("/away", Answer::redirect(301, "https://evil.example/"));
     let reply = front.get("/away", &front.ann()).await;
@@ -86,13 +86,14 @@ async fn a_redirection_to_another_host_is_a_502() {
 
 // S255
 #[tokio::test]
-async fn a_stream_lasts_no_longer_than_it_may() {
+async fn streams_end_at_their_maximum_duration() {
     for (age, passes) in [
         (MaxStreamAge::After(Duration::from_secs(60)), Duration::from_secs(61)),
         (MaxStreamAge::TokenExpiry, Duration::from_secs(301)),
     ] {
         let timer = ManualTimer::default();
-        let settings = Settings { max_stream_age: age, self_check: SelfCheck::Off, ..Settings::default() };
+        let settings =
+            ProxySettings { max_stream_age: age, self_check: SelfCheck::Off, ..ProxySettings::default() };
         let front = Front::with(Plan { settings, timer: Arc::new(timer.clone()), ..Plan::default() }).await;
         let (pods, tunnel) = (Watch::new(), Tunnel::echo());
         front.api.answer(PODS, pods.answer());

@@ -16,9 +16,9 @@ fn lines<'l>(token: &'l str, more: &[&'l str]) -> Vec<&'l str> {
 
 const SPDY: [&str; 2] = ["Upgrade: SPDY/3.1", "X-Stream-Protocol-Version: v4.channel.k8s.io"];
 
-// S249–S251, B10, B15: identity is on the upgrade too, which goes over HTTP/1.1.
+// S249–S251, B10, B15: the upgrade carries the identity and uses HTTP/1.1.
 #[tokio::test]
-async fn an_upgrade_carries_the_identity_and_then_bytes() {
+async fn upgrade_carries_the_identity_and_then_bytes() {
     let front = Front::start().await;
     front.api.answer(EXEC, Tunnel::echo().answer());
     let token = format!("Authorization: Bearer {}", front.ann());
@@ -37,7 +37,7 @@ async fn an_upgrade_carries_the_identity_and_then_bytes() {
 
 // PV10, A72, S98
 #[tokio::test]
-async fn a_browsers_token_is_read_from_the_protocols_and_stays_here() {
+async fn browser_token_is_read_from_subprotocols_and_not_forwarded() {
     let front = Front::start().await;
     front.api.answer(EXEC, Tunnel::echo().answer());
     let encoded = URL_SAFE_NO_PAD.encode(front.ann());
@@ -52,7 +52,7 @@ async fn a_browsers_token_is_read_from_the_protocols_and_stays_here() {
     assert_eq!(seen.header_values("sec-websocket-protocol"), ["v5.channel.k8s.io, v4.channel.k8s.io"]);
     assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
     assert!(!format!("{:?}", seen.headers).contains(&encoded));
-    // Refused, it does not get there either, nor without the handshake around it.
+    // A rejected token is not forwarded either, nor one without the handshake.
     for (protocols, upgrade) in [
         ("base64url.bearer.authorization.k8s.io.YmFk, v5.channel.k8s.io".to_owned(), "Upgrade: websocket"),
         (format!("base64url.bearer.authorization.k8s.io.{encoded}"), "Upgrade: websocket"),
@@ -74,7 +74,7 @@ async fn a_browsers_token_is_read_from_the_protocols_and_stays_here() {
 
 // PV11, PV13, S252, B4
 #[tokio::test]
-async fn a_refused_upgrade_is_relayed_and_what_was_sent_behind_it_is_no_request() {
+async fn rejected_upgrade_is_relayed_and_trailing_bytes_are_no_request() {
     let front = Front::start().await;
     front.api.answer(EXEC, Answer::failure(403, "Forbidden", "pods is forbidden"));
     let token = format!("Authorization: Bearer {}", front.ann());
@@ -94,7 +94,7 @@ async fn a_refused_upgrade_is_relayed_and_what_was_sent_behind_it_is_no_request(
 
 // PV12, S252, B5
 #[tokio::test]
-async fn an_answer_to_an_upgrade_that_is_none_is_a_502() {
+async fn invalid_upgrade_response_is_a_502() {
     let front = Front::start().await;
     let token = format!("Authorization: Bearer {}", front.ann());
     for answer in [Answer::text("no protocol"), Answer::redirect(302, "https://evil.example/")] {

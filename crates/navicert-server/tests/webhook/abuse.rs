@@ -1,11 +1,11 @@
-//! Bodies and heads that no API server sends, over raw sockets; and callers who may not ask.
+//! Invalid requests over raw sockets, and unauthorized clients.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
-use navicert_server::callers::{Callers, TokenFile};
-use navicert_server::webhook::Settings;
+use navicert_server::client_auth::{ClientAuth, TokenFile};
+use navicert_server::webhook::WebhookSettings;
 use navicert_testkit::{Ca, Canaries, HttpClient, RawClient};
 
 use super::{Options, Rig, review};
@@ -14,7 +14,7 @@ async fn raw(rig: &Rig) -> RawClient {
     RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await
 }
 
-/// The status of the first answer, and all that came.
+/// Status of the first response, and all received data.
 async fn answered(mut client: RawClient, request: &[u8]) -> (String, String) {
     let _ = client.try_write(request).await;
     let all = String::from_utf8(client.read_to_end(1 << 20).await).unwrap();
@@ -25,9 +25,9 @@ fn post(headers: &str, body: &str) -> Vec<u8> {
     format!("POST /authenticate HTTP/1.1\r\nhost: h\r\n{headers}\r\n{body}").into_bytes()
 }
 
-// S217: limits and nonsense; S218: what is wrong is said, what was sent is not.
+// S217: limits and invalid bodies; S218: the response names the problem, but does not echo the body.
 #[tokio::test]
-async fn a_body_that_is_no_question_is_400_and_not_repeated() {
+async fn invalid_body_is_400_and_not_echoed() {
     let rig = Rig::start(Options::default()).await;
     let mut canaries = Canaries::new();
     let secret = canaries.plant("token");
@@ -59,10 +59,10 @@ async fn a_body_that_is_no_question_is_400_and_not_repeated() {
     canaries.assert_absent("the audit log", rig.audit().as_bytes());
 }
 
-// S217: 413, whether the length is told or not, and before all of it is read.
+// S217: 413 with or without a declared length, before the whole body is read.
 #[tokio::test]
-async fn a_body_that_is_too_large_is_413() {
-    let settings = Settings { most_bytes: 4_096, ..Settings::default() };
+async fn too_large_body_is_413() {
+    let settings = WebhookSettings { max_body_bytes: 4_096, ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let (code, _) = answered(raw(&rig).await, &post("content-length: 99999999\r\n", "{")).await;
     assert_eq!(code, "413");
@@ -83,9 +83,9 @@ async fn a_body_that_is_too_large_is_413() {
     assert!(all.contains("oidc:ann"), "{all}");
 }
 
-// A75: what can be read in two ways is refused, here too.
+// A75: rejects ambiguous requests.
 #[tokio::test]
-async fn requests_that_could_be_read_in_two_ways_are_refused() {
+async fn rejects_ambiguous_requests() {
     let rig = Rig::start(Options::default()).await;
     for headers in [
         "content-length: 1\r\ncontent-length: 2\r\n",
@@ -101,29 +101,29 @@ async fn requests_that_could_be_read_in_two_ways_are_refused() {
     }
 }
 
-// A body that never comes does not hold a place for ever.
+// A body that never arrives does not hold an in-flight slot.
 #[tokio::test]
-async fn a_body_that_does_not_come_is_given_up() {
-    let settings = Settings { body_timeout: Duration::from_millis(50), ..Settings::default() };
+async fn slow_body_times_out() {
+    let settings = WebhookSettings { body_timeout: Duration::from_millis(50), ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let (code, _) = answered(raw(&rig).await, &post("content-length: 10\r\n", "{")).await;
     assert_eq!(code, "408");
 }
 
-// S223, A71: a stranger is not told whose a token is.
+// S223, A71: unauthenticated clients learn nothing about a token.
 #[tokio::test]
-async fn only_callers_with_the_right_certificate_or_token_may_ask() {
+async fn requires_an_allowed_certificate_or_token() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "a-long-enough-secret\n").unwrap();
     let clients = Ca::new("clients");
     let options = |names: &[&str], token: Option<Arc<TokenFile>>| Options {
-        callers: Callers::known(Some(names.iter().map(|&name| name.to_owned()).collect()), token),
+        callers: ClientAuth::require(Some(names.iter().map(|&name| name.to_owned()).collect()), token),
         client_authority: Some(clients.clone()),
         ..Options::default()
     };
     let apiserver = clients.client("kube-apiserver").issue();
-    let other = clients.client("somebody").issue();
+    let other = clients.client("other-client").issue();
     let stranger = Ca::new("strangers").client("kube-apiserver").issue();
     let rig = Rig::start(options(&["kube-apiserver"], None)).await;
     let asked = async |rig: &Rig, client: HttpClient| {

@@ -1,16 +1,16 @@
-//! One answer for each outcome (S217–S222), and nothing in it that should not be.
+//! One response per outcome (S217–S222), without confidential details.
 
 use http::Request;
-use navicert_server::webhook::{AudienceMode, NotReadyStatus, Settings};
+use navicert_server::webhook::{AudienceMode, NotReadyStatus, WebhookSettings};
 use navicert_testkit::jws::with_tampered_signature;
 use navicert_testkit::{Answer, Ca, Gate, Issuer};
 use serde_json::json;
 
 use super::{Options, Rig, now, review};
 
-// S217, S218, S219, S222, S223: whoever it is, exactly as mapped, in the version asked.
+// S217, S218, S219, S222, S223: the mapped user, in the requested version.
 #[tokio::test]
-async fn a_good_token_is_answered_with_the_mapped_user_in_the_version_asked() {
+async fn returns_the_mapped_user_in_the_requested_version() {
     let rig = Rig::start(Options::default()).await;
     let token = rig.ann();
     for http2 in [false, true] {
@@ -34,9 +34,9 @@ async fn a_good_token_is_answered_with_the_mapped_user_in_the_version_asked() {
     }
 }
 
-// S219, WV6: a bad token is an answer, and why it is bad is nobody's business.
+// S219, WV6: an invalid token gets a response without a reason.
 #[tokio::test]
-async fn a_bad_token_is_an_answer_that_may_be_kept_and_says_nothing() {
+async fn invalid_token_gets_a_cacheable_response_without_details() {
     let rig = Rig::start(Options::default()).await;
     let other = Issuer::start(&rig.ca);
     let second = now().as_second();
@@ -46,7 +46,7 @@ async fn a_bad_token_is_an_answer_that_may_be_kept_and_says_nothing() {
         (other.token(&super::claims(&other, json!({}))), "unknown_token"),
         (with_tampered_signature(&rig.ann()), "signature"),
         (rig.token(json!({"exp": second - 60})), "expired"),
-        (rig.token(json!({"aud": "somebody-else"})), "audience"),
+        (rig.token(json!({"aud": "another-service"})), "audience"),
         (rig.token(json!({"evil": true})), "claim_rule"),
         (rig.token(json!({"sub": "a\nb"})), "identity_encoding"),
         (rig.token(json!({"groups": ["system:masters"]})), "mapping"),
@@ -55,17 +55,17 @@ async fn a_bad_token_is_an_answer_that_may_be_kept_and_says_nothing() {
         rig.until(reason, || rig.audit().lines().last().is_some_and(|line| line.contains(reason))).await;
     }
     let audit = rig.audit();
-    // S224: of whoever is not ours, nothing is said; of others, which token it was, as a hash.
+    // S224: nothing is logged about tokens of unknown issuers; other tokens are identified by a hash.
     let hashes = audit.lines().filter(|line| line.contains("\"jtiHash\":\"sha256:")).count();
     assert!(hashes == 6 && !audit.contains("j-1"), "{audit}");
     assert!(!audit.contains("oidc:ann") && audit.lines().count() == 9, "{audit}");
 }
 
-// S219: what may heal is told apart, so that kube-apiserver does not keep it.
+// S219: transient failures are marked, so that kube-apiserver does not cache them.
 #[tokio::test]
-async fn what_may_heal_is_answered_with_its_class() {
+async fn transient_failures_return_their_class() {
     let rig = Rig::start(Options::default()).await;
-    let unknown = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, "nobody-has-me");
+    let unknown = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, "unknown-key");
     let claims = super::claims(&rig.issuer, json!({}));
     let later = rig.token(json!({"nbf": now().as_second() + 600}));
     for (token, class) in [(unknown.token(&claims), "kid_unknown"), (later, "not_yet_valid")] {
@@ -75,12 +75,12 @@ async fn what_may_heal_is_answered_with_its_class() {
 
 // S108, S220
 #[tokio::test]
-async fn an_issuer_that_is_not_ready_is_no_error_of_http_unless_that_is_wanted() {
+async fn unready_issuer_is_an_http_error_only_if_configured() {
     for (status, code) in [(NotReadyStatus::Ok, 200), (NotReadyStatus::Unavailable, 503)] {
         let ca = Ca::new("down");
         let issuer = Issuer::start(&ca);
         issuer.answer(issuer.discovery_path(), Answer::status(500));
-        let settings = Settings { not_ready_status: status, ..Settings::default() };
+        let settings = WebhookSettings { not_ready_status: status, ..WebhookSettings::default() };
         let rig = Rig::with(ca, issuer, Options { settings, is_ready: false, ..Options::default() }).await;
         let reply = rig.review(&rig.ann()).await;
         assert_eq!(reply.status, code);
@@ -88,14 +88,14 @@ async fn an_issuer_that_is_not_ready_is_no_error_of_http_unless_that_is_wanted()
         if code == 200 {
             assert_eq!(reply.json()["status"], json!({"authenticated": false, "error": "not_ready"}));
         }
-        assert!(rig.health.look().1.contains("[-]issuers failed"));
+        assert!(rig.health.report().1.contains("[-]issuers failed"));
     }
 }
 
 // S219
 #[tokio::test]
-async fn why_a_token_is_bad_is_told_only_if_that_is_wanted_and_never_with_a_claim() {
-    let settings = Settings { expose_errors: true, ..Settings::default() };
+async fn exposes_the_reason_only_if_configured_and_never_a_claim() {
+    let settings = WebhookSettings { expose_errors: true, ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let expired = rig.token(json!({"exp": now().as_second() - 60}));
     assert_eq!(rig.status(&expired).await, json!({"authenticated": false, "error": "token is expired"}));
@@ -106,9 +106,9 @@ async fn why_a_token_is_bad_is_told_only_if_that_is_wanted_and_never_with_a_clai
 
 // S221
 #[tokio::test]
-async fn audiences_are_answered_for_only_if_they_are_ours() {
+async fn returns_only_configured_audiences() {
     let server_audiences = vec!["api".to_owned(), "api2".to_owned()];
-    let settings = Settings { server_audiences, ..Settings::default() };
+    let settings = WebhookSettings { server_audiences, ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let token = rig.ann();
     let asked = async |audiences: &[&str], path: &str| {
@@ -128,10 +128,10 @@ async fn audiences_are_answered_for_only_if_they_are_ours() {
             "{audiences:?}"
         );
     }
-    // S226: the API says what the API server itself is called.
+    // S226: the API returns the audiences of the API server itself.
     let status = asked(&[], "/apis/authentication.k8s.io/v1/tokenreviews").await;
     assert_eq!(status["audiences"], json!(["api", "api2"]));
-    // S146: the token is not even looked at: no attempt is counted.
+    // S146: the token is not verified: no attempt is counted.
     let attempts =
         |page: String| page.lines().find(|line| line.contains("result=\"success\"")).unwrap().to_owned();
     let before = attempts(rig.figures.render());
@@ -141,8 +141,8 @@ async fn audiences_are_answered_for_only_if_they_are_ours() {
 
 // S221
 #[tokio::test]
-async fn in_token_mode_the_tokens_own_audiences_count() {
-    let settings = Settings { audience_mode: AudienceMode::Token, ..Settings::default() };
+async fn token_mode_returns_the_tokens_audiences() {
+    let settings = WebhookSettings { audience_mode: AudienceMode::Token, ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let token = rig.token(json!({"aud": ["aud1", "more"]}));
     for (audiences, status) in
@@ -164,8 +164,8 @@ async fn in_token_mode_the_tokens_own_audiences_count() {
 
 // S217, S226, S259
 #[tokio::test]
-async fn paths_and_methods_that_are_not_ours_are_refused() {
-    let settings = Settings { path: "/review".into(), auth_path: None, ..Settings::default() };
+async fn rejects_unknown_paths_and_methods() {
+    let settings = WebhookSettings { path: "/review".into(), auth_path: None, ..WebhookSettings::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     let body = review("v1", &rig.ann(), &[]);
     for (path, code) in [
@@ -190,15 +190,15 @@ async fn paths_and_methods_that_are_not_ours_are_refused() {
     }
 }
 
-// S219: overload is 429 without Retry-After, and it passes.
+// S219: overload is 429 without Retry-After, and ends.
 #[tokio::test]
-async fn more_than_can_be_served_at_a_time_is_429_and_nothing_collapses() {
+async fn returns_429_above_the_in_flight_limit() {
     let ca = Ca::new("slow");
     let issuer = Issuer::start(&ca);
     let gate = Gate::new();
-    let limits = navicert_server::Limits { requests: 2, ..Default::default() };
+    let limits = navicert_server::ServerLimits { requests: 2, ..Default::default() };
     let rig = Rig::with(ca, issuer, Options { limits, ..Options::default() }).await;
-    // A key that nobody knows makes the webhook ask the issuer, who takes his time.
+    // An unknown key makes the webhook fetch keys from a slow issuer.
     rig.issuer.answer(rig.issuer.jwks_path(), Answer::json(&rig.issuer.jwks()).after(&gate));
     let claims = super::claims(&rig.issuer, json!({}));
     let unknown = |id: &str| {

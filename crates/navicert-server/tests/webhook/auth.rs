@@ -1,7 +1,7 @@
-//! `/auth`, as nginx's `auth_request` and Envoy's `ext_authz` ask: 200 with who it is, 401, 403.
+//! `/auth`, as used by nginx's `auth_request` and Envoy's `ext_authz`: 200 with identity headers, 401, 403.
 
 use http::Request;
-use navicert_server::callers::{Callers, TokenFile};
+use navicert_server::client_auth::{ClientAuth, TokenFile};
 use navicert_testkit::http_client::Reply;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ async fn ask(rig: &Rig, headers: &[(&str, &str)]) -> Reply {
 
 // S261–S265
 #[tokio::test]
-async fn a_good_token_passes_with_the_users_identity_in_headers() {
+async fn valid_token_returns_identity_headers() {
     let rig = Rig::start(Options::default()).await;
     let reply = ask(&rig, &[("authorization", &format!("Bearer {}", rig.ann()))]).await;
     assert_eq!((reply.status.as_u16(), reply.body.len()), (200, 0));
@@ -36,9 +36,9 @@ async fn a_good_token_passes_with_the_users_identity_in_headers() {
     assert_eq!(reply.headers.get("x-remote-user").unwrap().as_bytes(), "oidc:é".as_bytes(), "S262");
 }
 
-// S271: every refusal looks the same.
+// S271: every rejection has the same response.
 #[tokio::test]
-async fn everybody_else_does_not_pass_and_is_not_told_why() {
+async fn rejects_other_requests_without_a_reason() {
     let rig = Rig::start(Options::default()).await;
     let expired = format!("Bearer {}", rig.token(json!({"exp": 1_000})));
     let mut bodies = Vec::new();
@@ -61,13 +61,13 @@ async fn everybody_else_does_not_pass_and_is_not_told_why() {
     assert_eq!(reply.status, 400, "two of them");
 }
 
-// S223: the caller's own token is not the client's.
+// S223: the caller's own token is separate from the client's.
 #[tokio::test]
-async fn a_caller_shows_its_own_token_elsewhere_and_without_it_is_403() {
+async fn caller_token_is_in_proxy_authorization_and_required() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "a-long-enough-secret").unwrap();
-    let callers = Callers::known(None, Some(TokenFile::open(&path).unwrap()));
+    let callers = ClientAuth::require(None, Some(TokenFile::open(&path).unwrap()));
     let rig = Rig::start(Options { callers, ..Options::default() }).await;
     let good = format!("Bearer {}", rig.ann());
     let own = "Bearer a-long-enough-secret";
@@ -76,9 +76,9 @@ async fn a_caller_shows_its_own_token_elsewhere_and_without_it_is_403() {
     assert_eq!(ask(&rig, &[("authorization", own)]).await.status, 403);
 }
 
-// Envoy sends its client's own method and puts the path behind ours.
+// Envoy sends its client's method and appends its path.
 #[tokio::test]
-async fn envoy_asks_with_the_clients_method_and_path() {
+async fn accepts_envoys_method_and_path() {
     let rig = Rig::start(Options::default()).await;
     for (method, path, code) in [
         ("GET", "/auth", 200),

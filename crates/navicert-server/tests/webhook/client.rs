@@ -1,19 +1,19 @@
-//! Our own client of TokenReviews, against every answer a server may give (WV1–WV15) and against our own webhook.
+//! The TokenReview client against every response a server may give (WV1–WV15), and against the webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_client::credential::{BoxFuture, Credential, Fixed};
+use navicert_client::credential::{BoxFuture, Credential, StaticCredential};
 use navicert_client::transport::{self, Timer, Transport, Trust};
-use navicert_server::token_review_client::{ReviewError, Reviewed, TokenReviewClient};
+use navicert_server::token_review_client::{ReviewOutcome, TokenReviewClient, TokenReviewError};
 use navicert_server::webhook;
 use navicert_testkit::{Answer, Ca, HttpServer};
-use navicert_types::token_review::{UserInfo, Version};
+use navicert_types::token_review::{TokenReviewVersion, UserInfo};
 use serde_json::{Value, json};
 
 use super::{Options, Rig};
 
-/// Pauses take no time; only limits last.
+/// A timer whose short sleeps take no time.
 #[derive(Debug)]
 struct NoPause;
 
@@ -27,22 +27,28 @@ impl Timer for NoPause {
     }
 }
 
-fn client(ca: &Ca, url: &str, path: &str, version: Version, implicit: &[&str]) -> TokenReviewClient {
+fn client(
+    ca: &Ca,
+    url: &str,
+    path: &str,
+    version: TokenReviewVersion,
+    implicit: &[&str],
+) -> TokenReviewClient {
     let trust = Trust::Pem(ca.pem().into_bytes());
-    let settings = transport::Settings { trust, ..transport::Settings::new(url) };
-    let source = Arc::new(Fixed::new(Credential::anonymous()));
+    let settings = transport::TransportSettings { trust, ..transport::TransportSettings::new(url) };
+    let source = Arc::new(StaticCredential::new(Credential::anonymous()));
     let transport = Transport::new(settings, source, transport::Around::system()).unwrap();
     let implicit = implicit.iter().map(|&audience| audience.to_owned()).collect();
     TokenReviewClient::new(transport, path, version, implicit, Arc::new(NoPause))
 }
 
-fn told(outcome: &Result<Reviewed, ReviewError>) -> String {
+fn told(outcome: &Result<ReviewOutcome, TokenReviewError>) -> String {
     match outcome {
-        Ok(Reviewed::Authenticated { user, audiences }) => format!("{} {audiences:?}", user.username),
-        Ok(Reviewed::Nobody) => "nobody".to_owned(),
-        Err(ReviewError::Unknown(text)) => format!("unknown: {text}"),
-        Err(ReviewError::Status(code)) => format!("status {code}"),
-        Err(ReviewError::Malformed(_)) => "malformed".to_owned(),
+        Ok(ReviewOutcome::Authenticated { user, audiences }) => format!("{} {audiences:?}", user.username),
+        Ok(ReviewOutcome::Unauthenticated) => "unauthenticated".to_owned(),
+        Err(TokenReviewError::Unknown(text)) => format!("unknown: {text}"),
+        Err(TokenReviewError::Status(code)) => format!("status {code}"),
+        Err(TokenReviewError::Malformed(_)) => "malformed".to_owned(),
         Err(other) => panic!("{other}"),
     }
 }
@@ -53,7 +59,7 @@ fn answer(version: &str, status: &Value) -> Value {
 
 // WV1–WV10, S211–S213, S215
 #[tokio::test]
-async fn every_answer_a_server_may_give_is_read_as_kube_apiserver_reads_it() {
+async fn interprets_every_response_as_kube_apiserver_does() {
     let (ca, status) = (Ca::new("reviewer"), json!({"authenticated": true, "user": {"username": "u"}}));
     let good = answer("v1", &status);
     let with = |status: Value| Answer::json(&answer("v1", &status));
@@ -71,9 +77,9 @@ async fn every_answer_a_server_may_give_is_read_as_kube_apiserver_reads_it() {
         ("WV3", Answer::json(&failure), "malformed", 1),
         ("WV3", html(), "malformed", 1),
         ("WV4", Answer::json(&bare), "u []", 1),
-        ("WV5", Answer::json(&capital), "nobody", 1),
-        ("WV5", with(json!({"Authenticated": true, "user": {"username": "u"}})), "nobody", 1),
-        ("WV6", with(json!({"authenticated": false})), "nobody", 1),
+        ("WV5", Answer::json(&capital), "unauthenticated", 1),
+        ("WV5", with(json!({"Authenticated": true, "user": {"username": "u"}})), "unauthenticated", 1),
+        ("WV6", with(json!({"authenticated": false})), "unauthenticated", 1),
         ("WV6", with(json!({"authenticated": false, "error": "cold"})), "unknown: cold", 1),
         ("WV7", with(json!({"authenticated": true, "error": "cold", "user": {"username": "u"}})), "u []", 1),
         ("WV7", with(json!({"authenticated": true})), " []", 1),
@@ -87,20 +93,21 @@ async fn every_answer_a_server_may_give_is_read_as_kube_apiserver_reads_it() {
     ] {
         let server = HttpServer::start(&ca);
         server.answer("/review", answer);
-        let outcome = client(&ca, &server.url(), "/review", Version::V1, &[]).review("t", &[]).await;
+        let outcome =
+            client(&ca, &server.url(), "/review", TokenReviewVersion::V1, &[]).review("t", &[]).await;
         assert_eq!((told(&outcome).as_str(), server.count("/review")), (expected, requests), "{row}");
     }
 }
 
 // WV11–WV15, S214
 #[tokio::test]
-async fn audiences_are_what_the_server_says_of_those_that_were_asked_about() {
+async fn returns_the_requested_audiences_that_the_server_confirms() {
     let ca = Ca::new("reviewer");
     for (row, wanted, returned, expected) in [
         ("WV11", &["api"][..], &[][..], "u [\"api\"]"),
-        ("WV12", &["other"], &[], "nobody"),
+        ("WV12", &["other"], &[], "unauthenticated"),
         ("WV13", &["api", "other"], &["other"], "u [\"other\"]"),
-        ("WV14", &["api"], &["zzz"], "nobody"),
+        ("WV14", &["api"], &["zzz"], "unauthenticated"),
         ("WV15", &[], &["zzz"], "u []"),
         ("S214", &["a", "b"], &["b", "a", "c"], "u [\"b\", \"a\"]"),
     ] {
@@ -108,23 +115,23 @@ async fn audiences_are_what_the_server_says_of_those_that_were_asked_about() {
             let server = HttpServer::start(&ca);
             let status = json!({"authenticated": true, "user": {"username": "u"}, "audiences": returned, "error": error});
             server.answer("/review", Answer::json(&answer("v1beta1", &status)));
-            let client = client(&ca, &server.url(), "/review", Version::V1beta1, &["api"]);
+            let client = client(&ca, &server.url(), "/review", TokenReviewVersion::V1beta1, &["api"]);
             let wanted: Vec<String> = wanted.iter().map(|&audience| audience.to_owned()).collect();
             assert_eq!(told(&client.review("t", &wanted).await), expected, "{row}");
         }
     }
 }
 
-// S276: the two ends of ours understand each other, on both paths and in both versions.
+// S276: client and webhook interoperate, on both paths and in both versions.
 #[tokio::test]
-async fn our_webhook_answers_our_client() {
-    let settings = webhook::Settings { server_audiences: vec!["api".into()], ..Default::default() };
+async fn webhook_and_client_interoperate() {
+    let settings = webhook::WebhookSettings { server_audiences: vec!["api".into()], ..Default::default() };
     let rig = Rig::start(Options { settings, ..Options::default() }).await;
     for path in ["/authenticate", "/apis/authentication.k8s.io/v1/tokenreviews"] {
-        for version in Version::ALL {
+        for version in TokenReviewVersion::ALL {
             let client = client(&rig.ca, &rig.url(""), path, version, &["api"]);
             let outcome = client.review(&rig.ann(), &["api".to_owned()]).await.unwrap();
-            let Reviewed::Authenticated { user, audiences } = outcome else { panic!("{outcome:?}") };
+            let ReviewOutcome::Authenticated { user, audiences } = outcome else { panic!("{outcome:?}") };
             let expected = UserInfo {
                 username: "oidc:ann".into(),
                 uid: "u-1".into(),
@@ -136,8 +143,11 @@ async fn our_webhook_answers_our_client() {
                 .into(),
             };
             assert_eq!((user, audiences), (expected, vec!["api".to_owned()]), "{path}");
-            assert_eq!(client.review("opaque", &[]).await.unwrap(), Reviewed::Nobody);
-            assert_eq!(client.review(&rig.ann(), &["other".to_owned()]).await.unwrap(), Reviewed::Nobody);
+            assert_eq!(client.review("opaque", &[]).await.unwrap(), ReviewOutcome::Unauthenticated);
+            assert_eq!(
+                client.review(&rig.ann(), &["other".to_owned()]).await.unwrap(),
+                ReviewOutcome::Unauthenticated
+            );
         }
     }
 }

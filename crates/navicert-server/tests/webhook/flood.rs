@@ -1,17 +1,17 @@
-//! Floods: nonsense, keys that nobody has, connections that say nothing. Good questions are still answered, and the issuer is
-//! left in peace.
+//! Floods: invalid tokens, unknown keys, silent connections. Valid requests are still answered, and the issuer gets
+//! no extra load.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_server::Limits;
+use navicert_server::ServerLimits;
 use navicert_testkit::{Algorithm, RawClient, SigningKey, wait};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use super::{Options, Rig, claims, review};
 
-/// Questions one after another on one connection; how many were answered with a user.
+/// Sends requests on one connection; returns how many were authenticated.
 async fn ask_all(mut client: RawClient, tokens: Vec<String>) -> usize {
     let mut accepted = 0;
     for token in tokens {
@@ -30,7 +30,7 @@ async fn ask_all(mut client: RawClient, tokens: Vec<String>) -> usize {
 
 // A64, H22, S148, S309
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_of_keys_that_nobody_has_cost_the_issuer_nothing_and_good_ones_are_answered() {
+async fn unknown_key_ids_do_not_load_the_issuer_or_block_valid_tokens() {
     let rig = Rig::start(Options::default()).await;
     let stranger = SigningKey::generate(Algorithm::Es256, "stranger");
     let claims = claims(&rig.issuer, json!({}));
@@ -61,13 +61,13 @@ async fn tokens_of_keys_that_nobody_has_cost_the_issuer_nothing_and_good_ones_ar
     assert!(entries.parse::<usize>().unwrap() <= 700, "nonsense is hardly remembered: {entries}");
 }
 
-// Whoever says nothing, or says it slowly, is shown the door; meanwhile others are served.
+// Silent and slow connections are closed while others are served.
 #[tokio::test]
-async fn slow_heads_and_silent_connections_are_ended_and_others_are_served() {
-    let limits = Limits {
-        handshake: Duration::from_millis(300),
-        head_time: Duration::from_millis(300),
-        ..Limits::default()
+async fn closes_slow_and_silent_connections_and_serves_others() {
+    let limits = ServerLimits {
+        handshake_timeout: Duration::from_millis(300),
+        header_timeout: Duration::from_millis(300),
+        ..ServerLimits::default()
     };
     let rig = Arc::new(Rig::start(Options { limits, ..Options::default() }).await);
     let mut slow = JoinSet::new();
@@ -75,7 +75,7 @@ async fn slow_heads_and_silent_connections_are_ended_and_others_are_served() {
         let rig = Arc::clone(&rig);
         slow.spawn(async move {
             if number % 2 == 0 {
-                // Not even TLS.
+                // Not even a TLS handshake.
                 let mut client = RawClient::connect(rig.address).await;
                 return client.read_to_end(1 << 10).await.len();
             }
@@ -99,7 +99,7 @@ async fn slow_heads_and_silent_connections_are_ended_and_others_are_served() {
     .await;
 }
 
-/// A connection that stands there, in one of the ways there are.
+/// An idle connection, in one of several states.
 async fn standing(rig: &Rig, way: usize) -> RawClient {
     let protocol = if way == 4 { "h2" } else { "http/1.1" };
     if way == 0 {
@@ -123,10 +123,10 @@ fn figure(rig: &Rig, name: &str) -> usize {
     page.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
 }
 
-// All places are taken by connections that only stand there, and none of their times is up: whoever comes is served at once.
+// All slots are occupied by idle connections that have not timed out: a new connection is served at once.
 #[tokio::test]
-async fn connections_that_only_stand_there_make_room_for_whoever_comes() {
-    let limits = Limits { connections: 10, ..Limits::default() };
+async fn evicts_idle_connections_for_new_ones() {
+    let limits = ServerLimits { connections: 10, ..ServerLimits::default() };
     let rig = Rig::start(Options { limits, ..Options::default() }).await;
     let mut all = Vec::new();
     for number in 0..10 {
@@ -139,19 +139,19 @@ async fn connections_that_only_stand_there_make_room_for_whoever_comes() {
     }
     assert!(figure(&rig, "navicert_connections") <= 10);
     assert!(figure(&rig, "navicert_connections_pushed_out_total") >= 20);
-    // Those that came first are gone.
+    // The oldest connections have been evicted.
     for client in &mut all[..10] {
         client.read_to_end(1 << 16).await;
     }
 }
 
-// Neither does HTTP/2 let anybody stand there for ever, not even whoever never begins.
+// HTTP/2 connections time out too, even before the first request.
 #[tokio::test]
-async fn idle_connections_of_http2_are_ended_too() {
-    let limits = Limits {
-        head_time: Duration::from_millis(300),
-        handshake: Duration::from_millis(300),
-        ..Limits::default()
+async fn evicts_idle_http2_connections() {
+    let limits = ServerLimits {
+        header_timeout: Duration::from_millis(300),
+        handshake_timeout: Duration::from_millis(300),
+        ..ServerLimits::default()
     };
     let rig = Rig::start(Options { limits, ..Options::default() }).await;
     let mut silent = standing(&rig, 4).await;

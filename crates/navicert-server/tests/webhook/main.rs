@@ -1,4 +1,4 @@
-//! The webhook with real sockets, a real issuer and real files: what is answered, to whom, and what never is.
+//! The webhook with real sockets, a real issuer and real files.
 
 #![expect(
     clippy::indexing_slicing,
@@ -20,21 +20,21 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use navicert_authn::config::{Reloader, Sources};
-use navicert_authn::jwks::Around;
-use navicert_authn::metrics::Metrics;
+use navicert_authn::config::{AuthnReloader, ConfigSources};
+use navicert_authn::jwks::JwksContext;
+use navicert_authn::metrics::AuthnMetrics;
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
-use navicert_server::Limits;
-use navicert_server::audit::{Audit, Target};
-use navicert_server::callers::Callers;
+use navicert_server::ServerLimits;
+use navicert_server::audit::{AuditLog, AuditTarget};
+use navicert_server::background_tasks::BackgroundTasks;
+use navicert_server::client_auth::ClientAuth;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::files::Following;
-use navicert_server::health::{AwaitedIssuers, Health, Issuers};
-use navicert_server::keeping::Keeping;
-use navicert_server::metrics::{Registry, Traffic};
-use navicert_server::serving::{Bound, Ending, House, Server};
-use navicert_server::tls::{Tls, TlsFiles};
-use navicert_server::webhook::{Settings, Webhook};
+use navicert_server::health::{Health, IssuersCheck, RequiredIssuers};
+use navicert_server::metrics::{ListenerMetrics, Registry};
+use navicert_server::reload::ReloadTask;
+use navicert_server::serving::{BoundListener, Server, ServerRuntime, ShutdownTiming};
+use navicert_server::tls::{ServerTls, TlsFiles};
+use navicert_server::webhook::{Webhook, WebhookSettings};
 use navicert_testkit::http_client::Reply;
 use navicert_testkit::{Ca, HttpClient, Identity, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock, Timestamp};
@@ -42,41 +42,41 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// A webhook in service, with its issuer.
+/// A running webhook, with its issuer.
 struct Rig {
     ca: Ca,
     issuer: Issuer,
     folder: tempfile::TempDir,
     address: SocketAddr,
-    reloader: Arc<Reloader>,
+    reloader: Arc<AuthnReloader>,
     health: Health,
     figures: Registry,
-    following: Following,
-    keeping: Keeping,
+    following: ReloadTask,
+    keeping: BackgroundTasks,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
 
-/// What differs between webhooks.
+/// Deviations from the defaults.
 struct Options {
-    settings: Settings,
-    limits: Limits,
-    callers: Callers,
+    settings: WebhookSettings,
+    limits: ServerLimits,
+    callers: ClientAuth,
     client_authority: Option<Ca>,
-    /// Waits until the issuer's tokens can be judged.
+    /// Waits until the issuer's tokens can be verified.
     is_ready: bool,
-    ending: Ending,
+    ending: ShutdownTiming,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Options {
-            settings: Settings::default(),
-            limits: Limits::default(),
-            callers: Callers::anybody(),
+            settings: WebhookSettings::default(),
+            limits: ServerLimits::default(),
+            callers: ClientAuth::allow_all(),
             client_authority: None,
             is_ready: true,
-            ending: Ending::default(),
+            ending: ShutdownTiming::default(),
         }
     }
 }
@@ -99,35 +99,44 @@ impl Rig {
         });
         let files = TlsFiles { certificate: at("tls.crt"), key: at("tls.key"), client_authority };
         let (clock, timer) = (Arc::new(SystemClock), Arc::new(TokioTimer));
-        let tls = Tls::open(files, clock.clone()).unwrap();
-        let metrics = Arc::new(Metrics::new("test", clock.clone()));
-        let around = Around {
+        let tls = ServerTls::open(files, clock.clone()).unwrap();
+        let metrics = Arc::new(AuthnMetrics::new("test", clock.clone()));
+        let around = JwksContext {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
             clock: clock.clone(),
             random: Arc::new(|| 0.5),
             recorder: Arc::clone(&metrics) as _,
         };
-        let sources = Sources { config: at("config.yaml").into(), side_car: None, profile: None };
-        let reloader = Arc::new(Reloader::open(sources, around).unwrap());
-        let audit = Audit::to(Target::File(at("audit.log")), clock.clone()).unwrap();
+        let sources =
+            ConfigSources { config: at("config.yaml").into(), navicert_config: None, profile: None };
+        let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
+        let audit = AuditLog::open(AuditTarget::File(at("audit.log")), clock.clone()).unwrap();
         let (health, figures) = (Health::default(), Registry::default());
-        health.join(Arc::new(Issuers::new(Arc::clone(reloader.live()), AwaitedIssuers::All)));
-        figures.join(metrics);
-        figures.join(Arc::clone(&tls) as _);
-        let live = Arc::clone(reloader.live());
+        health.register(Arc::new(IssuersCheck::new(
+            Arc::clone(reloader.authenticator()),
+            RequiredIssuers::All,
+        )));
+        figures.register(metrics);
+        figures.register(Arc::clone(&tls) as _);
+        let live = Arc::clone(reloader.authenticator());
         let handler = Arc::new(Webhook::new(live, options.callers, options.settings, audit, clock.clone()));
-        let bound = Bound::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let bound = BoundListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = bound.address();
         let server = Server {
             bound,
             security: tls.security(),
             limits: options.limits,
-            traffic: Traffic::new("webhook", clock),
+            metrics: ListenerMetrics::new("webhook", clock),
             handler,
         };
-        let keeping = Keeping::start(Arc::clone(&reloader), Arc::clone(&timer) as _);
-        let following = Following::start(vec![tls as _], Arc::clone(&timer) as _);
-        let house = House { health: health.clone(), figures: figures.clone(), ending: options.ending, timer };
+        let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::clone(&timer) as _);
+        let following = ReloadTask::start(vec![tls as _], Arc::clone(&timer) as _);
+        let house = ServerRuntime {
+            health: health.clone(),
+            metrics: figures.clone(),
+            shutdown: options.ending,
+            timer,
+        };
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(async move {
             let stopped = async {
@@ -149,7 +158,7 @@ impl Rig {
             served,
         };
         if options.is_ready {
-            rig.until("the issuer is ready", || rig.health.look().0).await;
+            rig.until("the issuer is ready", || rig.health.report().0).await;
         }
         rig
     }
@@ -179,7 +188,7 @@ impl Rig {
         self.issuer.token(&claims(&self.issuer, change))
     }
 
-    /// A good token of ann's.
+    /// A valid token of user ann.
     fn ann(&self) -> String {
         self.token(json!({}))
     }
@@ -194,13 +203,13 @@ impl Rig {
         reply.json()["status"].clone()
     }
 
-    /// Every decision so far.
+    /// All decisions in the audit log.
     fn audit(&self) -> String {
         fs::read_to_string(self.path("audit.log")).unwrap()
     }
 }
 
-/// What a good token of ann's says.
+/// Claims of a valid token of user ann.
 fn claims(issuer: &Issuer, change: Value) -> Value {
     let mut claims = issuer.claims("ann", "aud1", SystemClock.now());
     let more = json!({"jti": "j-1", "groups": ["dev", "ops, all"], "id": "u-1", "team": "a"});
@@ -248,7 +257,7 @@ fn review(version: &str, token: &str, audiences: &[&str]) -> Value {
 }
 
 fn write_identity(folder: &Path, identity: &Identity) {
-    // The key first: a pair that does not match is not taken.
+    // The key first: a mismatched pair is not loaded.
     fs::write(folder.join("tls.key"), identity.key_pem()).unwrap();
     fs::write(folder.join("tls.crt"), identity.chain_pem()).unwrap();
 }

@@ -1,20 +1,20 @@
-//! Certificates, configurations and issuers that change while the webhook serves, and its end.
+//! Certificates, configuration and issuers that change while the webhook serves, and its shutdown.
 
 use std::fs;
 use std::time::Duration;
 
-use navicert_server::serving::Ending;
+use navicert_server::serving::ShutdownTiming;
 use navicert_testkit::{Algorithm, Answer, Ca, HttpClient, Issuer, RawClient, SigningKey, wait};
 use serde_json::json;
 
 use super::{Options, Rig, config, review, write_identity};
 
-// A certificate that is replaced counts for the next connection; a pair that does not match changes nothing.
+// A replaced certificate applies to new connections; a mismatched pair changes nothing.
 #[tokio::test]
-async fn a_new_certificate_takes_over_and_a_broken_one_does_not() {
+async fn reloads_certificates_and_keeps_the_previous_one_on_error() {
     let rig = Rig::start(Options::default()).await;
     let mut kept = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
-    // A key that does not go with the certificate, for as long as it is noticed.
+    // A key that does not match the certificate, until that is noticed.
     let new = Ca::new("new");
     fs::write(rig.path("tls.key"), new.server().issue().key_pem()).unwrap();
     let failed = "navicert_tls_certificate_reloads_total{status=\"failure\"} 1";
@@ -32,17 +32,17 @@ async fn a_new_certificate_takes_over_and_a_broken_one_does_not() {
         format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     kept.write(request.as_bytes()).await;
     kept.read_until(b"oidc:ann").await;
-    rig.following.look_now();
+    rig.following.reload_now();
 }
 
-// S185–S189, PV20, LV2, LV6: a configuration that changes counts at once, also for tokens that were just accepted.
+// S185–S189, PV20, LV2, LV6: a configuration change applies at once, also to cached tokens.
 #[tokio::test]
-async fn a_new_configuration_counts_at_once_and_a_bad_one_changes_nothing() {
+async fn reloads_configuration_and_keeps_the_previous_one_on_error() {
     let rig = Rig::start(Options::default()).await;
     let token = rig.ann();
     assert_eq!(rig.status(&token).await["authenticated"], true);
     fs::write(rig.path("config.yaml"), "not: [a configuration").unwrap();
-    rig.keeping.look_now();
+    rig.keeping.reload_now();
     rig.until("it is refused", || rig.reloader.problem().is_some()).await;
     assert_eq!(rig.status(&token).await["authenticated"], true);
     let other = Issuer::start(&rig.ca);
@@ -59,9 +59,9 @@ async fn a_new_configuration_counts_at_once_and_a_bad_one_changes_nothing() {
     assert_eq!(rig.status(&theirs).await["user"]["username"], "oidc:ann");
 }
 
-// An issuer that is down, broken or slow does not keep known tokens from being judged; new keys are found.
+// An unavailable, broken or slow issuer does not affect known keys; new keys are found.
 #[tokio::test]
-async fn an_issuer_in_trouble_costs_nobody_a_token_that_could_be_judged() {
+async fn failing_issuer_does_not_affect_verifiable_tokens() {
     let rig = Rig::start(Options::default()).await;
     let fresh = |number: usize| rig.token(json!({"jti": format!("fresh-{number}")}));
     for trouble in [Answer::status(500), Answer::text("not json"), Answer::cut(navicert_testkit::Cut::Reset)]
@@ -84,9 +84,9 @@ async fn an_issuer_in_trouble_costs_nobody_a_token_that_could_be_judged() {
     rig.issuer.accept_connections();
 }
 
-// A key that the issuer has rotated to is fetched when its first token comes.
+// A rotated key is fetched with its first token.
 #[tokio::test]
-async fn a_token_of_a_new_key_is_accepted_as_soon_as_the_issuer_has_it() {
+async fn accepts_tokens_of_a_new_key_once_published() {
     let rig = Rig::start(Options::default()).await;
     let key = SigningKey::generate(Algorithm::Es256, "rotated");
     rig.issuer.add_key(key.clone());
@@ -101,9 +101,9 @@ async fn a_token_of_a_new_key_is_accepted_as_soon_as_the_issuer_has_it() {
     Box::pin(accepted).await;
 }
 
-// SIGTERM's half: not ready at once, nothing new, and what has begun is finished.
+// SIGTERM: readiness fails at once, no new connections, in-flight requests finish.
 #[tokio::test]
-async fn what_has_begun_is_finished_and_nothing_new_is_taken() {
+async fn shutdown_drains_in_flight_requests_and_accepts_no_new_ones() {
     let mut rig = Rig::start(Options::default()).await;
     let body = review("v1", &rig.ann(), &[]).to_string();
     let (begun, rest) = body.split_at(20);
@@ -116,7 +116,7 @@ async fn what_has_begun_is_finished_and_nothing_new_is_taken() {
     })
     .await;
     rig.stop.take().unwrap().send(()).unwrap();
-    rig.until("not ready", || !rig.health.look().0).await;
+    rig.until("not ready", || !rig.health.report().0).await;
     let refused = wait::within("nothing new", async {
         while tokio::net::TcpStream::connect(rig.address).await.is_ok() {}
     });
@@ -127,10 +127,10 @@ async fn what_has_begun_is_finished_and_nothing_new_is_taken() {
     wait::within("the end", &mut rig.served).await.unwrap();
 }
 
-// What does not finish is cut off, so that an end is an end.
+// Requests that do not finish are aborted.
 #[tokio::test]
-async fn what_does_not_finish_is_cut_off() {
-    let ending = Ending { grace: Duration::from_millis(50), ..Ending::default() };
+async fn shutdown_aborts_requests_after_the_grace_period() {
+    let ending = ShutdownTiming { grace: Duration::from_millis(50), ..ShutdownTiming::default() };
     let mut rig = Rig::start(Options { ending, ..Options::default() }).await;
     let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
     client.write(b"POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\n{").await;

@@ -1,7 +1,7 @@
-//! Shapes of answers that kube-apiserver takes for errors, or retries: none of them is ever given to a well-formed question
-//! (WV2, WV3, WV5, WV8–WV10).
+//! Response shapes that kube-apiserver treats as errors or retries: never returned to a valid request (WV2, WV3, WV5,
+//! WV8–WV10).
 
-use navicert_server::webhook::{AudienceMode, Settings};
+use navicert_server::webhook::{AudienceMode, WebhookSettings};
 use navicert_testkit::jws::{unsigned, with_payload, with_tampered_signature};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -38,13 +38,13 @@ fn tokens(rig: &Rig) -> impl Strategy<Value = String> + use<> {
 }
 
 #[test]
-fn no_question_is_answered_with_a_shape_that_an_api_server_stumbles_over() {
+fn responses_always_have_a_shape_that_kube_apiserver_accepts() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let settings = |expose_errors, audience_mode| Settings {
+    let settings = |expose_errors, audience_mode| WebhookSettings {
         expose_errors,
         audience_mode,
         server_audiences: vec!["api".into()],
-        ..Settings::default()
+        ..WebhookSettings::default()
     };
     for settings in [settings(false, AudienceMode::Server), settings(true, AudienceMode::Token)] {
         let rig = runtime.block_on(Rig::start(Options { settings, ..Options::default() }));

@@ -10,19 +10,20 @@ fn request(headers: &[(&str, &str)]) -> Request<()> {
     request.body(()).unwrap()
 }
 
-fn code(request: &Request<()>, rules: &Rules) -> u16 {
+fn code(request: &Request<()>, rules: &ForwardRules) -> u16 {
     let (head, ()) = request.clone().into_parts();
     check(&head, rules).map_or_else(|problem| problem.code().0.as_u16(), |()| 200)
 }
 
-fn forwarding() -> Rules {
-    Rules { impersonation: ClientImpersonation::Forwarded, ..Rules::default() }
+fn forwarding() -> ForwardRules {
+    ForwardRules { impersonation: ClientImpersonation::Forwarded, ..ForwardRules::default() }
 }
 
 // PV2, PV4, S241, A74, B7, B17
 #[test]
-fn names_that_say_who_is_calling_are_refused_in_every_spelling() {
-    let configured = Rules { identity_headers: vec!["x-who".into(), "x-more-".into()], ..Rules::default() };
+fn rejects_identity_headers_in_every_spelling() {
+    let configured =
+        ForwardRules { identity_headers: vec!["x-who".into(), "x-more-".into()], ..ForwardRules::default() };
     for (name, strict, forwarded) in [
         ("Impersonate-User", 403, 200),
         ("impersonate-group", 403, 200),
@@ -39,7 +40,7 @@ fn names_that_say_who_is_calling_are_refused_in_every_spelling() {
         ("X-Other", 200, 200),
     ] {
         let request = request(&[(name, "1")]);
-        assert_eq!(code(&request, &Rules::default()), strict, "{name}");
+        assert_eq!(code(&request, &ForwardRules::default()), strict, "{name}");
         assert_eq!(code(&request, &forwarding()), forwarded, "{name}");
     }
     for (name, expected) in [("X-Who", 400), ("x_who", 400), ("X-Who-Else", 200), ("X-More-1", 400)] {
@@ -49,7 +50,7 @@ fn names_that_say_who_is_calling_are_refused_in_every_spelling() {
 
 // PV3, B1, B2
 #[test]
-fn connection_cannot_name_what_is_not_the_clients() {
+fn rejects_connection_options_that_strip_protected_headers() {
     for (list, expected) in [
         ("Impersonate-User", 400),
         ("close, impersonate_group", 400),
@@ -63,17 +64,17 @@ fn connection_cannot_name_what_is_not_the_clients() {
 
 // PV5, S244
 #[test]
-fn a_header_that_may_occur_once_may_not_occur_twice() {
+fn rejects_duplicate_singleton_headers() {
     for name in ["authorization", "host", "content-length", "upgrade", "expect", "origin"] {
         let twice = [(name, "100-continue"), (name, "100-continue")];
-        assert_eq!(code(&request(&twice), &Rules::default()), 400, "{name}");
+        assert_eq!(code(&request(&twice), &ForwardRules::default()), 400, "{name}");
     }
-    assert_eq!(code(&request(&[("accept", "a"), ("accept", "b")]), &Rules::default()), 200);
+    assert_eq!(code(&request(&[("accept", "a"), ("accept", "b")]), &ForwardRules::default()), 200);
 }
 
 // S258
 #[test]
-fn only_a_path_is_a_target() {
+fn rejects_targets_other_than_a_path() {
     for (method, target, expected) in [
         ("GET", "https://other/api", 400),
         ("GET", "other:443", 400),
@@ -84,19 +85,19 @@ fn only_a_path_is_a_target() {
         ("GET", "//a/..;/%2e%2E/b", 200),
     ] {
         let request = Request::builder().method(method).uri(target).header("host", "a").body(()).unwrap();
-        assert_eq!(code(&request, &Rules::default()), expected, "{method} {target}");
+        assert_eq!(code(&request, &ForwardRules::default()), expected, "{method} {target}");
     }
     let mut two_hosts = request(&[]);
     *two_hosts.version_mut() = Version::HTTP_2;
     *two_hosts.uri_mut() = Uri::from_static("https://b/api");
-    assert_eq!(code(&two_hosts, &Rules::default()), 400);
+    assert_eq!(code(&two_hosts, &ForwardRules::default()), 400);
     *two_hosts.uri_mut() = Uri::from_static("https://a/api");
-    assert_eq!(code(&two_hosts, &Rules::default()), 200);
+    assert_eq!(code(&two_hosts, &ForwardRules::default()), 200);
 }
 
 // PV17, PV18, S243, S258
 #[test]
-fn a_target_crosses_byte_for_byte_but_for_a_token_in_it() {
+fn forwards_the_target_unchanged_without_access_token() {
     for (asked, forwarded) in [
         ("/a%2Fb/../c//d;e=f?q=%20&&x", "/a%2Fb/../c//d;e=f?q=%20&&x"),
         ("/a?", "/a?"),
@@ -111,7 +112,7 @@ fn a_target_crosses_byte_for_byte_but_for_a_token_in_it() {
 
 // S240, S242, B3, B8, A72
 #[test]
-fn hop_by_hop_goes_first_and_identity_comes_last() {
+fn removes_hop_by_hop_headers_and_writes_identity_last() {
     let (mut head, ()) = request(&[
         ("connection", "x-mine, upgrade"),
         ("x-mine", "1"),
@@ -131,7 +132,7 @@ fn hop_by_hop_goes_first_and_identity_comes_last() {
         ("impersonate-group", "admins"),
     ])
     .into_parts();
-    clean_request(&mut head.headers, &Rules::default());
+    strip_request(&mut head.headers, &ForwardRules::default());
     let identity = ["a", "b"]
         .map(|group| (HeaderName::from_static("impersonate-group"), HeaderValue::from_static(group)));
     write_identity(&mut head.headers, identity.to_vec());
@@ -152,7 +153,7 @@ fn hop_by_hop_goes_first_and_identity_comes_last() {
 
 // S246, S257
 #[test]
-fn an_answer_keeps_what_is_the_clients_and_loses_the_rest() {
+fn strips_hop_by_hop_and_cors_response_headers() {
     let mut headers = HeaderMap::new();
     for (name, value) in [
         ("connection", "x-hop"),
@@ -168,7 +169,7 @@ fn an_answer_keeps_what_is_the_clients_and_loses_the_rest() {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    clean_response(&mut headers);
+    strip_response(&mut headers);
     let mut left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
     left.sort_unstable();
     assert_eq!(left, ["audit-id", "retry-after", "trailer", "warning", "x-kubernetes-pf-flowschema-uid"]);
@@ -176,7 +177,7 @@ fn an_answer_keeps_what_is_the_clients_and_loses_the_rest() {
 
 // PV16, B6
 #[test]
-fn a_redirection_that_leaves_the_server_is_not_harmless() {
+fn rejects_redirects_to_other_servers() {
     for (status, location, harmless) in [
         (301, Some("https://evil/"), false),
         (302, Some("//evil/"), false),
@@ -189,6 +190,6 @@ fn a_redirection_that_leaves_the_server_is_not_harmless() {
         if let Some(location) = location {
             answer = answer.header("location", location);
         }
-        assert_eq!(is_harmless_redirection(&answer.body(()).unwrap()), harmless, "{status} {location:?}");
+        assert_eq!(is_same_server_redirect(&answer.body(()).unwrap()), harmless, "{status} {location:?}");
     }
 }

@@ -3,11 +3,15 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 
 fn write(base: &Path) -> ChildKubeconfig {
-    let names = Names { context: "prod".into(), cluster: "north".into(), namespace: "team".into() };
+    let names = ContextNames { context: "prod".into(), cluster: "north".into(), namespace: "team".into() };
     let token = Secret::from("t0ken".to_owned());
-    let whereabouts =
-        Whereabouts { server: "https://127.0.0.1:1".into(), authority: "PEM", token: &token, names: &names };
-    ChildKubeconfig::write(base, &whereabouts).unwrap()
+    let endpoint = GatewayEndpoint {
+        server: "https://127.0.0.1:1".into(),
+        authority: "PEM",
+        token: &token,
+        names: &names,
+    };
+    ChildKubeconfig::write(base, &endpoint).unwrap()
 }
 
 fn entries(folder: &Path) -> usize {
@@ -15,7 +19,7 @@ fn entries(folder: &Path) -> usize {
 }
 
 #[test]
-fn the_file_is_its_owners_alone_and_goes_with_the_value() {
+fn kubeconfig_is_private_and_removed_on_drop() {
     let base = tempfile::tempdir().unwrap();
     let child = write(base.path());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -25,7 +29,7 @@ fn the_file_is_its_owners_alone_and_goes_with_the_value() {
 }
 
 #[test]
-fn the_child_keeps_the_names_it_knows_and_gets_nothing_else() {
+fn kubeconfig_keeps_context_names_and_contains_only_the_token() {
     let base = tempfile::tempdir().unwrap();
     let child = write(base.path());
     let config = navicert_types::kubeconfig::decode(&fs::read(child.path()).unwrap()).unwrap();
@@ -38,10 +42,10 @@ fn the_child_keeps_the_names_it_knows_and_gets_nothing_else() {
 }
 
 #[test]
-fn a_sweep_removes_what_is_abandoned_and_leaves_the_living() {
+fn removes_abandoned_directories_and_keeps_those_in_use() {
     let base = tempfile::tempdir().unwrap();
     let living = write(base.path());
-    // As after SIGKILL: the lock is gone, the files are not.
+    // As after SIGKILL: the lock is released, the files remain.
     let dead = base.path().join("navicert-run-dead");
     fs::create_dir(&dead).unwrap();
     for name in ["lock", "kubeconfig"] {
@@ -49,12 +53,12 @@ fn a_sweep_removes_what_is_abandoned_and_leaves_the_living() {
     }
     let foreign = base.path().join("something-else");
     fs::create_dir(&foreign).unwrap();
-    sweep(base.path());
+    remove_abandoned(base.path());
     assert!(!dead.exists() && living.path().exists() && foreign.exists());
 }
 
 #[test]
-fn whoever_waits_for_an_abandoned_folder_removes_it_then_and_not_before() {
+fn waits_for_the_lock_before_removing_a_directory() {
     let base = tempfile::tempdir().unwrap();
     let child = write(base.path());
     let (folder, path) = (child.folder().to_owned(), child.path());
@@ -63,7 +67,7 @@ fn whoever_waits_for_an_abandoned_folder_removes_it_then_and_not_before() {
         std::thread::spawn(move || remove_when_abandoned(&folder))
     };
     assert!(path.exists() && !waiting.is_finished());
-    // The lock goes without the value being dropped, as it does when a process is killed.
+    // Releases the lock without dropping the value, as when a process is killed.
     rustix::fs::flock(&child._lock, FlockOperation::Unlock).unwrap();
     waiting.join().unwrap().unwrap();
     assert!(!folder.exists());
@@ -72,32 +76,40 @@ fn whoever_waits_for_an_abandoned_folder_removes_it_then_and_not_before() {
 }
 
 #[test]
-fn only_a_private_runtime_folder_is_used() {
+fn uses_the_runtime_directory_only_if_it_is_private() {
     let runtime = tempfile::tempdir().unwrap();
     let temporary = tempfile::tempdir().unwrap();
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let found = base(Some(runtime.path()), temporary.path()).unwrap();
+    let found = private_base_directory(Some(runtime.path()), temporary.path()).unwrap();
     assert!(!found.starts_with(runtime.path()), "{}", found.display());
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    let found = base(Some(runtime.path()), temporary.path()).unwrap();
+    let found = private_base_directory(Some(runtime.path()), temporary.path()).unwrap();
     assert_eq!(found, runtime.path().join("navicert"));
     assert_eq!(fs::metadata(&found).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_eq!(base(Some(runtime.path()), temporary.path()).unwrap(), found, "and once more");
+    assert_eq!(
+        private_base_directory(Some(runtime.path()), temporary.path()).unwrap(),
+        found,
+        "and once more"
+    );
     fs::remove_dir(&found).unwrap();
     std::os::unix::fs::symlink("/", &found).unwrap();
-    assert_ne!(base(Some(runtime.path()), temporary.path()).unwrap(), found, "a link is nobody's folder");
+    assert_ne!(
+        private_base_directory(Some(runtime.path()), temporary.path()).unwrap(),
+        found,
+        "a symbolic link is not used"
+    );
 }
 
 #[test]
-fn only_a_living_gateway_that_announced_the_same_key_is_joined() {
+fn finds_only_running_gateways_with_the_same_key() {
     let base = tempfile::tempdir().unwrap();
     let (private, shared) = (write(base.path()), write(base.path()));
-    assert_eq!(find(base.path(), "key"), None);
+    assert_eq!(find_announced(base.path(), "key"), None);
     shared.announce("key").unwrap();
-    assert_eq!(find(base.path(), "key"), Some(shared.path()));
-    assert_eq!(find(base.path(), "ke"), None);
+    assert_eq!(find_announced(base.path(), "key"), Some(shared.path()));
+    assert_eq!(find_announced(base.path(), "ke"), None);
     rustix::fs::flock(&shared._lock, FlockOperation::Unlock).unwrap();
-    assert_eq!(find(base.path(), "key"), None, "abandoned");
+    assert_eq!(find_announced(base.path(), "key"), None, "abandoned");
     drop((private, shared));
     assert_eq!(entries(base.path()), 0);
 }

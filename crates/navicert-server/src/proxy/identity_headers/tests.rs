@@ -8,17 +8,17 @@ fn person(username: &str) -> UserInfo {
 }
 
 fn lines(person: &UserInfo, names: &HeaderNames) -> Vec<(String, Vec<u8>)> {
-    let headers = encode(Told::from(person), names, Allowed::default()).unwrap();
+    let headers = encode(UserRef::from(person), names, AllowedNames::default()).unwrap();
     headers.into_iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect()
 }
 
-fn refused(person: &UserInfo) -> Unfit {
-    encode(Told::from(person), &HeaderNames::impersonation(), Allowed::default()).unwrap_err()
+fn refused(person: &UserInfo) -> IdentityError {
+    encode(UserRef::from(person), &HeaderNames::impersonation(), AllowedNames::default()).unwrap_err()
 }
 
 // PV1, PV7, PV8, S262, S263, S264
 #[test]
-fn everything_is_told_byte_for_byte_one_line_for_each() {
+fn encodes_each_value_byte_for_byte_in_its_own_header() {
     let ann = UserInfo {
         username: "é".to_owned(),
         uid: "7".to_owned(),
@@ -64,27 +64,27 @@ fn everything_is_told_byte_for_byte_one_line_for_each() {
 
 // PV6, B9, B14, S234, S245, S260, S261
 #[test]
-fn whoever_would_arrive_as_somebody_else_is_not_told_at_all() {
-    assert_eq!(refused(&person("")), Unfit::Empty);
+fn rejects_users_that_headers_would_change() {
+    assert_eq!(refused(&person("")), IdentityError::Empty);
     for odd in
         [" u", "u ", " ", "a\nb", "a\rb", "a\0b", "a\tb", "a\x7fb", "\x1b[2J", "a\r\nImpersonate-Group: x"]
     {
-        assert_eq!(refused(&person(odd)), Unfit::Unprintable("username"), "{odd:?}");
+        assert_eq!(refused(&person(odd)), IdentityError::Unprintable("username"), "{odd:?}");
         let mut ann = person("ann");
         ann.uid = odd.to_owned();
-        assert_eq!(refused(&ann), Unfit::Unprintable("uid"), "{odd:?}");
+        assert_eq!(refused(&ann), IdentityError::Unprintable("uid"), "{odd:?}");
         let mut ann = person("ann");
         ann.groups = vec!["dev".to_owned(), odd.to_owned()];
-        assert_eq!(refused(&ann), Unfit::Unprintable("group"), "{odd:?}");
+        assert_eq!(refused(&ann), IdentityError::Unprintable("group"), "{odd:?}");
         let mut ann = person("ann");
         ann.extra = [("a.b/c".to_owned(), vec![odd.to_owned()])].into();
-        assert_eq!(refused(&ann), Unfit::Unprintable("extra value"), "{odd:?}");
+        assert_eq!(refused(&ann), IdentityError::Unprintable("extra value"), "{odd:?}");
     }
 }
 
 // S265, A73
 #[test]
-fn a_key_that_would_arrive_as_another_is_refused() {
+fn rejects_extra_keys_that_would_be_decoded_differently() {
     for (key, fits) in [
         ("a.b/c", true),
         ("a%b", true),
@@ -96,7 +96,7 @@ fn a_key_that_would_arrive_as_another_is_refused() {
     ] {
         let mut ann = person("ann");
         ann.extra = [(key.to_owned(), vec!["v".to_owned()])].into();
-        let told = encode(Told::from(&ann), &HeaderNames::impersonation(), Allowed::default());
+        let told = encode(UserRef::from(&ann), &HeaderNames::impersonation(), AllowedNames::default());
         assert_eq!(told.is_ok(), fits, "{key}");
     }
     assert_eq!(extra_key("Example.org%2Ffoo"), b"example.org/foo");
@@ -106,51 +106,54 @@ fn a_key_that_would_arrive_as_another_is_refused() {
 
 // PV21, S267
 #[test]
-fn an_identity_that_is_too_large_is_refused_here_and_not_by_the_server() {
+fn rejects_identities_above_the_size_limit() {
     let mut ann = person("ann");
     ann.groups = (0..999).map(|number| format!("g{number}")).collect();
     assert_eq!(lines(&ann, &HeaderNames::impersonation()).len(), 1_000);
     ann.groups.push("one too many".to_owned());
-    assert_eq!(refused(&ann), Unfit::TooLarge);
+    assert_eq!(refused(&ann), IdentityError::TooLarge);
     ann.groups = vec!["g".repeat(64 * 1024)];
-    assert_eq!(refused(&ann), Unfit::TooLarge);
+    assert_eq!(refused(&ann), IdentityError::TooLarge);
 }
 
 // S268, S269
 #[test]
-fn names_of_the_clusters_own_need_a_permission() {
+fn reserved_names_must_be_allowed() {
     let mut unauthenticated = person("ann");
     unauthenticated.groups = vec!["system:unauthenticated".to_owned()];
     for (person, allowed) in [
-        (person("system:serviceaccount:a:b"), Allowed { service_accounts: true, ..Allowed::default() }),
-        (person("system:node:n1"), Allowed { nodes: true, ..Allowed::default() }),
-        (person("system:anonymous"), Allowed { anonymous: true, ..Allowed::default() }),
-        (unauthenticated, Allowed { anonymous: true, ..Allowed::default() }),
+        (
+            person("system:serviceaccount:a:b"),
+            AllowedNames { service_accounts: true, ..AllowedNames::default() },
+        ),
+        (person("system:node:n1"), AllowedNames { nodes: true, ..AllowedNames::default() }),
+        (person("system:anonymous"), AllowedNames { anonymous: true, ..AllowedNames::default() }),
+        (unauthenticated, AllowedNames { anonymous: true, ..AllowedNames::default() }),
     ] {
-        assert!(matches!(refused(&person), Unfit::NameClass(_)), "{person:?}");
-        assert!(encode(Told::from(&person), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
+        assert!(matches!(refused(&person), IdentityError::NameClass(_)), "{person:?}");
+        assert!(encode(UserRef::from(&person), &HeaderNames::front_proxy(), allowed).is_ok(), "{person:?}");
     }
 }
 
 #[test]
-fn configured_names_are_compared_as_inbound_ones_are() {
+fn configured_names_are_canonicalized() {
     let names = HeaderNames { extra_prefix: "X_Corp_Extra-".to_owned(), ..HeaderNames::front_proxy() };
     assert_eq!(names.canonical(), ["x-remote-user", "x-remote-uid", "x-remote-group", "x-corp-extra-"]);
 }
 
 proptest! {
-    // CVE-2026-23990: whatever a mapping gives, it arrives unchanged or not at all.
+    // CVE-2026-23990: every mapped value arrives unchanged, or is rejected.
     #[test]
-    fn what_is_told_is_what_was_meant(
+    fn encoded_identity_decodes_to_the_same_user(
         username in any::<String>(), uid in any::<String>(), groups in prop::collection::vec(any::<String>(), 0..4),
         extra in prop::collection::btree_map(any::<String>(), prop::collection::vec(any::<String>(), 0..3), 0..3),
     ) {
         let meant = UserInfo { username, uid, groups, extra };
         let names = HeaderNames::impersonation();
-        let Ok(headers) = encode(Told::from(&meant), &names, Allowed::ALL) else { return Ok(()) };
+        let Ok(headers) = encode(UserRef::from(&meant), &names, AllowedNames::ALL) else { return Ok(()) };
         let mut told = UserInfo::default();
         for (name, value) in headers {
-            // As a server over HTTP/1.1 reads it.
+            // As a server parses it over HTTP/1.1.
             let value = String::from_utf8(value.as_bytes().trim_ascii().to_vec()).unwrap();
             match name.as_str() {
                 "impersonate-user" => told.username = value,

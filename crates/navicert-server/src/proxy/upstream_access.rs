@@ -1,5 +1,5 @@
-//! How the proxy stands with the API server: whether its credential is accepted and its permissions suffice. Readiness asks
-//! here (structured-authentication.md S246, S270).
+//! Whether the API server accepts the proxy's credential and the proxy has the permissions it needs, for readiness.
+// S246, S270
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,45 +7,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_authn::Live;
+use navicert_authn::ReloadableAuthenticator;
 use navicert_client::transport::Timer;
 
 use super::self_check;
-use super::settings::{SelfCheck, Settings};
-use crate::files::Follows;
+use super::settings::{ProxySettings, SelfCheck};
 use crate::forward::Forwarder;
 use crate::health::Check;
+use crate::reload::Reloadable;
 
-/// Between two looks while something is missing.
-const SOON: Duration = Duration::from_secs(10);
-/// And while nothing is: permissions come and go, and configurations change what is needed.
-const LATER: Duration = Duration::from_secs(300);
+/// Interval between checks while permissions are missing.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval otherwise: permissions can be revoked, and a new configuration can need others.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(300);
 
-/// What is known about it.
-pub struct Standing {
+/// State of the proxy's access to the API server.
+pub struct UpstreamAccess {
     forwarder: Forwarder,
-    live: Arc<Live>,
-    settings: Settings,
+    authenticator: Arc<ReloadableAuthenticator>,
+    settings: ProxySettings,
     is_anonymous: bool,
     timer: Arc<dyn Timer>,
     permissions: Mutex<Result<(), String>>,
 }
 
-impl Standing {
+impl UpstreamAccess {
     pub(super) fn new(
         forwarder: &Forwarder,
-        live: &Arc<Live>,
-        settings: &Settings,
+        authenticator: &Arc<ReloadableAuthenticator>,
+        settings: &ProxySettings,
         is_anonymous: bool,
         timer: Arc<dyn Timer>,
     ) -> Self {
         let unknown = match settings.self_check {
-            SelfCheck::Required => Err("not asked yet".to_owned()),
+            SelfCheck::Required => Err("not checked yet".to_owned()),
             SelfCheck::Warn | SelfCheck::Off => Ok(()),
         };
-        Standing {
+        UpstreamAccess {
             forwarder: forwarder.clone(),
-            live: Arc::clone(live),
+            authenticator: Arc::clone(authenticator),
             settings: settings.clone(),
             is_anonymous,
             timer,
@@ -53,34 +53,34 @@ impl Standing {
         }
     }
 
-    /// Whether the API server accepts our credential.
+    /// Whether the API server accepts the proxy's credential.
     ///
     /// # Errors
-    /// It does not; in words.
+    /// It was rejected.
     pub fn credential(&self) -> Result<(), String> {
-        match self.forwarder.is_turned_down() {
-            true => Err("the API server turned the proxy's own credential down (401)".to_owned()),
+        match self.forwarder.is_credential_rejected() {
+            true => Err("the API server rejected the proxy's credential (401)".to_owned()),
             false => Ok(()),
         }
     }
 
-    /// Whether the proxy may do what it has to.
+    /// Whether the proxy has the permissions it needs.
     ///
     /// # Errors
-    /// What is missing, with the rules to add.
+    /// What is missing, with the RBAC rules to add.
     pub fn permissions(&self) -> Result<(), String> {
         self.permissions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Asks the API server once, and remembers the answer.
+    /// Checks the permissions and records the result.
     ///
     /// # Errors
     /// What is missing.
-    pub async fn look(&self) -> Result<(), String> {
+    pub async fn check(&self) -> Result<(), String> {
         if self.settings.self_check == SelfCheck::Off {
             return Ok(());
         }
-        let mapped = self.live.mapped();
+        let mapped = self.authenticator.mapped_attributes();
         let upstream = self.forwarder.upstream();
         let found = self_check::check(upstream, &self.settings, &mapped, self.is_anonymous).await;
         let verdict = match found {
@@ -91,8 +91,11 @@ impl Standing {
         let mut known = self.permissions.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != verdict || self.settings.self_check == SelfCheck::Warn {
             match &verdict {
-                Ok(()) => tracing::info!("the proxy's account has every permission it can need"),
-                Err(missing) => tracing::error!("{missing}"),
+                Ok(()) => tracing::info!(
+                    event = "upstream_permissions_sufficient",
+                    "the proxy has all required permissions"
+                ),
+                Err(missing) => tracing::error!(event = "upstream_permissions_missing", "{missing}"),
             }
         }
         if self.settings.self_check == SelfCheck::Required {
@@ -101,10 +104,10 @@ impl Standing {
         verdict
     }
 
-    /// Asks again and again.
+    /// Checks periodically.
     pub async fn keep_looking(&self) {
         loop {
-            let pause = if self.look().await.is_ok() { LATER } else { SOON };
+            let pause = if self.check().await.is_ok() { RECHECK_INTERVAL } else { RETRY_INTERVAL };
             self.timer.sleep(pause).await;
         }
     }
@@ -113,41 +116,41 @@ impl Standing {
 /// Permissions change like files do: they are looked at again and again, and when somebody asks (SIGHUP).
 #[derive(Debug)]
 pub struct Looking {
-    standing: Arc<Standing>,
+    standing: Arc<UpstreamAccess>,
     is_begun: AtomicBool,
 }
 
 impl Looking {
     /// Nobody looks yet.
-    pub fn new(standing: Arc<Standing>) -> Self {
+    pub fn new(standing: Arc<UpstreamAccess>) -> Self {
         Looking { standing, is_begun: AtomicBool::new(false) }
     }
 }
 
-impl Follows for Looking {
-    fn watched(&self) -> Vec<PathBuf> {
+impl Reloadable for Looking {
+    fn watched_files(&self) -> Vec<PathBuf> {
         Vec::new()
     }
 
-    fn look(&self) {
+    fn reload_if_changed(&self) {
         let standing = Arc::clone(&self.standing);
         if self.is_begun.swap(true, Ordering::Relaxed) {
-            tokio::spawn(async move { standing.look().await });
+            tokio::spawn(async move { standing.check().await });
         } else {
             tokio::spawn(async move { standing.keep_looking().await });
         }
     }
 }
 
-/// The credential as a condition of readiness.
+/// Readiness condition: the credential is accepted.
 #[derive(Debug)]
-pub struct Credential(pub Arc<Standing>);
+pub struct CredentialCheck(pub Arc<UpstreamAccess>);
 
-/// The permissions as one.
+/// Readiness condition: the permissions suffice.
 #[derive(Debug)]
-pub struct Permissions(pub Arc<Standing>);
+pub struct PermissionsCheck(pub Arc<UpstreamAccess>);
 
-impl Check for Credential {
+impl Check for CredentialCheck {
     fn name(&self) -> &'static str {
         "upstream-credential"
     }
@@ -157,7 +160,7 @@ impl Check for Credential {
     }
 }
 
-impl Check for Permissions {
+impl Check for PermissionsCheck {
     fn name(&self) -> &'static str {
         "upstream-permissions"
     }
@@ -171,7 +174,7 @@ fn with_source(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-impl fmt::Debug for Standing {
+impl fmt::Debug for UpstreamAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Standing").field("permissions", &self.permissions()).finish_non_exhaustive()
     }

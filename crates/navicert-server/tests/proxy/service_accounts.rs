@@ -1,20 +1,20 @@
-//! Service accounts' tokens, which the API server knows and no issuer of ours does.
+//! Service account tokens, which only the API server can verify.
 
 use std::sync::Arc;
 
 use navicert_client::credential::BoxFuture;
-use navicert_server::proxy::service_accounts::{ReviewFailed, ReviewToken};
-use navicert_server::proxy::settings::{SelfCheck, ServiceAccountTokens, Settings};
+use navicert_server::proxy::service_accounts::{ReviewFailed, TokenReviewer};
+use navicert_server::proxy::settings::{ProxySettings, SelfCheck, ServiceAccountTokens};
 use navicert_types::token_review::UserInfo;
 use serde_json::json;
 
 use super::{Front, OWN, Plan};
 
-/// Knows one token, by its signature.
+/// Accepts one token, by its signature.
 #[derive(Debug)]
 struct Knows(String);
 
-impl ReviewToken for Knows {
+impl TokenReviewer for Knows {
     fn review<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Result<Option<UserInfo>, ReviewFailed>> {
         let robot = UserInfo {
             username: "system:serviceaccount:ns:robot".to_owned(),
@@ -33,7 +33,7 @@ impl ReviewToken for Knows {
     }
 }
 
-/// A token of the cluster's own, as far as one can tell from outside.
+/// A token that looks like the cluster's own.
 fn robot(front: &Front, end: &str) -> String {
     let token =
         front.token("system:serviceaccount:ns:robot", &json!({"iss": "https://kubernetes.default.svc"}));
@@ -41,15 +41,18 @@ fn robot(front: &Front, end: &str) -> String {
 }
 
 async fn front(tokens: ServiceAccountTokens, known: &str) -> Front {
-    let settings =
-        Settings { service_account_tokens: tokens, self_check: SelfCheck::Off, ..Settings::default() };
+    let settings = ProxySettings {
+        service_account_tokens: tokens,
+        self_check: SelfCheck::Off,
+        ..ProxySettings::default()
+    };
     let reviewer = (tokens != ServiceAccountTokens::Reject).then(|| Arc::new(Knows(known.to_owned())) as _);
     Front::with(Plan { settings, reviewer, ..Plan::default() }).await
 }
 
-// S276, S277: the token goes on as it is, over a way that has nothing of ours.
+// S276, S277: the token is forwarded unchanged over a connection without the proxy's credential.
 #[tokio::test]
-async fn a_service_accounts_token_is_passed_on_alone() {
+async fn service_account_token_is_forwarded_alone() {
     let sample = Front::start().await;
     let token = robot(&sample, "good");
     let front = front(ServiceAccountTokens::PassThrough, &token).await;
@@ -58,25 +61,25 @@ async fn a_service_accounts_token_is_passed_on_alone() {
     let seen = &front.api.wait_for_requests(1).await[0];
     assert_eq!(seen.header_values("authorization"), [format!("Bearer {token}")]);
     assert!(!seen.headers.keys().any(|name| name.as_str().starts_with("impersonate")), "{:?}", seen.headers);
-    // Our own users still go the other way, over another connection.
+    // Other users still use the proxy's credential, over another connection.
     assert_eq!(front.get("/api", &front.ann()).await.status, 200);
     let ours = &front.api.requests()[1];
     assert_eq!((ours.bearer_token(), ours.header_values("impersonate-user")), (Some(OWN), vec!["ann"]));
     assert_ne!(seen.connection, ours.connection);
-    // S277: header hygiene holds here too.
+    // S277: the header rules apply here too.
     for (name, code) in [("impersonate-user", 403), ("x-remote-user", 400)] {
         let request = front.request("/api", &token, &[(name, "admin")]);
         assert_eq!(front.client().send(request).await.unwrap().status.as_u16(), code, "{name}");
     }
-    // What the API server says to the account is the account's to hear.
+    // The API server's response is relayed to the service account.
     front.api.revoke_token(&token);
     assert_eq!(front.get("/api", &token).await.status, 401);
-    assert_eq!(front.proxy.standing().credential(), Ok(()));
+    assert_eq!(front.proxy.upstream_access().credential(), Ok(()));
 }
 
 // S276
 #[tokio::test]
-async fn a_service_account_may_be_impersonated_or_refused() {
+async fn service_accounts_can_be_impersonated_or_rejected() {
     let sample = Front::start().await;
     let token = robot(&sample, "good");
     let impersonating = front(ServiceAccountTokens::Impersonate, &token).await;
@@ -87,7 +90,7 @@ async fn a_service_account_may_be_impersonated_or_refused() {
     for (end, code) in [("bad", 401), ("eve", 401), ("down", 502)] {
         assert_eq!(impersonating.get("/api", &robot(&sample, end)).await.status.as_u16(), code, "{end}");
     }
-    // Nonsense is not worth a question.
+    // Malformed tokens are not sent for review.
     assert_eq!(impersonating.get("/api", "opaque").await.status, 401);
     assert_eq!(impersonating.witness.last(), "401 - - malformed /api");
     let refusing = front(ServiceAccountTokens::Reject, &token).await;

@@ -1,4 +1,4 @@
-//! An answer's body together with the news that its connection is in use.
+//! Response body that keeps its connection marked as active.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,22 +6,22 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-use super::places::Busy;
+use super::connection_slots::ActiveRequest;
 use crate::forward::ReplyBody;
 
-/// An answer that is being sent; until it is dropped, its connection is in use.
-pub(super) struct Answer {
+/// A response body; its connection counts as active until the body is dropped.
+pub(super) struct TrackedBody {
     body: ReplyBody,
-    _busy: Busy,
+    _active: ActiveRequest,
 }
 
-impl Answer {
-    pub(super) fn new(body: ReplyBody, busy: Busy) -> Self {
-        Answer { body, _busy: busy }
+impl TrackedBody {
+    pub(super) fn new(body: ReplyBody, active: ActiveRequest) -> Self {
+        TrackedBody { body, _active: active }
     }
 }
 
-impl Body for Answer {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = <ReplyBody as Body>::Error;
 

@@ -1,6 +1,6 @@
 //! `kubectl --as` through the proxy.
 
-use navicert_server::proxy::settings::{Mode, Nested, Settings};
+use navicert_server::proxy::settings::{IdentityMode, ImpersonationPolicy, ProxySettings};
 use navicert_testkit::{Answer, ApiServer};
 use serde_json::{Value, json};
 
@@ -25,8 +25,12 @@ const AS_BOB: [(&str, &str); 4] = [
 
 // S239, B13, B18
 #[tokio::test]
-async fn a_user_who_may_acts_as_another_and_stays_visible() {
-    let front = Front::set(Settings { client_impersonation: Nested::Allow, ..Settings::default() }).await;
+async fn authorized_user_impersonates_and_stays_visible() {
+    let front = Front::set(ProxySettings {
+        client_impersonation: ImpersonationPolicy::Allow,
+        ..ProxySettings::default()
+    })
+    .await;
     review(&front.api, |_| true);
     let token = front.ann();
     let reply = front.client().send(front.request("/api", &token, &AS_BOB)).await.unwrap();
@@ -56,7 +60,7 @@ async fn a_user_who_may_acts_as_another_and_stays_visible() {
     assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fgroups"), ["dev", "a,b"]);
     assert_eq!(seen.header("impersonate-extra-example.org%2ffoo"), None, "the other one's, not ours");
     assert_eq!(front.witness.last(), "200 ann bob - /api");
-    // Without a wish nobody is asked, and ann is ann.
+    // Without impersonation headers no review is sent, and the user stays ann.
     assert_eq!(front.get("/api", &token).await.status, 200);
     let seen = front.api.requests().pop().unwrap();
     assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
@@ -64,8 +68,12 @@ async fn a_user_who_may_acts_as_another_and_stays_visible() {
 
 // S239, S241
 #[tokio::test]
-async fn a_user_who_may_not_act_as_each_part_gets_a_403() {
-    let front = Front::set(Settings { client_impersonation: Nested::Allow, ..Settings::default() }).await;
+async fn missing_impersonation_permission_is_a_403() {
+    let front = Front::set(ProxySettings {
+        client_impersonation: ImpersonationPolicy::Allow,
+        ..ProxySettings::default()
+    })
+    .await;
     let token = front.ann();
     for denied in ["users", "groups", "uids", "userextras"] {
         review(&front.api, move |asked| asked["resource"] != denied);
@@ -87,7 +95,7 @@ async fn a_user_who_may_not_act_as_each_part_gets_a_403() {
         let reply = front.client().send(front.request("/secret", &token, headers)).await.unwrap();
         assert_eq!(reply.status, 403, "{headers:?}");
     }
-    // Nobody says: it is not known whether ann may, so she may not.
+    // A failed review does not allow impersonation.
     front.api.answer(REVIEW, Answer::failure(403, "Forbidden", "no"));
     let reply = front.client().send(front.request("/secret", &token, &AS_BOB)).await.unwrap();
     assert_eq!(reply.status, 502);
@@ -97,12 +105,16 @@ async fn a_user_who_may_not_act_as_each_part_gets_a_403() {
     assert_eq!(front.api.count("/secret"), 0);
 }
 
-// S239: a front proxy leaves the question to the API server, which knows who asks.
+// S239: a front proxy leaves the decision to the API server, which knows the real user.
 #[tokio::test]
-async fn behind_a_front_proxy_the_api_server_judges() {
-    let mode = Mode::RequestHeader(Default::default());
-    let front =
-        Front::set(Settings { mode, client_impersonation: Nested::Allow, ..Settings::default() }).await;
+async fn front_proxy_leaves_impersonation_to_the_api_server() {
+    let mode = IdentityMode::RequestHeader(Default::default());
+    let front = Front::set(ProxySettings {
+        mode,
+        client_impersonation: ImpersonationPolicy::Allow,
+        ..ProxySettings::default()
+    })
+    .await;
     let token = front.ann();
     assert_eq!(front.client().send(front.request("/api", &token, &AS_BOB)).await.unwrap().status, 200);
     let seen = &front.api.wait_for_requests(1).await[0];

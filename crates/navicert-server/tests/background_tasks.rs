@@ -1,4 +1,4 @@
-//! Issuers, files and tokens over time, with real sockets, real files and a real file system's notifications.
+//! Key refresh, file reload and distributed claims over time, with real sockets, files and file system notifications.
 
 #![expect(
     clippy::indexing_slicing,
@@ -12,19 +12,19 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use navicert_authn::config::{BaseProfile, Reloader, Sources};
-use navicert_authn::jwks::Around;
-use navicert_authn::{Live, Outcome};
+use navicert_authn::config::{AuthnReloader, BaseProfile, ConfigSources};
+use navicert_authn::jwks::JwksContext;
+use navicert_authn::{AuthnOutcome, ReloadableAuthenticator};
 use navicert_client::transport::{ProxyEnvironment, TokioTimer};
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::keeping::Keeping;
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_testkit::{Answer, Ca, Gate, HttpServer, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-fn around() -> Around {
-    Around {
+fn around() -> JwksContext {
+    JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
         clock: Arc::new(SystemClock),
         random: Arc::new(|| 0.5),
@@ -54,28 +54,28 @@ fn named(prefix: &str) -> Value {
     json!({"claim": "sub", "prefix": prefix})
 }
 
-fn sources(config: PathBuf, profile: BaseProfile) -> Sources {
-    Sources { config: config.into(), side_car: None, profile: Some(profile) }
+fn sources(config: PathBuf, profile: BaseProfile) -> ConfigSources {
+    ConfigSources { config: config.into(), navicert_config: None, profile: Some(profile) }
 }
 
-fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<Reloader>, Keeping) {
+fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
     let path = folder.join("config.yaml");
     fs::write(&path, text).unwrap();
-    let reloader = Arc::new(Reloader::open(sources(path, profile), around()).unwrap());
-    let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let reloader = Arc::new(AuthnReloader::open(sources(path, profile), around()).unwrap());
+    let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     (reloader, keeping)
 }
 
-fn described(outcome: &Outcome) -> String {
+fn described(outcome: &AuthnOutcome) -> String {
     match outcome {
-        Outcome::Authenticated(user) => format!("{} {:?}", user.username(), user.groups()),
-        Outcome::NoOpinion(_) => "no opinion".to_owned(),
-        Outcome::Rejected(why) => format!("rejected: {}", why.refusal),
+        AuthnOutcome::Authenticated(user) => format!("{} {:?}", user.username(), user.groups()),
+        AuthnOutcome::NoOpinion(_) => "no opinion".to_owned(),
+        AuthnOutcome::Rejected(why) => format!("rejected: {}", why.refusal),
     }
 }
 
-/// Asks until the answer is this one, and gives up in the end.
-async fn until(live: &Live, token: &str, expected: &str) {
+/// Repeats the request until it has this result, within a limit.
+async fn until(live: &ReloadableAuthenticator, token: &str, expected: &str) {
     let mut last = String::new();
     let asking = async {
         loop {
@@ -89,9 +89,9 @@ async fn until(live: &Live, token: &str, expected: &str) {
     wait::within(&format!("`{expected}`"), asking).await;
 }
 
-// S108, S161, S191, TV37: a token is refused until its issuer is there, and then it is not.
+// S108, S161, S191, TV37: a token is rejected until its issuer is available, then accepted.
 #[tokio::test]
-async fn an_issuer_may_come_after_its_first_token() {
+async fn issuer_may_become_available_after_its_first_token() {
     let (ca, folder) = (Ca::new("late"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     let gate = Gate::new();
@@ -100,37 +100,39 @@ async fn an_issuer_may_come_after_its_first_token() {
     let (reloader, _keeping) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
-    let refused = described(&reloader.live().authenticate(&token).await);
+    let refused = described(&reloader.authenticator().authenticate(&token).await);
     assert_eq!(refused, "rejected: oidc: authenticator for this issuer is not initialized");
-    assert!(!reloader.live().health()[0].1.is_ready);
+    assert!(!reloader.authenticator().health()[0].1.is_ready);
     gate.open();
-    until(reloader.live(), &token, "ann []").await;
-    assert!(reloader.live().health()[0].1.is_ready);
-    // Somebody else's token is nobody's here.
+    until(reloader.authenticator(), &token, "ann []").await;
+    assert!(reloader.authenticator().health()[0].1.is_ready);
+    // A token of another issuer is rejected.
     let other = Issuer::start(&ca);
     let foreign = other.token(&other.claims("ann", "aud1", SystemClock.now()));
-    assert_eq!(described(&reloader.live().authenticate(&foreign).await), "no opinion");
+    assert_eq!(described(&reloader.authenticator().authenticate(&foreign).await), "no opinion");
 }
 
-// Two issuers whose keys have the same name never mix (S116, A60).
+// Key IDs of different issuers never mix (S116, A60).
 #[tokio::test]
-async fn keys_of_the_same_name_do_not_mix() {
+async fn key_ids_are_scoped_to_their_issuer() {
     let (ca, folder) = (Ca::new("two"), tempfile::tempdir().unwrap());
     let (one, two) = (Issuer::start(&ca), Issuer::start(&ca));
     let (first, second) = (one.issuer_url(), two.issuer_url());
     let text = config(&[(&first, &ca), (&second, &ca)], &named(""), None);
     let (reloader, _keeping) = open(folder.path(), &text, BaseProfile::Hardened);
     assert_eq!(one.key().id(), two.key().id());
-    until(reloader.live(), &one.token(&one.claims("ann", "aud1", SystemClock.now())), "ann []").await;
-    until(reloader.live(), &two.token(&two.claims("bob", "aud1", SystemClock.now())), "bob []").await;
+    until(reloader.authenticator(), &one.token(&one.claims("ann", "aud1", SystemClock.now())), "ann []")
+        .await;
+    until(reloader.authenticator(), &two.token(&two.claims("bob", "aud1", SystemClock.now())), "bob []")
+        .await;
     let crossed = one.key().token(&two.claims("eve", "aud1", SystemClock.now()));
-    let refused = described(&reloader.live().authenticate(&crossed).await);
+    let refused = described(&reloader.authenticator().authenticate(&crossed).await);
     assert_eq!(refused, "rejected: failed to verify id token signature");
 }
 
-// S168 (b), S170, RV2: a key that was just rotated in is found although the issuer promised an hour.
+// S168 (b), S170, RV2: finds a rotated key although the issuer allowed caching for an hour.
 #[tokio::test]
-async fn a_new_key_is_found_at_once_and_a_removed_one_is_gone() {
+async fn finds_new_keys_at_once_and_drops_removed_ones() {
     let (ca, folder) = (Ca::new("rotation"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
@@ -138,33 +140,37 @@ async fn a_new_key_is_found_at_once_and_a_removed_one_is_gone() {
     let (reloader, _keeping) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let claims = issuer.claims("ann", "aud1", SystemClock.now());
-    let (old, live) = (issuer.token(&claims), reloader.live());
+    let (old, live) = (issuer.token(&claims), reloader.authenticator());
     until(live, &old, "ann []").await;
     issuer.replace_keys([SigningKey::generate(Algorithm::Es384, "key-2")]);
     assert_eq!(described(&live.authenticate(&issuer.token(&claims)).await), "ann []");
     assert_eq!(issuer.count(issuer.jwks_path()), 2);
     let refused = described(&live.authenticate(&old).await);
-    assert!(refused.contains("no key of this `kid`"), "{refused}");
+    assert!(refused.contains("no key with this `kid`"), "{refused}");
 }
 
-// A new key at the provider while requests pour in from many sides: every token is taken, whichever key signed it.
+// The provider rotates its key under concurrent load: every token is accepted, whichever key signed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rotation_under_load_loses_no_request() {
+async fn key_rotation_under_load_loses_no_request() {
     let (ca, folder) = (Ca::new("load"), tempfile::tempdir().unwrap());
     let issuer = Arc::new(Issuer::start(&ca));
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
     let url = issuer.issuer_url();
     let (reloader, _keeping) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
-    until(reloader.live(), &issuer.token(&issuer.claims("first", "aud1", SystemClock.now())), "first []")
-        .await;
+    until(
+        reloader.authenticator(),
+        &issuer.token(&issuer.claims("first", "aud1", SystemClock.now())),
+        "first []",
+    )
+    .await;
     let asking: Vec<_> = (0..4)
         .map(|side| {
-            let (live, issuer) = (Arc::clone(reloader.live()), Arc::clone(&issuer));
+            let (live, issuer) = (Arc::clone(reloader.authenticator()), Arc::clone(&issuer));
             tokio::spawn(async move {
                 let mut refused = Vec::new();
                 for number in 0..100 {
-                    // The issuer changes its key while tokens are signed and judged, once on each of three sides.
+                    // The issuer rotates its key while tokens are signed and verified, once per worker.
                     if side > 0 && number == 25 * side {
                         issuer
                             .add_key(SigningKey::generate(Algorithm::Es256, &format!("key-{side}-{number}")));
@@ -183,14 +189,15 @@ async fn a_rotation_under_load_loses_no_request() {
     for side in asking {
         assert_eq!(side.await.unwrap(), [""; 0]);
     }
-    // One request for keys at the start, and one for each new key.
+    // One fetch of keys at the start, and one per new key.
     let fetches = issuer.count(issuer.jwks_path());
     assert!((2..=4).contains(&fetches), "{fetches}");
 }
 
-// LV6, S182: written in place, replaced by renaming, and turned by a ConfigMap's link. Nothing here waits for a poll.
+// LV6, S182: written in place, replaced by rename, and switched by a ConfigMap's symbolic link. Nothing here waits
+// for a poll.
 #[tokio::test]
-async fn a_changed_file_takes_over_however_it_changes() {
+async fn reloads_files_however_they_change() {
     let (ca, folder) = (Ca::new("files"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     let url = issuer.issuer_url();
@@ -198,12 +205,12 @@ async fn a_changed_file_takes_over_however_it_changes() {
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
 
     let (reloader, keeping) = open(folder.path(), &text("one:"), BaseProfile::Hardened);
-    until(reloader.live(), &token, "one:ann []").await;
+    until(reloader.authenticator(), &token, "one:ann []").await;
     fs::write(folder.path().join("config.yaml"), text("two:")).unwrap();
-    until(reloader.live(), &token, "two:ann []").await;
+    until(reloader.authenticator(), &token, "two:ann []").await;
     fs::write(folder.path().join("next"), text("three:")).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("config.yaml")).unwrap();
-    until(reloader.live(), &token, "three:ann []").await;
+    until(reloader.authenticator(), &token, "three:ann []").await;
     drop(keeping);
 
     let mounted = tempfile::tempdir().unwrap();
@@ -215,15 +222,15 @@ async fn a_changed_file_takes_over_however_it_changes() {
     symlink("..1", at("..data")).unwrap();
     symlink("..data/config.yaml", at("config.yaml")).unwrap();
     let reloader =
-        Arc::new(Reloader::open(sources(at("config.yaml"), BaseProfile::Hardened), around()).unwrap());
-    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
-    until(reloader.live(), &token, "four:ann []").await;
+        Arc::new(AuthnReloader::open(sources(at("config.yaml"), BaseProfile::Hardened), around()).unwrap());
+    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    until(reloader.authenticator(), &token, "four:ann []").await;
     symlink("..2", at("..data_tmp")).unwrap();
     fs::rename(at("..data_tmp"), at("..data")).unwrap();
-    until(reloader.live(), &token, "five:ann []").await;
+    until(reloader.authenticator(), &token, "five:ann []").await;
 }
 
-/// An issuer, a source of distributed claims at the same host, and a token that sends one there.
+/// An issuer, a distributed claim source on the same host, and a token that refers to it.
 struct Spread {
     ca: Ca,
     issuer: Issuer,
@@ -248,7 +255,7 @@ impl Spread {
         self.issuer.token(&claims)
     }
 
-    /// What the source answers with if all is well.
+    /// The source's valid response.
     fn answer(&self, by: &Issuer, change: impl FnOnce(&mut Value)) -> String {
         let mut claims = by.claims("ann", "aud1", SystemClock.now());
         claims["groups"] = json!(["dg"]);
@@ -261,23 +268,23 @@ impl Spread {
         config(&[(&self.issuer.issuer_url(), &self.ca)], &named(""), Some(groups))
     }
 
-    fn open(&self, profile: BaseProfile) -> (Arc<Reloader>, Keeping) {
+    fn open(&self, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
         open(self.folder.path(), &self.config(), profile)
     }
 
-    async fn ready(&self, reloader: &Reloader) {
-        until(reloader.live(), &self.issuer.token(&self.claims()), "ann []").await;
+    async fn ready(&self, reloader: &AuthnReloader) {
+        until(reloader.authenticator(), &self.issuer.token(&self.claims()), "ann []").await;
     }
 }
 
 // GV1, GV2, GV4, GV5, GV6, S172, S173, S174, S175 (GV1), S176 (GV4), S178, S180 (GV6), in profile `kube`.
 #[tokio::test]
-async fn distributed_groups_are_resolved_as_kube_apiserver_does() {
+async fn resolves_distributed_groups_as_kube_apiserver_does() {
     let rig = Spread::new();
     let plain = HttpServer::start_plain();
     let (reloader, _keeping) = rig.open(BaseProfile::Kube);
     rig.ready(&reloader).await;
-    let live = reloader.live();
+    let live = reloader.authenticator();
     let good = rig.answer(&rig.issuer, |_| {});
     rig.issuer.answer("/groups", Answer::text(&good));
     let endpoint = |path: &str| json!({"endpoint": rig.issuer.url_of(path), "access_token": "s3cret"});
@@ -297,11 +304,11 @@ async fn distributed_groups_are_resolved_as_kube_apiserver_does() {
     for source in [endpoint("/226"), endpoint("/302"), json!({"endpoint": plain.url_of("/groups")})] {
         assert_eq!(described(&live.authenticate(&rig.token(&source)).await), r#"ann ["p:dg"]"#, "{source}");
     }
-    // GV4: anybody may vouch, for anybody.
+    // GV4: any issuer may vouch for any user.
     let foreign = Issuer::start(&rig.ca);
     rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |claims| claims["sub"] = json!("eve"))));
     until(live, &rig.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
-    // GV5, GV6: what is in the token counts, null too; an aggregated claim does not.
+    // GV5, GV6: a claim in the token takes precedence, even null; an aggregated claim is ignored.
     let count = rig.issuer.count("/groups");
     for (groups, expected) in [(json!(["own"]), r#"ann ["p:own"]"#), (Value::Null, "ann []")] {
         let mut claims = rig.claims();
@@ -316,11 +323,11 @@ async fn distributed_groups_are_resolved_as_kube_apiserver_does() {
 
 // GV3, GV7, GV8
 #[tokio::test]
-async fn a_distributed_claim_that_is_not_sound_fails_the_token() {
+async fn invalid_distributed_claim_fails_the_token() {
     let rig = Spread::new();
     let (reloader, _keeping) = rig.open(BaseProfile::Hardened);
     rig.ready(&reloader).await;
-    let live = reloader.live();
+    let live = reloader.authenticator();
     let path = |path: &str| json!({"endpoint": rig.issuer.url_of(path)});
     let removed = |name: &'static str| {
         rig.answer(&rig.issuer, move |claims| {
@@ -331,10 +338,10 @@ async fn a_distributed_claim_that_is_not_sound_fails_the_token() {
     let other_audience = rig.answer(&rig.issuer, |claims| claims["aud"] = json!("other"));
     for (name, answer, why) in [
         ("/exp", of(&removed("exp")), "the token with a distributed claim has expired"),
-        ("/aud", of(&other_audience), "the token with a distributed claim is not for us"),
-        ("/claim", of(&removed("groups")), "the source of a distributed claim does not have it"),
+        ("/aud", of(&other_audience), "the token with a distributed claim has another audience"),
+        ("/claim", of(&removed("groups")), "the source of a distributed claim did not return the claim"),
         ("/json", Answer::json(&json!({"groups": ["dg"]})), "does not answer with a token"),
-        ("/404", Answer::status(404), "the source of a distributed claim refuses to answer"),
+        ("/404", Answer::status(404), "the source of a distributed claim returned an error status"),
     ] {
         rig.issuer.answer(name, answer);
         let outcome = described(&live.authenticate(&rig.token(&path(name))).await);
@@ -358,7 +365,7 @@ async fn a_distributed_claim_that_is_not_sound_fails_the_token() {
 
 // GV9, GV10, S85, S178
 #[tokio::test]
-async fn expressions_see_what_was_resolved_and_resolve_nothing() {
+async fn expressions_see_resolved_claims_and_fetch_nothing() {
     let rig = Spread::new();
     let mut text: Value = serde_json::from_str(&rig.config()).unwrap();
     text["jwt"][0]["claimValidationRules"] =
@@ -368,7 +375,7 @@ async fn expressions_see_what_was_resolved_and_resolve_nothing() {
     let source = json!({"endpoint": rig.issuer.url_of("/groups")});
     rig.issuer
         .answer("/groups", Answer::text(&rig.answer(&rig.issuer, |claims| claims["groups"] = json!(["no"]))));
-    let refused = described(&reloader.live().authenticate(&rig.token(&source)).await);
+    let refused = described(&reloader.authenticator().authenticate(&rig.token(&source)).await);
     assert!(refused.contains("no dg"), "{refused}");
     let rig = Spread::new();
     text = serde_json::from_str(&rig.config()).unwrap();
@@ -377,13 +384,13 @@ async fn expressions_see_what_was_resolved_and_resolve_nothing() {
     rig.ready(&reloader).await;
     rig.issuer.answer("/groups", Answer::text(&rig.answer(&rig.issuer, |_| {})));
     let source = json!({"endpoint": rig.issuer.url_of("/groups")});
-    assert_eq!(described(&reloader.live().authenticate(&rig.token(&source)).await), "ann []");
+    assert_eq!(described(&reloader.authenticator().authenticate(&rig.token(&source)).await), "ann []");
     assert_eq!(rig.issuer.count("/groups"), 0);
 }
 
 // H23, S179, GV4, A56
 #[tokio::test]
-async fn hardened_asks_only_whom_the_configuration_leads_to() {
+async fn hardened_profile_contacts_only_configured_hosts() {
     let rig = Spread::new();
     let (foreign, plain, elsewhere) =
         (Issuer::start(&rig.ca), HttpServer::start_plain(), HttpServer::start(&rig.ca));
@@ -399,11 +406,12 @@ async fn hardened_asks_only_whom_the_configuration_leads_to() {
         fs::write(&side_car, settings.to_string()).unwrap();
     };
     allow(&[]);
-    let sources = Sources { config: config.into(), side_car: Some(side_car.clone()), profile: None };
-    let reloader = Arc::new(Reloader::open(sources, around()).unwrap());
-    let _keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let sources =
+        ConfigSources { config: config.into(), navicert_config: Some(side_car.clone()), profile: None };
+    let reloader = Arc::new(AuthnReloader::open(sources, around()).unwrap());
+    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     rig.ready(&reloader).await;
-    let live = reloader.live();
+    let live = reloader.authenticator();
     let good = rig.answer(&rig.issuer, |_| {});
     for server in [&*rig.issuer, &plain, &elsewhere] {
         server.answer("/groups", Answer::text(&good));
@@ -414,18 +422,18 @@ async fn hardened_asks_only_whom_the_configuration_leads_to() {
     rig.issuer.answer("/eve", Answer::text(&eve));
     let own = |path: &str| rig.issuer.url_of(path);
     for (endpoint, why) in [
-        (plain.url_of("/groups"), "distributed claims come over https"),
+        (plain.url_of("/groups"), "the source of a distributed claim is not an https URL"),
         (elsewhere.url_of("/groups"), "at a host that is not the issuer's"),
         (own("/away"), "cannot be reached"),
         (own("/foreign"), "vouched for by an issuer that may not"),
-        (own("/eve"), "about somebody else"),
+        (own("/eve"), "about another user"),
     ] {
         let outcome = described(&live.authenticate(&rig.token(&json!({"endpoint": endpoint}))).await);
         assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{endpoint}: {outcome}");
     }
     assert_eq!((plain.requests().len(), elsewhere.requests().len(), foreign.requests().len()), (0, 0, 0));
 
-    // The issuer itself may vouch at once, and what it said is kept for a while.
+    // The issuer itself may vouch immediately, and its response is cached.
     let source = json!({"endpoint": own("/groups"), "access_token": "one"});
     let count = rig.issuer.count("/groups");
     for _ in 0..3 {
@@ -437,7 +445,7 @@ async fn hardened_asks_only_whom_the_configuration_leads_to() {
     }
     assert_eq!(rig.issuer.count("/groups"), count + 1, "kept by issuer, subject, source and access token");
 
-    // Another issuer may vouch if it is listed, without a second try.
+    // A listed issuer may vouch, without a second attempt.
     allow(&[foreign.issuer_url()]);
     until(live, &rig.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
 }

@@ -1,0 +1,176 @@
+//! Background tasks of a server: refreshes signing keys, watches and reloads configuration files, logs the outcome.
+//! `navicert-authn` decides what is due; this module runs it on tokio.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use navicert_authn::ReloadableAuthenticator;
+use navicert_authn::config::{AuthnReloader, ReloadOutcome};
+use navicert_authn::jwks::{JwksRefresher, KeySource as _};
+use navicert_client::transport::Timer;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use crate::watch::Watcher;
+
+/// Background tasks; aborted when dropped.
+///
+/// ```no_run
+/// # use std::sync::Arc;
+/// # use navicert_authn::config::AuthnReloader;
+/// # use navicert_client::transport::TokioTimer;
+/// # use navicert_server::background_tasks::BackgroundTasks;
+/// # async fn example(reloader: AuthnReloader) {
+/// let reloader = Arc::new(reloader);
+/// let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+/// let outcome = reloader.authenticator().authenticate("a token").await;
+/// # let _ = outcome; }
+/// ```
+#[derive(Debug)]
+pub struct BackgroundTasks {
+    tasks: [JoinHandle<()>; 2],
+    reload_requested: Arc<Notify>,
+}
+
+impl BackgroundTasks {
+    /// Starts the tasks on the current runtime.
+    pub fn start(reloader: Arc<AuthnReloader>, timer: Arc<dyn Timer>) -> Self {
+        let reload_requested = Arc::new(Notify::new());
+        let keys = tokio::spawn(refresh_keys(Arc::clone(reloader.authenticator()), Arc::clone(&timer)));
+        let files = tokio::spawn(reload_configuration(reloader, timer, Arc::clone(&reload_requested)));
+        BackgroundTasks { tasks: [keys, files], reload_requested: reload_requested }
+    }
+
+    /// Checks the files now, for example after SIGHUP.
+    pub fn reload_now(&self) {
+        self.reload_requested.notify_one();
+    }
+}
+
+impl Drop for BackgroundTasks {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// A random number in [0, 1), which spreads the refreshes of many issuers over time.
+pub fn jitter() -> f64 {
+    let mut bytes = [0u8; 4];
+    // Without randomness refreshes coincide, which is acceptable.
+    let _ = aws_lc_rs::rand::fill(&mut bytes);
+    f64::from(u32::from_ne_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
+}
+
+/// Runs one task per refresher while the refresher is in use.
+async fn refresh_keys(authenticator: Arc<ReloadableAuthenticator>, timer: Arc<dyn Timer>) {
+    let mut running = RefreshTasks::default();
+    loop {
+        running.reconcile(authenticator.refreshers(), &timer);
+        authenticator.refreshers_changed().await;
+    }
+}
+
+/// Tasks by the address of their refresher.
+#[derive(Default)]
+struct RefreshTasks(HashMap<usize, (Arc<JwksRefresher>, AbortHandle)>);
+
+impl RefreshTasks {
+    fn reconcile(&mut self, refreshers: Vec<Arc<JwksRefresher>>, timer: &Arc<dyn Timer>) {
+        let address = |refresher: &Arc<JwksRefresher>| Arc::as_ptr(refresher).addr();
+        self.0.retain(|known, (_, task)| {
+            let stays = refreshers.iter().any(|refresher| address(refresher) == *known);
+            if !stays {
+                task.abort();
+            }
+            stays
+        });
+        for refresher in refreshers {
+            let timer = Arc::clone(timer);
+            self.0.entry(address(&refresher)).or_insert_with(|| {
+                let task = tokio::spawn(run_refresher(Arc::clone(&refresher), timer));
+                (refresher, task.abort_handle())
+            });
+        }
+    }
+}
+
+impl Drop for RefreshTasks {
+    fn drop(&mut self) {
+        for (_, task) in self.0.values() {
+            task.abort();
+        }
+    }
+}
+
+async fn run_refresher(refresher: Arc<JwksRefresher>, timer: Arc<dyn Timer>) {
+    let (mut logged, mut known) = (None, refresher.version());
+    loop {
+        let pause = refresher.run_due().await;
+        let version = refresher.version();
+        if version != known {
+            let keys = refresher.health().usable_keys;
+            tracing::info!(
+                event = "jwks_changed",
+                issuer = refresher.issuer().url,
+                keys,
+                "signing keys changed"
+            );
+            known = version;
+        }
+        let error = refresher.health().last_error;
+        // Logs an error once, not at every retry.
+        if error != logged {
+            match &error {
+                Some(error) => tracing::warn!(
+                    event = "jwks_refresh_failed",
+                    issuer = refresher.issuer().url,
+                    error,
+                    "failed to refresh signing keys"
+                ),
+                None => tracing::info!(
+                    event = "jwks_refresh_recovered",
+                    issuer = refresher.issuer().url,
+                    "signing keys refreshed again"
+                ),
+            }
+            logged = error;
+        }
+        tokio::select! {
+            () = timer.sleep(pause) => {}
+            () = refresher.schedule_changed() => {}
+        }
+    }
+}
+
+async fn reload_configuration(
+    reloader: Arc<AuthnReloader>,
+    timer: Arc<dyn Timer>,
+    reload_requested: Arc<Notify>,
+) {
+    let mut watcher = Watcher::start();
+    loop {
+        // Watch first: later changes then wake this task.
+        watcher.watch(&reloader.watched().await);
+        let checked = reloader.check().await;
+        match &checked.reload {
+            ReloadOutcome::Unchanged | ReloadOutcome::Waiting => {}
+            ReloadOutcome::Applied => {
+                tracing::info!(event = "configuration_reloaded", "reloaded configuration");
+                // The new configuration may name files that are not watched yet.
+                continue;
+            }
+            ReloadOutcome::Refused(why) => tracing::error!(
+                event = "configuration_reload_failed",
+                error = why,
+                "failed to reload configuration, previous configuration stays in use"
+            ),
+        }
+        tokio::select! {
+            () = watcher.changed() => {}
+            () = reload_requested.notified() => {}
+            () = timer.sleep(checked.pause) => {}
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Borrowed view of an authenticated user, from a verified token or from a `TokenReview`. Logs and identity headers
+//! are written from it.
+
+use std::collections::BTreeMap;
+
+use navicert_authn::metrics::sha256_label;
+use navicert_authn::{AuthenticatedUser, AuthnDecision, AuthnOutcome, CREDENTIAL_ID, jwt};
+use navicert_types::token_review::UserInfo;
+use serde::{Serialize, Serializer, ser::SerializeMap as _};
+
+/// User name, UID, groups and extra attributes.
+#[derive(Clone, Copy, Debug)]
+pub struct UserRef<'w> {
+    /// The user name.
+    pub username: &'w str,
+    /// The UID; empty if there is none.
+    pub uid: &'w str,
+    /// The groups.
+    pub groups: &'w [String],
+    /// The extra attributes.
+    pub extra: &'w BTreeMap<String, Vec<String>>,
+}
+
+impl<'w> UserRef<'w> {
+    /// The `jti` of the user's token, if it had one. Only for headers and hashes; logs must not contain it.
+    // S138
+    pub fn jti(&self) -> Option<&'w str> {
+        self.extra.get(CREDENTIAL_ID)?.first()?.strip_prefix("JTI=")
+    }
+}
+
+impl<'w> From<&'w AuthenticatedUser> for UserRef<'w> {
+    fn from(user: &'w AuthenticatedUser) -> Self {
+        UserRef { username: user.username(), uid: user.uid(), groups: user.groups(), extra: user.extra() }
+    }
+}
+
+impl<'w> From<&'w UserInfo> for UserRef<'w> {
+    fn from(user: &'w UserInfo) -> Self {
+        let UserInfo { username, uid, groups, extra } = user;
+        UserRef { username, uid, groups, extra }
+    }
+}
+
+/// Log representation: leaves out the token identifier.
+// S224
+impl Serialize for UserRef<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("username", self.username)?;
+        if !self.uid.is_empty() {
+            map.serialize_entry("uid", self.uid)?;
+        }
+        map.serialize_entry("groups", self.groups)?;
+        map.serialize_entry("extra", &LoggedExtra(self.extra))?;
+        map.end()
+    }
+}
+
+struct LoggedExtra<'w>(&'w BTreeMap<String, Vec<String>>);
+
+impl Serialize for LoggedExtra<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().filter(|(key, _)| *key != CREDENTIAL_ID))
+    }
+}
+
+/// Hash of the token's `jti` for logs. Only for tokens of configured issuers: claims of other tokens are not
+/// read.
+// S224
+pub(crate) fn jti_hash(judgement: &AuthnDecision, token: &str) -> Option<String> {
+    match &judgement.outcome {
+        AuthnOutcome::Authenticated(user) => {
+            UserRef::from(&**user).jti().map(|jti| sha256_label(jti.as_bytes()))
+        }
+        _ => {
+            judgement.issuer()?;
+            jwt::identifier(token).map(|jti| sha256_label(jti.as_bytes()))
+        }
+    }
+}
+
+/// The anonymous user.
+// S57
+pub(crate) fn anonymous() -> UserInfo {
+    let groups = vec!["system:unauthenticated".to_owned()];
+    UserInfo { username: ANONYMOUS.to_owned(), groups, ..UserInfo::default() }
+}
+
+/// User name of unauthenticated requests.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
