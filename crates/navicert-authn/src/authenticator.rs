@@ -1,29 +1,29 @@
-//! The spine: one short function that leads a token through all checks, in order.
+//! The request path of a token: one short function per stage, in kube-apiserver's order.
 
 use std::sync::Arc;
 
 use navicert_types::Timestamp;
 
-use crate::config::{Compiled, CompiledAuthenticator, CompiledIssuer};
-use crate::explain::{Observer, Step};
+use crate::config::{CompiledAuthenticator, CompiledConfig, CompiledIssuer};
+use crate::explain::{AuthnStep, StepObserver};
 use crate::issuers::Issuers;
-use crate::jwks::{Keys, KeysUnavailable, Refreshed, Wanted};
+use crate::jwks::{KeySource, KeysUnavailable, RefreshReason, RefreshResult};
 use crate::jwt::claims::UnverifiedClaims;
-use crate::jwt::compact::{Part, RawToken};
+use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::{self, Header};
-use crate::jwt::{Algorithms, VerifiedClaims, signature};
-use crate::mapping::distributed::{self, Asked, Distributed, Elsewhere};
-use crate::mapping::{self, Interrupt, User};
-use crate::outcome::{NoOpinion, Outcome, Refusal, Rejection};
-use crate::profile::{Profile, Rule};
+use crate::jwt::{JwsAlgorithmSet, VerifiedClaims, signature};
+use crate::mapping::distributed::{self, DistributedClaimRef, DistributedClaimResolver, FetchedClaim};
+use crate::mapping::{self, AuthenticatedUser, Interrupt};
+use crate::outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+use crate::profile::{AuthnProfile, Hardening};
 use crate::revocation::Revocations;
-use crate::token_cache::Evidence;
+use crate::token_cache::CacheValidity;
 
 /// All authenticators of a configuration, each with its issuer's keys.
 #[derive(Debug)]
 pub struct Authenticators {
     issuers: Issuers,
-    profile: Profile,
+    profile: AuthnProfile,
     revocations: Arc<Revocations>,
 }
 
@@ -31,88 +31,89 @@ pub struct Authenticators {
 #[derive(Debug)]
 pub(crate) struct Authenticator {
     pub(crate) configuration: CompiledAuthenticator,
-    pub(crate) keys: Arc<dyn Keys>,
-    algorithms: Algorithms,
-    /// `None`: nobody is there to fetch distributed claims.
-    distributed: Option<Arc<Distributed>>,
+    pub(crate) keys: Arc<dyn KeySource>,
+    algorithms: JwsAlgorithmSet,
+    /// `None`: distributed claims are not fetched.
+    distributed: Option<Arc<DistributedClaimResolver>>,
 }
 
-/// A question: whose token is this, now?
+/// A request to authenticate one token.
 #[derive(Clone, Copy)]
-pub struct Question<'q> {
-    /// The token's text.
+pub struct AuthnRequest<'q> {
+    /// The token.
     pub token: &'q str,
-    /// What time it is.
+    /// The current time.
     pub now: Timestamp,
-    /// Asked now and then while an expression runs; `true` stops it (H6).
+    /// Polled while an expression runs; returning `true` stops it.
+    // H6
     pub interrupt: Interrupt<'q>,
-    /// Told of every step on the way, for explanations.
-    pub observer: Option<&'q dyn Observer>,
+    /// Notified of every step that passed, for explanations.
+    pub observer: Option<&'q dyn StepObserver>,
 }
 
-impl<'q> Question<'q> {
-    /// The usual question: nobody looks on, nothing interrupts.
+impl<'q> AuthnRequest<'q> {
+    /// A request without an observer or an interrupt.
     pub fn new(token: &'q str, now: Timestamp) -> Self {
-        Question { token, now, interrupt: None, observer: None }
+        AuthnRequest { token, now, interrupt: None, observer: None }
     }
 
-    /// Tells whoever looks on that a step went well.
-    pub(crate) fn passed(&self, step: Step) {
+    /// Notifies the observer that a step passed.
+    pub(crate) fn passed(&self, step: AuthnStep) {
         if let Some(observer) = self.observer {
             observer.passed(step);
         }
     }
 }
 
-/// How often a token may find that its keys were replaced while they were tried.
-const OVERTAKEN: u32 = 4;
+/// How often an attempt may be repeated because the keys were replaced while it ran.
+const MAX_GENERATION_RETRIES: u32 = 4;
 
-/// How it ended, and what that rests on.
+/// A decision that was not taken from the cache.
 #[derive(Debug)]
-pub(crate) struct Decision {
-    pub(crate) outcome: Outcome,
-    /// Of an accepted token.
-    pub(crate) evidence: Option<Evidence>,
-    /// Whose authenticator it was.
+pub(crate) struct FreshDecision {
+    pub(crate) outcome: AuthnOutcome,
+    /// How long an accepted token may be cached.
+    pub(crate) validity: Option<CacheValidity>,
+    /// The authenticator of the token's issuer.
     pub(crate) authenticator: Option<Arc<Authenticator>>,
 }
 
-/// An attempt ends with a user, or short of one.
+/// The result of one attempt with the keys and claims at hand.
 struct Attempt<'s> {
     authenticator: &'s Arc<Authenticator>,
-    /// Of its keys, read before any of them was tried.
+    /// Version of the keys, read before any of them was tried.
     version: u64,
-    /// The user, and when the token expires.
-    result: Result<(User, i64), Stop>,
+    /// The user, and the token's expiry in seconds since 1970.
+    result: Result<(AuthenticatedUser, i64), AttemptError>,
 }
 
-/// Why an attempt ended short of a user.
-enum Stop {
+/// Why an attempt did not produce a user.
+enum AttemptError {
     Refused(Refusal),
-    /// Some claim is elsewhere; with it, the attempt can be made again.
-    Elsewhere(Box<Elsewhere>),
+    /// A claim has to be fetched first; the attempt is then repeated.
+    NeedsDistributedClaim(Box<DistributedClaimRef>),
 }
 
-impl From<Refusal> for Stop {
+impl From<Refusal> for AttemptError {
     fn from(refusal: Refusal) -> Self {
-        Stop::Refused(refusal)
+        AttemptError::Refused(refusal)
     }
 }
 
-impl From<Stop> for Refusal {
-    fn from(stop: Stop) -> Self {
+impl From<AttemptError> for Refusal {
+    fn from(stop: AttemptError) -> Self {
         match stop {
-            Stop::Refused(refusal) => refusal,
-            Stop::Elsewhere(_) => {
-                Refusal::Distributed("the groups are distributed, and nothing is set up to fetch them")
+            AttemptError::Refused(refusal) => refusal,
+            AttemptError::NeedsDistributedClaim(_) => {
+                Refusal::Distributed("the groups are a distributed claim, and no fetcher is configured")
             }
         }
     }
 }
 
 impl Authenticators {
-    /// Puts a configuration to work. `keys` says where each issuer's keys come from.
-    pub fn new(compiled: Compiled, keys: impl Fn(&CompiledIssuer) -> Arc<dyn Keys>) -> Self {
+    /// Creates authenticators for a configuration; `keys` returns the key source of each issuer.
+    pub fn new(compiled: CompiledConfig, keys: impl Fn(&CompiledIssuer) -> Arc<dyn KeySource>) -> Self {
         Authenticators::with_distributed(compiled, |configuration| (keys(&configuration.issuer), None))
     }
 
@@ -121,93 +122,98 @@ impl Authenticators {
         self.issuers.find(issuer).map(|found| &**found)
     }
 
-    /// The same with a way to distributed claims, where there is one.
+    /// Creates authenticators that can also fetch distributed claims.
     pub(crate) fn with_distributed(
-        compiled: Compiled,
-        around: impl Fn(&CompiledAuthenticator) -> (Arc<dyn Keys>, Option<Arc<Distributed>>),
+        compiled: CompiledConfig,
+        context: impl Fn(&CompiledAuthenticator) -> (Arc<dyn KeySource>, Option<Arc<DistributedClaimResolver>>),
     ) -> Self {
         let profile = compiled.profile;
         let authenticators = compiled.authenticators.into_iter().map(|configuration| {
-            let (keys, distributed) = around(&configuration);
-            let narrowed = configuration.settings.allowed_algorithms.filter(|_| profile.has(Rule::H25));
-            let algorithms = narrowed.unwrap_or(Algorithms::ALL);
+            let (keys, distributed) = context(&configuration);
+            let narrowed = configuration
+                .settings
+                .allowed_algorithms
+                .filter(|_| profile.has(Hardening::AlgorithmAllowlist));
+            let algorithms = narrowed.unwrap_or(JwsAlgorithmSet::ALL);
             Authenticator { configuration, keys, algorithms, distributed }
         });
         Authenticators { issuers: Issuers::new(authenticators), profile, revocations: Arc::default() }
     }
 
-    /// Refuses what this list revokes.
+    /// Rejects tokens that this list revokes.
     #[must_use]
     pub fn with_revocations(mut self, revocations: Arc<Revocations>) -> Self {
         self.revocations = revocations;
         self
     }
 
-    /// Whose token is this, as far as it can be said from what is here?
-    pub fn authenticate(&self, question: &Question<'_>) -> Outcome {
-        match self.attempt(question, &[]) {
-            Ok(Attempt { result: Ok((user, _)), .. }) => Outcome::Authenticated(Arc::new(user)),
+    /// Authenticates a token with the keys and claims at hand, without any request.
+    pub fn authenticate(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
+        match self.attempt(request, &[]) {
+            Ok(Attempt { result: Ok((user, _)), .. }) => AuthnOutcome::Authenticated(Arc::new(user)),
             Ok(Attempt { result: Err(stop), authenticator, .. }) => rejected(authenticator, stop.into()),
-            Err(nobodys) => Outcome::NoOpinion(nobodys),
+            Err(no_opinion) => AuthnOutcome::NoOpinion(no_opinion),
         }
     }
 
-    /// Whose token is this? Gets newer keys and distributed claims where they are needed.
-    pub async fn authenticate_and_fetch(&self, question: &Question<'_>) -> Outcome {
-        self.decide(question).await.outcome
+    /// Authenticates a token; fetches newer keys and distributed claims where needed.
+    pub async fn authenticate_and_fetch(&self, request: &AuthnRequest<'_>) -> AuthnOutcome {
+        self.decide(request).await.outcome
     }
 
-    /// Attempts, and after a request that may have helped, attempts once more.
-    pub(crate) async fn decide(&self, question: &Question<'_>) -> Decision {
-        let (mut asked, mut has_asked, mut overtaken) = (Vec::new(), false, 0);
+    /// Attempts to authenticate, and repeats the attempt after newer keys or a missing claim have been fetched.
+    pub(crate) async fn decide(&self, request: &AuthnRequest<'_>) -> FreshDecision {
+        let (mut fetched, mut has_refreshed, mut generation_retries) = (Vec::new(), false, 0);
         loop {
-            let attempt = match self.attempt(question, &asked) {
+            let attempt = match self.attempt(request, &fetched) {
                 Ok(attempt) => attempt,
-                Err(nobodys) => {
-                    let outcome = Outcome::NoOpinion(nobodys);
-                    return Decision { outcome, evidence: None, authenticator: None };
+                Err(no_opinion) => {
+                    let outcome = AuthnOutcome::NoOpinion(no_opinion);
+                    return FreshDecision { outcome, validity: None, authenticator: None };
                 }
             };
             let authenticator = attempt.authenticator;
             let ours = Some(Arc::clone(authenticator));
-            let refused = |refusal| Decision {
+            let refused = |refusal| FreshDecision {
                 outcome: rejected(authenticator, refusal),
-                evidence: None,
+                validity: None,
                 authenticator: Some(Arc::clone(authenticator)),
             };
             let stop = match attempt.result {
                 Ok((user, expires)) => {
                     let keys = Arc::clone(&authenticator.keys);
-                    let evidence = Evidence { expires, keys, version: attempt.version };
-                    let outcome = Outcome::Authenticated(Arc::new(user));
-                    return Decision { outcome, evidence: Some(evidence), authenticator: ours };
+                    let validity = CacheValidity { expires, keys, version: attempt.version };
+                    let outcome = AuthnOutcome::Authenticated(Arc::new(user));
+                    return FreshDecision { outcome, validity: Some(validity), authenticator: ours };
                 }
                 Err(stop) => stop,
             };
             let refusal = match (stop, &authenticator.distributed) {
-                (Stop::Refused(refusal), _) if !has_asked => {
-                    match refresh(&*authenticator.keys, attempt.version, question.token, &refusal).await {
-                        Refreshed::Meanwhile if overtaken < OVERTAKEN => {
-                            overtaken += 1;
+                (AttemptError::Refused(refusal), _) if !has_refreshed => {
+                    match refresh(&*authenticator.keys, attempt.version, request.token, &refusal).await {
+                        RefreshResult::AlreadyNewer if generation_retries < MAX_GENERATION_RETRIES => {
+                            generation_retries += 1;
                             continue;
                         }
-                        Refreshed::Newer => {
-                            has_asked = true;
+                        RefreshResult::Newer => {
+                            has_refreshed = true;
                             continue;
                         }
-                        Refreshed::Same | Refreshed::Meanwhile => refusal,
-                        Refreshed::Failed(why) => Refusal::Keys(why),
+                        RefreshResult::Unchanged | RefreshResult::AlreadyNewer => refusal,
+                        RefreshResult::Failed(why) => Refusal::Keys(why),
                     }
                 }
-                (Stop::Elsewhere(elsewhere), Some(distributed)) if !is_asked(&asked, &elsewhere) => {
-                    let found = distributed.resolve(&elsewhere, authenticator, question, &self.profile).await;
+                (AttemptError::NeedsDistributedClaim(claim_ref), Some(distributed))
+                    if !is_fetched(&fetched, &claim_ref) =>
+                {
+                    let found = distributed.resolve(&claim_ref, authenticator, request, &self.profile).await;
                     let value = match found {
                         Ok(found) => Ok(found.value),
-                        // The expression that wants it fails, and perhaps another one does not need it (S181).
-                        Err(refusal) if elsewhere.is_lazy => Err(refusal.to_string()),
+                        // Only expressions that use the claim fail; another operand may not need it (S181).
+                        Err(refusal) if claim_ref.is_lazy => Err(refusal.to_string()),
                         Err(refusal) => return refused(refusal),
                     };
-                    asked.push(Asked { claim: elsewhere.claim().to_owned(), value });
+                    fetched.push(FetchedClaim { claim: claim_ref.claim().to_owned(), value });
                     continue;
                 }
                 (stop, _) => stop.into(),
@@ -216,53 +222,58 @@ impl Authenticators {
         }
     }
 
-    /// Reads what a token says it is, and hands it to the one authenticator that may judge it.
-    fn attempt<'s>(&'s self, question: &Question<'_>, asked: &[Asked]) -> Result<Attempt<'s>, NoOpinion> {
-        let token = RawToken::new(question.token)?;
-        question.passed(Step::Compact);
+    /// Parses the token, finds the authenticator of its issuer and runs it.
+    fn attempt<'s>(
+        &'s self,
+        request: &AuthnRequest<'_>,
+        fetched: &[FetchedClaim],
+    ) -> Result<Attempt<'s>, NoOpinion> {
+        let token = RawToken::new(request.token)?;
+        request.passed(AuthnStep::Compact);
         let payload = token.payload()?;
         let claims = UnverifiedClaims::read(&payload.bytes)?;
-        question.passed(Step::Payload);
+        request.passed(AuthnStep::Payload);
         let authenticator = self.issuers.find(claims.issuer()).ok_or(NoOpinion::UnknownIssuer)?;
-        if let Some(observer) = question.observer {
+        if let Some(observer) = request.observer {
             observer.routed(&authenticator.configuration);
         }
-        question.passed(Step::Routing);
+        request.passed(AuthnStep::Routing);
         let version = authenticator.keys.version();
-        let result = self.judge(authenticator, (&token, &payload, claims), question, asked);
+        let result = self.verify_and_map(authenticator, (&token, &payload, claims), request, fetched);
         Ok(Attempt { authenticator, version, result })
     }
 
-    /// The order of the checks is kube-apiserver's (S123, S131).
-    fn judge<'p>(
+    /// Verifies and maps in kube-apiserver's order.
+    // S123, S131
+    fn verify_and_map<'p>(
         &self,
         authenticator: &Authenticator,
-        (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
-        question: &Question<'_>,
-        asked: &'p [Asked],
-    ) -> Result<(User, i64), Stop> {
+        (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
+        request: &AuthnRequest<'_>,
+        fetched: &'p [FetchedClaim],
+    ) -> Result<(AuthenticatedUser, i64), AttemptError> {
         let (configuration, profile) = (&authenticator.configuration, &self.profile);
-        let mut verified = authenticator.verify(token, payload, claims, question, profile)?;
+        let mut verified = authenticator.verify(token, payload, claims, request, profile)?;
         if !self.revocations.is_empty() {
             if self.revocations.revokes(&configuration.issuer.url, &verified.subject().borrowed()) {
                 return Err(Refusal::Revoked.into());
             }
-            question.passed(Step::Revocation);
+            request.passed(AuthnStep::Revocation);
         }
-        for one in asked {
+        for one in fetched {
             if let Ok(value) = &one.value {
                 verified.insert(&one.claim, value);
             }
         }
-        if let Some(elsewhere) = distributed::find(configuration, &verified)? {
-            return Err(Stop::Elsewhere(Box::new(elsewhere)));
+        if let Some(claim_ref) = distributed::find_groups_ref(configuration, &verified)? {
+            return Err(AttemptError::NeedsDistributedClaim(Box::new(claim_ref)));
         }
-        question.passed(Step::Distributed);
-        let elsewhere = distributed::lazy(configuration, &verified, asked);
-        match mapping::user(configuration, &verified, &elsewhere, question, profile) {
+        request.passed(AuthnStep::Distributed);
+        let claim_refs = distributed::lazy_claim_refs(configuration, &verified, fetched);
+        match mapping::user(configuration, &verified, &claim_refs, request, profile) {
             Ok(user) => Ok((user, verified.expires())),
-            Err(refusal) => match distributed::wanted(elsewhere, &refusal) {
-                Some(wanted) => Err(Stop::Elsewhere(Box::new(wanted))),
+            Err(refusal) => match distributed::missing_claim(claim_refs, &refusal) {
+                Some(wanted) => Err(AttemptError::NeedsDistributedClaim(Box::new(wanted))),
                 None => Err(refusal.into()),
             },
         }
@@ -275,57 +286,60 @@ impl Authenticators {
 }
 
 impl Authenticator {
-    /// Where its issuer's keys come from.
-    pub(crate) fn keys(&self) -> &dyn Keys {
+    /// The source of the issuer's keys.
+    pub(crate) fn keys(&self) -> &dyn KeySource {
         self.keys.as_ref()
     }
 
     fn verify<'p>(
         &self,
         token: &RawToken<'_>,
-        payload: &'p Part,
+        payload: &'p TokenPart,
         claims: UnverifiedClaims<'p>,
-        question: &Question<'_>,
-        profile: &Profile,
+        request: &AuthnRequest<'_>,
+        profile: &AuthnProfile,
     ) -> Result<VerifiedClaims<'p>, Refusal> {
-        let by =
-            Verifier { issuer: &self.configuration.issuer, keys: &*self.keys, algorithms: self.algorithms };
-        by.verify((token, payload, claims), question, profile)
+        let by = TokenVerifier {
+            issuer: &self.configuration.issuer,
+            keys: &*self.keys,
+            algorithms: self.algorithms,
+        };
+        by.verify((token, payload, claims), request, profile)
     }
 
-    pub(crate) fn algorithms(&self) -> Algorithms {
+    pub(crate) fn algorithms(&self) -> JwsAlgorithmSet {
         self.algorithms
     }
 
-    pub(crate) fn distributed(&self) -> Option<&Arc<Distributed>> {
+    pub(crate) fn distributed(&self) -> Option<&Arc<DistributedClaimResolver>> {
         self.distributed.as_ref()
     }
 }
 
-/// Whose signature is looked for.
+/// Verifies tokens of one issuer.
 #[derive(Clone, Copy)]
-pub(crate) struct Verifier<'v> {
+pub(crate) struct TokenVerifier<'v> {
     pub(crate) issuer: &'v CompiledIssuer,
-    pub(crate) keys: &'v dyn Keys,
-    pub(crate) algorithms: Algorithms,
+    pub(crate) keys: &'v dyn KeySource,
+    pub(crate) algorithms: JwsAlgorithmSet,
 }
 
-impl Verifier<'_> {
-    /// From what a token says to what its issuer has signed.
+impl TokenVerifier<'_> {
+    /// Checks claims, header and signature of a token.
     pub(crate) fn verify<'p>(
         &self,
-        (token, payload, claims): (&RawToken<'_>, &'p Part, UnverifiedClaims<'p>),
-        question: &Question<'_>,
-        profile: &Profile,
+        (token, payload, claims): (&RawToken<'_>, &'p TokenPart, UnverifiedClaims<'p>),
+        request: &AuthnRequest<'_>,
+        profile: &AuthnProfile,
     ) -> Result<VerifiedClaims<'p>, Refusal> {
-        within_limits(token, profile)?;
+        check_token_size(token, profile)?;
         let keys = self.keys.current();
         if keys.as_ref().is_err_and(|why| *why == KeysUnavailable::NotReady) {
             return Err(Refusal::NotReady);
         }
-        question.passed(Step::Readiness);
-        let checked = claims.check(&self.issuer.url, &self.issuer.audiences, question, profile)?;
-        let mut header_part = Part::CANONICAL;
+        request.passed(AuthnStep::Readiness);
+        let checked = claims.check(&self.issuer.url, &self.issuer.audiences, request, profile)?;
+        let mut header_part = TokenPart::CANONICAL;
         let remembered = keys.as_ref().ok().and_then(|keys| keys.remembered(token.header_text()));
         let header = match remembered.filter(|header| self.algorithms.contains(header.algorithm)) {
             Some(header) => header,
@@ -334,46 +348,51 @@ impl Verifier<'_> {
                 Header::read(&header_part.bytes, self.algorithms, profile)?
             }
         };
-        question.passed(Step::Header);
+        request.passed(AuthnStep::Header);
         let keys = keys.as_ref().map_err(|why| Refusal::Keys(why.to_string()))?;
         let verified =
             signature::verify(token, (&header, &header_part), payload, (claims, &checked), keys, profile)?;
-        question.passed(Step::Signature);
-        if !checked.for_us {
+        request.passed(AuthnStep::Signature);
+        if !checked.audience_matches {
             return Err(Refusal::Audience);
         }
         if self.issuer.audiences.len() > 1 {
-            question.passed(Step::Audience);
+            request.passed(AuthnStep::Audience);
         }
         Ok(verified)
     }
 }
 
-/// Asks for newer keys if that may turn the refusal.
-pub(crate) async fn refresh(keys: &dyn Keys, tried: u64, token: &str, refusal: &Refusal) -> Refreshed {
+/// Requests newer keys if they could change the refusal.
+pub(crate) async fn refresh(
+    keys: &dyn KeySource,
+    tried: u64,
+    token: &str,
+    refusal: &Refusal,
+) -> RefreshResult {
     match refusal {
         Refusal::UnknownKey => match header::kid(token) {
-            Some(kid) => keys.refresh(Wanted::Kid(&kid), tried).await,
-            None => Refreshed::Same,
+            Some(kid) => keys.refresh(RefreshReason::Kid(&kid), tried).await,
+            None => RefreshResult::Unchanged,
         },
-        Refusal::Signature => keys.refresh(Wanted::Signature, tried).await,
-        _ => Refreshed::Same,
+        Refusal::Signature => keys.refresh(RefreshReason::Signature, tried).await,
+        _ => RefreshResult::Unchanged,
     }
 }
 
-fn is_asked(asked: &[Asked], elsewhere: &Elsewhere) -> bool {
-    asked.iter().any(|one| one.claim == elsewhere.claim())
+fn is_fetched(fetched: &[FetchedClaim], claim_ref: &DistributedClaimRef) -> bool {
+    fetched.iter().any(|one| one.claim == claim_ref.claim())
 }
 
-fn rejected(authenticator: &Authenticator, refusal: Refusal) -> Outcome {
+fn rejected(authenticator: &Authenticator, refusal: Refusal) -> AuthnOutcome {
     let authenticator = authenticator.configuration.path.clone();
-    Outcome::Rejected(Box::new(Rejection { authenticator, refusal }))
+    AuthnOutcome::Rejected(Box::new(Rejection { authenticator, refusal }))
 }
 
-fn within_limits(token: &RawToken<'_>, profile: &Profile) -> Result<(), Refusal> {
+fn check_token_size(token: &RawToken<'_>, profile: &AuthnProfile) -> Result<(), Refusal> {
     let (text, header) = token.lengths();
     if text > profile.limits.token || header > profile.limits.header {
-        return Err(Refusal::TooLarge("the token is longer than it may be"));
+        return Err(Refusal::TooLarge("the token is too long"));
     }
     Ok(())
 }

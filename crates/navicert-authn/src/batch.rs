@@ -1,20 +1,21 @@
-//! One question of a batch and its answer, both JSON (S288): the same questions go to kube-apiserver's own code.
+//! One line of a batch and its result, both JSON. The same lines can be sent to kube-apiserver's own code.
+// S288
 
 use std::sync::Arc;
 
 use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
-use crate::authenticator::{Authenticators, Question};
+use crate::authenticator::{Authenticators, AuthnRequest};
 use crate::config::{CompiledIssuer, ConfigError, load};
-use crate::jwks::{FixedKeys, KeySet, Keys, KeysUnavailable};
-use crate::outcome::Outcome;
-use crate::profile::Profile;
+use crate::jwks::{KeySet, KeySource, KeysUnavailable, StaticKeys};
+use crate::outcome::AuthnOutcome;
+use crate::profile::AuthnProfile;
 
 /// `{"config"}` in, `{"valid", "stage", "errors": [{"type", "field", "detail"}], "messages"}` out.
-pub fn check(question: &Value, profile: &Profile) -> Value {
-    let Some(text) = question.get("config").and_then(Value::as_str) else {
-        return json!({"fault": "`config` is missing or no string"});
+pub fn check(line: &Value, profile: &AuthnProfile) -> Value {
+    let Some(text) = line.get("config").and_then(Value::as_str) else {
+        return json!({"fault": "`config` is missing or not a string"});
     };
     match load(text.as_bytes(), profile) {
         Ok(_) => json!({"valid": true, "errors": []}),
@@ -38,38 +39,39 @@ pub fn check(question: &Value, profile: &Profile) -> Value {
     }
 }
 
-/// `{"config", "jwks", "token", "now"}` in, `{"outcome", "user", "error", "class"}` out. `jwks` is a key set for every
-/// issuer, one key set per issuer by its URL, or the raw text of an answer; `now` is in seconds.
-pub fn eval(question: &Value, profile: &Profile) -> Value {
-    let Some(token) = question.get("token").and_then(Value::as_str) else {
-        return json!({"fault": "`token` is missing or no string"});
+/// `{"config", "jwks", "token", "now"}` in, `{"outcome", "user", "error", "class"}` out. `jwks` is one key set for every
+/// issuer, one key set per issuer URL, or the raw response body of a key endpoint; `now` is in seconds since 1970.
+pub fn eval(line: &Value, profile: &AuthnProfile) -> Value {
+    let Some(token) = line.get("token").and_then(Value::as_str) else {
+        return json!({"fault": "`token` is missing or not a string"});
     };
-    let now = question.get("now").and_then(Value::as_i64).and_then(|now| Timestamp::from_second(now).ok());
-    let Some(now) = now else { return json!({"fault": "`now` is missing or no time in seconds"}) };
-    match authenticators(question, profile) {
-        Ok(authenticators) => answer(&authenticators.authenticate(&Question::new(token, now))),
+    let now = line.get("now").and_then(Value::as_i64).and_then(|now| Timestamp::from_second(now).ok());
+    let Some(now) = now else { return json!({"fault": "`now` is missing or not a time in seconds"}) };
+    match authenticators(line, profile) {
+        Ok(authenticators) => outcome_json(&authenticators.authenticate(&AuthnRequest::new(token, now))),
         Err(fault) => json!({"fault": fault}),
     }
 }
 
-/// The authenticators of a question: its `config` with its `jwks`.
+/// The authenticators of a line: its `config` with its `jwks`.
 ///
 /// # Errors
-/// One sentence: the question has no configuration, or one that is not valid.
-pub fn authenticators(question: &Value, profile: &Profile) -> Result<Authenticators, String> {
-    let config = question.get("config").and_then(Value::as_str);
-    let config = config.ok_or("`config` is missing or no string")?;
-    let loaded = load(config.as_bytes(), profile)
-        .map_err(|error| format!("the configuration is not valid: {error}"))?;
-    let jwks = question.get("jwks").unwrap_or(&Value::Null);
-    let keys = |issuer: &CompiledIssuer| -> Arc<dyn Keys> { Arc::new(fixed(jwks, &issuer.url, profile)) };
+/// One clause: the line has no configuration, or an invalid one.
+pub fn authenticators(line: &Value, profile: &AuthnProfile) -> Result<Authenticators, String> {
+    let config = line.get("config").and_then(Value::as_str);
+    let config = config.ok_or("`config` is missing or not a string")?;
+    let loaded =
+        load(config.as_bytes(), profile).map_err(|error| format!("invalid configuration: {error}"))?;
+    let jwks = line.get("jwks").unwrap_or(&Value::Null);
+    let keys =
+        |issuer: &CompiledIssuer| -> Arc<dyn KeySource> { Arc::new(static_keys(jwks, &issuer.url, profile)) };
     Ok(Authenticators::new(loaded.compiled, keys))
 }
 
-/// An outcome as JSON, without the value of any claim but the user's own.
-pub fn answer(outcome: &Outcome) -> Value {
+/// An outcome as JSON. Contains no claim values beyond the user's own attributes.
+pub fn outcome_json(outcome: &AuthnOutcome) -> Value {
     match outcome {
-        Outcome::Authenticated(user) => json!({
+        AuthnOutcome::Authenticated(user) => json!({
             "outcome": "authenticated",
             "user": {
                 "username": user.username(),
@@ -78,8 +80,8 @@ pub fn answer(outcome: &Outcome) -> Value {
                 "extra": user.extra(),
             },
         }),
-        Outcome::NoOpinion(why) => json!({"outcome": "no-opinion", "reason": why.to_string()}),
-        Outcome::Rejected(rejection) => json!({
+        AuthnOutcome::NoOpinion(why) => json!({"outcome": "no-opinion", "reason": why.to_string()}),
+        AuthnOutcome::Rejected(rejection) => json!({
             "outcome": "rejected",
             "class": rejection.refusal.class().name(),
             "error": rejection.to_string(),
@@ -88,7 +90,7 @@ pub fn answer(outcome: &Outcome) -> Value {
     }
 }
 
-/// What an issuer's key endpoint answers, as a question gives it.
+/// The response body of an issuer's key endpoint, as given in a line.
 pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
     match jwks {
         Value::String(raw) => Some(raw.clone()),
@@ -98,11 +100,11 @@ pub fn key_set(jwks: &Value, issuer: &str) -> Option<String> {
     }
 }
 
-/// The keys of an issuer as a question gives them.
-pub fn fixed(jwks: &Value, issuer: &str, profile: &Profile) -> FixedKeys {
+/// The keys of an issuer, as given in a line.
+pub fn static_keys(jwks: &Value, issuer: &str, profile: &AuthnProfile) -> StaticKeys {
     let body = key_set(jwks, issuer).unwrap_or_else(|| "{}".to_owned());
     match KeySet::parse(body.as_bytes(), profile) {
-        Ok(keys) => FixedKeys::new(keys),
-        Err(error) => FixedKeys::unavailable(KeysUnavailable::Failed(error.to_string())),
+        Ok(keys) => StaticKeys::new(keys),
+        Err(error) => StaticKeys::unavailable(KeysUnavailable::Failed(error.to_string())),
     }
 }

@@ -1,26 +1,27 @@
-//! From the text of an `AuthenticationConfiguration` to something that can authenticate:
+//! Loads an `AuthenticationConfiguration`:
 //! `load` (text → types) → `validate` (every rule, every error) → `compile` (expressions → programs).
 
 mod certificates;
 mod compile;
 mod email_rule;
 mod extra_key;
+pub(crate) mod go_url;
 pub mod lint;
 mod load;
 pub mod migrate;
+mod navicert_config;
 mod reload;
-mod side_car;
-pub(crate) mod url_form;
 mod validate;
 mod violation;
 
 pub use compile::{
-    Compiled, CompiledAuthenticator, CompiledIssuer, Egress, Expression, Extra, Mapping, RequiredClaim, Rule,
+    AttributeMapping, CompiledAuthenticator, CompiledConfig, CompiledExpression, CompiledIssuer, Egress,
+    ExtraAttribute, RequiredClaim, ValidationRule,
 };
-pub use load::{ConfigError, Loaded, load, load_beside};
-pub use reload::{LoadError, Origin, Reload, Reloader, Sources, Tended};
-pub use side_car::{
-    API_VERSION, BaseProfile, IssuerSettings, NavicertConfiguration, ReloadHealth, SideCarError,
+pub use load::{ConfigError, LoadedConfig, load, load_excluding_issuers};
+pub use navicert_config::{
+    API_VERSION, BaseProfile, IssuerSettings, NavicertConfigError, NavicertConfiguration, ReloadHealth,
 };
-pub use validate::{validate, validate_beside};
+pub use reload::{AuthnLoadError, AuthnReloader, ConfigOrigin, ConfigSources, ReloadCheck, ReloadOutcome};
+pub use validate::{validate, validate_excluding_issuers};
 pub use violation::{Violation, ViolationKind, Violations};

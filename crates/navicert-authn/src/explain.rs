@@ -1,8 +1,8 @@
-//! Why a token is taken or refused, step by step: the same authenticator, with an observer that writes everything down.
+//! Explains why a token is accepted or rejected, step by step: runs the authenticator with an observer that records every step.
 
 pub(crate) mod go;
 mod hints;
-mod key_words;
+mod key_errors;
 mod log;
 mod masked;
 
@@ -12,32 +12,33 @@ use navicert_cel::Traced;
 use navicert_cel::kubernetes::render;
 use navicert_types::FieldPath;
 
-use crate::authenticator::{Authenticators, Question};
-use crate::config::{CompiledAuthenticator, CompiledIssuer, Expression};
-use crate::outcome::{Outcome, Refusal, without_values};
-use crate::profile::{Profile, Rule};
+use crate::authenticator::{Authenticators, AuthnRequest};
+use crate::config::{CompiledAuthenticator, CompiledExpression, CompiledIssuer};
+use crate::outcome::{AuthnOutcome, Refusal, redact_values};
+use crate::profile::{AuthnProfile, Hardening};
 
 pub use log::log_line;
 pub use masked::Masked;
 
-/// Looks on while a token is judged.
-pub trait Observer: Sync {
-    /// A step went well.
-    fn passed(&self, step: Step);
+/// Observes the authentication of a token.
+pub trait StepObserver: Sync {
+    /// A step passed.
+    fn passed(&self, step: AuthnStep);
 
     /// The token belongs to this authenticator.
     fn routed(&self, authenticator: &CompiledAuthenticator);
 
-    /// An expression was evaluated; so came its parts out, in the order of evaluation.
-    fn evaluated(&self, expression: &Expression, parts: &[Traced<'_>]);
+    /// An expression was evaluated, with its subexpressions in the order of evaluation.
+    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]);
 }
 
-/// The steps of a token's way, in the order in which they are taken (S123, S131).
+/// The authentication steps, in order.
 ///
-/// With several audiences configured, [`Step::Audience`] comes after [`Step::Signature`].
+/// With several audiences configured, [`AuthnStep::Audience`] comes after [`AuthnStep::Signature`].
+// S123, S131
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "see `Step::title`")]
-pub enum Step {
+pub enum AuthnStep {
     Compact,
     Payload,
     Routing,
@@ -48,7 +49,7 @@ pub enum Step {
     NotBefore,
     Header,
     Signature,
-    /// Only where there is a revocation list.
+    /// Only with a revocation list.
     Revocation,
     Distributed,
     Username,
@@ -61,145 +62,148 @@ pub enum Step {
     Identity,
 }
 
-impl Step {
+impl AuthnStep {
     /// The steps in order, for one audience or for several.
-    pub fn order(several_audiences: bool) -> Vec<Step> {
+    pub fn order(several_audiences: bool) -> Vec<AuthnStep> {
         let mut order = vec![
-            Step::Compact,
-            Step::Payload,
-            Step::Routing,
-            Step::Readiness,
-            Step::ClaimTypes,
-            Step::Audience,
-            Step::Expiry,
-            Step::NotBefore,
-            Step::Header,
-            Step::Signature,
-            Step::Revocation,
-            Step::Distributed,
-            Step::Username,
-            Step::Groups,
-            Step::Uid,
-            Step::Extra,
-            Step::RequiredClaims,
-            Step::ClaimRules,
-            Step::UserRules,
-            Step::Identity,
+            AuthnStep::Compact,
+            AuthnStep::Payload,
+            AuthnStep::Routing,
+            AuthnStep::Readiness,
+            AuthnStep::ClaimTypes,
+            AuthnStep::Audience,
+            AuthnStep::Expiry,
+            AuthnStep::NotBefore,
+            AuthnStep::Header,
+            AuthnStep::Signature,
+            AuthnStep::Revocation,
+            AuthnStep::Distributed,
+            AuthnStep::Username,
+            AuthnStep::Groups,
+            AuthnStep::Uid,
+            AuthnStep::Extra,
+            AuthnStep::RequiredClaims,
+            AuthnStep::ClaimRules,
+            AuthnStep::UserRules,
+            AuthnStep::Identity,
         ];
         if several_audiences {
-            order.retain(|step| *step != Step::Audience);
-            let after = order.iter().position(|step| *step == Step::Signature).map_or(0, |place| place + 1);
-            order.insert(after, Step::Audience);
+            order.retain(|step| *step != AuthnStep::Audience);
+            let after =
+                order.iter().position(|step| *step == AuthnStep::Signature).map_or(0, |place| place + 1);
+            order.insert(after, AuthnStep::Audience);
         }
         order
     }
 
-    /// What it asks.
+    /// What the step checks.
     pub fn title(self) -> &'static str {
         match self {
-            Step::Compact => "is a JSON web token in compact form",
-            Step::Payload => "the payload can be read and names an issuer",
-            Step::Routing => "an authenticator has this issuer",
-            Step::Readiness => "the issuer's keys are known",
-            Step::ClaimTypes => "registered claims have the right types",
-            Step::Audience => "the token is for us",
-            Step::Expiry => "the token has not expired",
-            Step::NotBefore => "the token is valid already",
-            Step::Header => "the header is sound and its algorithm is allowed",
-            Step::Signature => "a key of the issuer signed it",
-            Step::Revocation => "the token has not been revoked",
-            Step::Distributed => "no claim has to be fetched elsewhere",
-            Step::Username => "the username",
-            Step::Groups => "the groups",
-            Step::Uid => "the UID",
-            Step::Extra => "the extra attributes",
-            Step::RequiredClaims => "required claims have their values",
-            Step::ClaimRules => "the rules about claims hold",
-            Step::UserRules => "the rules about the user hold",
-            Step::Identity => "the user is one that a cluster can live with",
+            AuthnStep::Compact => "the token is a JWT in compact form",
+            AuthnStep::Payload => "the payload is valid and names an issuer",
+            AuthnStep::Routing => "an authenticator is configured for the issuer",
+            AuthnStep::Readiness => "the issuer's keys are available",
+            AuthnStep::ClaimTypes => "registered claims have the right types",
+            AuthnStep::Audience => "the audience is accepted",
+            AuthnStep::Expiry => "the token has not expired",
+            AuthnStep::NotBefore => "the token is already valid",
+            AuthnStep::Header => "the header is valid and its algorithm is allowed",
+            AuthnStep::Signature => "the signature is valid",
+            AuthnStep::Revocation => "the token has not been revoked",
+            AuthnStep::Distributed => "no distributed claim is missing",
+            AuthnStep::Username => "the username is mapped",
+            AuthnStep::Groups => "the groups are mapped",
+            AuthnStep::Uid => "the UID is mapped",
+            AuthnStep::Extra => "the extra attributes are mapped",
+            AuthnStep::RequiredClaims => "required claims have their values",
+            AuthnStep::ClaimRules => "claim validation rules hold",
+            AuthnStep::UserRules => "user validation rules hold",
+            AuthnStep::Identity => "user name and groups are valid",
         }
     }
 
-    /// The part of an authenticator's configuration that it comes from.
+    /// The configuration field that the step is about.
     fn path(self, authenticator: &FieldPath) -> FieldPath {
         let issuer = || authenticator.field("issuer");
         let mapping = |name: &str| authenticator.field("claimMappings").field(name);
         match self {
-            Step::Compact | Step::Payload => FieldPath::root(),
-            Step::Routing => issuer().field("url"),
-            Step::Audience => issuer().field("audiences"),
-            Step::Distributed | Step::Groups => mapping("groups"),
-            Step::Username => mapping("username"),
-            Step::Uid => mapping("uid"),
-            Step::Extra => mapping("extra"),
-            Step::RequiredClaims | Step::ClaimRules => authenticator.field("claimValidationRules"),
-            Step::UserRules => authenticator.field("userValidationRules"),
-            Step::Readiness | Step::ClaimTypes | Step::Expiry | Step::NotBefore | Step::Header => {
-                authenticator.clone()
-            }
-            Step::Signature | Step::Revocation | Step::Identity => authenticator.clone(),
+            AuthnStep::Compact | AuthnStep::Payload => FieldPath::root(),
+            AuthnStep::Routing => issuer().field("url"),
+            AuthnStep::Audience => issuer().field("audiences"),
+            AuthnStep::Distributed | AuthnStep::Groups => mapping("groups"),
+            AuthnStep::Username => mapping("username"),
+            AuthnStep::Uid => mapping("uid"),
+            AuthnStep::Extra => mapping("extra"),
+            AuthnStep::RequiredClaims | AuthnStep::ClaimRules => authenticator.field("claimValidationRules"),
+            AuthnStep::UserRules => authenticator.field("userValidationRules"),
+            AuthnStep::Readiness
+            | AuthnStep::ClaimTypes
+            | AuthnStep::Expiry
+            | AuthnStep::NotBefore
+            | AuthnStep::Header => authenticator.clone(),
+            AuthnStep::Signature | AuthnStep::Revocation | AuthnStep::Identity => authenticator.clone(),
         }
     }
 }
 
-/// How a step went.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// Well.
+pub enum StepOutcome {
+    /// The step passed.
     Pass,
-    /// It ended here, and why.
+    /// The step failed, and why.
     Fail(String),
-    /// It was not reached.
+    /// The step was not reached.
     Skip,
 }
 
-/// One step and how it went.
+/// One step and its outcome.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct StepFinding {
     /// The step.
-    pub step: Step,
-    /// Where in the configuration it comes from; the root if nowhere.
+    pub step: AuthnStep,
+    /// The configuration field it is about; the root if none.
     pub path: FieldPath,
-    /// How it went.
-    pub verdict: Verdict,
+    /// Its outcome.
+    pub verdict: StepOutcome,
 }
 
-/// An expression that was evaluated.
+/// An evaluated expression.
 #[derive(Clone, Debug)]
-pub struct Evaluated {
-    /// Where it is.
+pub struct ExpressionTrace {
+    /// Its field path.
     pub path: FieldPath,
-    /// As it was written.
+    /// The source text.
     pub text: String,
-    /// Its parts, in the order of evaluation; the last is the whole.
-    pub parts: Vec<Part>,
+    /// Its subexpressions, in the order of evaluation; the last is the whole expression.
+    pub parts: Vec<SubexpressionTrace>,
 }
 
-/// A part of an expression and what it came to.
+/// A subexpression and its result.
 #[derive(Clone, Debug)]
-pub struct Part {
-    /// The part.
+pub struct SubexpressionTrace {
+    /// The source text.
     pub text: String,
-    /// The type of its value; empty if it has none.
+    /// The type of its value; empty if evaluation failed.
     pub type_name: String,
-    /// Its value as JSON, or why it has none. Values are the token's: see [`Part::told`].
+    /// Its value as JSON, or the error. Contains claim values: see [`SubexpressionTrace::describe`].
     pub outcome: Result<String, String>,
 }
 
-impl Part {
-    /// What it came to. Without values: the type, an error without what it quotes, and the result of a comparison.
-    pub fn told(&self, show_values: bool) -> String {
+impl SubexpressionTrace {
+    /// Describes the result. Without values: the type, the redacted error, and the result of a comparison.
+    pub fn describe(&self, show_values: bool) -> String {
         let is_comparison = self.type_name == "bool" && !is_plain_selection(&self.text);
         match &self.outcome {
             Ok(value) if show_values || is_comparison => format!("is {value}"),
             Ok(_) => format!("is of type {}", self.type_name),
             Err(why) if show_values => format!("failed: {why}"),
-            Err(why) => format!("failed: {}", without_values(why, &self.text)),
+            Err(why) => format!("failed: {}", redact_values(why, &self.text)),
         }
     }
 }
 
-/// A constant, or `claims` itself: there is nothing to be learned from it.
+/// A constant, or `claims` itself: not worth showing.
 fn is_plain(text: &str) -> bool {
     let is_text = |mark: char| {
         let inside = text.strip_prefix(mark).and_then(|rest| rest.strip_suffix(mark));
@@ -211,138 +215,138 @@ fn is_plain(text: &str) -> bool {
         || text.parse::<f64>().is_ok()
 }
 
-/// `claims.a.b`: what it comes to is a claim.
+/// `claims.a.b`: its value is a claim.
 fn is_plain_selection(text: &str) -> bool {
     text.chars().all(|symbol| symbol.is_ascii_alphanumeric() || "._?`[]\"'".contains(symbol))
 }
 
-/// All there is to say about a token.
+/// The explanation of a token's outcome.
 #[derive(Debug)]
 pub struct Explanation {
-    /// How it ended.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: AuthnOutcome,
     /// Every step.
-    pub findings: Vec<Finding>,
-    /// Every expression that was evaluated.
-    pub expressions: Vec<Evaluated>,
-    /// What to look at: near misses, claims that exist, how late it is.
+    pub findings: Vec<StepFinding>,
+    /// Every evaluated expression.
+    pub expressions: Vec<ExpressionTrace>,
+    /// Details: near misses, existing claims, times.
     pub hints: Vec<Masked>,
-    /// The one thing to do, if the token was not taken.
+    /// What to do, if the token was not accepted.
     pub remedy: Option<String>,
 }
 
-/// What kube-apiserver makes of the same token.
+/// How kube-apiserver decides on the same token.
 #[derive(Clone, Debug)]
-pub enum KubeSays {
-    /// It takes the token.
-    Takes,
-    /// It refuses the token, and this is in its log.
+pub enum UpstreamDecision {
+    /// It accepts the token.
+    Accepts,
+    /// It rejects the token with this log message.
     Logs(Masked),
-    /// It does not take the configuration.
-    RefusesConfiguration(String),
+    /// It rejects the configuration.
+    RejectsConfiguration(String),
 }
 
-/// Everything about a token, and what kube-apiserver makes of it.
+/// The explanation of a token, and how kube-apiserver decides.
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// Step by step.
+    /// The explanation.
     pub explanation: Explanation,
-    /// What kube-apiserver says.
-    pub kube: KubeSays,
-    /// The hardened rules each of which decides alone: without it the token would be taken.
-    pub decisive: Vec<Rule>,
+    /// How kube-apiserver decides.
+    pub kube: UpstreamDecision,
+    /// The hardening rules that are decisive alone: without one of them the token would be accepted.
+    pub decisive: Vec<Hardening>,
 }
 
 /// Explains a token under a profile, and compares with kube-apiserver.
 ///
-/// `authenticators` makes them for a profile; `key_set` is the raw answer of an issuer's key endpoint, if known.
+/// `authenticators` creates them for a profile; `key_set` returns the response of an issuer's key endpoint, if known.
 ///
 /// # Errors
-/// What `authenticators` says for the profile itself.
+/// The error of `authenticators` for the profile itself.
 pub fn diagnose(
-    authenticators: impl Fn(&Profile) -> Result<Authenticators, String>,
-    profile: &Profile,
-    question: &Question<'_>,
+    authenticators: impl Fn(&AuthnProfile) -> Result<Authenticators, String>,
+    profile: &AuthnProfile,
+    request: &AuthnRequest<'_>,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Result<Diagnosis, String> {
-    let explanation = explain(&authenticators(profile)?, question);
-    let kube = match authenticators(&Profile::KUBE) {
-        Ok(authenticators) => {
-            log_line(&authenticators, question, key_set).map_or(KubeSays::Takes, KubeSays::Logs)
-        }
-        Err(why) => KubeSays::RefusesConfiguration(why),
+    let explanation = explain(&authenticators(profile)?, request);
+    let kube = match authenticators(&AuthnProfile::KUBE) {
+        Ok(authenticators) => log_line(&authenticators, request, key_set)
+            .map_or(UpstreamDecision::Accepts, UpstreamDecision::Logs),
+        Err(why) => UpstreamDecision::RejectsConfiguration(why),
     };
-    let is_taken = matches!(explanation.outcome, Outcome::Authenticated(_));
-    let decides = |rule: &Rule| {
+    let is_taken = matches!(explanation.outcome, AuthnOutcome::Authenticated(_));
+    let decides = |rule: &Hardening| {
         profile.has(*rule)
             && authenticators(&profile.with(*rule, false)).is_ok_and(|authenticators| {
-                matches!(authenticators.authenticate(question), Outcome::Authenticated(_))
+                matches!(authenticators.authenticate(request), AuthnOutcome::Authenticated(_))
             })
     };
     let decisive = match kube {
-        KubeSays::Takes if !is_taken => Rule::ALL.into_iter().filter(decides).collect(),
+        UpstreamDecision::Accepts if !is_taken => Hardening::ALL.into_iter().filter(decides).collect(),
         _ => Vec::new(),
     };
     Ok(Diagnosis { explanation, kube, decisive })
 }
 
-/// Judges a token and writes down every step.
-pub fn explain(authenticators: &Authenticators, question: &Question<'_>) -> Explanation {
-    let recorder = Recorder::default();
-    let outcome = authenticators.authenticate(&Question { observer: Some(&recorder), ..*question });
+/// Authenticates a token and records every step.
+pub fn explain(authenticators: &Authenticators, request: &AuthnRequest<'_>) -> Explanation {
+    let recorder = StepRecorder::default();
+    let outcome = authenticators.authenticate(&AuthnRequest { observer: Some(&recorder), ..*request });
     let record = recorder.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let why = match &outcome {
-        Outcome::Authenticated(_) => String::new(),
-        Outcome::NoOpinion(why) => why.to_string(),
-        Outcome::Rejected(rejection) => rejection.to_string(),
+        AuthnOutcome::Authenticated(_) => String::new(),
+        AuthnOutcome::NoOpinion(why) => why.to_string(),
+        AuthnOutcome::Rejected(rejection) => rejection.to_string(),
     };
-    let mut failed = matches!(outcome, Outcome::Authenticated(_));
+    let mut failed = matches!(outcome, AuthnOutcome::Authenticated(_));
     let mut findings = Vec::new();
-    let is_revoked = matches!(&outcome, Outcome::Rejected(why) if matches!(why.refusal, Refusal::Revoked));
-    for step in Step::order(record.several_audiences) {
-        if step == Step::Revocation && !is_revoked && !record.passed.contains(&step) {
+    let is_revoked =
+        matches!(&outcome, AuthnOutcome::Rejected(why) if matches!(why.refusal, Refusal::Revoked));
+    for step in AuthnStep::order(record.several_audiences) {
+        if step == AuthnStep::Revocation && !is_revoked && !record.passed.contains(&step) {
             continue;
         }
         let verdict = if record.passed.contains(&step) {
-            Verdict::Pass
+            StepOutcome::Pass
         } else if failed {
-            Verdict::Skip
+            StepOutcome::Skip
         } else {
             failed = true;
-            Verdict::Fail(why.clone())
+            StepOutcome::Fail(why.clone())
         };
         let path = match &record.authenticator {
             Some(authenticator) => step.path(authenticator),
-            // Nobody's token: all that can be named is the list of authenticators.
-            None if step == Step::Routing => FieldPath::root().field("jwt"),
+            // No authenticator: the path can only name the list of authenticators.
+            None if step == AuthnStep::Routing => FieldPath::root().field("jwt"),
             None => FieldPath::root(),
         };
-        findings.push(Finding { step, path, verdict });
+        findings.push(StepFinding { step, path, verdict });
     }
-    let advice = hints::advice(&outcome, authenticators, question);
-    let (hints, remedy) = (advice.hints, advice.remedy);
+    let guidance = hints::guidance(&outcome, authenticators, request);
+    let (hints, remedy) = (guidance.hints, guidance.remedy);
     Explanation { outcome, findings, expressions: record.expressions, hints, remedy }
 }
 
 #[derive(Default)]
-struct Recorder(Mutex<Record>);
+struct StepRecorder(Mutex<RecordedSteps>);
 
 #[derive(Default)]
-struct Record {
-    passed: Vec<Step>,
+struct RecordedSteps {
+    passed: Vec<AuthnStep>,
     authenticator: Option<FieldPath>,
     several_audiences: bool,
-    expressions: Vec<Evaluated>,
+    expressions: Vec<ExpressionTrace>,
 }
 
-impl Recorder {
-    fn note(&self, change: impl FnOnce(&mut Record)) {
+impl StepRecorder {
+    fn note(&self, change: impl FnOnce(&mut RecordedSteps)) {
         change(&mut self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
     }
 }
 
-impl Observer for Recorder {
-    fn passed(&self, step: Step) {
+impl StepObserver for StepRecorder {
+    fn passed(&self, step: AuthnStep) {
         self.note(|record| record.passed.push(step));
     }
 
@@ -353,7 +357,7 @@ impl Observer for Recorder {
         });
     }
 
-    fn evaluated(&self, expression: &Expression, parts: &[Traced<'_>]) {
+    fn evaluated(&self, expression: &CompiledExpression, parts: &[Traced<'_>]) {
         let part = |traced: &Traced<'_>| {
             let (start, end) = (traced.span.start as usize, traced.span.end as usize);
             let text = expression.text.get(start..end).unwrap_or_default().to_owned();
@@ -361,9 +365,9 @@ impl Observer for Recorder {
             let outcome = traced.outcome.as_ref().map_err(Clone::clone).map(|value| {
                 render::value(value).map_or_else(|| value.type_name().to_owned(), |json| json.to_string())
             });
-            Part { text, type_name, outcome }
+            SubexpressionTrace { text, type_name, outcome }
         };
-        let evaluated = Evaluated {
+        let evaluated = ExpressionTrace {
             path: expression.path.clone(),
             text: expression.text.clone(),
             parts: parts

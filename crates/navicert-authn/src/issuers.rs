@@ -1,37 +1,42 @@
-//! From the `iss` of a token to the one authenticator that may judge it (S105, S106).
+//! Finds the authenticator for a token's `iss`.
+// S105, S106
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::authenticator::Authenticator;
-use crate::jwt::claims::routed;
+use crate::jwt::claims::routing_issuer;
 
-/// Authenticators by issuer. A few are compared with one by one, which is quicker than to hash what a token says.
+/// Authenticators by issuer. A few are compared one by one, which is faster than hashing the token's `iss`.
 #[derive(Debug)]
 pub(crate) enum Issuers {
     Few(Vec<Arc<Authenticator>>),
     Many(HashMap<String, Arc<Authenticator>>),
 }
 
-const FEW: usize = 8;
+const MAX_LINEAR_ISSUERS: usize = 8;
 
 impl Issuers {
     pub(crate) fn new(authenticators: impl Iterator<Item = Authenticator>) -> Self {
         let issuer = |one: Authenticator| (one.configuration.issuer.url.clone(), Arc::new(one));
         let all: HashMap<_, _> = authenticators.map(issuer).collect();
-        if all.len() <= FEW { Issuers::Few(all.into_values().collect()) } else { Issuers::Many(all) }
+        if all.len() <= MAX_LINEAR_ISSUERS {
+            Issuers::Few(all.into_values().collect())
+        } else {
+            Issuers::Many(all)
+        }
     }
 
     /// The authenticator of an issuer, by its exact URL.
     pub(crate) fn find(&self, issuer: &str) -> Option<&Arc<Authenticator>> {
-        let issuer = routed(issuer);
+        let issuer = routing_issuer(issuer);
         match self {
             Issuers::Few(few) => few.iter().find(|one| one.configuration.issuer.url == issuer),
             Issuers::Many(many) => many.get(issuer),
         }
     }
 
-    /// Every authenticator, in no order.
+    /// Every authenticator, in no particular order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<Authenticator>> {
         let (few, many) = match self {
             Issuers::Few(few) => (Some(few), None),

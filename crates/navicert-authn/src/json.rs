@@ -1,7 +1,7 @@
-//! JSON text as Go's decoders take it: validated without recursion, then read in place, value by value.
+//! JSON as Go's decoders accept it: validated without recursion, then read in place, value by value.
 //!
-//! Claims need what a usual JSON library hides: repeated members, the exact text of numbers, strings that are not
-//! UTF-8, and 10 000 levels of nesting that cost nothing.
+//! Claims need what common JSON libraries hide: duplicate members, the exact text of numbers, strings that are not
+//! UTF-8, and 10,000 levels of nesting.
 
 mod number;
 mod validate;
@@ -12,13 +12,13 @@ use std::ops::Range;
 pub(crate) use number::{number_length, plain_digits};
 use validate::{Member, after_plain, validate};
 
-/// The nesting that Go's decoder allows.
+/// The maximum nesting of Go's decoder.
 pub(crate) const GO_DEPTH: usize = 10_000;
 
-/// One JSON value in a text that is known to be valid.
+/// One JSON value in a valid text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Raw<'t> {
-    /// Text without escapes: its strings are what is between their quotes.
+    /// UTF-8 without escapes: strings can be borrowed.
     Plain(&'t str),
     /// Anything else.
     Any(&'t [u8]),
@@ -30,7 +30,7 @@ impl PartialEq for Raw<'_> {
     }
 }
 
-/// Why a text is no JSON.
+/// Why a text is not JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsonError {
     #[error("invalid JSON at byte {0}")]
@@ -39,7 +39,7 @@ pub(crate) enum JsonError {
     TooDeep,
 }
 
-/// The sorts of value.
+/// Kinds of JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Null,
@@ -51,18 +51,18 @@ pub(crate) enum Kind {
 }
 
 impl<'t> Raw<'t> {
-    /// Checks that the text is one JSON value with nothing but white space around it.
+    /// Validates that the text is one JSON value, optionally surrounded by white space.
     pub(crate) fn parse(text: &'t [u8]) -> Result<Self, JsonError> {
         validate(text, |_| {})?;
-        Ok(Raw::of(text.trim_ascii()))
+        Ok(Raw::from_valid(text.trim_ascii()))
     }
 
-    /// The same, and how deep it is nested. If it is an object, `members` gets its members on the way.
+    /// Validates a text and returns its depth. If it is an object, collects its members on the way.
     pub(crate) fn parse_object(
         text: &'t [u8],
         members: &mut Vec<(Cow<'t, str>, Raw<'t>)>,
     ) -> Result<(Self, usize), JsonError> {
-        // One look at the whole is cheaper than one at every name and value.
+        // One UTF-8 check of the whole text is cheaper than one per name and value.
         let whole = std::str::from_utf8(text).ok();
         let depth = validate(text, |member| match whole {
             Some(whole) if member.is_plain => {
@@ -76,15 +76,15 @@ impl<'t> Raw<'t> {
         Ok((Raw::Any(text.trim_ascii()), depth))
     }
 
-    /// A value that is known to be one.
-    fn of(text: &'t [u8]) -> Self {
+    /// A text that is known to be a valid value.
+    fn from_valid(text: &'t [u8]) -> Self {
         match std::str::from_utf8(text) {
             Ok(plain) if memchr::memchr(b'\\', text).is_none() => Raw::Plain(plain),
             _ => Raw::Any(text),
         }
     }
 
-    /// A part of it that is a value.
+    /// A part of the text that is a value.
     #[inline]
     fn part(self, range: Range<usize>) -> Option<Self> {
         match self {
@@ -112,7 +112,7 @@ impl<'t> Raw<'t> {
         self.bytes() == b"true"
     }
 
-    /// Its bytes in the text.
+    /// Its bytes.
     #[inline]
     pub(crate) fn bytes(self) -> &'t [u8] {
         match self {
@@ -130,12 +130,12 @@ impl<'t> Raw<'t> {
         }
     }
 
-    /// The value as it is written.
+    /// The value as written.
     pub(crate) fn text(self) -> Cow<'t, str> {
         String::from_utf8_lossy(self.bytes())
     }
 
-    /// A string with its escapes undone; what is not text becomes U+FFFD.
+    /// An unescaped string; invalid text becomes U+FFFD.
     #[inline]
     pub(crate) fn string(self) -> Option<Cow<'t, str>> {
         match self {
@@ -145,28 +145,28 @@ impl<'t> Raw<'t> {
         }
     }
 
-    /// The members of an object in the order of the text, repetitions included; none of anything else.
+    /// The members of an object in order, duplicates included; empty for other values.
     pub(crate) fn members(self) -> Members<'t> {
         Members(Walk::over(self, b'{'))
     }
 
-    /// The elements of an array; none of anything else.
+    /// The elements of an array; empty for other values.
     pub(crate) fn elements(self) -> Elements<'t> {
         Elements(Walk::over(self, b'['))
     }
 
-    /// Whether some string in it is not text: bytes that are not UTF-8, or half a surrogate pair.
+    /// Whether a string contains invalid UTF-8 or an unpaired surrogate.
     pub(crate) fn has_replacements(self) -> bool {
         let bytes = self.bytes();
         if std::str::from_utf8(bytes).is_err() {
             return true;
         }
-        // Only an escape can hide half a pair.
+        // Only an escape can be an unpaired surrogate.
         bytes.windows(3).any(|window| matches!(window, [b'\\', b'u', b'd' | b'D']))
             && self.strings().any(|text| text.contains('\u{fffd}'))
     }
 
-    /// Every string at any depth, names of members included.
+    /// Every string at any depth, member names included.
     fn strings(self) -> impl Iterator<Item = Cow<'t, str>> {
         let (text, mut at) = (self.bytes(), 0);
         std::iter::from_fn(move || {
@@ -178,11 +178,11 @@ impl<'t> Raw<'t> {
     }
 }
 
-/// A member of an object with escapes in it, or of one that is not text.
+/// A member with escapes, or one that is not UTF-8.
 #[cold]
 fn odd_member(text: &[u8], member: Member) -> Option<(Cow<'_, str>, Raw<'_>)> {
     let name = text.get(member.name).and_then(unquoted)?;
-    Some((name, Raw::of(text.get(member.value)?)))
+    Some((name, Raw::from_valid(text.get(member.value)?)))
 }
 
 /// See [`Raw::members`].
@@ -209,7 +209,7 @@ impl<'t> Iterator for Elements<'t> {
     }
 }
 
-/// A place in the inside of a container of valid JSON.
+/// A position inside a container of valid JSON.
 struct Walk<'t> {
     inside: Raw<'t>,
     at: usize,
@@ -233,7 +233,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The next value, if there is one more.
+    /// The next value, if any.
     fn value(&mut self) -> Option<Raw<'t>> {
         self.skip(b',');
         let start = self.at;
@@ -245,7 +245,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// After the string that begins here.
+/// The end of the string that starts here.
 fn end_of_string(text: &[u8], start: usize) -> usize {
     let mut rest = text.get(start + 1..).unwrap_or_default();
     loop {
@@ -258,7 +258,7 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     }
 }
 
-/// After the value that begins here.
+/// The end of the value that starts here.
 fn end_of_value(text: &[u8], start: usize) -> usize {
     let mut at = start;
     let mut depth = 0_usize;
@@ -293,7 +293,7 @@ fn end_of_value(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The text of a string, escapes undone; `None` if it is none.
+/// The unescaped string; `None` if it is not a string.
 fn unquoted(bytes: &[u8]) -> Option<Cow<'_, str>> {
     let inner = bytes.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
     match std::str::from_utf8(inner) {
@@ -314,7 +314,7 @@ fn unquote(inner: &[u8]) -> String {
     out
 }
 
-/// Every byte that is not part of a character becomes one U+FFFD, as Go has it.
+/// Every byte that is not part of a character becomes one U+FFFD, as in Go.
 fn push_lossy(out: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         out.push_str(chunk.valid());
@@ -322,7 +322,7 @@ fn push_lossy(out: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Undoes one escape, backslash already taken; gives what is behind it.
+/// Decodes one escape after the backslash; returns the rest.
 fn push_escape<'t>(out: &mut String, text: &'t [u8]) -> &'t [u8] {
     let [symbol, rest @ ..] = text else { return &[] };
     match symbol {

@@ -1,13 +1,13 @@
-//! An issuer's public keys: `key` (one JWK) → `set` (the document) → [`Keys`], from which an authenticator takes the
-//! set that counts at the moment. `fetch` (one GET, by somebody else) → `discovery` → `keeper` get them and keep them.
+//! An issuer's public keys: `key` (one JWK) → `set` (the key set) → [`KeySource`], which hands an authenticator the current
+//! set. `fetch` (one GET, implemented by the caller) → `discovery` → `refresher` fetch keys and keep them fresh.
 
-mod demand;
 mod discovery;
 mod fetch;
 mod freshness;
-mod keeper;
 pub(crate) mod key;
-mod online;
+mod probe;
+mod refetch_limiter;
+mod refresher;
 #[cfg(any(test, feature = "test-util"))]
 mod scripted;
 mod set;
@@ -17,98 +17,99 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use discovery::{Discovered, DiscoveryError, discover, well_known};
-pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, Fetched, Stage};
-pub use keeper::{Around, Health, Keeper};
-pub use key::{Key, KeyError};
-pub use online::{Look, Probe, Seen, look};
+pub use fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage};
+pub use key::{Jwk, JwkError};
+pub use probe::{IssuerProbe, Probe, ProbeResult, probe_issuer};
+pub use refresher::{IssuerHealth, JwksContext, JwksRefresher};
 #[cfg(any(test, feature = "test-util"))]
 pub use scripted::ScriptedFetch;
 pub use set::{KeySet, KeySetError};
 
-/// Where an authenticator finds its issuer's keys.
+/// The source of an issuer's keys.
 ///
-/// It is asked once per token, after everything that can be checked without keys; so an expired token costs
-/// nobody a request. An implementation answers at once from what it has, and fetches on its own time: a refusal of
-/// class `kid_unknown` tells the caller that asking for newer keys and trying again may help.
-pub trait Keys: fmt::Debug + Send + Sync {
-    /// The keys that count now.
+/// An authenticator reads it once per token, after every check that needs no key; an expired token therefore causes no
+/// request. Implementations return the keys they have without waiting, and fetch in the background. After a refusal of
+/// class `kid_unknown` the caller may request newer keys and try again.
+pub trait KeySource: fmt::Debug + Send + Sync {
+    /// The current keys.
     ///
     /// # Errors
-    /// There are none, and why.
+    /// No keys are available, and why.
     fn current(&self) -> Result<Arc<KeySet>, KeysUnavailable>;
 
-    /// Changes whenever the keys do: what was decided with the keys of another version is to be decided again.
+    /// Changes whenever the keys do; a decision made with another version has to be made again.
     fn version(&self) -> u64 {
         0
     }
 
-    /// How long the keys that count now may still be relied on, whatever happens; `None`: for ever.
+    /// How long the current keys may be trusted if no refresh succeeds; `None`: without limit.
     fn trusted_for(&self) -> Option<Duration> {
         None
     }
 
-    /// Where the keys come from, if that is known.
+    /// The URL that the keys come from, if known.
     fn address(&self) -> Option<String> {
         None
     }
 
-    /// Gets keys newer than the version that was tried, if there may be any and nobody has just asked.
-    fn refresh<'f>(&'f self, wanted: Wanted<'f>, tried: u64) -> BoxFuture<'f, Refreshed> {
+    /// Fetches keys newer than version `tried`, unless a recent fetch makes that pointless.
+    fn refresh<'f>(&'f self, wanted: RefreshReason<'f>, tried: u64) -> BoxFuture<'f, RefreshResult> {
         let _ = (wanted, tried);
-        Box::pin(std::future::ready(Refreshed::Same))
+        Box::pin(std::future::ready(RefreshResult::Unchanged))
     }
 }
 
-/// What newer keys are wanted for.
+/// Why newer keys are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wanted<'w> {
-    /// A token names this key, and nobody has it.
+pub enum RefreshReason<'w> {
+    /// A token names a key that is not in the set.
     Kid(&'w str),
     /// No key verifies a token's signature.
     Signature,
 }
 
-/// What came of asking for newer keys.
+/// The result of requesting newer keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refreshed {
-    /// There are none, or nobody was asked.
-    Same,
-    /// There are: try again.
+pub enum RefreshResult {
+    /// The keys are unchanged, or no request was made.
+    Unchanged,
+    /// The keys are newer: try again.
     Newer,
-    /// There are, and somebody else had asked: try again, and if that is not enough, ask.
-    Meanwhile,
-    /// The issuer was asked, and why that brought nothing.
+    /// A concurrent request had already fetched newer keys: try again, then request a refresh if that is not enough.
+    AlreadyNewer,
+    /// The request to the issuer failed, and why.
     Failed(String),
 }
 
-/// Why there are no keys.
+/// Why no keys are available.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeysUnavailable {
     /// The issuer has not been discovered yet.
     #[error("the issuer has not been discovered yet")]
     NotReady,
-    /// Its keys cannot be had.
+    /// The keys could not be fetched.
     #[error("{0}")]
     Failed(String),
 }
 
-/// Keys that never change (S171): from a file, or from a test.
+/// Keys that never change: from a file, or from a test.
+// S171
 #[derive(Clone, Debug)]
-pub struct FixedKeys(Result<Arc<KeySet>, KeysUnavailable>);
+pub struct StaticKeys(Result<Arc<KeySet>, KeysUnavailable>);
 
-impl FixedKeys {
+impl StaticKeys {
     /// These keys.
     pub fn new(keys: KeySet) -> Self {
-        FixedKeys(Ok(Arc::new(keys)))
+        StaticKeys(Ok(Arc::new(keys)))
     }
 
-    /// No keys.
+    /// No keys, for this reason.
     pub fn unavailable(why: KeysUnavailable) -> Self {
-        FixedKeys(Err(why))
+        StaticKeys(Err(why))
     }
 }
 
-impl Keys for FixedKeys {
+impl KeySource for StaticKeys {
     fn current(&self) -> Result<Arc<KeySet>, KeysUnavailable> {
         self.0.clone()
     }

@@ -1,12 +1,12 @@
-//! A token's text and what can be said of it before and after its signature is checked:
+//! Tokens, before and after verification:
 //! `compact` (text) → `claims` (unverified: for routing and cheap checks) → `header` → `signature` → [`VerifiedClaims`].
 
 pub(crate) mod algorithm;
 pub(crate) mod claims;
 pub(crate) mod compact;
 pub(crate) mod header;
-mod rare_rsa;
-pub(crate) mod registry;
+mod legacy_rsa;
+pub(crate) mod registered_claim;
 mod seconds;
 pub(crate) mod signature;
 
@@ -14,24 +14,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Value;
 
-pub use algorithm::{Algorithm, Algorithms};
+pub use algorithm::{JwsAlgorithm, JwsAlgorithmSet};
 pub use claims::VerifiedClaims;
 
-/// For whom a token says it is. Nothing is checked here: only for tokens that have been accepted.
+/// The audiences that a token states. Unverified: call only for accepted tokens.
 pub fn audiences_of_verified(token: &str) -> Vec<String> {
-    match claims_as_told(token).as_ref().and_then(|claims| claims.get("aud")) {
+    match unverified_payload(token).as_ref().and_then(|claims| claims.get("aud")) {
         Some(Value::String(one)) => vec![one.clone()],
         Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         _ => Vec::new(),
     }
 }
 
-/// What a token calls itself (`jti`), whether or not that is true: for a log, as a hash.
+/// The `jti` that a token states, verified or not, for hashed log fields.
 pub fn identifier(token: &str) -> Option<String> {
-    claims_as_told(token)?.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
+    unverified_payload(token)?.get("jti")?.as_str().filter(|jti| !jti.is_empty()).map(str::to_owned)
 }
 
-fn claims_as_told(token: &str) -> Option<Value> {
+fn unverified_payload(token: &str) -> Option<Value> {
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     serde_json::from_slice(&payload).ok()
 }
@@ -42,7 +42,7 @@ mod tests {
 
     // S221
     #[test]
-    fn audiences_are_one_or_several() {
+    fn audience_is_a_string_or_a_list() {
         for (claims, expected) in [
             (r#"{"aud":"a"}"#, vec!["a"]),
             (r#"{"aud":["a","b"]}"#, vec!["a", "b"]),
@@ -59,7 +59,7 @@ mod tests {
 
     // S224
     #[test]
-    fn a_token_calls_itself_something_or_not() {
+    fn identifier_is_a_non_empty_jti() {
         for (claims, expected) in [
             (r#"{"jti":"a\u0062"}"#, Some("ab")),
             (r#"{"jti":""}"#, None),

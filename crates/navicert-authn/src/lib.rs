@@ -1,37 +1,38 @@
-//! Who is this token? Structured authentication as kube-apiserver decides it, and safer.
+//! Kubernetes structured authentication (`AuthenticationConfiguration`): decides as kube-apiserver does, with optional
+//! hardening.
 //!
-//! An `AuthenticationConfiguration` is loaded, validated and compiled once; then a token goes through the stages
-//! below, each of which only the one before it can lead to. Nothing here opens a socket or reads a clock.
+//! An `AuthenticationConfiguration` is loaded, validated and compiled once; then each token passes the stages below, each
+//! of which takes the result of the one before it. Nothing here opens a socket or reads a clock.
 //!
 //! ```text
-//! text ──config::load──▶ types ──config::validate──▶ Compiled ──▶ Authenticators
+//! text ──config::load──▶ types ──config::validate──▶ CompiledConfig ──▶ Authenticators
 //!
-//! token ──jwt::compact──▶ RawToken ──jwt::claims──▶ unverified claims ──issuers──▶ the one authenticator
+//! token ──jwt::compact──▶ RawToken ──jwt::claims──▶ unverified claims ──issuers──▶ the issuer's authenticator
 //!   ──jwt::claims──▶ types, audience, times ──jwt::header──▶ algorithm ──jwks──▶ keys ──jwt::signature──▶ VerifiedClaims
-//!   ──mapping──▶ User, rules ──▶ Outcome: Authenticated, NoOpinion or Rejected
+//!   ──mapping──▶ AuthenticatedUser, rules ──▶ AuthnOutcome: Authenticated, NoOpinion or Rejected
 //! ```
 
 pub mod authenticator;
 pub mod batch;
 pub mod config;
+mod decision_flights;
 pub mod explain;
-mod flights;
 mod issuers;
 mod json;
 pub mod jwks;
 pub mod jwt;
-pub mod live;
 pub mod mapping;
 pub mod metrics;
 pub mod outcome;
 pub mod profile;
+pub mod reloadable;
 pub mod revocation;
 pub mod suite;
 pub mod token_cache;
 
-pub use authenticator::{Authenticators, Question};
-pub use live::{Judgement, Live};
+pub use authenticator::{Authenticators, AuthnRequest};
+pub use reloadable::{AuthnDecision, ReloadableAuthenticator};
 
-pub use mapping::{CREDENTIAL_ID, User};
-pub use outcome::{NoOpinion, Outcome, Refusal, Rejection};
-pub use profile::{Profile, Rule};
+pub use mapping::{AuthenticatedUser, CREDENTIAL_ID};
+pub use outcome::{AuthnOutcome, NoOpinion, Refusal, Rejection};
+pub use profile::{AuthnProfile, Hardening};

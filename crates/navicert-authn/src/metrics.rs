@@ -1,4 +1,4 @@
-//! What happened, for whoever counts it: [`Event`] → [`Recorder`]; [`Metrics`] counts it as kube-apiserver does.
+//! Events for metrics: [`AuthnEvent`] → [`AuthnRecorder`]; [`AuthnMetrics`] counts them under kube-apiserver's metric names.
 
 mod counting;
 mod text;
@@ -6,111 +6,112 @@ mod text;
 use std::fmt;
 use std::time::Duration;
 
-use crate::outcome::{Class, Outcome};
+use crate::outcome::{AuthnOutcome, RefusalClass};
 
-pub use counting::{CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, Metrics, hashed};
+pub use counting::{AuthnMetrics, CACHE_BUCKETS, DURATION_BUCKETS, LATENCY_BUCKETS, sha256_label};
 
-/// Something worth counting.
+/// An event to count.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Event<'e> {
-    /// A token was asked about, whatever came of it.
+pub enum AuthnEvent<'e> {
+    /// A token was authenticated.
     Attempt {
-        /// What came of it.
-        outcome: &'e Outcome,
+        /// The outcome.
+        outcome: &'e AuthnOutcome,
         /// How long it took.
         took: Duration,
     },
-    /// The memory of recent decisions was asked.
+    /// The cache of decisions was looked up.
     CacheLookup {
-        /// It knew.
+        /// Whether it was a hit.
         is_hit: bool,
         /// How long it took.
         took: Duration,
     },
-    /// It did not know: a decision begins.
+    /// A decision after a cache miss has started.
     FetchStarted,
-    /// Somebody waits for a decision, the own or somebody else's about the same token.
+    /// A request waits for a decision, its own or that of a concurrent request for the same token.
     WaitStarted,
-    /// Nobody waits for it any more.
+    /// The wait has ended.
     WaitEnded,
-    /// The decision is made.
+    /// The decision has been made.
     FetchEnded {
-        /// The token is refused.
+        /// Whether the token was rejected.
         is_error: bool,
     },
-    /// So many decisions are remembered.
+    /// Number of cached decisions.
     CacheEntries(usize),
-    /// An authenticator judged a token of its own.
-    Judged {
-        /// Its issuer's URL.
+    /// An authenticator evaluated a token of its issuer.
+    TokenEvaluated {
+        /// The issuer's URL.
         issuer: &'e str,
-        /// Why the token was refused; `None`: it was not.
-        refusal: Option<Class>,
+        /// The class of the refusal; `None`: accepted.
+        refusal: Option<RefusalClass>,
         /// How long it took.
         took: Duration,
     },
-    /// A configuration was looked at and took over, or did not.
+    /// A reload was attempted.
     Reloaded {
-        /// It took over.
+        /// Whether the configuration was applied.
         is_success: bool,
     },
-    /// This configuration is in use.
+    /// A configuration is in use.
     Configuration {
-        /// The file's bytes.
+        /// Contents of the file.
         text: &'e [u8],
     },
     /// An issuer is no longer configured.
-    IssuerGone {
+    IssuerRemoved {
         /// Its URL.
         issuer: &'e str,
     },
-    /// An issuer became ready, or is not any more.
+    /// An issuer became ready, or is no longer ready.
     IssuerReady {
         /// Its URL.
         issuer: &'e str,
-        /// Whether its tokens can be judged.
+        /// Whether its tokens can be verified.
         is_ready: bool,
     },
-    /// Keys were asked for.
+    /// Keys were requested.
     KeysRefreshed {
-        /// Why.
-        trigger: Trigger,
+        /// The trigger.
+        trigger: RefreshTrigger,
     },
-    /// An issuer answered a request for its keys (S193).
+    /// A request for an issuer's keys has ended.
+    // S193
     KeysFetched {
         /// Its URL.
         issuer: &'e str,
-        /// The document, if it is one.
+        /// The response body, if it is a valid key set.
         body: Option<&'e [u8]>,
     },
     /// An issuer's keys are in use.
     Keys {
         /// Its URL.
         issuer: &'e str,
-        /// How many can verify something.
+        /// Number of usable keys.
         usable: usize,
-        /// How many cannot.
+        /// Number of unusable keys.
         skipped: usize,
     },
 }
 
-/// Why keys were asked for.
+/// Why keys were requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Trigger {
-    /// It was time.
+pub enum RefreshTrigger {
+    /// A scheduled refresh.
     Background,
-    /// A token needs a key that is not there.
+    /// A token needs an unknown key.
     Token,
 }
 
-/// Counts.
-pub trait Recorder: fmt::Debug + Send + Sync {
-    /// This has happened.
-    fn record(&self, event: &Event<'_>);
+/// Records events.
+pub trait AuthnRecorder: fmt::Debug + Send + Sync {
+    /// Records an event.
+    fn record(&self, event: &AuthnEvent<'_>);
 }
 
-/// Counts nothing.
-impl Recorder for () {
-    fn record(&self, _: &Event<'_>) {}
+/// Records nothing.
+impl AuthnRecorder for () {
+    fn record(&self, _: &AuthnEvent<'_>) {}
 }

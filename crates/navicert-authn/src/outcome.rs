@@ -1,25 +1,26 @@
-//! The three ways a token's journey ends, kept apart everywhere: a user, nobody's token, or a refusal with a reason.
+//! The three outcomes of authentication: a user, no opinion (the token belongs to no configured issuer), or a rejection with
+//! a reason.
 
 use std::fmt;
 use std::sync::Arc;
 
 use navicert_types::FieldPath;
 
-use crate::jwt::Algorithms;
-use crate::mapping::User;
+use crate::jwt::JwsAlgorithmSet;
+use crate::mapping::AuthenticatedUser;
 
-/// How it ended.
+/// The outcome of authenticating a token.
 #[derive(Clone, Debug)]
-pub enum Outcome {
-    /// This is who it is.
-    Authenticated(Arc<User>),
-    /// The token is nobody's here; another authenticator may know it.
+pub enum AuthnOutcome {
+    /// The token is valid and maps to this user.
+    Authenticated(Arc<AuthenticatedUser>),
+    /// The token belongs to no configured issuer; another authenticator may know it.
     NoOpinion(NoOpinion),
-    /// The token belongs to an issuer of ours and is refused.
+    /// The token belongs to a configured issuer and is rejected.
     Rejected(Box<Rejection>),
 }
 
-/// Why nobody claims a token.
+/// Why no authenticator claims a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoOpinion {
     /// Not a JSON web token in compact form.
@@ -28,77 +29,79 @@ pub enum NoOpinion {
     /// The payload is not base64.
     #[error("the payload is not base64url without padding")]
     PayloadEncoding,
-    /// The payload is no JSON object.
-    #[error("the payload is no JSON object")]
+    /// The payload is not a JSON object.
+    #[error("the payload is not a JSON object")]
     PayloadJson,
     /// The payload names no issuer.
     #[error("the payload names no issuer")]
     NoIssuer,
     /// No authenticator has this issuer.
-    #[error("no authenticator has this issuer")]
+    #[error("no authenticator is configured for this issuer")]
     UnknownIssuer,
 }
 
-/// A refusal and whose it is.
+/// A refusal and the authenticator that made it.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{refusal}")]
 pub struct Rejection {
-    /// Which authenticator refused: its place in the file.
+    /// Field path of the authenticator in the configuration.
     pub authenticator: FieldPath,
-    /// Why.
+    /// The reason.
     #[source]
     pub refusal: Refusal,
 }
 
-/// Why a token is refused. No text here holds a claim's value (H16).
+/// Why a token is rejected. Messages contain no claim values.
+// H16
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The issuer's keys have never been seen (S108).
+    /// The issuer has not been discovered yet.
+    // S108
     #[error("oidc: authenticator for this issuer is not initialized")]
     NotReady,
-    /// The issuer's keys cannot be had.
+    /// The issuer's signing keys could not be fetched.
     #[error("fetching keys failed: {0}")]
     Keys(String),
-    /// The text or its header is not as it should be.
+    /// The token or its header is malformed.
     #[error("malformed jwt: {0}")]
     Malformed(&'static str),
-    /// Larger than the profile allows.
+    /// The token or user exceeds a limit of the profile.
     #[error("{0}")]
     TooLarge(&'static str),
-    /// A registered claim has another type than it has to have.
+    /// A registered claim has the wrong type or is out of range.
     #[error("claim `{0}` has the wrong type or is out of range")]
     ClaimType(&'static str),
-    /// The verified issuer is another one.
+    /// The verified issuer differs from the configured one.
     #[error("id token issued by a different provider")]
     Issuer,
-    /// For somebody else.
+    /// No audience of the token is configured.
     #[error("the token is not for any of the configured audiences")]
     Audience,
-    /// Too late.
+    /// The token has expired.
     #[error("token is expired")]
     Expired,
-    /// Too early.
-    #[error("the token's `nbf` (not before) time has not come")]
+    /// The token is not valid yet.
+    #[error("token is not valid yet: `nbf` (not before) is in the future")]
     NotYetValid,
-    /// An algorithm that is not allowed.
+    /// The signature algorithm is not allowed.
     #[error("id token signed with unsupported algorithm, expected {allowed}")]
     Algorithm {
-        /// What is.
-        allowed: Algorithms,
+        /// The allowed algorithms.
+        allowed: JwsAlgorithmSet,
     },
-    /// No key has the name that the token's header gives.
-    #[error("failed to verify id token signature: the issuer has no key of this `kid`")]
+    /// The issuer has no key with the token's `kid`.
+    #[error("failed to verify id token signature: the issuer has no key with this `kid`")]
     UnknownKey,
-    /// No key verifies it.
+    /// No key verifies the signature.
     #[error("failed to verify id token signature")]
     Signature,
     /// The token has been revoked.
     #[error("the token has been revoked")]
     Revoked,
-    /// A distributed claim cannot be had.
+    /// A distributed claim could not be resolved.
     #[error("{0}")]
     Distributed(&'static str),
-    /// A claim that a mapping needs is absent.
+    /// A claim that a mapping needs is missing.
     #[error("{path}: claim `{claim}` is not present")]
     MissingClaim {
         /// The mapping.
@@ -113,47 +116,47 @@ pub enum Refusal {
         path: FieldPath,
         /// The claim.
         claim: String,
-        /// What would do.
+        /// The expected type.
         expected: &'static str,
     },
-    /// `email` is the name, and it is not verified.
+    /// The username comes from `email`, and `email_verified` is not true.
     #[error("email not verified")]
     EmailNotVerified,
-    /// An expression gave no value.
-    #[error("{path}: expression '{text}' resulted in error: {}", without_values(&source.to_string(), text))]
+    /// An expression failed to evaluate.
+    #[error("{path}: expression '{text}' resulted in error: {}", redact_values(&source.to_string(), text))]
     Evaluation {
         /// The expression's field.
         path: FieldPath,
         /// The expression.
         text: String,
-        /// For which purpose it was evaluated.
+        /// What the expression is used for.
         purpose: Purpose,
-        /// What happened.
+        /// The evaluation error.
         #[source]
         source: Box<navicert_cel::EvaluationError>,
     },
-    /// An expression gave a value of the wrong type.
+    /// An expression returned a value of the wrong type.
     #[error("{path}: expression '{text}' must return {expected}")]
     ResultType {
         /// The expression's field.
         path: FieldPath,
         /// The expression.
         text: String,
-        /// What would do.
+        /// The expected type.
         expected: &'static str,
     },
-    /// The name is empty.
+    /// The username is empty.
     #[error("an empty username is not allowed")]
     EmptyUsername,
-    /// A required claim is absent or has another value.
-    #[error("{path}: required claim `{claim}` is not as required")]
+    /// A required claim is missing or has another value.
+    #[error("{path}: required claim `{claim}` is missing or does not have the required value")]
     RequiredClaim {
         /// The rule.
         path: FieldPath,
         /// The claim.
         claim: String,
     },
-    /// A rule over the claims is false.
+    /// A claim validation rule returned false.
     #[error("{path}: validation expression '{text}' failed: {message}")]
     ClaimRule {
         /// The rule.
@@ -163,7 +166,7 @@ pub enum Refusal {
         /// Its message.
         message: String,
     },
-    /// A rule over the user is false.
+    /// A user validation rule returned false.
     #[error("{path}: validation expression '{text}' failed: {message}")]
     UserRule {
         /// The rule.
@@ -173,17 +176,20 @@ pub enum Refusal {
         /// Its message.
         message: String,
     },
-    /// Some part of the user cannot be a name (H14).
-    #[error("the {0} holds control characters, surrounding white space or bytes that are not text")]
+    /// Part of the user contains control characters, surrounding white space or invalid text.
+    // H14
+    #[error("the {0} contains control characters, surrounding white space or invalid UTF-8")]
     Unprintable(&'static str),
-    /// Some part of the user is for the cluster itself (H17).
-    #[error("the {0} begins with `system:`")]
+    /// Part of the user starts with the reserved prefix `system:`.
+    // H17
+    #[error("the {0} starts with the reserved prefix `system:`")]
     SystemPrefix(&'static str),
 }
 
-/// What an evaluation complains of, without what it quotes from the claims: a text in quotation marks, a key or an
-/// index that is not in the expression itself came from there (H16).
-pub(crate) fn without_values(message: &str, expression: &str) -> String {
+/// An evaluation error without claim values: masks quoted text, keys and indexes that do not occur in the expression
+/// itself.
+// H16
+pub(crate) fn redact_values(message: &str, expression: &str) -> String {
     for start in ["no such key: ", "index out of bounds: "] {
         if let Some(value) = message.strip_prefix(start) {
             let masked = if expression.contains(value) { value } else { "…" };
@@ -205,7 +211,7 @@ pub(crate) fn without_values(message: &str, expression: &str) -> String {
     out
 }
 
-/// For which purpose an expression is evaluated.
+/// What an expression is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A claim mapping.
@@ -216,10 +222,11 @@ pub enum Purpose {
     UserRule,
 }
 
-/// The closed set of reasons, for metrics (S197).
+/// Rejection reasons, a closed set used as a metric label.
+// S197
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names are the labels of the metric")]
-pub enum Class {
+pub enum RefusalClass {
     NotReady,
     Malformed,
     Algorithm,
@@ -241,27 +248,27 @@ pub enum Class {
 }
 
 impl Refusal {
-    /// Which of the closed set it is.
-    pub fn class(&self) -> Class {
+    /// The class of this refusal.
+    pub fn class(&self) -> RefusalClass {
         match self {
-            Refusal::NotReady | Refusal::Keys(_) => Class::NotReady,
-            Refusal::Malformed(_) | Refusal::TooLarge(_) => Class::Malformed,
-            Refusal::ClaimType(_) => Class::ClaimType,
-            Refusal::Issuer => Class::Internal,
-            Refusal::Audience => Class::Audience,
-            Refusal::Expired => Class::Expired,
-            Refusal::NotYetValid => Class::NotYetValid,
-            Refusal::Algorithm { .. } => Class::Algorithm,
-            Refusal::UnknownKey => Class::UnknownKey,
-            Refusal::Signature => Class::Signature,
-            Refusal::Revoked => Class::Revoked,
-            Refusal::Distributed(_) => Class::Distributed,
-            Refusal::Evaluation { source, .. } if source.error.limit.is_some() => Class::Cost,
+            Refusal::NotReady | Refusal::Keys(_) => RefusalClass::NotReady,
+            Refusal::Malformed(_) | Refusal::TooLarge(_) => RefusalClass::Malformed,
+            Refusal::ClaimType(_) => RefusalClass::ClaimType,
+            Refusal::Issuer => RefusalClass::Internal,
+            Refusal::Audience => RefusalClass::Audience,
+            Refusal::Expired => RefusalClass::Expired,
+            Refusal::NotYetValid => RefusalClass::NotYetValid,
+            Refusal::Algorithm { .. } => RefusalClass::Algorithm,
+            Refusal::UnknownKey => RefusalClass::UnknownKey,
+            Refusal::Signature => RefusalClass::Signature,
+            Refusal::Revoked => RefusalClass::Revoked,
+            Refusal::Distributed(_) => RefusalClass::Distributed,
+            Refusal::Evaluation { source, .. } if source.error.limit.is_some() => RefusalClass::Cost,
             Refusal::Evaluation { purpose: Purpose::ClaimRule, .. } | Refusal::ClaimRule { .. } => {
-                Class::ClaimRule
+                RefusalClass::ClaimRule
             }
             Refusal::Evaluation { purpose: Purpose::UserRule, .. } | Refusal::UserRule { .. } => {
-                Class::UserRule
+                RefusalClass::UserRule
             }
             Refusal::MissingClaim { .. }
             | Refusal::MappingType { .. }
@@ -269,13 +276,13 @@ impl Refusal {
             | Refusal::Evaluation { .. }
             | Refusal::ResultType { .. }
             | Refusal::EmptyUsername
-            | Refusal::SystemPrefix(_) => Class::Mapping,
-            Refusal::RequiredClaim { .. } => Class::RequiredClaim,
-            Refusal::Unprintable(_) => Class::IdentityEncoding,
+            | Refusal::SystemPrefix(_) => RefusalClass::Mapping,
+            Refusal::RequiredClaim { .. } => RefusalClass::RequiredClaim,
+            Refusal::Unprintable(_) => RefusalClass::IdentityEncoding,
         }
     }
 
-    /// The field that the token failed at, if it is one.
+    /// The configuration field that the token failed at, if any.
     pub fn path(&self) -> Option<&FieldPath> {
         match self {
             Refusal::MissingClaim { path, .. }
@@ -289,7 +296,7 @@ impl Refusal {
         }
     }
 
-    /// The message of the rule that refused it, if one did.
+    /// The message of the validation rule that rejected the token, if one did.
     pub fn message(&self) -> Option<&str> {
         match self {
             Refusal::ClaimRule { message, .. } | Refusal::UserRule { message, .. } => Some(message),
@@ -297,44 +304,51 @@ impl Refusal {
         }
     }
 
-    /// Whether it may heal by itself: keys may come, time passes (S219).
-    pub fn is_not_ready(&self) -> bool {
-        matches!(self.class(), Class::NotReady | Class::UnknownKey | Class::NotYetValid | Class::Distributed)
+    /// Whether a retry may succeed: keys may be fetched, time passes.
+    // S219
+    pub fn is_transient(&self) -> bool {
+        matches!(
+            self.class(),
+            RefusalClass::NotReady
+                | RefusalClass::UnknownKey
+                | RefusalClass::NotYetValid
+                | RefusalClass::Distributed
+        )
     }
 
-    /// Whether the same token will be refused again for certain.
+    /// Whether the same token will certainly be rejected again.
     pub fn is_cacheable(&self) -> bool {
-        !self.is_not_ready()
+        !self.is_transient()
     }
 }
 
-impl Class {
-    /// The label's value.
+impl RefusalClass {
+    /// The metric label's value.
     pub fn name(self) -> &'static str {
         match self {
-            Class::NotReady => "not_ready",
-            Class::Malformed => "malformed",
-            Class::Algorithm => "alg",
-            Class::UnknownKey => "kid_unknown",
-            Class::Signature => "signature",
-            Class::Expired => "expired",
-            Class::NotYetValid => "not_yet_valid",
-            Class::Audience => "audience",
-            Class::ClaimType => "claim_type",
-            Class::Mapping => "mapping",
-            Class::RequiredClaim => "required_claim",
-            Class::ClaimRule => "claim_rule",
-            Class::UserRule => "user_rule",
-            Class::Distributed => "distributed",
-            Class::Cost => "cost",
-            Class::IdentityEncoding => "identity_encoding",
-            Class::Revoked => "revoked",
-            Class::Internal => "internal",
+            RefusalClass::NotReady => "not_ready",
+            RefusalClass::Malformed => "malformed",
+            RefusalClass::Algorithm => "alg",
+            RefusalClass::UnknownKey => "kid_unknown",
+            RefusalClass::Signature => "signature",
+            RefusalClass::Expired => "expired",
+            RefusalClass::NotYetValid => "not_yet_valid",
+            RefusalClass::Audience => "audience",
+            RefusalClass::ClaimType => "claim_type",
+            RefusalClass::Mapping => "mapping",
+            RefusalClass::RequiredClaim => "required_claim",
+            RefusalClass::ClaimRule => "claim_rule",
+            RefusalClass::UserRule => "user_rule",
+            RefusalClass::Distributed => "distributed",
+            RefusalClass::Cost => "cost",
+            RefusalClass::IdentityEncoding => "identity_encoding",
+            RefusalClass::Revoked => "revoked",
+            RefusalClass::Internal => "internal",
         }
     }
 }
 
-impl fmt::Display for Class {
+impl fmt::Display for RefusalClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -346,7 +360,7 @@ mod tests {
 
     // H16
     #[test]
-    fn a_complaint_repeats_the_expression_and_not_the_claims() {
+    fn redacted_errors_quote_the_expression_but_no_claims() {
         for (message, expression, told) in [
             ("no such key: hd", "claims.hd", "no such key: hd"),
             ("no such key: secret", "claims.m[claims.k]", "no such key: …"),
@@ -359,7 +373,7 @@ mod tests {
             ("IP Address \"1.2\" parse error", "ip('1.2')", "IP Address \"1.2\" parse error"),
             ("no such overload", "claims.n + 1", "no such overload"),
         ] {
-            assert_eq!(without_values(message, expression), told);
+            assert_eq!(redact_values(message, expression), told);
         }
     }
 }

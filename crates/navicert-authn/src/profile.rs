@@ -1,111 +1,200 @@
-//! Whose rules decide: `kube` decides as kube-apiserver does, `hardened` adds the rules H1–H25, each a switch.
+//! Decision profiles: `kube` decides exactly as kube-apiserver does, `hardened` adds the rules of [`Hardening`], each of
+//! which can be switched on its own.
 
 use std::fmt;
 
-/// A rule that `hardened` adds to what kube-apiserver does (S-numbers say more in the specification).
+/// A rule that profile `hardened` adds to what kube-apiserver checks. Configuration files and reports refer to it by its
+/// code, `H1` to `H25`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
-    /// The file holds one YAML document.
-    H1,
-    /// Issuer URLs have a host and no odd spelling.
-    H2,
-    /// The e-mail rule sees `claims["email"]` and `dyn(claims).email`.
-    H3,
-    /// More libraries for expressions. Never on by default.
-    H4,
-    /// `claims` itself is not iterated over, measured or searched.
-    H5,
-    /// An expression that takes too long is stopped.
-    H6,
+pub enum Hardening {
+    /// The configuration file holds one YAML document.
+    // H1
+    SingleDocument,
+    /// Issuer URLs have a host and no `..`, bare `?` or bare `#`.
+    // H2
+    StrictIssuerUrls,
+    /// The e-mail rule also recognises `claims["email"]` and `dyn(claims).email`.
+    // H3
+    StrictEmailRule,
+    /// Expressions may use additional CEL libraries. Never on by default.
+    // H4
+    ExtendedLibraries,
+    /// Expressions may not iterate over, measure or search `claims` itself.
+    // H5
+    NoClaimsIteration,
+    /// An expression that runs too long is stopped.
+    // H6
+    ExpressionDeadline,
     /// Claim names are exact and occur once.
-    H7,
-    /// No `crit` and no `b64`.
-    H8,
-    /// The token's text is canonical.
-    H9,
-    /// `use`, `key_ops` and `alg` of a key are honoured.
-    H10,
-    /// RSA keys from 2048 bits, PSS salt as long as the hash, the curve that the algorithm names.
-    H11,
-    /// Times are numbers between 1970 and 9999.
-    H12,
-    /// A user has a name.
-    H13,
-    /// Names are printable.
-    H14,
+    // H7
+    ExactClaimNames,
+    /// Token headers with `crit` or `b64` are rejected.
+    // H8
+    NoCriticalHeaders,
+    /// Only the canonical base64url encoding of a token is accepted.
+    // H9
+    CanonicalEncoding,
+    /// `use`, `key_ops` and `alg` of a key restrict what it may verify.
+    // H10
+    KeyUsage,
+    /// RSA keys have at least 2048 bits, the PSS salt is as long as the hash, the curve is the one the algorithm names.
+    // H11
+    KeyStrength,
+    /// Times are JSON numbers between 1970 and 9999.
+    // H12
+    StrictTimestamps,
+    /// The username is not empty.
+    // H13
+    NonEmptyUsername,
+    /// Usernames, groups, UIDs and extra values are printable.
+    // H14
+    PrintableIdentity,
     /// Empty groups are dropped.
-    H15,
-    /// Errors hold no claim values.
-    H16,
-    /// `system:` is for the cluster itself.
-    H17,
-    /// Answers of issuers are bounded.
-    H18,
-    /// Keys come over https.
-    H19,
-    /// Discovery is repeated, and failures are waited out.
-    H20,
-    /// A key that cannot be used is skipped alone.
-    H21,
-    /// Keys have a lifetime.
-    H22,
-    /// Distributed claims come from where they may.
-    H23,
-    /// What did not change survives a reload.
-    H24,
-    /// Algorithms can be narrowed, and a token brings no keys.
-    H25,
+    // H15
+    DropEmptyGroups,
+    /// Error messages contain no claim values.
+    // H16
+    RedactedErrors,
+    /// Usernames and groups may not start with `system:`.
+    // H17
+    ReservedSystemPrefix,
+    /// Responses of issuers are limited in size, redirects and time.
+    // H18
+    BoundedResponses,
+    /// Signing keys are fetched over HTTPS only.
+    // H19
+    HttpsKeys,
+    /// Discovery is repeated, and failures are retried with exponential back-off.
+    // H20
+    DiscoveryRetry,
+    /// An unusable key is skipped instead of rejecting the whole key set.
+    // H21
+    SkipUnusableKeys,
+    /// Signing keys are refreshed in the background and expire.
+    // H22
+    KeyLifetime,
+    /// Distributed claims come only from hosts and issuers that the configuration trusts.
+    // H23
+    DistributedClaimSources,
+    /// Issuers that did not change keep their keys across a reload.
+    // H24
+    IncrementalReload,
+    /// Signature algorithms can be restricted per issuer, and tokens may not bring their own keys.
+    // H25
+    AlgorithmAllowlist,
 }
 
-impl Rule {
-    /// All of them, in order.
-    pub const ALL: [Rule; 25] = {
-        use Rule::{
-            H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12, H13, H14, H15, H16, H17, H18, H19, H20, H21,
-            H22, H23, H24, H25,
-        };
-        [
-            H1, H2, H3, H4, H5, H6, H7, H8, H9, H10, H11, H12, H13, H14, H15, H16, H17, H18, H19, H20, H21,
-            H22, H23, H24, H25,
-        ]
-    };
+impl Hardening {
+    /// Every rule, in the order of the codes.
+    pub const ALL: [Hardening; 25] = [
+        Hardening::SingleDocument,
+        Hardening::StrictIssuerUrls,
+        Hardening::StrictEmailRule,
+        Hardening::ExtendedLibraries,
+        Hardening::NoClaimsIteration,
+        Hardening::ExpressionDeadline,
+        Hardening::ExactClaimNames,
+        Hardening::NoCriticalHeaders,
+        Hardening::CanonicalEncoding,
+        Hardening::KeyUsage,
+        Hardening::KeyStrength,
+        Hardening::StrictTimestamps,
+        Hardening::NonEmptyUsername,
+        Hardening::PrintableIdentity,
+        Hardening::DropEmptyGroups,
+        Hardening::RedactedErrors,
+        Hardening::ReservedSystemPrefix,
+        Hardening::BoundedResponses,
+        Hardening::HttpsKeys,
+        Hardening::DiscoveryRetry,
+        Hardening::SkipUnusableKeys,
+        Hardening::KeyLifetime,
+        Hardening::DistributedClaimSources,
+        Hardening::IncrementalReload,
+        Hardening::AlgorithmAllowlist,
+    ];
 
-    /// What it asks for, in a few words.
-    pub fn sentence(self) -> &'static str {
+    /// One clause that says what the rule requires.
+    pub fn summary(self) -> &'static str {
         match self {
-            Rule::H1 => "the file holds one YAML document",
-            Rule::H2 => "issuer URLs have a host and no odd spelling",
-            Rule::H3 => "the e-mail rule sees `claims[\"email\"]` and `dyn(claims).email`",
-            Rule::H4 => "more libraries for expressions. Never on by default",
-            Rule::H5 => "`claims` itself is not iterated over, measured or searched",
-            Rule::H6 => "an expression that takes too long is stopped",
-            Rule::H7 => "claim names are exact and occur once",
-            Rule::H8 => "no `crit` and no `b64`",
-            Rule::H9 => "the token's text is canonical",
-            Rule::H10 => "`use`, `key_ops` and `alg` of a key are honoured",
-            Rule::H11 => {
-                "RSA keys from 2048 bits, PSS salt as long as the hash, the curve that the algorithm names"
+            Hardening::SingleDocument => "the configuration file holds one YAML document",
+            Hardening::StrictIssuerUrls => "issuer URLs have a host and no `..`, bare `?` or bare `#`",
+            Hardening::StrictEmailRule => {
+                "the e-mail rule also recognises `claims[\"email\"]` and `dyn(claims).email`"
             }
-            Rule::H12 => "times are numbers between 1970 and 9999",
-            Rule::H13 => "a user has a name",
-            Rule::H14 => "names are printable",
-            Rule::H15 => "empty groups are dropped",
-            Rule::H16 => "errors hold no claim values",
-            Rule::H17 => "`system:` is for the cluster itself",
-            Rule::H18 => "answers of issuers are bounded",
-            Rule::H19 => "keys come over https",
-            Rule::H20 => "discovery is repeated, and failures are waited out",
-            Rule::H21 => "a key that cannot be used is skipped alone",
-            Rule::H22 => "keys have a lifetime",
-            Rule::H23 => "distributed claims come from where they may",
-            Rule::H24 => "what did not change survives a reload",
-            Rule::H25 => "algorithms can be narrowed, and a token brings no keys",
+            Hardening::ExtendedLibraries => {
+                "expressions may use additional CEL libraries; never on by default"
+            }
+            Hardening::NoClaimsIteration => {
+                "expressions may not iterate over, measure or search `claims` itself"
+            }
+            Hardening::ExpressionDeadline => "an expression that runs too long is stopped",
+            Hardening::ExactClaimNames => "claim names are exact and occur once",
+            Hardening::NoCriticalHeaders => "token headers with `crit` or `b64` are rejected",
+            Hardening::CanonicalEncoding => "only the canonical base64url encoding of a token is accepted",
+            Hardening::KeyUsage => "`use`, `key_ops` and `alg` of a key restrict what it may verify",
+            Hardening::KeyStrength => {
+                "RSA keys have at least 2048 bits, the PSS salt is as long as the hash, the curve is the one the algorithm names"
+            }
+            Hardening::StrictTimestamps => "times are JSON numbers between 1970 and 9999",
+            Hardening::NonEmptyUsername => "the username is not empty",
+            Hardening::PrintableIdentity => "usernames, groups, UIDs and extra values are printable",
+            Hardening::DropEmptyGroups => "empty groups are dropped",
+            Hardening::RedactedErrors => "error messages contain no claim values",
+            Hardening::ReservedSystemPrefix => "usernames and groups may not start with `system:`",
+            Hardening::BoundedResponses => "responses of issuers are limited in size, redirects and time",
+            Hardening::HttpsKeys => "signing keys are fetched over HTTPS only",
+            Hardening::DiscoveryRetry => {
+                "discovery is repeated, and failures are retried with exponential back-off"
+            }
+            Hardening::SkipUnusableKeys => {
+                "an unusable key is skipped instead of rejecting the whole key set"
+            }
+            Hardening::KeyLifetime => "signing keys are refreshed in the background and expire",
+            Hardening::DistributedClaimSources => {
+                "distributed claims come only from hosts and issuers that the configuration trusts"
+            }
+            Hardening::IncrementalReload => "issuers that did not change keep their keys across a reload",
+            Hardening::AlgorithmAllowlist => {
+                "signature algorithms can be restricted per issuer, and tokens may not bring their own keys"
+            }
         }
     }
 
-    /// The rule of this name (`H7`).
-    pub fn named(name: &str) -> Option<Rule> {
-        Rule::ALL.into_iter().find(|rule| rule.to_string() == name)
+    /// The code used in configuration files and reports: `H7`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Hardening::SingleDocument => "H1",
+            Hardening::StrictIssuerUrls => "H2",
+            Hardening::StrictEmailRule => "H3",
+            Hardening::ExtendedLibraries => "H4",
+            Hardening::NoClaimsIteration => "H5",
+            Hardening::ExpressionDeadline => "H6",
+            Hardening::ExactClaimNames => "H7",
+            Hardening::NoCriticalHeaders => "H8",
+            Hardening::CanonicalEncoding => "H9",
+            Hardening::KeyUsage => "H10",
+            Hardening::KeyStrength => "H11",
+            Hardening::StrictTimestamps => "H12",
+            Hardening::NonEmptyUsername => "H13",
+            Hardening::PrintableIdentity => "H14",
+            Hardening::DropEmptyGroups => "H15",
+            Hardening::RedactedErrors => "H16",
+            Hardening::ReservedSystemPrefix => "H17",
+            Hardening::BoundedResponses => "H18",
+            Hardening::HttpsKeys => "H19",
+            Hardening::DiscoveryRetry => "H20",
+            Hardening::SkipUnusableKeys => "H21",
+            Hardening::KeyLifetime => "H22",
+            Hardening::DistributedClaimSources => "H23",
+            Hardening::IncrementalReload => "H24",
+            Hardening::AlgorithmAllowlist => "H25",
+        }
+    }
+
+    /// The rule with this code.
+    pub fn from_code(code: &str) -> Option<Hardening> {
+        Hardening::ALL.into_iter().find(|rule| rule.code() == code)
     }
 
     const fn bit(self) -> u32 {
@@ -113,47 +202,50 @@ impl Rule {
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for Hardening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        f.write_str(self.code())
     }
 }
 
-/// Which rules are on, and how large things may be.
+/// Which hardening rules are on, and the size limits of tokens and users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct AuthnProfile {
     rules: u32,
-    /// Sizes beyond which a token is refused.
+    /// Size limits beyond which a token is rejected.
     pub limits: TokenLimits,
-    /// Expressions that kube-apiserver cannot use work too: `claims` has dynamic values, which can be iterated over
-    /// and put in lists (S311), and escaped names are understood wherever a field is named (S83).
+    /// Also accepts expressions that kube-apiserver rejects: `claims` has dynamic values, which can be iterated over
+    /// and put in lists, and escaped names work wherever a field is named.
+    // S311, S83
     pub wide_expressions: bool,
 }
 
-/// Sizes beyond which a token is refused (A12, A38–A40, A49).
+/// Size limits beyond which a token is rejected.
+// A12, A38–A40, A49
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLimits {
-    /// Bytes of the token's text.
+    /// Maximum length of the token in bytes.
     pub token: usize,
-    /// Bytes of its header part.
+    /// Maximum length of its encoded header in bytes.
     pub header: usize,
-    /// Nesting of its header (A39).
+    /// Maximum nesting of its header.
     pub header_depth: usize,
-    /// Nesting of its payload.
+    /// Maximum nesting of its payload.
     pub depth: usize,
-    /// Groups of the user.
+    /// Maximum number of groups of the user.
     pub groups: usize,
-    /// Bytes of all that the user consists of.
+    /// Maximum total length of username, UID, groups and extra values in bytes.
     pub identity: usize,
-    /// Keys that are tried for a token that names none.
+    /// Maximum number of keys tried for a token without a `kid`.
     pub keys: usize,
-    /// Bytes of a pattern that an expression takes from a claim (A53).
+    /// Maximum length in bytes of a regular expression taken from a claim.
+    // A53
     pub pattern: usize,
 }
 
-impl Profile {
-    /// Exactly as kube-apiserver decides.
-    pub const KUBE: Profile = Profile {
+impl AuthnProfile {
+    /// Decides exactly as kube-apiserver does.
+    pub const KUBE: AuthnProfile = AuthnProfile {
         rules: 0,
         limits: TokenLimits {
             token: usize::MAX,
@@ -168,9 +260,9 @@ impl Profile {
         wide_expressions: false,
     };
 
-    /// Safer where kube-apiserver is not: every rule but H4.
-    pub const HARDENED: Profile = Profile {
-        rules: ((1 << Rule::ALL.len()) - 1) & !Rule::H4.bit(),
+    /// Every hardening rule except [`Hardening::ExtendedLibraries`], with size limits.
+    pub const HARDENED: AuthnProfile = AuthnProfile {
+        rules: ((1 << Hardening::ALL.len()) - 1) & !Hardening::ExtendedLibraries.bit(),
         limits: TokenLimits {
             token: 64 << 10,
             header: 16 << 10,
@@ -184,22 +276,22 @@ impl Profile {
         wide_expressions: true,
     };
 
-    /// Whether a rule is on.
-    pub const fn has(&self, rule: Rule) -> bool {
+    /// Whether the rule is on.
+    pub const fn has(&self, rule: Hardening) -> bool {
         self.rules & rule.bit() != 0
     }
 
-    /// The same with one rule switched.
+    /// This profile with one rule switched on or off.
     #[must_use]
-    pub const fn with(mut self, rule: Rule, on: bool) -> Self {
+    pub const fn with(mut self, rule: Hardening, on: bool) -> Self {
         self.rules = if on { self.rules | rule.bit() } else { self.rules & !rule.bit() };
         self
     }
 }
 
-impl Default for Profile {
+impl Default for AuthnProfile {
     fn default() -> Self {
-        Profile::HARDENED
+        AuthnProfile::HARDENED
     }
 }
 
@@ -210,12 +302,12 @@ mod tests {
     // S71: H4 is opt-in.
     #[test]
     fn hardened_has_every_rule_but_the_extended_libraries() {
-        for rule in Rule::ALL {
-            assert!(!Profile::KUBE.has(rule), "{rule}");
-            assert_eq!(Profile::HARDENED.has(rule), rule != Rule::H4, "{rule}");
-            assert!(Profile::KUBE.with(rule, true).has(rule));
-            assert!(!Profile::HARDENED.with(rule, false).has(rule));
-            assert_eq!(Rule::named(&rule.to_string()), Some(rule));
+        for rule in Hardening::ALL {
+            assert!(!AuthnProfile::KUBE.has(rule), "{rule}");
+            assert_eq!(AuthnProfile::HARDENED.has(rule), rule != Hardening::ExtendedLibraries, "{rule}");
+            assert!(AuthnProfile::KUBE.with(rule, true).has(rule));
+            assert!(!AuthnProfile::HARDENED.with(rule, false).has(rule));
+            assert_eq!(Hardening::from_code(&rule.to_string()), Some(rule));
         }
     }
 }

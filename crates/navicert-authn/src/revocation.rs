@@ -1,11 +1,12 @@
-//! Tokens that are refused although everything about them is right: `kind: RevocationList` (S300). The text of a token
-//! is never the key, since one token can be spelled in many ways (S115).
+//! Revocation list (`kind: RevocationList`): rejects otherwise valid tokens by `jti`, or by subject and time of issue. The
+//! token itself is never the key, since one token has several valid encodings.
+// S300, S115
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use navicert_types::decode::{Decode, Decoder, Mode};
+use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::time::Time;
 use navicert_types::tree::{Node, Syntax};
 use navicert_types::versioned::{Kind, Versions};
@@ -15,16 +16,16 @@ use crate::config::API_VERSION;
 
 static LIST: Versions<RevocationList> = Versions {
     syntax: Syntax::JsonOrYaml,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[Kind { api_version: API_VERSION, kind: "RevocationList", decode: RevocationList::decode }],
 };
 
-/// What is revoked.
+/// A list of revoked tokens and subjects.
 ///
 /// ```
-/// use navicert_authn::revocation::{RevocationList, Subject};
+/// use navicert_authn::revocation::{RevocationList, TokenSubject};
 ///
 /// let list = RevocationList::parse(b"
 /// apiVersion: navicert/v1alpha1
@@ -34,40 +35,40 @@ static LIST: Versions<RevocationList> = Versions {
 /// subjects:
 /// - {issuer: 'https://issuer.example', subject: ann, issuedBefore: '2026-01-01T00:00:00Z'}
 /// ").unwrap();
-/// let token = Subject { jti: Some("4f2a"), subject: Some("bob"), issued: Some(1_800_000_000) };
+/// let token = TokenSubject { jti: Some("4f2a"), subject: Some("bob"), issued: Some(1_800_000_000) };
 /// assert!(list.revokes("https://issuer.example", &token));
 /// assert!(!list.revokes("https://other.example", &token));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RevocationList {
-    /// Issuer → the `jti` of single tokens.
+    /// Issuer → `jti` of revoked tokens.
     tokens: HashMap<String, HashSet<String>>,
-    /// Issuer → `sub` → everything issued before this.
+    /// Issuer → `sub` → revoked if issued before this time.
     subjects: HashMap<String, HashMap<String, Timestamp>>,
 }
 
-/// What a token says about itself, as far as a list can name it.
+/// The claims of a token that a revocation list can match.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Subject<'t> {
-    /// Its own name.
+pub struct TokenSubject<'t> {
+    /// `jti`.
     pub jti: Option<&'t str>,
-    /// Whom it is about.
+    /// `sub`.
     pub subject: Option<&'t str>,
-    /// When it was issued, in seconds since 1970.
+    /// `iat`, in seconds since 1970.
     pub issued: Option<i64>,
 }
 
 impl RevocationList {
-    /// Reads a list: JSON or YAML, strictly.
+    /// Parses a list from JSON or YAML, strictly.
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the text.
+    /// Every problem, in the order of the text.
     pub fn parse(text: &[u8]) -> Result<Self, Diagnostics> {
         LIST.decode(text)
     }
 
-    /// Whether a token of this issuer is revoked. One that does not say when it was issued counts as issued long ago.
-    pub fn revokes(&self, issuer: &str, token: &Subject<'_>) -> bool {
+    /// Whether a token of this issuer is revoked. A token without `iat` counts as issued before any cut-off.
+    pub fn revokes(&self, issuer: &str, token: &TokenSubject<'_>) -> bool {
         let by_name =
             || token.jti.is_some_and(|jti| self.tokens.get(issuer).is_some_and(|names| names.contains(jti)));
         let by_subject = || {
@@ -77,12 +78,12 @@ impl RevocationList {
         by_name() || by_subject().unwrap_or(false)
     }
 
-    /// Whether it is empty.
+    /// Whether the list has no entries.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty() && self.subjects.is_empty()
     }
 
-    /// How many entries it has.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.tokens.values().map(HashSet::len).sum::<usize>()
             + self.subjects.values().map(HashMap::len).sum::<usize>()
@@ -139,32 +140,32 @@ impl Decode for SubjectEntry {
     }
 }
 
-/// The list that counts now; it can be replaced while tokens are judged.
+/// The revocation list in use; it can be replaced at any time.
 #[derive(Debug, Default)]
-pub struct Revocations(ArcSwap<Numbered>);
+pub struct Revocations(ArcSwap<VersionedList>);
 
 #[derive(Debug, Default)]
-struct Numbered {
+struct VersionedList {
     version: u64,
     list: Arc<RevocationList>,
 }
 
 impl Revocations {
-    /// Begins with this list.
+    /// Starts with this list.
     pub fn new(list: RevocationList) -> Self {
-        Revocations(ArcSwap::from_pointee(Numbered { version: 0, list: Arc::new(list) }))
+        Revocations(ArcSwap::from_pointee(VersionedList { version: 0, list: Arc::new(list) }))
     }
 
-    /// From now on this list counts. The same list again is no change.
+    /// Replaces the list. An equal list changes nothing.
     pub fn replace(&self, list: RevocationList) {
         let list = Arc::new(list);
         self.0.rcu(|old| {
             let version = if old.list == list { old.version } else { old.version + 1 };
-            Numbered { version, list: Arc::clone(&list) }
+            VersionedList { version, list: Arc::clone(&list) }
         });
     }
 
-    /// The list that counts now.
+    /// The current list.
     pub fn current(&self) -> Arc<RevocationList> {
         Arc::clone(&self.0.load().list)
     }
@@ -174,7 +175,7 @@ impl Revocations {
         self.0.load().version
     }
 
-    pub(crate) fn revokes(&self, issuer: &str, token: &Subject<'_>) -> bool {
+    pub(crate) fn revokes(&self, issuer: &str, token: &TokenSubject<'_>) -> bool {
         self.0.load().list.revokes(issuer, token)
     }
 
@@ -195,7 +196,7 @@ mod tests {
 
     // S300
     #[test]
-    fn a_token_is_revoked_by_its_name_or_by_whom_it_is_about_and_when() {
+    fn tokens_are_revoked_by_jti_or_by_subject_and_time_of_issue() {
         let list = list(
             "tokens: [{issuer: i, jti: a}, {issuer: j, jti: b}]\n\
              subjects: [{issuer: i, subject: ann, issuedBefore: '1970-01-01T00:16:40Z'},\
@@ -213,13 +214,13 @@ mod tests {
             ("j", None, Some("ann"), Some(999), false),
             ("i", None, None, Some(999), false),
         ] {
-            let token = Subject { jti, subject, issued };
+            let token = TokenSubject { jti, subject, issued };
             assert_eq!(list.revokes(issuer, &token), revoked, "{issuer} {token:?}");
         }
     }
 
     #[test]
-    fn a_list_is_read_strictly() {
+    fn list_is_parsed_strictly() {
         let wrong = RevocationList::parse(
             format!("{HEAD}tokens: [{{issuer: i}}, {{issuer: i, jti: a, JTI: b}}]\nsubjects: [{{issuer: i, subject: s, issuedBefore: soon}}]\n")
                 .as_bytes(),
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_list_has_a_new_version_and_the_same_one_has_not() {
+    fn version_changes_only_with_the_list() {
         let revocations = Revocations::new(list("tokens: [{issuer: i, jti: a}]\n"));
         let version = revocations.version();
         revocations.replace(list("tokens: [{issuer: i, jti: a}]\n"));

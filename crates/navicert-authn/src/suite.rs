@@ -1,9 +1,8 @@
-//! Unit tests for an authentication configuration: given claims or a token, is it the user or the refusal that its
-//! author has in mind? Cases go through the same pipeline as any token; claims are signed with a key that lives as long
-//! as the run.
+//! Unit tests for an authentication configuration: given claims or a token, checks the expected user or rejection. Cases run
+//! through the normal authentication path; claims are signed with a key generated for the run.
 //!
 //! ```text
-//! AuthenticationTest ──Suite::run──▶ Report: every case, and what no case would miss (coverage)
+//! AuthenticationTest ──Suite::run──▶ SuiteReport: every case, and coverage
 //! ```
 
 mod coverage;
@@ -15,133 +14,139 @@ use std::sync::Arc;
 
 use navicert_types::Timestamp;
 use navicert_types::authentication_config::AuthenticationConfiguration;
-use navicert_types::authentication_test::{AuthenticationTest, Claims, Given, TestCase};
+use navicert_types::authentication_test::{AuthenticationTest, TestCase, TestClaims, TestInput};
 use serde_json::Value;
 
-use crate::authenticator::{Authenticators, Question};
+use crate::authenticator::{Authenticators, AuthnRequest};
 use crate::batch;
 use crate::config::{CompiledIssuer, NavicertConfiguration, validate};
-use crate::jwks::{FixedKeys, Keys};
-use crate::outcome::Outcome;
-use crate::profile::Profile;
+use crate::jwks::{KeySource, StaticKeys};
+use crate::outcome::AuthnOutcome;
+use crate::profile::AuthnProfile;
 
 pub use coverage::{Coverage, Gap};
 pub use difference::Difference;
 use signer::Signer;
 
-/// The first second of 2027: what time it is in a suite that does not say.
+/// The default time of a suite: the first second of 2027.
 const DEFAULT_NOW: i64 = 1_798_761_600;
 
-/// How long made-up tokens live, in seconds.
-const LIFETIME: i64 = 300;
+/// Lifetime of tokens made from claims.
+const TOKEN_LIFETIME_SECONDS: i64 = 300;
 
-/// A suite with everything it refers to.
+/// A suite and everything it refers to.
 #[derive(Debug)]
 pub struct Suite {
     /// The cases.
     pub test: AuthenticationTest,
-    /// The configuration that they are about, which is known to be valid.
+    /// The configuration under test, which is valid.
     pub configuration: AuthenticationConfiguration,
-    /// Keys for the cases with tokens: see [`batch::eval`].
+    /// Keys for cases with tokens: see [`batch::eval`].
     pub jwks: Value,
-    /// The tokens of files, by the names of the files.
+    /// Contents of token files, by file name.
     pub tokens: HashMap<String, String>,
-    /// What issuers may do beyond the configuration; empty if there is nothing to say.
-    pub side_car: NavicertConfiguration,
-    /// Whose rules decide.
-    pub profile: Profile,
+    /// The `NavicertConfiguration`; default if there is none.
+    pub navicert_config: NavicertConfiguration,
+    /// The profile.
+    pub profile: AuthnProfile,
 }
 
-/// How a suite went.
+/// The result of a suite.
 #[derive(Debug)]
-pub struct Report {
-    /// Every case in order.
+pub struct SuiteReport {
+    /// Every case, in order.
     pub cases: Vec<CaseReport>,
-    /// What no case would miss; measured if all cases pass.
+    /// Coverage, measured if all cases pass.
     pub coverage: Option<Coverage>,
 }
 
-/// How a case went.
+/// The result of a case.
 #[derive(Debug)]
 pub struct CaseReport {
     /// Its name.
     pub name: String,
-    /// Where expectation and outcome differ; empty: it passes.
+    /// Differences between expectation and outcome; empty: it passes.
     pub differences: Vec<Difference>,
 }
 
 /// Why a suite cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// The configuration does not hold.
-    #[error("the configuration is not valid: {0}")]
+    /// The configuration is invalid.
+    #[error("invalid configuration: {0}")]
     Configuration(String),
-    /// Nobody knows whose claims these are.
-    #[error("cases[{index}].claims: `iss` is needed, because the configuration has {count} authenticators")]
+    /// A case with claims does not state its issuer.
+    #[error(
+        "cases[{index}].claims: missing `iss`, required because the configuration has {count} authenticators"
+    )]
     Issuer {
-        /// Which case.
+        /// Index of the case.
         index: usize,
-        /// How many authenticators there are.
+        /// Number of authenticators.
         count: usize,
     },
-    /// No key could be made.
-    #[error("cannot make a signing key")]
+    /// Key generation failed.
+    #[error("failed to generate a signing key")]
     Key,
 }
 
-impl Report {
-    /// Whether every case passes.
+impl SuiteReport {
+    /// Whether every case passed.
     pub fn passes(&self) -> bool {
         self.cases.iter().all(|case| case.differences.is_empty())
     }
 }
 
 impl Suite {
-    /// Runs every case; if all pass, also finds what no case would miss.
+    /// Runs every case; if all pass, also measures coverage.
     ///
     /// # Errors
     /// The suite cannot be run.
-    pub fn run(&self) -> Result<Report, SuiteError> {
+    pub fn run(&self) -> Result<SuiteReport, SuiteError> {
         let signer = Signer::new().ok_or(SuiteError::Key)?;
         let tokens = self.tokens(&signer)?;
-        let judged = self.judge(&self.configuration, &signer, &tokens);
+        let judged = self.run_cases(&self.configuration, &signer, &tokens);
         let cases: Vec<CaseReport> = judged.map_err(SuiteError::Configuration)?;
         let passes = cases.iter().all(|case| case.differences.is_empty());
-        let notices = |mutant: &AuthenticationConfiguration| match self.judge(mutant, &signer, &tokens) {
+        let notices = |mutant: &AuthenticationConfiguration| match self.run_cases(mutant, &signer, &tokens) {
             Ok(cases) => cases.iter().any(|case| !case.differences.is_empty()),
-            // What does not even hold would be noticed at once.
+            // An invalid configuration would be noticed at once.
             Err(_) => true,
         };
         let coverage = passes.then(|| Coverage::measure(&self.configuration, notices));
-        Ok(Report { cases, coverage })
+        Ok(SuiteReport { cases, coverage })
     }
 
-    /// What every case comes to under a configuration.
-    fn judge(
+    /// Runs every case under a configuration.
+    fn run_cases(
         &self,
         configuration: &AuthenticationConfiguration,
         signer: &Signer,
         tokens: &[String],
     ) -> Result<Vec<CaseReport>, String> {
-        let authenticators = |side_car: &NavicertConfiguration,
-                              keys: &dyn Fn(&CompiledIssuer) -> Arc<dyn Keys>| {
-            let mut compiled = validate(configuration, &self.profile).map_err(|wrong| wrong.to_string())?;
-            side_car
-                .apply(&mut compiled)
-                .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-            Ok::<_, String>(Authenticators::new(compiled, keys))
-        };
-        let own: Arc<dyn Keys> = Arc::new(FixedKeys::new(signer.key_set(&self.profile)));
-        // With which algorithm claims are signed here says nothing about the issuer.
-        let mut any_algorithm = self.side_car.clone();
+        let authenticators =
+            |navicert_config: &NavicertConfiguration,
+             keys: &dyn Fn(&CompiledIssuer) -> Arc<dyn KeySource>| {
+                let mut compiled =
+                    validate(configuration, &self.profile).map_err(|wrong| wrong.to_string())?;
+                navicert_config
+                    .apply(&mut compiled)
+                    .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+                Ok::<_, String>(Authenticators::new(compiled, keys))
+            };
+        let own: Arc<dyn KeySource> = Arc::new(StaticKeys::new(signer.key_set(&self.profile)));
+        // The algorithm that signs claims here is unrelated to the issuer's.
+        let mut any_algorithm = self.navicert_config.clone();
         any_algorithm.issuers.iter_mut().for_each(|issuer| issuer.allowed_algorithms = None);
         let of_claims = authenticators(&any_algorithm, &|_| Arc::clone(&own))?;
-        let of_tokens = authenticators(&self.side_car, &|issuer| {
-            Arc::new(batch::fixed(&self.jwks, &issuer.url, &self.profile))
+        let of_tokens = authenticators(&self.navicert_config, &|issuer| {
+            Arc::new(batch::static_keys(&self.jwks, &issuer.url, &self.profile))
         })?;
         let judge = |(case, token): (&TestCase, &String)| {
-            let authenticators = if matches!(case.given, Given::Claims(_)) { &of_claims } else { &of_tokens };
-            let outcome: Outcome = authenticators.authenticate(&Question::new(token, self.now(case)));
+            let authenticators =
+                if matches!(case.input, TestInput::Claims(_)) { &of_claims } else { &of_tokens };
+            let outcome: AuthnOutcome =
+                authenticators.authenticate(&AuthnRequest::new(token, self.now(case)));
             CaseReport { name: case.name.clone(), differences: difference::between(&case.expect, &outcome) }
         };
         Ok(self.test.cases.iter().zip(tokens).map(judge).collect())
@@ -149,12 +154,12 @@ impl Suite {
 
     /// The token of every case.
     fn tokens(&self, signer: &Signer) -> Result<Vec<String>, SuiteError> {
-        let token = |(index, case): (usize, &TestCase)| match &case.given {
-            Given::Token(token) => Ok(token.expose().trim().to_owned()),
-            Given::TokenFile(file) => {
+        let token = |(index, case): (usize, &TestCase)| match &case.input {
+            TestInput::Token(token) => Ok(token.expose().trim().to_owned()),
+            TestInput::TokenFile(file) => {
                 Ok(self.tokens.get(file).map_or_else(String::new, |token| token.trim().to_owned()))
             }
-            Given::Claims(claims) => {
+            TestInput::Claims(claims) => {
                 let payload = self.payload(claims, index, self.now(case))?;
                 signer.token(&payload).ok_or(SuiteError::Key)
             }
@@ -162,8 +167,8 @@ impl Suite {
         self.test.cases.iter().enumerate().map(token).collect()
     }
 
-    /// Claims as JSON, with those that nobody wants to write: `iss`, `aud` and `exp`.
-    fn payload(&self, claims: &Claims, index: usize, now: Timestamp) -> Result<String, SuiteError> {
+    /// Claims as JSON, with defaults for `iss`, `aud` and `exp`.
+    fn payload(&self, claims: &TestClaims, index: usize, now: Timestamp) -> Result<String, SuiteError> {
         let has = |wanted: &str| claims.names.iter().any(|name| name == wanted);
         let authenticators = &self.configuration.jwt;
         let given: Value = serde_json::from_str(&claims.json).unwrap_or_default();
@@ -177,7 +182,7 @@ impl Suite {
         };
         let authenticator = authenticators.iter().find(|one| one.issuer.url == issuer);
         let audience = authenticator.and_then(|one| one.issuer.audiences.first());
-        let expires = now.as_second() + LIFETIME;
+        let expires = now.as_second() + TOKEN_LIFETIME_SECONDS;
         let mut members = Vec::new();
         if !has("iss") {
             members.push(format!("\"iss\":{}", Value::from(issuer)));

@@ -1,5 +1,6 @@
-//! Decisions that still hold: a token that was just accepted is not verified again, one that was just found to be
-//! nonsense is not looked at again (S147, S148, S309). What is remembered is never the token.
+//! Cache of recent decisions: an accepted token is not verified again for a short time, and a token with an invalid
+//! signature or format is not parsed again. The cache stores keyed digests, never tokens.
+// S147, S148, S309
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
@@ -12,152 +13,168 @@ use aws_lc_rs::rand::SystemRandom;
 use navicert_types::Timestamp;
 
 use crate::authenticator::Authenticator;
-use crate::jwks::Keys;
-use crate::live::Judgement;
-use crate::mapping::User;
-use crate::outcome::{Outcome, Refusal, Rejection};
+use crate::jwks::KeySource;
+use crate::mapping::AuthenticatedUser;
+use crate::outcome::{AuthnOutcome, Refusal, Rejection};
+use crate::reloadable::AuthnDecision;
 
-/// How long an accepted token needs no second look.
-const ACCEPTED_FOR: Duration = Duration::from_secs(10);
-/// How long nonsense needs no second look.
-const REFUSED_FOR: Duration = Duration::from_secs(1);
-/// How many of each are remembered.
-const MOST_ACCEPTED: usize = 32 << 10;
-const MOST_REFUSED: usize = 10_000;
-/// So that threads seldom meet.
+/// How long an accepted token is cached.
+const ACCEPTED_TTL: Duration = Duration::from_secs(10);
+/// How long a rejection of an invalid token is cached.
+const REJECTED_TTL: Duration = Duration::from_secs(1);
+/// Maximum number of entries of each kind.
+const MAX_ACCEPTED_ENTRIES: usize = 32 << 10;
+const MAX_REJECTED_ENTRIES: usize = 10_000;
+/// Number of shards, to keep lock contention low.
 const SHARDS: usize = 32;
 
 type Digest = [u8; 32];
 
-/// What a decision rests on. When any of it changes, the decision is made again.
+/// What every cached decision depends on. When it changes, all cached decisions are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Grounds {
-    /// The configuration's.
+pub(crate) struct CacheEpoch {
+    /// Generation of the configuration.
     pub(crate) generation: u64,
-    /// The revocation list's.
+    /// Version of the revocation list.
     pub(crate) revocations: u64,
 }
 
-/// What else an accepted token rests on.
+/// What else an accepted token's cache entry depends on.
 #[derive(Clone, Debug)]
-pub(crate) struct Evidence {
-    /// When it expires, in seconds since 1970.
+pub(crate) struct CacheValidity {
+    /// The token's expiry in seconds since 1970.
     pub(crate) expires: i64,
-    /// Its issuer's keys, and which version of them verified it.
-    pub(crate) keys: Arc<dyn Keys>,
+    /// The issuer's keys, and the version that verified the token.
+    pub(crate) keys: Arc<dyn KeySource>,
     pub(crate) version: u64,
 }
 
-/// Remembers decisions, a bounded number of them.
+/// A bounded cache of decisions.
 pub struct TokenCache {
     key: hmac::Key,
-    accepted: Shards<Accepted>,
-    refused: Shards<Refused>,
+    accepted: Shards<AcceptedEntry>,
+    rejected: Shards<RejectedEntry>,
 }
 
-struct Accepted {
-    user: Arc<User>,
+struct AcceptedEntry {
+    user: Arc<AuthenticatedUser>,
     authenticator: Option<Arc<Authenticator>>,
-    grounds: Grounds,
-    evidence: Evidence,
-    /// Also a clock that is set back ends it.
+    epoch: CacheEpoch,
+    validity: CacheValidity,
+    /// The entry is also invalid if the clock is set back before this.
     since: Timestamp,
     until: Timestamp,
 }
 
-struct Refused {
+struct RejectedEntry {
     rejection: Rejection,
     authenticator: Option<Arc<Authenticator>>,
-    grounds: Grounds,
+    epoch: CacheEpoch,
     since: Timestamp,
     until: Timestamp,
 }
 
-/// A token as the cache knows it.
+/// Keyed digest of a token, the cache's key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Name(Digest);
+pub(crate) struct TokenDigest(Digest);
 
 impl TokenCache {
-    /// An empty cache with a key of its own.
+    /// An empty cache with a random HMAC key.
     pub fn new() -> Self {
-        // Without randomness the key is known, and the names are what SHA-256 makes of them: still one per token.
+        // Without a random source the HMAC key is empty: digests are still unique per token.
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new());
         let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, &[]));
-        TokenCache { key, accepted: Shards::new(MOST_ACCEPTED), refused: Shards::new(MOST_REFUSED) }
+        TokenCache {
+            key,
+            accepted: Shards::new(MAX_ACCEPTED_ENTRIES),
+            rejected: Shards::new(MAX_REJECTED_ENTRIES),
+        }
     }
 
-    /// How many decisions are remembered.
+    /// Number of cached decisions.
     pub fn len(&self) -> usize {
-        self.accepted.len() + self.refused.len()
+        self.accepted.len() + self.rejected.len()
     }
 
-    /// Whether none is.
+    /// Whether no decision is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the cache calls a token: an HMAC with a key that nobody knows.
-    pub(crate) fn name(&self, token: &str) -> Name {
+    /// HMAC of a token with the cache's own random key.
+    pub(crate) fn digest(&self, token: &str) -> TokenDigest {
         let mut digest = Digest::default();
         // Always 32 bytes.
         for (to, from) in digest.iter_mut().zip(hmac::sign(&self.key, token.as_bytes()).as_ref()) {
             *to = *from;
         }
-        Name(digest)
+        TokenDigest(digest)
     }
 
-    /// A decision that still holds.
-    pub(crate) fn find(&self, name: &Name, grounds: Grounds, now: Timestamp) -> Option<Judgement> {
+    /// A cached decision that is still valid.
+    pub(crate) fn find(
+        &self,
+        name: &TokenDigest,
+        epoch: CacheEpoch,
+        now: Timestamp,
+    ) -> Option<AuthnDecision> {
         let accepted = self.accepted.find(&name.0, |entry| {
-            let holds = entry.grounds == grounds
+            let holds = entry.epoch == epoch
                 && (entry.since..entry.until).contains(&now)
-                && entry.evidence.keys.version() == entry.evidence.version;
-            holds.then(|| Judgement {
-                outcome: Outcome::Authenticated(Arc::clone(&entry.user)),
+                && entry.validity.keys.version() == entry.validity.version;
+            holds.then(|| AuthnDecision {
+                outcome: AuthnOutcome::Authenticated(Arc::clone(&entry.user)),
                 authenticator: entry.authenticator.clone(),
             })
         });
         accepted.or_else(|| {
-            self.refused.find(&name.0, |entry| {
-                let holds = entry.grounds == grounds && (entry.since..entry.until).contains(&now);
-                let refusal = entry.rejection.refusal.repeated().filter(|_| holds)?;
+            self.rejected.find(&name.0, |entry| {
+                let holds = entry.epoch == epoch && (entry.since..entry.until).contains(&now);
+                let refusal = entry.rejection.refusal.cacheable_copy().filter(|_| holds)?;
                 let rejection = Rejection { authenticator: entry.rejection.authenticator.clone(), refusal };
-                let outcome = Outcome::Rejected(Box::new(rejection));
-                Some(Judgement { outcome, authenticator: entry.authenticator.clone() })
+                let outcome = AuthnOutcome::Rejected(Box::new(rejection));
+                Some(AuthnDecision { outcome, authenticator: entry.authenticator.clone() })
             })
         })
     }
 
-    /// Remembers a decision, if it is one to remember.
-    pub(crate) fn keep(
+    /// Caches a decision, if its kind is cacheable.
+    pub(crate) fn insert(
         &self,
-        name: Name,
-        grounds: Grounds,
+        name: TokenDigest,
+        epoch: CacheEpoch,
         now: Timestamp,
-        judgement: &Judgement,
-        evidence: Option<Evidence>,
+        decision: &AuthnDecision,
+        validity: Option<CacheValidity>,
     ) {
-        let authenticator = judgement.authenticator.clone();
-        match (&judgement.outcome, evidence) {
-            (Outcome::Authenticated(user), Some(evidence)) => {
-                let left = u64::try_from(evidence.expires.saturating_sub(now.as_second())).unwrap_or(0);
-                let trusted = evidence.keys.trusted_for().unwrap_or(ACCEPTED_FOR);
-                let keep = ACCEPTED_FOR.min(Duration::from_secs(left)).min(trusted);
+        let authenticator = decision.authenticator.clone();
+        match (&decision.outcome, validity) {
+            (AuthnOutcome::Authenticated(user), Some(validity)) => {
+                let left = u64::try_from(validity.expires.saturating_sub(now.as_second())).unwrap_or(0);
+                let trusted = validity.keys.trusted_for().unwrap_or(ACCEPTED_TTL);
+                let keep = ACCEPTED_TTL.min(Duration::from_secs(left)).min(trusted);
                 let Ok(mut until) = now.checked_add(keep) else { return };
-                // `exp` counts whole seconds: nothing is kept into the second after it.
-                if let Ok(expires) = Timestamp::from_second(evidence.expires) {
+                // `exp` counts whole seconds: the entry ends at that second.
+                if let Ok(expires) = Timestamp::from_second(validity.expires) {
                     until = until.min(expires);
                 }
                 let user = Arc::clone(user);
-                let entry = Accepted { user, authenticator, grounds, evidence, since: now, until };
-                self.accepted.keep(name.0, entry, now);
+                let entry = AcceptedEntry {
+                    user,
+                    authenticator,
+                    epoch: epoch,
+                    validity: validity,
+                    since: now,
+                    until,
+                };
+                self.accepted.insert(name.0, entry, now);
             }
-            (Outcome::Rejected(rejection), _) => {
-                let Some(refusal) = rejection.refusal.repeated() else { return };
-                let Ok(until) = now.checked_add(REFUSED_FOR) else { return };
+            (AuthnOutcome::Rejected(rejection), _) => {
+                let Some(refusal) = rejection.refusal.cacheable_copy() else { return };
+                let Ok(until) = now.checked_add(REJECTED_TTL) else { return };
                 let rejection = Rejection { authenticator: rejection.authenticator.clone(), refusal };
-                let entry = Refused { rejection, authenticator, grounds, since: now, until };
-                self.refused.keep(name.0, entry, now);
+                let entry = RejectedEntry { rejection, authenticator, epoch: epoch, since: now, until };
+                self.rejected.insert(name.0, entry, now);
             }
             _ => {}
         }
@@ -177,8 +194,9 @@ impl fmt::Debug for TokenCache {
 }
 
 impl Refusal {
-    /// The same refusal once more, if it is one that no time heals and that costs work to find out (S309).
-    fn repeated(&self) -> Option<Refusal> {
+    /// A copy of the refusal, if it is permanent and expensive to compute.
+    // S309
+    fn cacheable_copy(&self) -> Option<Refusal> {
         match self {
             Refusal::Malformed(why) => Some(Refusal::Malformed(why)),
             Refusal::Algorithm { allowed } => Some(Refusal::Algorithm { allowed: *allowed }),
@@ -188,38 +206,38 @@ impl Refusal {
     }
 }
 
-/// Something that ends.
-trait Ending {
+/// An entry with an expiry.
+trait Expiring {
     fn until(&self) -> Timestamp;
 }
 
-impl Ending for Accepted {
+impl Expiring for AcceptedEntry {
     fn until(&self) -> Timestamp {
         self.until
     }
 }
 
-impl Ending for Refused {
+impl Expiring for RejectedEntry {
     fn until(&self) -> Timestamp {
         self.until
     }
 }
 
-/// A bounded map in parts. Entries leave in the order they came, which is nearly the order in which they end.
+/// A sharded, bounded map. Entries are evicted in insertion order, which is nearly the order of expiry.
 struct Shards<E> {
     shards: Vec<Mutex<Shard<E>>>,
-    most: usize,
+    max_entries_per_shard: usize,
 }
 
 struct Shard<E> {
-    entries: HashMap<Digest, E, BuildHasherDefault<Spread>>,
+    entries: HashMap<Digest, E, BuildHasherDefault<DigestHasher>>,
     order: VecDeque<Digest>,
 }
 
-impl<E: Ending> Shards<E> {
+impl<E: Expiring> Shards<E> {
     fn new(most: usize) -> Self {
         let shard = || Mutex::new(Shard { entries: HashMap::default(), order: VecDeque::new() });
-        Shards { shards: (0..SHARDS).map(|_| shard()).collect(), most: most / SHARDS }
+        Shards { shards: (0..SHARDS).map(|_| shard()).collect(), max_entries_per_shard: most / SHARDS }
     }
 
     fn shard(&self, digest: &Digest) -> Option<MutexGuard<'_, Shard<E>>> {
@@ -231,13 +249,13 @@ impl<E: Ending> Shards<E> {
         self.shard(digest)?.entries.get(digest).and_then(read)
     }
 
-    fn keep(&self, digest: Digest, entry: E, now: Timestamp) {
+    fn insert(&self, digest: Digest, entry: E, now: Timestamp) {
         let Some(mut shard) = self.shard(&digest) else { return };
         let shard = &mut *shard;
-        // What has ended goes, and if that is not enough, what is oldest.
+        // Evicts expired entries, then the oldest until there is space.
         while let Some(first) = shard.order.front() {
             let has_ended = shard.entries.get(first).is_none_or(|entry| entry.until() <= now);
-            if !has_ended && shard.order.len() < self.most {
+            if !has_ended && shard.order.len() < self.max_entries_per_shard {
                 break;
             }
             shard.entries.remove(first);
@@ -255,18 +273,18 @@ impl<E: Ending> Shards<E> {
     }
 }
 
-/// A digest is spread as well as anything can be; some of its bytes are hash enough.
+/// Uses the digest's first bytes as the hash: a digest is uniformly distributed already.
 #[derive(Default)]
-struct Spread(u64);
+struct DigestHasher(u64);
 
-impl Hasher for Spread {
+impl Hasher for DigestHasher {
     fn finish(&self) -> u64 {
         self.0
     }
 
     fn write(&mut self, bytes: &[u8]) {
         if let Some(first) = bytes.first_chunk::<8>() {
-            // The length of an array comes as a hash of its own, and is the same for all.
+            // An array's length is hashed separately and is the same for all digests.
             if bytes.len() > 8 {
                 self.0 = u64::from_ne_bytes(*first);
             }

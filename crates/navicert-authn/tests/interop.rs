@@ -1,11 +1,11 @@
-//! Tokens that others have made: PyJWT, joserfc and José (Debian's `jose`), every algorithm that each of them has.
+//! Tokens of other implementations: PyJWT, joserfc and José (Debian's `jose`), with every algorithm that each supports.
 //! `scripts/install-tools` installs them; a missing one is reported as skipped.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::path::PathBuf;
 
-use navicert_authn::{Profile, batch};
+use navicert_authn::{AuthnProfile, batch};
 use navicert_testkit::{Program, tools};
 use serde_json::{Value, json};
 
@@ -13,17 +13,17 @@ const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: Authenticati
     jwt: [{issuer: {url: https://issuer.example.com, audiences: [kube]}, \
     claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
 
-/// Judges one token, in both profiles, and once more with a changed letter.
-fn judge(what: &str, token: &str, jwks: &Value) {
-    for profile in [Profile::KUBE, Profile::HARDENED] {
-        let question = json!({"config": CONFIG, "jwks": jwks, "token": token, "now": 1_800_000_000});
-        let answer = batch::eval(&question, &profile);
+/// Checks one token in both profiles, and again with a changed letter.
+fn check_token(what: &str, token: &str, jwks: &Value) {
+    for profile in [AuthnProfile::KUBE, AuthnProfile::HARDENED] {
+        let request = json!({"config": CONFIG, "jwks": jwks, "token": token, "now": 1_800_000_000});
+        let answer = batch::eval(&request, &profile);
         assert_eq!(answer["user"]["username"], "ann", "{what}: {answer}");
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let letter = if signature.starts_with('A') { 'B' } else { 'A' };
         let changed = format!("{signed}.{letter}{}", signature.chars().skip(1).collect::<String>());
-        let question = json!({"config": CONFIG, "jwks": jwks, "token": changed, "now": 1_800_000_000});
-        assert_eq!(batch::eval(&question, &profile)["outcome"], "rejected", "{what}");
+        let request = json!({"config": CONFIG, "jwks": jwks, "token": changed, "now": 1_800_000_000});
+        assert_eq!(batch::eval(&request, &profile)["outcome"], "rejected", "{what}");
     }
 }
 
@@ -31,7 +31,7 @@ fn judge(what: &str, token: &str, jwks: &Value) {
 #[test]
 fn tokens_of_pyjwt_and_joserfc_verify() {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let Some(python) = tools::unpacked("pyjwt, joserfc", "jwt/bin/python") else { return };
+    let Some(python) = tools::unpacked("pyjwt", "jwt/bin/python") else { return };
     let outcome = Program::new(python).arguments([here.join("tests/data/tokens.py")]).run().unwrap();
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     let made: Value = serde_json::from_slice(&outcome.stdout).unwrap();
@@ -39,7 +39,7 @@ fn tokens_of_pyjwt_and_joserfc_verify() {
         let tokens = made[library]["tokens"].as_object().unwrap();
         assert_eq!(tokens.len(), 9, "{library} has all nine algorithms");
         for (algorithm, token) in tokens {
-            judge(&format!("{library} {algorithm}"), token.as_str().unwrap(), &made[library]["jwks"]);
+            check_token(&format!("{library} {algorithm}"), token.as_str().unwrap(), &made[library]["jwks"]);
         }
     }
 }
@@ -67,6 +67,6 @@ fn tokens_of_jose_verify() {
             &["jws", "sig", "-I", "-", "-k", private, "-s", &header, "-c", "-o", "-"],
             &claims.to_string(),
         );
-        judge(&format!("jose {algorithm}"), token.trim(), &json!({"keys": [public]}));
+        check_token(&format!("jose {algorithm}"), token.trim(), &json!({"keys": [public]}));
     }
 }

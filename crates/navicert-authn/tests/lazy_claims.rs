@@ -1,14 +1,14 @@
-//! S181: with `lazyDistributedClaims`, an expression that wants a claim which is elsewhere gets it, once; who does not want
-//! it costs nobody a request.
+//! S181: with `lazyDistributedClaims`, a distributed claim is fetched once when an expression uses it, and never
+//! otherwise.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::sync::Arc;
 
-use navicert_authn::config::{Reloader, Sources};
-use navicert_authn::jwks::{Around, ScriptedFetch};
-use navicert_authn::metrics::Metrics;
-use navicert_authn::{Outcome, Refusal};
+use navicert_authn::config::{AuthnReloader, ConfigSources};
+use navicert_authn::jwks::{JwksContext, ScriptedFetch};
+use navicert_authn::metrics::AuthnMetrics;
+use navicert_authn::{AuthnOutcome, Refusal};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
@@ -25,15 +25,15 @@ impl Rig {
         Rig { key: SigningKey::generate(Algorithm::Es256, "k"), fetch: Arc::default() }
     }
 
-    /// Serves a claim at an address of the issuer's own.
+    /// Serves a claim at an endpoint of the issuer.
     fn serve(&self, claim: &str, value: &Value) {
         let mut claims = json!({"iss": "https://i", "aud": "a", "sub": "ann", "exp": NOW + 300});
         claims.as_object_mut().unwrap().insert(claim.to_owned(), value.clone());
         self.fetch.answer(&format!("https://i/{claim}"), 200, &self.key.token(&claims));
     }
 
-    /// What becomes of a token whose claims `team` and `rank` are elsewhere, under one rule.
-    async fn judged(&self, rule: &str, is_lazy: bool) -> String {
+    /// The outcome of a token with distributed claims `team` and `rank`, under one rule.
+    async fn outcome(&self, rule: &str, is_lazy: bool) -> String {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let write = |name: &str, value: &Value| std::fs::write(at(name), value.to_string()).unwrap();
@@ -57,14 +57,17 @@ impl Rig {
             }),
         );
         let clock = Arc::new(ManualClock::at(NOW));
-        let around = Around {
+        let context = JwksContext {
             fetch: Arc::clone(&self.fetch) as _,
-            recorder: Arc::new(Metrics::new("test", Arc::clone(&clock) as _)),
+            recorder: Arc::new(AuthnMetrics::new("test", Arc::clone(&clock) as _)),
             clock,
             random: Arc::new(|| 0.5),
         };
-        let sources =
-            Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
+        let sources = ConfigSources {
+            config: at("config.yaml").into(),
+            navicert_config: Some(at("navicert.yaml")),
+            profile: None,
+        };
         let token = self.key.token(&json!({
             "iss": "https://i", "aud": "a", "sub": "ann", "exp": NOW + 300,
             "_claim_names": {"team": "t", "rank": "r", "nowhere": "n"},
@@ -72,17 +75,17 @@ impl Rig {
                 "t": {"endpoint": "https://i/team"}, "r": {"endpoint": "https://i/rank"}, "n": {"JWT": "x"},
             },
         }));
-        match Reloader::open(sources, around).unwrap().live().authenticate(&token).await {
-            Outcome::Authenticated(user) => user.username().to_owned(),
-            Outcome::Rejected(why) => match &why.refusal {
+        match AuthnReloader::open(sources, context).unwrap().authenticator().authenticate(&token).await {
+            AuthnOutcome::Authenticated(user) => user.username().to_owned(),
+            AuthnOutcome::Rejected(why) => match &why.refusal {
                 Refusal::Evaluation { source, .. } => source.to_string(),
                 other => other.class().to_string(),
             },
-            Outcome::NoOpinion(why) => why.to_string(),
+            AuthnOutcome::NoOpinion(why) => why.to_string(),
         }
     }
 
-    /// How often each was fetched since the last look.
+    /// Number of fetches of each claim since `earlier`.
     fn fetched(&self, earlier: [usize; 2]) -> [usize; 2] {
         let [team, rank] = earlier;
         [self.fetch.count("https://i/team") - team, self.fetch.count("https://i/rank") - rank]
@@ -95,7 +98,7 @@ impl Rig {
 
 // S181, S306
 #[tokio::test]
-async fn a_claim_is_fetched_when_an_expression_wants_it_and_once() {
+async fn claim_is_fetched_once_when_an_expression_uses_it() {
     let rig = Rig::new();
     rig.serve("team", &json!("red"));
     rig.serve("rank", &json!(7));
@@ -110,15 +113,15 @@ async fn a_claim_is_fetched_when_an_expression_wants_it_and_once() {
         ("claims.sub == 'ann' || claims.team == 'red'", "ann", [0, 0]),
     ] {
         let earlier = rig.counts();
-        assert_eq!(rig.judged(rule, true).await, outcome, "{rule}");
+        assert_eq!(rig.outcome(rule, true).await, outcome, "{rule}");
         assert_eq!(rig.fetched(earlier), fetches, "{rule}");
     }
 }
 
-// S181: an error is remembered as the claim's, and another claim may still decide.
+// S181: an error applies to its claim only, and another claim may still decide.
 #[tokio::test]
-async fn a_claim_that_cannot_be_had_fails_the_expression_that_wants_it() {
-    const UNREACHABLE: &str = "the source of a distributed claim cannot be reached";
+async fn failed_fetch_fails_the_expression_that_uses_the_claim() {
+    const UNREACHABLE: &str = "failed to reach the source of a distributed claim";
     let rig = Rig::new();
     rig.serve("rank", &json!(7));
     for (rule, outcome, fetches) in [
@@ -127,17 +130,17 @@ async fn a_claim_that_cannot_be_had_fails_the_expression_that_wants_it() {
         ("claims.team == 'red' || claims.rank == 8", UNREACHABLE, [1, 1]),
     ] {
         let earlier = rig.counts();
-        assert_eq!(rig.judged(rule, true).await, outcome, "{rule}");
+        assert_eq!(rig.outcome(rule, true).await, outcome, "{rule}");
         assert_eq!(rig.fetched(earlier), fetches, "{rule}");
     }
 }
 
-// S181: off by itself, in both profiles.
+// S181: off by default, in both profiles.
 #[tokio::test]
-async fn nothing_is_fetched_for_expressions_unless_somebody_asks_for_it() {
+async fn nothing_is_fetched_for_expressions_by_default() {
     let rig = Rig::new();
     rig.serve("team", &json!("red"));
-    assert_eq!(rig.judged("has(claims.team)", false).await, "claim_rule");
-    assert_eq!(rig.judged("claims.team == 'red'", false).await, "no such key: team");
+    assert_eq!(rig.outcome("has(claims.team)", false).await, "claim_rule");
+    assert_eq!(rig.outcome("claims.team == 'red'", false).await, "no such key: team");
     assert_eq!(rig.counts(), [0, 0]);
 }

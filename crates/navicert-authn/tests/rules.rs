@@ -1,16 +1,17 @@
-//! Every rule of profile `hardened` is a switch that changes something: for each, one thing that goes one way without
-//! it and the other way with it, everything else as kube-apiserver does it.
+//! Every hardening rule has an effect of its own: for each, one case that differs with and without it, everything else as in
+//! profile `kube`.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_authn::config::{CompiledIssuer, NavicertConfiguration, Reloader, Sources, load};
+use navicert_authn::config::{AuthnReloader, CompiledIssuer, ConfigSources, NavicertConfiguration, load};
 use navicert_authn::jwks::{
-    Around, FetchLimits, FixedKeys, Keeper, KeySet, Keys, Refreshed, ScriptedFetch, Stage, Wanted,
+    FetchLimits, FetchStage, JwksContext, JwksRefresher, KeySet, KeySource, RefreshReason, RefreshResult,
+    ScriptedFetch, StaticKeys,
 };
-use navicert_authn::{Authenticators, Outcome, Profile, Question, Rule};
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, Hardening};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_types::clock::ManualClock;
 use serde_json::{Value, json};
@@ -43,61 +44,61 @@ fn jwks(change: impl FnOnce(&mut Value)) -> Value {
     keys
 }
 
-/// Whether a configuration is taken.
-fn is_valid(text: &str, profile: &Profile) -> bool {
+/// Whether a configuration is valid.
+fn is_valid(text: &str, profile: &AuthnProfile) -> bool {
     load(text.as_bytes(), profile).is_ok()
 }
 
-/// What becomes of a token.
-fn outcome(config: &Value, jwks: &Value, token: &str, profile: &Profile) -> String {
+/// The outcome of a token.
+fn outcome(config: &Value, jwks: &Value, token: &str, profile: &AuthnProfile) -> String {
     let compiled = load(config.to_string().as_bytes(), profile).unwrap().compiled;
     let keys = match KeySet::parse(jwks.to_string().as_bytes(), profile) {
-        Ok(keys) => FixedKeys::new(keys),
+        Ok(keys) => StaticKeys::new(keys),
         Err(error) => {
-            FixedKeys::unavailable(navicert_authn::jwks::KeysUnavailable::Failed(error.to_string()))
+            StaticKeys::unavailable(navicert_authn::jwks::KeysUnavailable::Failed(error.to_string()))
         }
     };
     let authenticators = Authenticators::new(compiled, |_| Arc::new(keys.clone()));
     described(
         &authenticators
-            .authenticate(&Question::new(token, navicert_types::Timestamp::from_second(NOW).unwrap())),
+            .authenticate(&AuthnRequest::new(token, navicert_types::Timestamp::from_second(NOW).unwrap())),
     )
 }
 
-fn described(outcome: &Outcome) -> String {
+fn described(outcome: &AuthnOutcome) -> String {
     match outcome {
-        Outcome::Authenticated(user) => format!("{} {:?}", user.username(), user.groups()),
-        Outcome::NoOpinion(why) => why.to_string(),
-        Outcome::Rejected(why) => format!("rejected: {}", why.refusal.class()),
+        AuthnOutcome::Authenticated(user) => format!("{} {:?}", user.username(), user.groups()),
+        AuthnOutcome::NoOpinion(why) => why.to_string(),
+        AuthnOutcome::Rejected(why) => format!("rejected: {}", why.refusal.class()),
     }
 }
 
-/// What becomes of a token with these claims.
-fn claimed(claims: &Value, profile: &Profile) -> String {
+/// The outcome of a token with these claims.
+fn claimed(claims: &Value, profile: &AuthnProfile) -> String {
     outcome(&config(|_| {}), &jwks(|_| {}), &key().token(claims), profile)
 }
 
-/// With an expression for the user's name.
-fn expressed(expression: &str, profile: &Profile) -> bool {
+/// With an expression for the username.
+fn expressed(expression: &str, profile: &AuthnProfile) -> bool {
     let named = config(|jwt| jwt["claimMappings"]["username"] = json!({ "expression": expression }));
     is_valid(&named.to_string(), profile)
 }
 
-fn headed(change: impl FnOnce(&mut Value), profile: &Profile) -> String {
+fn headed(change: impl FnOnce(&mut Value), profile: &AuthnProfile) -> String {
     let mut header = json!({"alg": "ES256", "kid": "k1"});
     change(&mut header);
     let token = key().token_of_bytes(header.to_string().as_bytes(), payload(|_| {}).to_string().as_bytes());
     outcome(&config(|_| {}), &jwks(|_| {}), &token, profile)
 }
 
-struct Kept {
+struct RefresherRig {
     fetch: Arc<ScriptedFetch>,
-    keeper: Keeper,
+    refresher: JwksRefresher,
 }
 
-fn kept(profile: &Profile) -> Kept {
+fn refresher_rig(profile: &AuthnProfile) -> RefresherRig {
     let (fetch, clock) = (Arc::new(ScriptedFetch::default()), Arc::new(ManualClock::at(NOW)));
-    let around = around(&fetch, &clock);
+    let context = context(&fetch, &clock);
     let issuer = load(config(|_| {}).to_string().as_bytes(), profile)
         .unwrap()
         .compiled
@@ -110,11 +111,11 @@ fn kept(profile: &Profile) -> Kept {
         r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#,
     );
     fetch.answer("https://i/keys", 200, &jwks(|_| {}).to_string());
-    Kept { keeper: Keeper::new(issuer, *profile, around), fetch }
+    RefresherRig { refresher: JwksRefresher::new(issuer, *profile, context), fetch }
 }
 
-fn around(fetch: &Arc<ScriptedFetch>, clock: &Arc<ManualClock>) -> Around {
-    Around {
+fn context(fetch: &Arc<ScriptedFetch>, clock: &Arc<ManualClock>) -> JwksContext {
+    JwksContext {
         fetch: Arc::clone(fetch) as _,
         clock: Arc::clone(clock) as _,
         random: Arc::new(|| 0.5),
@@ -122,87 +123,100 @@ fn around(fetch: &Arc<ScriptedFetch>, clock: &Arc<ManualClock>) -> Around {
     }
 }
 
-/// What a rule does, shown as two texts: without it, and with it.
-async fn shown(rule: Rule, profile: &Profile) -> String {
+/// The effect of a rule as text, under a profile with or without it.
+async fn shown(rule: Hardening, profile: &AuthnProfile) -> String {
     let accepted = |yes: bool| (if yes { "taken" } else { "refused" }).to_owned();
     match rule {
-        Rule::H1 => accepted(is_valid(&format!("---\n{}\n---\na: 1\n", config(|_| {})), profile)),
-        Rule::H2 => accepted(is_valid(
+        Hardening::SingleDocument => {
+            accepted(is_valid(&format!("---\n{}\n---\na: 1\n", config(|_| {})), profile))
+        }
+        Hardening::StrictIssuerUrls => accepted(is_valid(
             &config(|jwt| jwt["issuer"]["url"] = json!("https:opaque")).to_string(),
             profile,
         )),
-        Rule::H3 => accepted(expressed(r#"claims["email"]"#, profile)),
-        // The other way round: it takes more.
-        Rule::H4 => accepted(!expressed("cel.bind(x, claims.sub, x + x)", profile)),
-        Rule::H5 => accepted(expressed(r#"claims.exists(k, k == "s") ? "a" : "b""#, profile)),
-        // S90: without it an expression runs on, whatever the clock says.
-        Rule::H6 => deadline(profile).await,
-        Rule::H7 => {
+        Hardening::StrictEmailRule => accepted(expressed(r#"claims["email"]"#, profile)),
+        // The other way round: it accepts more.
+        Hardening::ExtendedLibraries => accepted(!expressed("cel.bind(x, claims.sub, x + x)", profile)),
+        Hardening::NoClaimsIteration => {
+            accepted(expressed(r#"claims.exists(k, k == "s") ? "a" : "b""#, profile))
+        }
+        // S90: without it an expression runs on, regardless of the clock.
+        Hardening::ExpressionDeadline => deadline(profile).await,
+        Hardening::ExactClaimNames => {
             let claims = r#"{"iss":"https://i","aud":"bad","AUD":"aud1","exp":1700000009,"username":"u"}"#;
             let token = key().token_of_bytes(br#"{"alg":"ES256","kid":"k1"}"#, claims.as_bytes());
             outcome(&config(|_| {}), &jwks(|_| {}), &token, profile)
         }
-        Rule::H8 => headed(|header| header["crit"] = json!([]), profile),
-        Rule::H9 => {
+        Hardening::NoCriticalHeaders => headed(|header| header["crit"] = json!([]), profile),
+        Hardening::CanonicalEncoding => {
             let token = format!(" {}", key().token(&payload(|_| {})));
             outcome(&config(|_| {}), &jwks(|_| {}), &token, profile)
         }
-        Rule::H10 => {
+        Hardening::KeyUsage => {
             let keys = jwks(|keys| keys["keys"][0]["use"] = json!("enc"));
             outcome(&config(|_| {}), &keys, &key().token(&payload(|_| {})), profile)
         }
-        Rule::H11 => weak_key(profile),
-        Rule::H12 => claimed(&payload(|claims| claims["exp"] = json!(format!("{}", NOW + 5))), profile),
-        Rule::H13 => claimed(&payload(|claims| claims["username"] = json!("")), profile),
-        Rule::H14 => claimed(&payload(|claims| claims["username"] = json!("a\u{7}b")), profile),
-        Rule::H15 => claimed(&payload(|claims| claims["groups"] = json!(["a", ""])), profile),
-        // Errors hold no claim values in either profile: there is nothing to switch, see `outcome.rs`.
-        Rule::H16 => {
+        Hardening::KeyStrength => weak_key(profile),
+        Hardening::StrictTimestamps => {
+            claimed(&payload(|claims| claims["exp"] = json!(format!("{}", NOW + 5))), profile)
+        }
+        Hardening::NonEmptyUsername => claimed(&payload(|claims| claims["username"] = json!("")), profile),
+        Hardening::PrintableIdentity => {
+            claimed(&payload(|claims| claims["username"] = json!("a\u{7}b")), profile)
+        }
+        Hardening::DropEmptyGroups => {
+            claimed(&payload(|claims| claims["groups"] = json!(["a", ""])), profile)
+        }
+        // Errors contain no claim values in either profile: there is nothing to switch, see `outcome.rs`.
+        Hardening::RedactedErrors => {
             let required = config(|jwt| {
                 jwt["claimValidationRules"] = json!([{"claim": "hd", "requiredValue": "want"}]);
             });
             let compiled = load(required.to_string().as_bytes(), profile).unwrap().compiled;
             let keys = KeySet::parse(jwks(|_| {}).to_string().as_bytes(), profile).unwrap();
-            let keys = FixedKeys::new(keys);
+            let keys = StaticKeys::new(keys);
             let authenticators = Authenticators::new(compiled, |_| Arc::new(keys.clone()));
             let token = key().token(&payload(|claims| claims["hd"] = json!("s3cret")));
             let now = navicert_types::Timestamp::from_second(NOW).unwrap();
-            let text = format!("{:?}", authenticators.authenticate(&Question::new(&token, now)));
+            let text = format!("{:?}", authenticators.authenticate(&AuthnRequest::new(&token, now)));
             assert!(!text.contains("s3cret"), "{text}");
-            format!("{}", profile.has(Rule::H16))
+            format!("{}", profile.has(Hardening::RedactedErrors))
         }
-        Rule::H17 => claimed(&payload(|claims| claims["groups"] = json!(["system:masters"])), profile),
-        Rule::H18 => format!("{}", FetchLimits::of(profile).bytes == 1 << 20),
-        Rule::H19 => {
-            let rig = kept(profile);
+        Hardening::ReservedSystemPrefix => {
+            claimed(&payload(|claims| claims["groups"] = json!(["system:masters"])), profile)
+        }
+        Hardening::BoundedResponses => format!("{}", FetchLimits::for_profile(profile).bytes == 1 << 20),
+        Hardening::HttpsKeys => {
+            let rig = refresher_rig(profile);
             let plain = r#"{"issuer": "https://i", "jwks_uri": "http://i/keys"}"#;
             rig.fetch.answer("https://i/.well-known/openid-configuration", 200, plain);
-            rig.keeper.tend().await;
-            accepted(rig.keeper.health().is_discovered)
+            rig.refresher.run_due().await;
+            accepted(rig.refresher.health().is_discovered)
         }
-        Rule::H20 => {
-            let rig = kept(profile);
-            rig.fetch.fail("https://i/.well-known/openid-configuration", Stage::Connect);
-            format!("again in {:?}", rig.keeper.tend().await)
+        Hardening::DiscoveryRetry => {
+            let rig = refresher_rig(profile);
+            rig.fetch.fail("https://i/.well-known/openid-configuration", FetchStage::Connect);
+            format!("again in {:?}", rig.refresher.run_due().await)
         }
-        Rule::H21 => {
+        Hardening::SkipUnusableKeys => {
             let keys = jwks(|keys| keys["keys"].as_array_mut().unwrap().push(json!({"kty": "odd"})));
             outcome(&config(|_| {}), &keys, &key().token(&payload(|_| {})), profile)
         }
-        Rule::H22 => {
-            let rig = kept(profile);
-            rig.keeper.tend().await;
-            let first = rig.keeper.refresh(Wanted::Signature, rig.keeper.version()).await == Refreshed::Newer;
-            format!("keys are asked for by a token: {first}")
+        Hardening::KeyLifetime => {
+            let rig = refresher_rig(profile);
+            rig.refresher.run_due().await;
+            let first = rig.refresher.refresh(RefreshReason::Signature, rig.refresher.version()).await
+                == RefreshResult::Newer;
+            format!("a token fetches keys: {first}")
         }
-        Rule::H23 => distributed(profile).await,
-        Rule::H24 => format!("keys kept over a reload: {}", reloaded(profile).await),
-        Rule::H25 => headed(|header| header["jku"] = json!("https://evil"), profile),
+        Hardening::DistributedClaimSources => distributed(profile).await,
+        Hardening::IncrementalReload => format!("keys kept over a reload: {}", reloaded(profile).await),
+        Hardening::AlgorithmAllowlist => headed(|header| header["jku"] = json!("https://evil"), profile),
     }
 }
 
-/// An expression that costs a lot, and a clock on which every look takes a second.
-async fn deadline(profile: &Profile) -> String {
+/// An expensive expression, and a clock that advances a second per reading.
+async fn deadline(profile: &AuthnProfile) -> String {
     #[derive(Debug)]
     struct Hasty(ManualClock);
     impl navicert_types::Clock for Hasty {
@@ -220,34 +234,34 @@ async fn deadline(profile: &Profile) -> String {
         let expression = "dyn(claims.list).all(a, dyn(claims.list).all(b, a == b))";
         jwt["claimValidationRules"] = json!([{"expression": expression, "message": "no"}]);
     });
-    let side_car = json!({
+    let navicert_config = json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "profile": "kube",
-        "rules": {"H6": profile.has(Rule::H6)},
+        "rules": {"H6": profile.has(Hardening::ExpressionDeadline)},
         "issuers": [{"url": "https://i", "jwksFile": folder.path().join("keys.json")}],
     });
     let write =
         |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &slow);
-    write("navicert.yaml", &side_car);
+    write("navicert.yaml", &navicert_config);
     write("keys.json", &jwks(|_| {}));
-    let sources = Sources {
+    let sources = ConfigSources {
         config: folder.path().join("config.yaml").into(),
-        side_car: Some(folder.path().join("navicert.yaml")),
+        navicert_config: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };
     let fetch = Arc::new(ScriptedFetch::default());
-    let around = Around {
+    let context = JwksContext {
         clock: Arc::new(Hasty(ManualClock::at(NOW))),
-        ..around(&fetch, &Arc::new(ManualClock::at(NOW)))
+        ..context(&fetch, &Arc::new(ManualClock::at(NOW)))
     };
-    let reloader = Reloader::open(sources, around).unwrap();
+    let reloader = AuthnReloader::open(sources, context).unwrap();
     let list: Vec<u32> = vec![1; 200];
     let token = key().token(&payload(|claims| claims["list"] = json!(list)));
-    described(&reloader.live().authenticate(&token).await)
+    described(&reloader.authenticator().authenticate(&token).await)
 }
 
-/// A signature that only profile `kube` takes, made by another library.
-fn weak_key(profile: &Profile) -> String {
+/// A signature that only profile `kube` accepts, made by another library.
+fn weak_key(profile: &AuthnProfile) -> String {
     let rare: Value = serde_json::from_str(include_str!("data/rare-signatures.json")).unwrap();
     let tokens = rare["tokens"].as_array().unwrap();
     let token = tokens.iter().find(|token| token["kube"] == true && token["hardened"] == false).unwrap();
@@ -256,74 +270,74 @@ kind: AuthenticationConfiguration
 jwt: [{issuer: {url: \
         https://issuer.example.com, audiences: [kube]}, claimMappings: {username: {claim: sub, prefix: ''}}}]
 ";
-    let question =
+    let request =
         json!({"config": config, "jwks": rare["jwks"], "token": token["token"], "now": 1_800_000_000});
-    navicert_authn::batch::eval(&question, profile)["outcome"].to_string()
+    navicert_authn::batch::eval(&request, profile)["outcome"].to_string()
 }
 
 /// Whether groups are fetched over http.
-async fn distributed(profile: &Profile) -> String {
+async fn distributed(profile: &AuthnProfile) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (fetch, clock) = (Arc::new(ScriptedFetch::default()), Arc::new(ManualClock::at(NOW)));
-    let side_car = json!({
+    let navicert_config = json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "profile": "kube",
-        "rules": {"H23": profile.has(Rule::H23)},
+        "rules": {"H23": profile.has(Hardening::DistributedClaimSources)},
         "issuers": [{"url": "https://i", "jwksFile": folder.path().join("keys.json")}],
     });
     let write =
         |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &config(|_| {}));
-    write("navicert.yaml", &side_car);
+    write("navicert.yaml", &navicert_config);
     write("keys.json", &jwks(|_| {}));
-    let sources = Sources {
+    let sources = ConfigSources {
         config: folder.path().join("config.yaml").into(),
-        side_car: Some(folder.path().join("navicert.yaml")),
+        navicert_config: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };
-    let reloader = Reloader::open(sources, around(&fetch, &clock)).unwrap();
+    let reloader = AuthnReloader::open(sources, context(&fetch, &clock)).unwrap();
     let token = key().token(&payload(|claims| {
         claims["_claim_names"] = json!({"groups": "s"});
         claims["_claim_sources"] = json!({"s": {"endpoint": "http://somewhere/groups"}});
     }));
-    reloader.live().authenticate(&token).await;
-    format!("asked {} times", fetch.count("http://somewhere/groups"))
+    reloader.authenticator().authenticate(&token).await;
+    format!("fetched {} times", fetch.count("http://somewhere/groups"))
 }
 
-async fn reloaded(profile: &Profile) -> bool {
+async fn reloaded(profile: &AuthnProfile) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let (fetch, clock) = (Arc::new(ScriptedFetch::default()), Arc::new(ManualClock::at(NOW)));
     let write =
         |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &config(|_| {}));
-    let rules = json!({"H24": profile.has(Rule::H24)});
+    let rules = json!({"H24": profile.has(Hardening::IncrementalReload)});
     write(
         "navicert.yaml",
         &json!({
             "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "profile": "kube", "rules": rules,
         }),
     );
-    let sources = Sources {
+    let sources = ConfigSources {
         config: folder.path().join("config.yaml").into(),
-        side_car: Some(folder.path().join("navicert.yaml")),
+        navicert_config: Some(folder.path().join("navicert.yaml")),
         profile: None,
     };
     let document = r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#;
     fetch.answer("https://i/.well-known/openid-configuration", 200, document);
-    let reloader = Reloader::open(sources, around(&fetch, &clock)).unwrap();
-    let before = reloader.live().keepers();
-    before[0].tend().await;
+    let reloader = AuthnReloader::open(sources, context(&fetch, &clock)).unwrap();
+    let before = reloader.authenticator().refreshers();
+    before[0].run_due().await;
     write("config.yaml", &config(|jwt| jwt["claimMappings"]["username"]["prefix"] = json!("new:")));
-    reloader.tend().await;
-    Arc::ptr_eq(&before[0], &reloader.live().keepers()[0])
+    reloader.check().await;
+    Arc::ptr_eq(&before[0], &reloader.authenticator().refreshers()[0])
 }
 
 // §13
 #[tokio::test]
-async fn every_rule_is_a_switch_that_changes_something() {
+async fn every_rule_has_an_effect() {
     let mut shown_rules = Vec::new();
-    for rule in Rule::ALL {
-        let without = shown(rule, &Profile::KUBE).await;
-        let with = shown(rule, &Profile::KUBE.with(rule, true)).await;
+    for rule in Hardening::ALL {
+        let without = shown(rule, &AuthnProfile::KUBE).await;
+        let with = shown(rule, &AuthnProfile::KUBE.with(rule, true)).await;
         assert_ne!(without, with, "{rule}");
         shown_rules.push(format!("{rule}: {without} → {with}"));
     }
@@ -349,32 +363,32 @@ async fn every_rule_is_a_switch_that_changes_something() {
         "H19: taken → refused",
         "H20: again in 10s → again in 1s",
         "H21: rejected: not_ready → u []",
-        "H22: keys are asked for by a token: true → keys are asked for by a token: false",
-        "H23: asked 1 times → asked 0 times",
+        "H22: a token fetches keys: true → a token fetches keys: false",
+        "H23: fetched 1 times → fetched 0 times",
         "H24: keys kept over a reload: false → keys kept over a reload: true",
         "H25: u [] → rejected: malformed",
     ];
     assert_eq!(shown_rules, expected);
 }
 
-// H17, H25, S312: what the side-car allows or forbids for one issuer.
+// H17, H25, S312: what the `NavicertConfiguration` allows or forbids for one issuer.
 #[test]
-fn the_side_car_allows_and_forbids_per_issuer() {
-    let side_car = |settings: Value| {
+fn navicert_config_allows_and_forbids_per_issuer() {
+    let navicert_config = |settings: Value| {
         let text = json!({"apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "issuers": [settings]});
         NavicertConfiguration::parse(text.to_string().as_bytes()).unwrap()
     };
     let judged = |settings: Value, claims: &Value| {
-        let side_car = side_car(settings);
-        let profile = side_car.profile(None);
+        let navicert_config = navicert_config(settings);
+        let profile = navicert_config.profile(None);
         let mut compiled = load(config(|_| {}).to_string().as_bytes(), &profile).unwrap().compiled;
-        side_car.apply(&mut compiled).unwrap();
+        navicert_config.apply(&mut compiled).unwrap();
         let keys = KeySet::parse(jwks(|_| {}).to_string().as_bytes(), &profile).unwrap();
-        let keys = FixedKeys::new(keys);
+        let keys = StaticKeys::new(keys);
         let authenticators =
-            Authenticators::new(compiled, |_: &CompiledIssuer| Arc::new(keys.clone()) as Arc<dyn Keys>);
+            Authenticators::new(compiled, |_: &CompiledIssuer| Arc::new(keys.clone()) as Arc<dyn KeySource>);
         let now = navicert_types::Timestamp::from_second(NOW).unwrap();
-        described(&authenticators.authenticate(&Question::new(&key().token(claims), now)))
+        described(&authenticators.authenticate(&AuthnRequest::new(&key().token(claims), now)))
     };
     let plain = payload(|_| {});
     let system = payload(|claims| claims["username"] = json!("system:node:a"));
@@ -384,10 +398,10 @@ fn the_side_car_allows_and_forbids_per_issuer() {
     assert_eq!(judged(json!({"url": "https://i", "allowedAlgorithms": ["RS256"]}), &plain), "rejected: alg");
 }
 
-// S83, S311: what hardened can express and kube-apiserver cannot.
+// S83, S311: expressions that hardened supports and kube-apiserver does not.
 #[test]
-fn hardened_takes_expressions_that_kube_apiserver_cannot_use() {
-    let groups = |expression: &str, profile: &Profile| {
+fn hardened_accepts_expressions_that_kube_apiserver_cannot_use() {
+    let groups = |expression: &str, profile: &AuthnProfile| {
         let config = config(|jwt| jwt["claimMappings"]["groups"] = json!({ "expression": expression }));
         if !is_valid(&config.to_string(), profile) {
             return "refused".to_owned();
@@ -404,7 +418,7 @@ fn hardened_takes_expressions_that_kube_apiserver_cannot_use() {
         ("dyn(claims.objects).map(x, x.a__dot__b)", "rejected: mapping", r#"u ["c"]"#),
         (r#"dyn(claims.objects).map(x, x["a.b"])"#, r#"u ["c"]"#, r#"u ["c"]"#),
     ] {
-        assert_eq!(groups(expression, &Profile::KUBE), kube, "{expression}");
-        assert_eq!(groups(expression, &Profile::HARDENED), hardened, "{expression}");
+        assert_eq!(groups(expression, &AuthnProfile::KUBE), kube, "{expression}");
+        assert_eq!(groups(expression, &AuthnProfile::HARDENED), hardened, "{expression}");
     }
 }

@@ -1,4 +1,4 @@
-//! The JSON Schemas in docs/ say what is read, and nothing else: every member of a schema is known, every other is not.
+//! The JSON Schemas in docs/ match the decoders: every member of a schema is decoded, every other is rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
@@ -6,7 +6,7 @@ use navicert_authn::config::NavicertConfiguration;
 use navicert_authn::revocation::RevocationList;
 use serde_json::{Map, Value, json};
 
-/// A document with every member that a schema has.
+/// A document with every member of a schema.
 fn example(schema: &Value, definitions: &Value) -> Value {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let name = reference.rsplit('/').next().unwrap();
@@ -54,7 +54,7 @@ fn holds(schema: &str, parse: fn(&[u8]) -> Result<(), String>) {
     parse(whole.to_string().as_bytes()).unwrap();
     let mut places = Vec::new();
     objects(&whole, "", &mut places);
-    // What the servers read is not read here.
+    // Server settings are not decoded here.
     for place in places.iter().filter(|place| !place.starts_with("/servers")) {
         let mut more = whole.clone();
         more.pointer_mut(place).unwrap().as_object_mut().unwrap().insert("surplus".to_owned(), json!(true));
@@ -69,14 +69,14 @@ fn holds(schema: &str, parse: fn(&[u8]) -> Result<(), String>) {
 }
 
 #[test]
-fn the_schema_of_the_side_car_is_what_is_read() {
+fn navicert_configuration_schema_matches_the_decoder() {
     holds(include_str!("../../../docs/schemas/navicert-configuration.json"), |text| {
         NavicertConfiguration::parse(text).map(drop).map_err(|wrong| wrong.to_string())
     });
 }
 
 #[test]
-fn the_schema_of_revocation_lists_is_what_is_read() {
+fn revocation_list_schema_matches_the_decoder() {
     holds(include_str!("../../../docs/schemas/revocation-list.json"), |text| {
         RevocationList::parse(text).map(drop).map_err(|wrong| wrong.to_string())
     });

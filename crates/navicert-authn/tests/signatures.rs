@@ -1,8 +1,8 @@
-//! Signatures made by another library (pyca/cryptography), in the corners where kube-apiserver and good manners differ.
+//! Signatures made by another library (pyca/cryptography), with parameters that kube-apiserver accepts and `hardened` rejects.
 
 #![expect(clippy::string_slice, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
-use navicert_authn::{Profile, Rule, batch};
+use navicert_authn::{AuthnProfile, Hardening, batch};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
@@ -13,19 +13,19 @@ fn rare() -> Value {
     serde_json::from_str(include_str!("data/rare-signatures.json")).unwrap()
 }
 
-fn outcome(token: &Value, jwks: &Value, profile: &Profile) -> Value {
-    let question = json!({"config": CONFIG, "jwks": jwks, "token": token, "now": 1_800_000_000});
-    batch::eval(&question, profile)
+fn outcome(token: &Value, jwks: &Value, profile: &AuthnProfile) -> Value {
+    let request = json!({"config": CONFIG, "jwks": jwks, "token": token, "now": 1_800_000_000});
+    batch::eval(&request, profile)
 }
 
 // S118, H11, A4, A5, A6, A7, JV13, JV14, JV15
 #[test]
-fn rare_signatures_verify_in_kube_and_only_usual_ones_in_hardened() {
+fn legacy_signatures_verify_in_kube_only() {
     let rare = rare();
     let tokens = rare["tokens"].as_array().unwrap();
     assert!(tokens.len() > 40);
     for token in tokens {
-        for (profile, word) in [(Profile::KUBE, "kube"), (Profile::HARDENED, "hardened")] {
+        for (profile, word) in [(AuthnProfile::KUBE, "kube"), (AuthnProfile::HARDENED, "hardened")] {
             let answer = outcome(&token["token"], &rare["jwks"], &profile);
             let accepted = answer["outcome"] == "authenticated";
             assert_eq!(accepted, token[word] == true, "{} in {word}: {answer}", token["name"]);
@@ -35,9 +35,9 @@ fn rare_signatures_verify_in_kube_and_only_usual_ones_in_hardened() {
 
 // H11 is one switch.
 #[test]
-fn hardened_without_h11_takes_the_rare_ones() {
+fn hardened_without_h11_accepts_legacy_signatures() {
     let rare = rare();
-    let profile = Profile::HARDENED.with(Rule::H11, false);
+    let profile = AuthnProfile::HARDENED.with(Hardening::KeyStrength, false);
     for token in rare["tokens"].as_array().unwrap() {
         let accepted = outcome(&token["token"], &rare["jwks"], &profile)["outcome"] == "authenticated";
         assert_eq!(accepted, token["kube"] == true, "{}", token["name"]);
@@ -46,7 +46,7 @@ fn hardened_without_h11_takes_the_rare_ones() {
 
 // A30, TV34: a signature of another length, a changed bit, a changed message.
 #[test]
-fn a_changed_token_never_verifies() {
+fn modified_token_never_verifies() {
     let rare = rare();
     for token in rare["tokens"].as_array().unwrap().iter().filter(|token| token["kube"] == true) {
         let text = token["token"].as_str().unwrap();
@@ -60,7 +60,7 @@ fn a_changed_token_never_verifies() {
             format!("{signed}.{signature}AAAA"),
             format!("{signed}.{}", &signature[4..]),
         ] {
-            let answer = outcome(&json!(changed), &rare["jwks"], &Profile::KUBE);
+            let answer = outcome(&json!(changed), &rare["jwks"], &AuthnProfile::KUBE);
             assert_eq!(answer["class"], "signature", "{}: {answer}", token["name"]);
         }
     }

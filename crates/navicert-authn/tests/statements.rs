@@ -1,11 +1,11 @@
-//! Which recorded decisions hold which statement of the specification. That navicert decides alike is checked in `vectors.rs`;
-//! here, that the decisions a statement rests on are still among the recorded ones.
+//! Which recorded decisions back which statement of the specification. That navicert decides alike is checked in `vectors.rs`;
+//! this checks that those decisions are still among the recorded ones.
 
 use std::collections::BTreeMap;
 
 use navicert_testkit::vectors;
 
-/// Statements, and the decisions that show them: ids without their number, and how many there are at least.
+/// Statements, and the decisions that back them: IDs without their number, and the minimum count.
 const HELD: &[(&str, &str, usize)] = &[
     ("S1", "cfg-minimal-config-version-v1alpha1", 1),
     ("S2", "cfg-kind-of-another-type", 1),
@@ -90,7 +90,7 @@ const HELD: &[(&str, &str, usize)] = &[
 ];
 
 #[test]
-fn the_decisions_that_hold_a_statement_are_recorded() {
+fn decisions_that_back_a_statement_are_recorded() {
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     for file in ["authn-config.jsonl", "authn-token.jsonl"] {
         for vector in vectors::vectors(file) {

@@ -1,5 +1,5 @@
 //! The tables of the specification's section 14, row by row: what kube-apiserver does with a configuration, an
-//! expression or a claim, and what `hardened` does where it differs. Rows about token texts are in `attacks.rs`.
+//! expression or a claim, and what `hardened` does where it differs. Rows about token encodings are in `attacks.rs`.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 

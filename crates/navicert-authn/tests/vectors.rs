@@ -1,17 +1,17 @@
-//! Decisions recorded from kube-apiserver's own code, compared as the vectors' README says.
+//! Decisions recorded from kube-apiserver's own code, compared as the vectors' README specifies.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
 use std::collections::BTreeSet;
 
-use navicert_authn::{Profile, batch};
+use navicert_authn::{AuthnProfile, batch};
 use navicert_testkit::vectors;
 use serde_json::Value;
 
 #[test]
-fn every_recorded_configuration_verdict_agrees() {
+fn every_recorded_configuration_decision_agrees() {
     vectors::run_suite("authn-config (library)", "authn-config.jsonl", |vector| {
-        let answer = batch::check(&vector.input, &Profile::KUBE);
+        let answer = batch::check(&vector.input, &AuthnProfile::KUBE);
         let stage = |value: &Value| value.get("stage").cloned();
         if answer["valid"] != vector.expect["valid"] || stage(&answer) != stage(&vector.expect) {
             return Err(format!("{answer}"));
@@ -32,18 +32,18 @@ fn errors(answer: &Value) -> BTreeSet<(String, String)> {
 fn every_recorded_token_decision_agrees() {
     let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
     vectors::run_suite("authn-token (library)", "authn-token.jsonl", |vector| {
-        let question = question(&vector.input, &configs, &key_sets);
-        let answer = batch::eval(&question, &Profile::KUBE);
+        let request = request(&vector.input, &configs, &key_sets);
+        let answer = batch::eval(&request, &AuthnProfile::KUBE);
         let agrees = answer["outcome"] == vector.expect["outcome"]
             && (answer["outcome"] != "authenticated" || answer["user"] == vector.expect["user"]);
         if agrees { Ok(()) } else { Err(format!("{answer} instead of {}", vector.expect)) }
     });
 }
 
-fn question(input: &Value, configs: &Value, key_sets: &Value) -> Value {
+fn request(input: &Value, configs: &Value, key_sets: &Value) -> Value {
     let named = |table: &Value, name: &str| table[input[name].as_str().unwrap()].clone();
-    let mut question = input.clone();
-    question["config"] = named(configs, "config_ref");
-    question["jwks"] = named(key_sets, "jwks_ref");
-    question
+    let mut request = input.clone();
+    request["config"] = named(configs, "config_ref");
+    request["jwks"] = named(key_sets, "jwks_ref");
+    request
 }

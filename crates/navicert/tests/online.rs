@@ -1,4 +1,4 @@
-//! `--online` against a real issuer on loopback: every step of a look with its verdict, and a real token judged.
+//! `--online` against a real issuer on loopback: the result of every probe step, and the evaluation of a real token.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,16 +14,16 @@ use navicert_testkit::{Ca, Issuer};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-struct Scene {
+struct Setup {
     ca: Ca,
     issuer: Issuer,
     folder: tempfile::TempDir,
 }
 
-impl Scene {
+impl Setup {
     fn new() -> Self {
         let ca = Ca::new("online");
-        Scene { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
+        Setup { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
     }
 
     /// Writes a configuration for an issuer URL.
@@ -78,9 +78,9 @@ fn failure(steps: &[(String, String)]) -> String {
 // S305
 #[test]
 fn a_good_issuer_passes_every_step() {
-    let scene = Scene::new();
-    scene.configure(&scene.issuer.issuer_url(), &scene.ca);
-    let (code, steps) = scene.check();
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    let (code, steps) = setup.check();
     assert_eq!(code, Some(0), "{steps:?}");
     assert_eq!(steps.len(), 8);
     assert!(steps.iter().all(|(_, verdict)| verdict == "pass"), "{steps:?}");
@@ -88,47 +88,47 @@ fn a_good_issuer_passes_every_step() {
 
 // S305, A57
 #[test]
-fn each_trouble_with_an_issuer_fails_its_own_step() {
-    let scene = Scene::new();
-    let url = scene.issuer.issuer_url();
-    scene.configure(&url, &Ca::new("another"));
-    let (code, steps) = scene.check();
-    assert_eq!((code, failure(&steps).as_str()), (Some(4), "its certificate is trusted"));
-    scene.configure(&format!("{url}/"), &scene.ca);
-    let (code, steps) = scene.check();
-    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the document is this issuer's"));
-    scene.configure("https://localhost:1", &scene.ca);
-    let (code, steps) = scene.check();
-    assert_eq!((code, failure(&steps).as_str()), (Some(4), "the host takes connections"));
-    scene.configure(&url, &scene.ca);
-    scene.issuer.replace_keys([]);
-    let (code, steps) = scene.check();
-    assert_eq!((code, failure(&steps).as_str()), (Some(1), "there are keys to verify with"));
-    scene.issuer.set_discovery("jwks_uri", json!(5));
-    let (code, steps) = scene.check();
-    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the discovery document can be read"));
+fn each_issuer_fault_fails_its_step() {
+    let setup = Setup::new();
+    let url = setup.issuer.issuer_url();
+    setup.configure(&url, &Ca::new("another"));
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(4), "the server certificate is trusted"));
+    setup.configure(&format!("{url}/"), &setup.ca);
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the discovery document belongs to the issuer"));
+    setup.configure("https://localhost:1", &setup.ca);
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(4), "the host accepts connections"));
+    setup.configure(&url, &setup.ca);
+    setup.issuer.replace_keys([]);
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the key set has usable keys"));
+    setup.issuer.set_discovery("jwks_uri", json!(5));
+    let (code, steps) = setup.check();
+    assert_eq!((code, failure(&steps).as_str()), (Some(1), "the discovery document is valid"));
 }
 
 #[test]
-fn a_token_is_judged_and_explained_with_the_issuers_own_keys() {
-    let scene = Scene::new();
-    scene.configure(&scene.issuer.issuer_url(), &scene.ca);
-    let mut claims = scene.issuer.claims("ann", "kube", SystemClock.now());
-    let good = scene.issuer.token(&claims);
+fn token_is_evaluated_and_explained_with_fetched_keys() {
+    let setup = Setup::new();
+    setup.configure(&setup.issuer.issuer_url(), &setup.ca);
+    let mut claims = setup.issuer.claims("ann", "kube", SystemClock.now());
+    let good = setup.issuer.token(&claims);
     let judged = |verb: &str, token: &str| {
-        let output = scene.run(&[verb, "--online", "--config", "authn.yaml"], token);
+        let output = setup.run(&[verb, "--online", "--config", "authn.yaml"], token);
         (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
     };
     let (code, answer) = judged("eval", &good);
     assert_eq!((code, &answer["user"]["username"]), (Some(0), &json!("oidc:ann")), "{answer}");
     claims["aud"] = json!("other");
-    let other = scene.issuer.token(&claims);
+    let other = setup.issuer.token(&claims);
     let (code, answer) = judged("explain", &other);
     assert_eq!((code, &answer["class"]), (Some(1), &json!("audience")), "{answer}");
     let logged = answer["kubeWouldLog"].as_str().unwrap();
     assert_eq!(logged, "oidc: verify token: oidc: expected audience \"kube\" got …");
     // The issuer changes its keys: the old token's key is gone, and that is said.
-    scene.issuer.replace_keys([navicert_testkit::jws::SigningKey::generate(
+    setup.issuer.replace_keys([navicert_testkit::jws::SigningKey::generate(
         navicert_testkit::jws::Algorithm::Es256,
         "k9",
     )]);

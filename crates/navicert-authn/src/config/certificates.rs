@@ -1,4 +1,5 @@
-//! Whether a text holds certificates, as Go's PEM and X.509 readers see it (S32).
+//! Parses PEM certificate bundles as Go's PEM and X.509 packages do.
+// S32
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,7 +24,7 @@ pub(super) fn parse(pem: &str) -> Result<Vec<Vec<u8>>, &'static str> {
     Ok(found)
 }
 
-/// The contents of all `CERTIFICATE` blocks without headers; anything else is passed over.
+/// The contents of all `CERTIFICATE` blocks without headers; everything else is ignored.
 fn blocks(pem: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut lines = pem.lines();
@@ -31,7 +32,7 @@ fn blocks(pem: &str) -> Vec<Vec<u8>> {
         let Some(label) = label_of(line, "-----BEGIN ") else { continue };
         let mut body = String::new();
         let mut has_headers = false;
-        // A block that does not end is none, and the search goes on after its first line.
+        // An unterminated block is ignored; the search continues after its first line.
         let mut ahead = lines.clone();
         let closed = loop {
             let Some(line) = ahead.next() else { break false };

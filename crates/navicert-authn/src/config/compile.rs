@@ -1,4 +1,4 @@
-//! A configuration ready for use: what it says, with expressions as programs. Only validation builds one.
+//! A compiled configuration: expressions are CEL programs. Only validation constructs one.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -9,64 +9,64 @@ use navicert_cel::{CompileError, Environment, EnvironmentBuilder, Library, Progr
 use navicert_types::FieldPath;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 
-use super::side_car::IssuerSettings;
+use super::navicert_config::IssuerSettings;
 use super::violation::Violations;
-use crate::profile::{self, Profile};
+use crate::profile::{self, AuthnProfile};
 
-/// A whole configuration.
+/// A compiled configuration.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledConfig {
     /// In the order of the file; issuer URLs are distinct.
     pub authenticators: Vec<CompiledAuthenticator>,
-    /// Who may come without a credential.
+    /// Anonymous access.
     pub anonymous: Option<AnonymousAuthConfig>,
-    /// Whose rules it was compiled for.
-    pub profile: Profile,
+    /// The profile it was compiled for.
+    pub profile: AuthnProfile,
 }
 
-/// One issuer and what its tokens mean.
+/// The authenticator of one issuer.
 #[derive(Debug)]
 pub struct CompiledAuthenticator {
-    /// Where it is in the file: `jwt[0]`.
+    /// Its field path: `jwt[0]`.
     pub path: FieldPath,
-    /// Who signs.
+    /// The issuer.
     pub issuer: CompiledIssuer,
-    /// What our own file says about the issuer.
+    /// Settings of the issuer in the NavicertConfiguration.
     pub settings: IssuerSettings,
-    /// The user's name.
-    pub username: Mapping,
-    /// The user's groups, if any.
-    pub groups: Option<Mapping>,
-    /// The user's UID, if any. Its prefix is empty.
-    pub uid: Option<Mapping>,
-    /// Further attributes.
-    pub extra: Vec<Extra>,
-    /// Claims that must have a value.
+    /// The username.
+    pub username: AttributeMapping,
+    /// The groups, if mapped.
+    pub groups: Option<AttributeMapping>,
+    /// The UID, if mapped. Its prefix is empty.
+    pub uid: Option<AttributeMapping>,
+    /// Extra attributes.
+    pub extra: Vec<ExtraAttribute>,
+    /// Claims with a required value.
     pub required_claims: Vec<RequiredClaim>,
-    /// Rules over `claims`.
-    pub claim_rules: Vec<Rule>,
-    /// Rules over `user`.
-    pub user_rules: Vec<Rule>,
-    /// The claims that expressions can look at; `None`: any.
-    pub reached: Option<Vec<String>>,
+    /// Claim validation rules.
+    pub claim_rules: Vec<ValidationRule>,
+    /// User validation rules.
+    pub user_rules: Vec<ValidationRule>,
+    /// Claims that expressions can access; `None`: any claim.
+    pub accessed_claims: Option<Vec<String>>,
 }
 
-/// Who signs, and how to get there.
+/// An issuer and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledIssuer {
     /// The exact value of `iss`.
     pub url: String,
-    /// Where discovery is, if not below the URL.
+    /// URL of the discovery document, if not below the issuer's URL.
     pub discovery_url: Option<String>,
-    /// The only roots, in DER; empty: the system's.
+    /// The only trusted roots, in DER; empty: the system roots.
     pub certificate_authority: Vec<Vec<u8>>,
-    /// Whom tokens are for; one of them is enough.
+    /// Accepted audiences; a token needs one of them.
     pub audiences: Vec<String>,
-    /// Which way requests take.
+    /// The egress selector, if set.
     pub egress: Option<Egress>,
 }
 
-/// The two ways out that have names.
+/// Egress selectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Egress {
     /// `controlplane`
@@ -85,68 +85,68 @@ impl Egress {
     }
 }
 
-/// Where a value comes from.
+/// The source of a user attribute.
 #[derive(Debug)]
-pub enum Mapping {
-    /// A claim and what is put before it.
+pub enum AttributeMapping {
+    /// A claim with a prefix.
     Claim {
         /// The claim's name.
         claim: String,
-        /// Put before every value.
+        /// Prepended to every value.
         prefix: String,
     },
     /// An expression over `claims`.
-    Expression(Box<Expression>),
+    Expression(Box<CompiledExpression>),
 }
 
-/// A further attribute of the user.
+/// An extra attribute of the user.
 #[derive(Debug)]
-pub struct Extra {
-    /// Its name.
+pub struct ExtraAttribute {
+    /// Its key.
     pub key: String,
-    /// Its values.
-    pub value: Expression,
+    /// The expression for its values.
+    pub value: CompiledExpression,
 }
 
-/// A claim that must have a value.
+/// A claim with a required value.
 #[derive(Debug)]
 pub struct RequiredClaim {
-    /// Where the rule is.
+    /// Field path of the rule.
     pub path: FieldPath,
     /// The claim's name.
     pub claim: String,
-    /// The value it must have.
+    /// The required value.
     pub value: String,
 }
 
-/// An expression that must be true.
+/// A CEL expression that must evaluate to true.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ValidationRule {
     /// The expression.
-    pub expression: Expression,
-    /// Said when it is false.
+    pub expression: CompiledExpression,
+    /// The message if it is false.
     pub message: String,
 }
 
-/// A compiled expression that knows where it is from.
-pub struct Expression {
-    /// The field.
+/// A compiled expression and its source.
+pub struct CompiledExpression {
+    /// Its field path.
     pub path: FieldPath,
-    /// As it was written.
+    /// The source text.
     pub text: String,
-    /// As it is evaluated.
+    /// The compiled program.
     pub program: Program,
 }
 
-impl fmt::Debug for Expression {
+impl fmt::Debug for CompiledExpression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.text)
     }
 }
 
-/// What an expression has to be.
+/// What an expression is used for: its variables and result type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ExpressionRole {
     /// Any type, over `claims`.
     Mapping,
     /// bool, over `claims`.
@@ -155,7 +155,7 @@ pub(super) enum Role {
     UserRule,
 }
 
-/// The two environments of a profile.
+/// The two CEL environments of a profile.
 pub(super) struct Compiler {
     claims: Environment,
     user: Environment,
@@ -163,8 +163,8 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    pub(super) fn new(profile: &Profile) -> Self {
-        // Making an environment takes longer than compiling an expression, so each is made once.
+    pub(super) fn new(profile: &AuthnProfile) -> Self {
+        // Building an environment takes longer than compiling an expression, so each is built once.
         let made = |is_wide: bool, is_extended: bool| -> (Environment, Environment) {
             let built = |builder: EnvironmentBuilder, plain: fn() -> Environment| {
                 let builder = if is_extended { extended(builder) } else { builder };
@@ -174,57 +174,59 @@ impl Compiler {
             (built(claims, claims_environment), built(user_builder(), user_environment))
         };
         static WIDE: OnceLock<(Environment, Environment)> = OnceLock::new();
-        let (claims, user) = match (profile.wide_expressions, profile.has(profile::Rule::H4)) {
-            (false, false) => (claims_environment(), user_environment()),
-            (true, false) => WIDE.get_or_init(|| made(true, false)).clone(),
-            (is_wide, true) => made(is_wide, true),
-        };
-        Compiler { claims, user, refuses_collections: profile.has(profile::Rule::H5) }
+        let (claims, user) =
+            match (profile.wide_expressions, profile.has(profile::Hardening::ExtendedLibraries)) {
+                (false, false) => (claims_environment(), user_environment()),
+                (true, false) => WIDE.get_or_init(|| made(true, false)).clone(),
+                (is_wide, true) => made(is_wide, true),
+            };
+        Compiler { claims, user, refuses_collections: profile.has(profile::Hardening::NoClaimsIteration) }
     }
 
-    /// Compiles, or reports at `path` why not (S66).
+    /// Compiles an expression, or reports a violation at `path`.
+    // S66
     pub(super) fn compile(
         &self,
         text: &str,
-        role: Role,
+        role: ExpressionRole,
         path: &FieldPath,
         violations: &mut Violations,
-    ) -> Option<Expression> {
-        let environment = if role == Role::UserRule { &self.user } else { &self.claims };
+    ) -> Option<CompiledExpression> {
+        let environment = if role == ExpressionRole::UserRule { &self.user } else { &self.claims };
         let program = match environment.compile(text) {
             Ok(program) => program,
             Err(error) => {
-                // A rule's type is looked at before a program is made of it.
+                // The result type of a rule is checked before the program is built.
                 let of_type = || environment.check(text).is_ok_and(|found| found == "bool");
-                if role != Role::Mapping && error.stage == Stage::Program && !of_type() {
-                    no_bool(text, path, violations);
+                if role != ExpressionRole::Mapping && error.stage == Stage::Program && !of_type() {
+                    report_not_bool(text, path, violations);
                 } else {
-                    refused(&error, text, path, violations);
+                    report_compile_error(&error, text, path, violations);
                 }
                 return None;
             }
         };
-        if role != Role::Mapping && program.result_type() != "bool" {
-            no_bool(text, path, violations);
+        if role != ExpressionRole::Mapping && program.result_type() != "bool" {
+            report_not_bool(text, path, violations);
             return None;
         }
         if self.refuses_collections && query::treats_as_collection(program.tree(), "claims") {
-            let detail = "`claims` itself cannot be iterated over, measured or searched: kube-apiserver gives \
+            let detail = "`claims` itself cannot be iterated over, measured or searched: kube-apiserver returns \
                 its values in random order, or fails";
             violations.invalid(path.clone(), text, detail);
-            violations.hint("ask for a claim by name: `has(claims.x)`");
+            violations.hint("select a claim by name: `has(claims.x)`");
             return None;
         }
-        Some(Expression { path: path.clone(), text: text.to_owned(), program })
+        Some(CompiledExpression { path: path.clone(), text: text.to_owned(), program })
     }
 }
 
-fn no_bool(text: &str, path: &FieldPath, violations: &mut Violations) {
+fn report_not_bool(text: &str, path: &FieldPath, violations: &mut Violations) {
     violations.invalid(path.clone(), text, "must evaluate to bool");
     violations.hint("compare explicitly, as in `claims.email_verified == true`");
 }
 
-/// S311
+// S311
 fn wide_claims_builder() -> EnvironmentBuilder {
     Environment::kubernetes(VERSION).variable("claims", "map(string, dyn)")
 }
@@ -235,7 +237,7 @@ fn extended(builder: EnvironmentBuilder) -> EnvironmentBuilder {
         .fold(builder, EnvironmentBuilder::library)
 }
 
-fn refused(error: &CompileError, text: &str, path: &FieldPath, violations: &mut Violations) {
+fn report_compile_error(error: &CompileError, text: &str, path: &FieldPath, violations: &mut Violations) {
     let detail = format!("compilation failed: {error}");
     if error.stage == Stage::Program {
         violations.internal(path.clone(), detail);
@@ -247,12 +249,14 @@ fn refused(error: &CompileError, text: &str, path: &FieldPath, violations: &mut 
     }
 }
 
-/// The claims that some expression can look at, or `None` if one of them can look at any.
-pub(super) fn reached<'e>(expressions: impl Iterator<Item = &'e Expression>) -> Option<Vec<String>> {
+/// The claims that the expressions access, or `None` if one of them can access any claim.
+pub(super) fn accessed_claims<'e>(
+    expressions: impl Iterator<Item = &'e CompiledExpression>,
+) -> Option<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
     for expression in expressions {
         for field in query::reached_fields(expression.program.tree(), "claims")? {
-            // A name that stands for nothing finds nothing (S82).
+            // A name without an unescaped form matches no claim (S82).
             if let Some(name) = unescape(field)
                 && !names.iter().any(|known| *known == name)
             {

@@ -1,23 +1,25 @@
-//! The e-mail rule: whoever takes a user's name from `claims.email` must look at `claims.email_verified` too
-//! (S48–S54). Decided on the checked tree, so no spelling of the text escapes it by accident.
+//! The e-mail rule: a configuration that takes the username from `claims.email` must also use `claims.email_verified`.
+//! Decided on the checked syntax tree, so it does not depend on how the expression is written.
+// S48–S54
 
 use navicert_cel::Program;
 use navicert_cel::syntax::query;
 
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// Whether an expression uses a claim, as the profile counts it.
+/// Whether an expression uses a claim, by the rules of the profile.
 ///
-/// kube-apiserver counts selections by name only; with H3 brackets and `dyn(claims)` count in both directions.
-pub(super) fn uses(program: &Program, claim: &str, profile: &Profile) -> bool {
-    if profile.has(Rule::H3) {
+/// kube-apiserver counts selections by name only; [`Hardening::StrictEmailRule`] also counts index expressions and
+/// `dyn(claims)`, both for `email` and for `email_verified`.
+pub(super) fn uses(program: &Program, claim: &str, profile: &AuthnProfile) -> bool {
+    if profile.has(Hardening::StrictEmailRule) {
         query::mentioned_fields(program.tree(), "claims").contains(&claim)
     } else {
         query::selects(program.tree(), "claims", claim)
     }
 }
 
-/// What is said when the rule is broken.
+/// The violation's detail, in kube-apiserver's words.
 pub(super) const DETAIL: &str = "claims.email_verified must be used in claimMappings.username.expression or \
     claimMappings.extra[*].valueExpression or claimValidationRules[*].expression when claims.email is used in \
     claimMappings.username.expression";

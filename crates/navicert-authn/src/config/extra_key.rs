@@ -1,13 +1,14 @@
-//! What a key of `claimMappings.extra` may look like (S43–S45).
+//! Validates keys of `claimMappings.extra`.
+// S43–S45
 
 use navicert_types::FieldPath;
 
 use super::violation::Violations;
 
-/// Domains whose keys are Kubernetes' own.
+/// Domains reserved for Kubernetes.
 const RESERVED: [&str; 2] = ["k8s.io", "kubernetes.io"];
 
-/// Everything that is wrong with a key that is not empty.
+/// Reports every violation of a non-empty key.
 pub(super) fn check(key: &str, path: &FieldPath, violations: &mut Violations) {
     match key.split_once('/') {
         Some((host, rest)) if !host.is_empty() && !rest.is_empty() => {
@@ -61,7 +62,7 @@ mod tests {
 
     // S43–S45, VV17–VV21
     #[test]
-    fn keys_are_domain_prefixed_lower_case_and_not_kubernetes_own() {
+    fn keys_are_domain_prefixed_lower_case_and_not_reserved() {
         let cases = [
             ("foo", 1),
             ("/x", 1),

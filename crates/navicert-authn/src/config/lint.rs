@@ -1,30 +1,31 @@
-//! What is legal in a configuration and still goes wrong at night (S307): looked for in expressions as trees, so that
-//! no spelling escapes it by accident, and in the configuration as a whole.
+//! Lints: valid configurations that are likely mistakes. Expressions are checked as syntax trees, so a lint does not depend on
+//! how an expression is written.
+// S307
 
 use navicert_cel::syntax::ast::{Node, NodeId, Run, Tree};
-use navicert_cel::{Arena, Bindings, Val};
+use navicert_cel::{Arena, Bindings, ValueRef};
 use navicert_types::FieldPath;
 
-use super::compile::{CompiledAuthenticator, Expression, Mapping, Rule};
-use super::load::Loaded;
+use super::compile::{AttributeMapping, CompiledAuthenticator, CompiledExpression, ValidationRule};
+use super::load::LoadedConfig;
 
-/// Something to look at.
+/// A lint finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lint {
-    /// Which sort, as one word with dashes.
+    /// The lint's name in kebab-case.
     pub code: &'static str,
-    /// Where.
+    /// Field path.
     pub path: FieldPath,
-    /// The part of the expression that it is about; empty: all of it.
+    /// The part of the expression it refers to; empty: the whole.
     pub part: String,
-    /// One clause.
+    /// The message, one clause.
     pub message: String,
     /// What to write instead.
     pub hint: String,
 }
 
-/// Everything there is to look at.
-pub fn lint(loaded: &Loaded) -> Vec<Lint> {
+/// Runs every lint.
+pub fn lint(loaded: &LoadedConfig) -> Vec<Lint> {
     let mut found = Vec::new();
     for authenticator in &loaded.compiled.authenticators {
         mappings(authenticator, &mut found);
@@ -37,47 +38,47 @@ pub fn lint(loaded: &Loaded) -> Vec<Lint> {
         }
         system_names(authenticator, &mut found);
     }
-    twins(&loaded.compiled.authenticators, &mut found);
+    near_duplicate_issuers(&loaded.compiled.authenticators, &mut found);
     found
 }
 
 fn mappings(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
-    if let Mapping::Expression(expression) = &authenticator.username {
-        // A login without a name has to fail, so an absent claim is all right here.
+    if let AttributeMapping::Expression(expression) = &authenticator.username {
+        // A login without a username has to fail, so a missing claim needs no guard here.
         over_claims(expression, found);
     }
-    let lists = authenticator.groups.as_ref().and_then(Mapping::expression).into_iter();
+    let lists = authenticator.groups.as_ref().and_then(AttributeMapping::expression).into_iter();
     for expression in lists.chain(authenticator.extra.iter().map(|extra| &extra.value)) {
         over_claims(expression, found);
         unguarded(expression, found);
         native_list(expression, found);
     }
-    if let Some(expression) = authenticator.uid.as_ref().and_then(Mapping::expression) {
+    if let Some(expression) = authenticator.uid.as_ref().and_then(AttributeMapping::expression) {
         over_claims(expression, found);
         unguarded(expression, found);
     }
 }
 
 /// Claims that every ID token has.
-const ALWAYS: [&str; 5] = ["iss", "aud", "exp", "iat", "sub"];
+const STANDARD_CLAIMS: [&str; 5] = ["iss", "aud", "exp", "iat", "sub"];
 
-/// Claims that are texts wherever they occur.
-const TEXTS: [&str; 10] =
+/// Claims that are always strings.
+const STRING_CLAIMS: [&str; 10] =
     ["iss", "sub", "email", "name", "preferred_username", "given_name", "family_name", "jti", "azp", "nonce"];
 
-/// An expression of any sort over `claims`.
-fn over_claims(expression: &Expression, found: &mut Vec<Lint>) {
+/// Lints for any expression over `claims`.
+fn over_claims(expression: &CompiledExpression, found: &mut Vec<Lint>) {
     let tree = expression.program.tree();
     let asks_type = tree.iter().any(|(_, node)| {
         call(tree, node, "type").is_some_and(|args| matches!(*args, [one] if claim(tree, one) == Some("aud")))
     });
     for (id, node) in tree.iter() {
         if let Some(&[argument]) = call(tree, node, "string")
-            && let Some(name) = claim(tree, argument).filter(|name| !TEXTS.contains(name))
+            && let Some(name) = claim(tree, argument).filter(|name| !STRING_CLAIMS.contains(name))
         {
             found.push(about(expression, id, "string-of-number", format!(
-                "if `{name}` is a number, this gives `1.2345678e+07` for 12345678: every number in a token is a double"
-            ), format!("write `string(int(claims.{name}))` for a number; a text needs no conversion")));
+                "if `{name}` is a number, this returns `1.2345678e+07` for 12345678: every number in a token is a double"
+            ), format!("write `string(int(claims.{name}))` for a number; a string needs no conversion")));
         }
         let compared = ["_==_", "_!=_"].iter().find_map(|name| call(tree, node, name));
         if let Some(&[left, right]) = compared
@@ -86,8 +87,8 @@ fn over_claims(expression: &Expression, found: &mut Vec<Lint>) {
                 claim(tree, *one) == Some("aud") && matches!(tree.node(*other), Node::Str(_))
             })
         {
-            found.push(about(expression, id, "audience-as-text", "`aud` may be a list, which equals no text".to_owned(),
-                "audiences are checked already; for one of several, `type(claims.aud) == string ? claims.aud == \"x\" : \"x\" in claims.aud`".to_owned()));
+            found.push(about(expression, id, "audience-as-text", "`aud` may be a list, which never equals a string".to_owned(),
+                "audiences are checked already; to match one of several, write `type(claims.aud) == string ? claims.aud == \"x\" : \"x\" in claims.aud`".to_owned()));
         }
         if let Some(&[_, list]) = call(tree, node, "@in")
             && claim(tree, list) == Some("aud")
@@ -97,7 +98,7 @@ fn over_claims(expression: &Expression, found: &mut Vec<Lint>) {
                 expression,
                 id,
                 "audience-as-list",
-                "`aud` may be a text, in which nothing can be looked for".to_owned(),
+                "`aud` may be a string, which `in` does not support".to_owned(),
                 "write `type(claims.aud) == string ? claims.aud == \"x\" : \"x\" in claims.aud`".to_owned(),
             ));
         }
@@ -105,8 +106,8 @@ fn over_claims(expression: &Expression, found: &mut Vec<Lint>) {
     }
 }
 
-/// `[?claims.sub]`: takes an optional, gets a value, and kube-apiserver panics.
-fn optional_elements(expression: &Expression, node: Node, found: &mut Vec<Lint>) {
+/// `[?claims.sub]`: an optional element with a plain value makes kube-apiserver panic.
+fn optional_elements(expression: &CompiledExpression, node: Node, found: &mut Vec<Lint>) {
     let tree = expression.program.tree();
     let (elements, flags, step) = match node {
         Node::List { elements, optional } => (elements, optional, 1),
@@ -118,7 +119,7 @@ fn optional_elements(expression: &Expression, node: Node, found: &mut Vec<Lint>)
         if *is_optional && is_plain_value(tree, *value) {
             let text = tree.source().slice(tree.span(*value)).to_owned();
             found.push(about(expression, *value, "optional-element", format!(
-                "after `?` an optional value is expected, and `{text}` is none: kube-apiserver v1.37.1 panics on it"
+                "`?` expects an optional value, and `{text}` is not optional: kube-apiserver v1.37.1 panics"
             ), format!("write `?{}`", text.replacen("claims.", "claims.?", 1))));
         }
     }
@@ -138,8 +139,9 @@ fn is_plain_value(tree: &Tree, mut id: NodeId) -> bool {
     }
 }
 
-/// A claim that may be absent: then the whole login fails, and no rule can say why (S131).
-fn unguarded(expression: &Expression, found: &mut Vec<Lint>) {
+/// A claim that may be missing: mapping fails before any rule can report why.
+// S131
+fn unguarded(expression: &CompiledExpression, found: &mut Vec<Lint>) {
     let tree = expression.program.tree();
     let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == "claims");
     let tested: Vec<&str> = tree
@@ -152,22 +154,29 @@ fn unguarded(expression: &Expression, found: &mut Vec<Lint>) {
     let mut told: Vec<&str> = Vec::new();
     for (id, _) in tree.iter() {
         let Some(name) = claim(tree, id) else { continue };
-        if ALWAYS.contains(&name) || tested.contains(&name) || told.contains(&name) {
+        if STANDARD_CLAIMS.contains(&name) || tested.contains(&name) || told.contains(&name) {
             continue;
         }
         told.push(name);
         found.push(about(expression, id, "unguarded-claim", format!(
-            "a token without `{name}` cannot log in at all: mappings run before rules, and fail on what is absent"
-        ), format!("write `claims.?{name}.orValue(…)` if it may be absent")));
+            "a token without `{name}` is always rejected: mappings run before rules and fail on a missing claim"
+        ), format!("write `claims.?{name}.orValue(…)` if it may be missing")));
     }
 }
 
-/// S94: a list of strings that kube-apiserver does not take for one.
-fn native_list(expression: &Expression, found: &mut Vec<Lint>) {
+/// A list of strings that kube-apiserver does not accept as one.
+// S94
+fn native_list(expression: &CompiledExpression, found: &mut Vec<Lint>) {
     let tree = expression.program.tree();
     if is_native(tree, tree.root()) {
-        found.push(about(expression, tree.root(), "native-list", "kube-apiserver refuses this list of strings (or sometimes, depending on the token); navicert takes it".to_owned(),
-            "append `.map(x, x)`".to_owned()));
+        found.push(about(
+            expression,
+            tree.root(),
+            "native-list",
+            "kube-apiserver rejects this list of strings, for some tokens or all; navicert accepts it"
+                .to_owned(),
+            "append `.map(x, x)`".to_owned(),
+        ));
     }
 }
 
@@ -190,7 +199,7 @@ fn is_native(tree: &Tree, root: NodeId) -> bool {
             todo.extend([yes, no]);
         }
         if let Some(&[left, right]) = call(tree, node, "_+_") {
-            // Joined with an empty list it stays what it is.
+            // Concatenation with an empty list returns the other list itself.
             for (one, other) in [(left, right), (right, left)] {
                 if may_be_empty(tree, other) {
                     todo.push(one);
@@ -216,28 +225,28 @@ fn may_be_empty(tree: &Tree, root: NodeId) -> bool {
     false
 }
 
-/// Rules that cannot be false, or never hold.
-fn constant(rule: &Rule, found: &mut Vec<Lint>) {
+/// Rules that are always true or always false.
+fn constant(rule: &ValidationRule, found: &mut Vec<Lint>) {
     let tree = rule.expression.program.tree();
-    let Some(always) = settled(rule, tree, tree.root(), 0) else { return };
+    let Some(always) = constant_value(rule, tree, tree.root(), 0) else { return };
     let (code, message) = if always {
-        ("never-false", "this rule can never be false: it refuses nobody")
+        ("never-false", "this rule is always true: it rejects no token")
     } else {
-        ("never-true", "this rule can never be true: it refuses everybody")
+        ("never-true", "this rule is always false: it rejects every token")
     };
-    let hint = "take it away, or say what it is meant to look at".to_owned();
+    let hint = "remove it, or compare the claim it is meant to check".to_owned();
     found.push(about(&rule.expression, tree.root(), code, message.to_owned(), hint));
 }
 
-/// How deep conditions are looked into.
-const MOST_DEPTH: usize = 200;
+/// Maximum nesting of conditions that is analysed.
+const MAX_CONDITION_DEPTH: usize = 200;
 
-/// What a condition comes to whatever the token is, if that can be said.
-fn settled(rule: &Rule, tree: &Tree, id: NodeId, depth: usize) -> Option<bool> {
-    if depth > MOST_DEPTH {
+/// The value of a condition for every token, if it is constant.
+fn constant_value(rule: &ValidationRule, tree: &Tree, id: NodeId, depth: usize) -> Option<bool> {
+    if depth > MAX_CONDITION_DEPTH {
         return None;
     }
-    let settled = |id: NodeId| settled(rule, tree, id, depth + 1);
+    let settled = |id: NodeId| constant_value(rule, tree, id, depth + 1);
     let node = tree.node(id);
     match node {
         Node::Bool(value) => return Some(value),
@@ -276,14 +285,14 @@ fn settled(rule: &Rule, tree: &Tree, id: NodeId, depth: usize) -> Option<bool> {
             .evaluate(&arena, &Bindings::new())
             .map(|evaluation| evaluation.value)
         {
-            Ok(Val::Bool(value)) => Some(value),
+            Ok(ValueRef::Bool(value)) => Some(value),
             _ => None,
         };
     }
     None
 }
 
-/// Names as the issuer gives them, and nothing that keeps it from giving `system:masters`.
+/// Names without a prefix or rule that would reject `system:masters`.
 fn system_names(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
     if authenticator.user_rules.iter().any(|rule| rule.expression.text.contains("system:")) {
         return;
@@ -292,7 +301,7 @@ fn system_names(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
     for (name, mapping) in
         [("username", Some(&authenticator.username)), ("groups", authenticator.groups.as_ref())]
     {
-        if let Some(Mapping::Claim { claim, prefix }) = mapping
+        if let Some(AttributeMapping::Claim { claim, prefix }) = mapping
             && prefix.is_empty()
             && claim != "email"
         {
@@ -300,15 +309,16 @@ fn system_names(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
                 code: "system-names",
                 path: path.field(name).field("prefix"),
                 part: String::new(),
-                message: format!("nothing keeps the issuer from putting `system:…` into `{claim}`, and kube-apiserver would believe it"),
-                hint: "add a prefix, or a rule for users such as `user.groups.all(g, !g.startsWith('system:'))`".to_owned(),
+                message: format!("the issuer can put `system:…` into `{claim}`, and kube-apiserver accepts it"),
+                hint: "add a prefix, or a user validation rule such as `user.groups.all(g, !g.startsWith('system:'))`".to_owned(),
             });
         }
     }
 }
 
-/// A68: issuers that differ by what eyes pass over.
-fn twins(authenticators: &[CompiledAuthenticator], found: &mut Vec<Lint>) {
+/// Issuers that differ only by a trailing slash or letter case.
+// A68
+fn near_duplicate_issuers(authenticators: &[CompiledAuthenticator], found: &mut Vec<Lint>) {
     let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
     for (index, one) in authenticators.iter().enumerate() {
         let twin =
@@ -318,22 +328,30 @@ fn twins(authenticators: &[CompiledAuthenticator], found: &mut Vec<Lint>) {
                 code: "twin-issuer",
                 path: one.path.field("issuer").field("url"),
                 part: String::new(),
-                message: format!("differs from {}.issuer.url by a slash or by letter case only", twin.path),
-                hint:
-                    "tokens are told apart by the exact text of `iss`; if both are meant, say so in a comment"
-                        .to_owned(),
+                message: format!(
+                    "differs from {}.issuer.url only by a trailing slash or letter case",
+                    twin.path
+                ),
+                hint: "issuers are matched by the exact text of `iss`; if both are intended, add a comment"
+                    .to_owned(),
             });
         }
     }
 }
 
-fn about(expression: &Expression, id: NodeId, code: &'static str, message: String, hint: String) -> Lint {
+fn about(
+    expression: &CompiledExpression,
+    id: NodeId,
+    code: &'static str,
+    message: String,
+    hint: String,
+) -> Lint {
     let tree = expression.program.tree();
     let part = tree.source().slice(tree.span(id)).to_owned();
     Lint { code, path: expression.path.clone(), part, message, hint }
 }
 
-/// The arguments of a call of this function, without a receiver.
+/// The arguments of a call of this function without a receiver.
 fn call<'t>(tree: &'t Tree, node: Node, name: &str) -> Option<&'t [NodeId]> {
     match node {
         Node::Call { function, target: None, args } if tree.text(function) == name => {
@@ -347,7 +365,7 @@ fn children(tree: &Tree, args: Run) -> &[NodeId] {
     tree.children(args)
 }
 
-/// `claims.x`, `claims["x"]`: which claim is read.
+/// The claim that is read: `claims.x`, `claims["x"]`.
 fn claim(tree: &Tree, id: NodeId) -> Option<&str> {
     let is_claims = |id: NodeId| matches!(tree.node(id), Node::Ident(name) if tree.text(name) == "claims");
     match tree.node(id) {
@@ -366,15 +384,15 @@ fn claim(tree: &Tree, id: NodeId) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::config::load;
-    use crate::profile::Profile;
+    use crate::profile::AuthnProfile;
 
-    /// The sorts of lint for one authenticator with these fields.
+    /// Names of the lints for one authenticator with these fields.
     fn lints(fields: &str) -> Vec<&'static str> {
         let text = format!(
             "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt:\n- issuer: {{url: https://i, audiences: [a]}}\n{fields}"
         );
         let loaded =
-            load(text.as_bytes(), &Profile::HARDENED).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            load(text.as_bytes(), &AuthnProfile::HARDENED).unwrap_or_else(|error| panic!("{error}\n{text}"));
         lint(&loaded).into_iter().map(|lint| lint.code).collect()
     }
 
@@ -392,7 +410,7 @@ mod tests {
 
     // S307, S94
     #[test]
-    fn mappings_that_fail_on_some_tokens_are_seen() {
+    fn finds_mappings_that_fail_on_some_tokens() {
         for (expression, expected) in [
             ("claims.groups", &["unguarded-claim"][..]),
             ("claims['groups']", &["unguarded-claim"]),
@@ -421,7 +439,7 @@ mod tests {
 
     // S307, S86, S129
     #[test]
-    fn rules_that_do_not_do_what_they_seem_to_are_seen() {
+    fn finds_rules_that_do_not_do_what_they_seem_to() {
         for (expression, expected) in [
             ("claims.aud == 'kube'", &["audience-as-text"][..]),
             ("'kube' != claims.aud", &["audience-as-text"]),
@@ -443,7 +461,7 @@ mod tests {
 
     // S140, A68
     #[test]
-    fn what_an_issuer_could_do_is_seen() {
+    fn finds_names_that_an_issuer_could_abuse() {
         let plain =
             "  claimMappings: {username: {claim: sub, prefix: ''}, groups: {claim: groups, prefix: ''}}\n";
         assert_eq!(lints(plain), ["system-names", "system-names"]);

@@ -1,49 +1,52 @@
-//! The first step: text to types, strictly; then validation. Nothing is kept of a file that has any error.
+//! Decodes a configuration strictly, then validates and compiles it. A file with any error is rejected as a whole.
 
 use navicert_types::authentication_config::AuthenticationConfiguration;
 use navicert_types::diagnostic::DiagnosticKind;
-use navicert_types::tree::{self, Limits, Node, Syntax};
+use navicert_types::tree::{self, Node, ParseLimits, Syntax};
 use navicert_types::{Diagnostic, Diagnostics, FieldPath};
 
-use super::compile::Compiled;
-use super::validate::validate_beside;
+use super::compile::CompiledConfig;
+use super::validate::validate_excluding_issuers;
 use super::violation::Violations;
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// The largest file that is read (S14).
-const MOST_BYTES: usize = 1 << 20;
+/// Maximum size of a configuration file in bytes.
+// S14
+const MAX_CONFIG_BYTES: usize = 1 << 20;
 
-/// A configuration as it was written, and ready for use.
+/// A configuration as written, and compiled.
 #[derive(Debug)]
-pub struct Loaded {
-    /// As it was written.
+pub struct LoadedConfig {
+    /// As written.
     pub configuration: AuthenticationConfiguration,
-    /// Ready for use.
-    pub compiled: Compiled,
+    /// Compiled.
+    pub compiled: CompiledConfig,
 }
 
-/// Why a configuration is not used.
+/// Why a configuration is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// Nothing is in the file (S4).
+    /// The file is empty.
+    // S4
     #[error("empty config data")]
     Empty,
-    /// The text is not such a configuration.
+    /// The text does not decode.
     #[error("{0}")]
     Decode(Diagnostics),
-    /// It is one, and its content breaks rules. The tree tells where they are in the text.
+    /// The contents break validation rules. The tree locates them in the text.
     #[error("{violations}")]
     Invalid {
-        /// Which ones.
+        /// The violations.
         violations: Violations,
-        /// The text's tree.
+        /// The syntax tree of the text.
         tree: Box<Node>,
     },
 }
 
-/// Says where a field belongs that is known, but not here (S15).
-fn with_place(mut wrong: Diagnostic) -> Diagnostic {
-    const PLACES: [(&str, &[&str]); 5] = [
+/// Adds a hint that names the parent of a misplaced field.
+// S15
+fn with_location_hint(mut wrong: Diagnostic) -> Diagnostic {
+    const FIELDS_BY_PARENT: [(&str, &[&str]); 5] = [
         (
             "issuer",
             &[
@@ -68,52 +71,52 @@ fn with_place(mut wrong: Diagnostic) -> Diagnostic {
     }
     let path = wrong.path.to_string();
     let name = path.rsplit('.').next().unwrap_or_default();
-    if let Some((place, _)) = PLACES.iter().find(|(_, fields)| fields.contains(&name)) {
+    if let Some((place, _)) = FIELDS_BY_PARENT.iter().find(|(_, fields)| fields.contains(&name)) {
         let place = if place.contains(' ') { (*place).to_owned() } else { format!("`{place}`") };
-        wrong.hint = Some(format!("`{name}` belongs into {place}"));
+        wrong.hint = Some(format!("`{name}` belongs in {place}"));
     } else if name == "metadata" {
-        wrong.hint = Some("this kind has no metadata: leave it out".to_owned());
+        wrong.hint = Some("remove it: this kind has no metadata".to_owned());
     }
     wrong
 }
 
-/// Reads, validates and compiles a file.
+/// Decodes, validates and compiles a configuration.
 ///
 /// # Errors
-/// Everything that is wrong with the text, or everything that is wrong with its content.
-pub fn load(text: &[u8], profile: &Profile) -> Result<Loaded, ConfigError> {
-    load_beside(text, profile, &[])
+/// Every decoding error, or every validation error.
+pub fn load(text: &[u8], profile: &AuthnProfile) -> Result<LoadedConfig, ConfigError> {
+    load_excluding_issuers(text, profile, &[])
 }
 
-/// The same where some issuers are spoken for (S22).
+/// Like [`load`], and rejects these issuers.
 ///
 /// # Errors
 /// As [`load`].
-pub fn load_beside(
+// S22
+pub fn load_excluding_issuers(
     text: &[u8],
-    profile: &Profile,
+    profile: &AuthnProfile,
     disallowed_issuers: &[String],
-) -> Result<Loaded, ConfigError> {
+) -> Result<LoadedConfig, ConfigError> {
     if text.is_empty() {
         return Err(ConfigError::Empty);
     }
-    let limits = Limits { bytes: MOST_BYTES, ..Limits::default() };
+    let limits = ParseLimits { bytes: MAX_CONFIG_BYTES, ..ParseLimits::default() };
     let tree = tree::parse_with(text, Syntax::JsonOrYaml, limits)
         .map_err(|wrong| ConfigError::Decode(wrong.into()))?;
     let configuration = AuthenticationConfiguration::from_tree(&tree)
-        .map_err(|wrong| ConfigError::Decode(wrong.into_iter().map(with_place).collect()))?;
-    if profile.has(Rule::H1)
+        .map_err(|wrong| ConfigError::Decode(wrong.into_iter().map(with_location_hint).collect()))?;
+    if profile.has(Hardening::SingleDocument)
         && let Some(span) = tree::second_document(text)
     {
-        let message =
-            "a second document begins here, and Kubernetes would pass over it in silence".to_owned();
+        let message = "second document in the file: kube-apiserver would silently ignore it".to_owned();
         let (path, kind) = (FieldPath::root(), DiagnosticKind::Syntax);
-        let hint = Some("keep one document per file".to_owned());
+        let hint = Some("put one document in each file".to_owned());
         let wrong = Diagnostic { path, span, kind, message, hint, is_secret: false };
         return Err(ConfigError::Decode(wrong.into()));
     }
-    match validate_beside(&configuration, profile, disallowed_issuers) {
-        Ok(compiled) => Ok(Loaded { configuration, compiled }),
+    match validate_excluding_issuers(&configuration, profile, disallowed_issuers) {
+        Ok(compiled) => Ok(LoadedConfig { configuration, compiled }),
         Err(violations) => Err(ConfigError::Invalid { violations, tree: Box::new(tree) }),
     }
 }

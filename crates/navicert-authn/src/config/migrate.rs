@@ -1,5 +1,6 @@
-//! From kube-apiserver's `--oidc-*` flags to an `AuthenticationConfiguration` (S198–S207): `source` finds the flags,
-//! this file reads and converts them, `write` puts the result into words with a comment for each assumption.
+//! Converts kube-apiserver's `--oidc-*` flags to an `AuthenticationConfiguration`: `source` finds the flags, this file
+//! converts them, `write` writes the result with a comment for each assumption.
+// S198–S207
 
 mod source;
 mod write;
@@ -12,63 +13,66 @@ use navicert_types::authentication_config::{
 };
 
 use crate::config::validate;
-use crate::jwt::{Algorithm, Algorithms};
-use crate::profile::Profile;
+use crate::jwt::{JwsAlgorithm, JwsAlgorithmSet};
+use crate::profile::AuthnProfile;
 
-pub use source::{Form, find};
+pub use source::{FlagSource, find_flags};
 
-/// The flags that count, as kube-apiserver reads them.
+/// The relevant flags, as kube-apiserver reads them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Flags {
-    /// The flags about tokens, by their names without dashes, in the order in which they were given.
+pub struct OidcFlags {
+    /// The `--oidc-*` flags by name without dashes, in the order given.
     pub given: Vec<(String, String)>,
-    /// `--authentication-config` is there as well.
+    /// `--authentication-config` is given as well.
     pub has_file: bool,
-    /// `--anonymous-auth`, if it is there.
+    /// `--anonymous-auth`, if given.
     pub anonymous: Option<bool>,
 }
 
-/// How the result is written.
+/// Output options.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Options<'o> {
+pub struct MigrateOptions<'o> {
     /// `apiserver.config.k8s.io/v1beta1` instead of `…/v1`.
     pub v1beta1: bool,
     /// Turn `--anonymous-auth` into an `anonymous` block.
     pub anonymous: bool,
-    /// What is in the file of `--oidc-ca-file`.
+    /// Contents of the `--oidc-ca-file`.
     pub certificate_authority: Option<&'o str>,
 }
 
-/// A configuration in place of flags.
+/// A configuration that replaces the flags.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    /// The configuration, as kube-apiserver itself would make it of the flags.
+    /// The configuration that kube-apiserver itself derives from the flags.
     pub configuration: AuthenticationConfiguration,
-    /// The same as a file.
+    /// The configuration as a file.
     pub yaml: String,
-    /// A `NavicertConfiguration` that keeps algorithms as narrow as they were; nothing if all nine were allowed.
-    pub side_car: Option<String>,
+    /// A `NavicertConfiguration` that keeps the restricted algorithms; `None` if all nine are allowed.
+    pub navicert_config: Option<String>,
     /// The algorithms that the flags allow.
-    pub algorithms: Algorithms,
-    /// What changes for those who run it.
+    pub algorithms: JwsAlgorithmSet,
+    /// Changes in behaviour that an operator should know.
     pub warnings: Vec<String>,
-    /// The flags to take away.
+    /// The flags to remove.
     pub obsolete: Vec<String>,
 }
 
-/// Why flags cannot be turned into a configuration.
+/// Why flags cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum MigrateError {
-    /// There is nothing to do.
-    #[error("no `--oidc-*` flag is given")]
+    /// No `--oidc-*` flag.
+    #[error("missing `--oidc-*` flags")]
     NoFlags,
-    /// S198
+    /// `--oidc-issuer-url` or `--oidc-client-id` is missing.
+    // S198
     #[error("oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set")]
     Incomplete,
-    /// S199
+    /// Both `--oidc-*` flags and `--authentication-config` are given.
+    // S199
     #[error("authentication-config file and oidc-* flags are mutually exclusive")]
     Both,
-    /// A flag that kube-apiserver does not take (S59, S204).
+    /// A flag that kube-apiserver rejects.
+    // S59, S204
     #[error("--{flag}: {problem}")]
     Flag {
         /// Its name.
@@ -76,19 +80,20 @@ pub enum MigrateError {
         /// What is wrong with it.
         problem: String,
     },
-    /// What is in the file of `--oidc-ca-file` has to be known.
-    #[error("the content of `{0}` (--oidc-ca-file) is needed")]
+    /// The contents of the `--oidc-ca-file` are needed.
+    #[error("missing the contents of `{0}` (--oidc-ca-file)")]
     CertificateAuthority(String),
-    /// S200
+    /// The resulting configuration breaks a validation rule.
+    // S200
     #[error("invalid authentication configuration: {0}")]
     Invalid(String),
-    /// The text has no place for such flags.
+    /// The text contains no kube-apiserver flags.
     #[error("{0}")]
     Source(String),
 }
 
-impl Flags {
-    /// The value of a flag: of repeated ones the last, as in any Go program.
+impl OidcFlags {
+    /// The value of a flag; if repeated, the last one, as in any Go program.
     pub fn value(&self, name: &str) -> &str {
         self.values(name).last().unwrap_or_default()
     }
@@ -101,13 +106,14 @@ impl Flags {
         self.values(name).next().is_some()
     }
 
-    /// The algorithms that are allowed: `RS256` if nothing else is said (S59).
-    fn algorithms(&self) -> Result<Vec<Algorithm>, MigrateError> {
+    /// The allowed algorithms: `RS256` by default.
+    // S59
+    fn algorithms(&self) -> Result<Vec<JwsAlgorithm>, MigrateError> {
         if !self.has("oidc-signing-algs") {
-            return Ok(vec![Algorithm::RS256]);
+            return Ok(vec![JwsAlgorithm::RS256]);
         }
         let named = |name: &str| {
-            Algorithm::named(name).ok_or_else(|| MigrateError::Flag {
+            JwsAlgorithm::from_name(name).ok_or_else(|| MigrateError::Flag {
                 flag: "oidc-signing-algs".to_owned(),
                 problem: format!("oidc: unsupported signing alg: {name:?}"),
             })
@@ -115,7 +121,8 @@ impl Flags {
         self.values("oidc-signing-algs").flat_map(|value| value.split(',')).map(named).collect()
     }
 
-    /// `key=value`, split at the first `=`, both sides trimmed; of repeated keys the last counts (S204).
+    /// `key=value`, split at the first `=`, both sides trimmed; of repeated keys the last one counts.
+    // S204
     fn required_claims(&self) -> Result<BTreeMap<String, String>, MigrateError> {
         let pair = |text: &str| match text.split_once('=') {
             Some((claim, value)) => Ok((claim.trim().to_owned(), value.trim().to_owned())),
@@ -128,11 +135,11 @@ impl Flags {
     }
 }
 
-/// Converts as kube-apiserver does at its start.
+/// Converts as kube-apiserver does at startup.
 ///
 /// # Errors
-/// kube-apiserver would not start with these flags, or has nothing to convert.
-pub fn migrate(flags: &Flags, options: &Options<'_>) -> Result<Migration, MigrateError> {
+/// kube-apiserver would not start with these flags, or there is nothing to convert.
+pub fn migrate(flags: &OidcFlags, options: &MigrateOptions<'_>) -> Result<Migration, MigrateError> {
     if flags.given.is_empty() {
         return Err(MigrateError::NoFlags);
     }
@@ -145,14 +152,14 @@ pub fn migrate(flags: &Flags, options: &Options<'_>) -> Result<Migration, Migrat
     let algorithms = flags.algorithms()?;
     let mut configuration = convert(flags, options)?;
     let invalid = |wrong: super::Violations| MigrateError::Invalid(wrong.to_string());
-    validate(&configuration, &Profile::KUBE).map_err(invalid)?;
+    validate(&configuration, &AuthnProfile::KUBE).map_err(invalid)?;
     if let Some(enabled) = flags.anonymous.filter(|_| options.anonymous) {
         configuration.anonymous = Some(AnonymousAuthConfig { enabled, conditions: Vec::new() });
     }
     let yaml = write::configuration(&configuration, flags, options);
-    let allowed: Algorithms = algorithms.iter().copied().collect();
-    let side_car =
-        (allowed != Algorithms::ALL).then(|| write::side_car(flags.value("oidc-issuer-url"), &algorithms));
+    let allowed: JwsAlgorithmSet = algorithms.iter().copied().collect();
+    let navicert_config = (allowed != JwsAlgorithmSet::ALL)
+        .then(|| write::navicert_config(flags.value("oidc-issuer-url"), &algorithms));
     let mut obsolete: Vec<String> = flags.given.iter().map(|(name, _)| format!("--{name}")).collect();
     if configuration.anonymous.is_some() {
         obsolete.push("--anonymous-auth".to_owned());
@@ -160,10 +167,20 @@ pub fn migrate(flags: &Flags, options: &Options<'_>) -> Result<Migration, Migrat
     obsolete.sort();
     obsolete.dedup();
     let warnings = warnings(flags, &algorithms, options)?;
-    Ok(Migration { configuration, yaml, side_car, algorithms: allowed, warnings, obsolete })
+    Ok(Migration {
+        configuration,
+        yaml,
+        navicert_config: navicert_config,
+        algorithms: allowed,
+        warnings,
+        obsolete,
+    })
 }
 
-fn convert(flags: &Flags, options: &Options<'_>) -> Result<AuthenticationConfiguration, MigrateError> {
+fn convert(
+    flags: &OidcFlags,
+    options: &MigrateOptions<'_>,
+) -> Result<AuthenticationConfiguration, MigrateError> {
     let ca_file = flags.value("oidc-ca-file");
     let certificate_authority = match (ca_file, options.certificate_authority) {
         ("", _) => String::new(),
@@ -196,12 +213,12 @@ fn mapping(claim: &str, prefix: String) -> PrefixedClaimOrExpression {
     PrefixedClaimOrExpression { claim: claim.to_owned(), prefix: Some(prefix), expression: String::new() }
 }
 
-fn username_claim(flags: &Flags) -> &str {
+fn username_claim(flags: &OidcFlags) -> &str {
     if flags.has("oidc-username-claim") { flags.value("oidc-username-claim") } else { "sub" }
 }
 
-/// S201
-fn username_prefix(flags: &Flags) -> String {
+// S201
+fn username_prefix(flags: &OidcFlags) -> String {
     match flags.value("oidc-username-prefix") {
         "-" => String::new(),
         "" if username_claim(flags) != "email" => format!("{}#", flags.value("oidc-issuer-url")),
@@ -209,43 +226,43 @@ fn username_prefix(flags: &Flags) -> String {
     }
 }
 
-/// S203, S207
+// S203, S207
 fn warnings(
-    flags: &Flags,
-    algorithms: &[Algorithm],
-    options: &Options<'_>,
+    flags: &OidcFlags,
+    algorithms: &[JwsAlgorithm],
+    options: &MigrateOptions<'_>,
 ) -> Result<Vec<String>, MigrateError> {
     let mut warnings = Vec::new();
-    if algorithms.iter().copied().collect::<Algorithms>() != Algorithms::ALL {
+    if algorithms.iter().copied().collect::<JwsAlgorithmSet>() != JwsAlgorithmSet::ALL {
         let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
         warnings.push(format!(
-            "the flags allow {} only, a file always allows all nine algorithms: kube-apiserver will take tokens that it \
-             refused before, if the issuer signs them so",
+            "the flags allow {} only, a file always allows all nine algorithms: kube-apiserver will accept tokens that it \
+             rejected before, if the issuer signs with another algorithm",
             names.join(", ")
         ));
     }
     if flags.has("oidc-groups-prefix") && flags.value("oidc-groups-claim").is_empty() {
-        warnings.push(
-            "--oidc-groups-prefix without --oidc-groups-claim has no effect, and is left out".to_owned(),
-        );
+        warnings
+            .push("--oidc-groups-prefix without --oidc-groups-claim has no effect and is omitted".to_owned());
     }
     if flags.value("oidc-groups-prefix") == "-" {
-        warnings
-            .push("the prefix of groups is `-` itself: only for user names does `-` mean none".to_owned());
+        warnings.push(
+            "the groups prefix is a literal `-`: only --oidc-username-prefix=- means no prefix".to_owned(),
+        );
     }
     let claims = flags.required_claims()?.len();
     if claims < flags.values("oidc-required-claim").count() {
         warnings
-            .push("a claim is required more than once: the last value counts, as it did before".to_owned());
+            .push("a claim is required more than once: the last value counts, as with the flags".to_owned());
     }
     if let (Some(enabled), false) = (flags.anonymous, options.anonymous) {
         warnings.push(format!(
-            "--anonymous-auth={enabled} stays in force as a flag; with --anonymous it becomes a block of the file \
-             (both together are refused)"
+            "--anonymous-auth={enabled} remains in force as a flag; with --anonymous it becomes a block of the file \
+             (kube-apiserver rejects both together)"
         ));
     }
-    warnings.push("the file is reloaded when it changes; flags were read once".to_owned());
-    warnings.push("a reload waits until every issuer can be reached; a change of the file with an unreachable issuer is not taken".to_owned());
+    warnings.push("the file is reloaded when it changes; flags are read once".to_owned());
+    warnings.push("a reload waits until every issuer is reachable; a change is not applied while an issuer is unreachable".to_owned());
     warnings.push("new metric series appear: apiserver_authentication_config_controller_* and apiserver_authentication_jwt_authenticator_*".to_owned());
     Ok(warnings)
 }

@@ -1,5 +1,6 @@
-//! A configuration that may change while it is in use: the new one takes over in one step, one that is bad changes
-//! nothing and says why, and what did not change keeps its keys (S182–S192, H24).
+//! Reloads a configuration while it is in use: a valid change is applied atomically, an invalid one changes nothing and is
+//! reported, and unchanged issuers keep their keys.
+// S182–S192, H24
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,203 +13,208 @@ use navicert_types::Diagnostics;
 use navicert_types::authentication_config::AnonymousAuthConfig;
 use tokio::sync::Notify;
 
-use super::load::{ConfigError, load_beside};
-use super::side_car::{BaseProfile, NavicertConfiguration, ReloadHealth, SideCarError};
-use crate::jwks::{Around, FixedKeys, Keeper, KeySet, KeySetError};
-use crate::jwt::Algorithms;
-use crate::live::{Live, Set};
-use crate::metrics::Event;
-use crate::profile::{Profile, Rule};
+use super::load::{ConfigError, load_excluding_issuers};
+use super::navicert_config::{BaseProfile, NavicertConfigError, NavicertConfiguration, ReloadHealth};
+use crate::jwks::{JwksContext, JwksRefresher, KeySet, KeySetError, StaticKeys};
+use crate::jwt::JwsAlgorithmSet;
+use crate::metrics::AuthnEvent;
+use crate::profile::{AuthnProfile, Hardening};
+use crate::reloadable::{AuthenticatorSet, ReloadableAuthenticator};
 use crate::revocation::{RevocationList, Revocations};
 
-/// Between two looks at the files, if nothing says that they have changed (S182).
-const POLL: Duration = Duration::from_secs(60);
-/// How long the issuers of a new configuration may take to become ready (S186).
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at them; without H24 it is upstream's ten seconds.
-const SOON: Duration = Duration::from_secs(1);
-const UPSTREAM_SOON: Duration = Duration::from_secs(10);
+/// How often the files are checked if no change is notified.
+// S182
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+/// How long the issuers of a new configuration may take to become ready.
+// S186
+const ISSUER_READY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often pending issuers are checked; the second is upstream's interval.
+const PENDING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const UPSTREAM_PENDING_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Where an `AuthenticationConfiguration` comes from.
+/// The origin of an `AuthenticationConfiguration`.
 #[derive(Clone, Debug)]
-pub enum Origin {
-    /// A file, which may change.
+pub enum ConfigOrigin {
+    /// A file, which is reloaded.
     File(PathBuf),
-    /// Flags, which do not (S190).
+    /// Flags, which never change.
+    // S190
     Flags {
-        /// What [`migrate`](super::migrate::migrate) made of them.
+        /// The result of [`migrate`](super::migrate::migrate).
         text: String,
-        /// The only algorithms that they allow; a file has no place for that.
-        algorithms: Algorithms,
+        /// The algorithms that the flags allow; a file has no field for them.
+        algorithms: JwsAlgorithmSet,
     },
 }
 
-impl From<PathBuf> for Origin {
+impl From<PathBuf> for ConfigOrigin {
     fn from(path: PathBuf) -> Self {
-        Origin::File(path)
+        ConfigOrigin::File(path)
     }
 }
 
-/// Which files.
+/// The sources of a configuration.
 #[derive(Clone, Debug)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The `AuthenticationConfiguration`.
-    pub config: Origin,
-    /// Our own file, if there is one.
-    pub side_car: Option<PathBuf>,
-    /// What the command line says about the profile.
+    pub config: ConfigOrigin,
+    /// Path of the `NavicertConfiguration`, if any.
+    pub navicert_config: Option<PathBuf>,
+    /// The profile set on the command line.
     pub profile: Option<BaseProfile>,
 }
 
-/// Why files are not used.
+/// Why a configuration cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum AuthnLoadError {
     /// A file cannot be read.
-    #[error("read `{}`", path.display())]
+    #[error("failed to read `{}`", path.display())]
     Read {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The configuration is bad.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Our own file is bad.
-    #[error("`{}`: {wrong}", path.display())]
-    SideCar {
-        /// Which one.
+    /// The `NavicertConfiguration` is invalid.
+    #[error("invalid NavicertConfiguration `{}`: {wrong}", path.display())]
+    NavicertConfig {
+        /// Its path.
         path: PathBuf,
-        /// Everything that is wrong.
+        /// Every problem.
         wrong: Diagnostics,
     },
-    /// Our own file does not go with the configuration.
+    /// The `NavicertConfiguration` does not match the configuration.
     #[error("{}", joined(.0))]
-    Mismatch(Vec<SideCarError>),
-    /// A file with keys is bad.
-    #[error("`{}`", path.display())]
+    Mismatch(Vec<NavicertConfigError>),
+    /// A key file is invalid.
+    #[error("invalid key set `{}`", path.display())]
     Keys {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: KeySetError,
     },
-    /// The list of revoked tokens is bad.
-    #[error("`{}`: {wrong}", path.display())]
+    /// The revocation list is invalid.
+    #[error("invalid revocation list `{}`: {wrong}", path.display())]
     Revocations {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Everything that is wrong.
+        /// Every problem.
         wrong: Diagnostics,
     },
-    /// `anonymous` cannot change while the process runs (S185).
+    /// `anonymous` cannot change while the process runs.
+    // S185
     #[error("anonymous: Forbidden: changed from initial configuration file")]
     Anonymous,
 }
 
-fn joined(errors: &[SideCarError]) -> String {
+fn joined(errors: &[NavicertConfigError]) -> String {
     errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What came of looking at the files.
+/// The outcome of a reload check.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reload {
-    /// They are as they were.
+pub enum ReloadOutcome {
+    /// The files are unchanged.
     Unchanged,
-    /// They have changed and are good; some issuers are not ready yet.
+    /// The files changed and are valid; some issuers are not ready yet.
     Waiting,
-    /// They have changed, and are in use.
+    /// The change has been applied.
     Applied,
-    /// The earlier configuration stays, and why.
+    /// The earlier configuration stays in use, and why.
     Refused(String),
 }
 
-/// A look at the files, and when to look again at the latest.
+/// The outcome of a check, and when to check again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tended {
-    /// What came of it.
-    pub reload: Reload,
-    /// When to come back, if nothing changes before.
+pub struct ReloadCheck {
+    /// The outcome.
+    pub reload: ReloadOutcome,
+    /// When to check again, if no change is notified before.
     pub pause: Duration,
 }
 
-/// Reads files, and puts them to work when they change.
+/// Loads configuration files, and applies changes.
 ///
-/// It watches nothing by itself: whoever has a runtime calls [`Reloader::tend`] when something has changed, and when the
-/// pause is over.
+/// It watches nothing by itself: the caller runs [`AuthnReloader::check`] when a file has changed, and when the pause is
+/// over.
 #[derive(Debug)]
-pub struct Reloader {
-    sources: Sources,
-    around: Around,
-    live: Arc<Live>,
-    state: tokio::sync::Mutex<State>,
-    /// The worst of the state's, outside of it: that is held while issuers are asked.
+pub struct AuthnReloader {
+    sources: ConfigSources,
+    context: JwksContext,
+    authenticator: Arc<ReloadableAuthenticator>,
+    state: tokio::sync::Mutex<ReloadState>,
+    /// The most important problem of the state, outside of its lock, which is held during requests to issuers.
     problem: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// The files as they were when they were last dealt with, for good or ill.
-    tracked: Files,
-    /// The configuration that is in use.
+struct ReloadState {
+    /// The files that were last applied or rejected.
+    tracked: ConfigFiles,
+    /// The configuration in use.
     used: Vec<u8>,
     revocations: Option<Vec<u8>>,
     anonymous: Option<AnonymousAuthConfig>,
-    pending: Option<Pending>,
+    pending: Option<PendingReload>,
     problems: Problems,
 }
 
-/// What is wrong at the moment.
+/// Current problems.
 #[derive(Debug, Default)]
 struct Problems {
-    /// Why the files are not in use.
+    /// Why the current files are not in use.
     config: Option<String>,
-    /// Why the list of revoked tokens is not.
+    /// Why the current revocation list is not in use.
     list: Option<String>,
-    /// Why there is no copy of what is in use.
+    /// Why the copy of the configuration could not be written.
     copy: Option<String>,
 }
 
 impl Problems {
-    /// The one to speak of.
+    /// The most important problem.
     fn worst(&self) -> Option<String> {
         let Problems { config, list, copy } = self;
         config.as_ref().or(list.as_ref()).or(copy.as_ref()).cloned()
     }
 }
 
-/// A good configuration whose issuers are not ready yet.
+/// A valid configuration with issuers that are not ready yet.
 #[derive(Debug)]
-struct Pending {
-    set: Set,
-    files: Files,
-    /// Who has to be ready.
-    awaited: Vec<Arc<Keeper>>,
+struct PendingReload {
+    set: AuthenticatorSet,
+    files: ConfigFiles,
+    /// Refreshers that have to become ready.
+    awaited: Vec<Arc<JwksRefresher>>,
     since: Duration,
-    soon: Duration,
+    check_interval: Duration,
 }
 
-/// The files that one configuration consists of.
+/// The contents of all files of one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Files {
+struct ConfigFiles {
     config: Vec<u8>,
-    side_car: Option<Vec<u8>>,
-    /// Keys by file.
+    navicert_config: Option<Vec<u8>>,
+    /// Key files by path.
     keys: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-impl Reloader {
-    /// Reads the files for the first time. Issuers may be offline (S191). If the configuration is bad and our own file
-    /// names a copy of the last good one, that is used, and [`Reloader::problem`] says why (S192).
+impl AuthnReloader {
+    /// Loads the files at startup. Issuers may be offline. If the configuration is invalid and the `NavicertConfiguration`
+    /// names a copy of the last good one, the copy is used, and [`AuthnReloader::problem`] says why.
     ///
     /// # Errors
-    /// The files are bad, and there is nothing to fall back on.
-    pub fn open(sources: Sources, around: Around) -> Result<Self, LoadError> {
+    /// The files are invalid, and no copy can be used instead.
+    // S191, S192
+    pub fn open(sources: ConfigSources, context: JwksContext) -> Result<Self, AuthnLoadError> {
         let revocations = Arc::new(Revocations::default());
         let changed = Arc::new(Notify::new());
-        let Opened { files, used, prepared, problem } = Opened::new(&sources)?;
+        let InitialConfig { files, used, prepared, problem } = InitialConfig::new(&sources)?;
         let anonymous = prepared.compiled.anonymous.clone();
-        let text = match &prepared.side_car.revocation_list {
+        let text = match &prepared.navicert_config.revocation_list {
             None => None,
             Some(path) => {
                 let text = read(path)?;
@@ -216,67 +222,74 @@ impl Reloader {
                 Some(text)
             }
         };
-        let copy = prepared.side_car.last_good_copy.clone();
-        let set = prepared.set(&around, &changed, None).with_revocations(&revocations);
-        let live = Arc::new(Live::new(set, revocations, &around, changed));
-        around.recorder.record(&Event::Configuration { text: &used });
+        let copy = prepared.navicert_config.last_good_copy.clone();
+        let set = prepared.set(&context, &changed, None).with_revocations(&revocations);
+        let live = Arc::new(ReloadableAuthenticator::new(set, revocations, &context, changed));
+        context.recorder.record(&AuthnEvent::Configuration { text: &used });
         let problems = Problems { config: problem, ..Problems::default() };
-        let mut state = State { tracked: files, used, revocations: text, anonymous, pending: None, problems };
+        let mut state =
+            ReloadState { tracked: files, used, revocations: text, anonymous, pending: None, problems };
         state.keep_copy(copy.as_deref());
         let problem = Mutex::new(state.problems.worst());
-        Ok(Reloader { sources, around, live, state: tokio::sync::Mutex::new(state), problem })
+        Ok(AuthnReloader {
+            sources,
+            context: context,
+            authenticator: live,
+            state: tokio::sync::Mutex::new(state),
+            problem,
+        })
     }
 
-    /// The authenticators in service.
-    pub fn live(&self) -> &Arc<Live> {
-        &self.live
+    /// The authenticator in service.
+    pub fn authenticator(&self) -> &Arc<ReloadableAuthenticator> {
+        &self.authenticator
     }
 
-    /// The files to watch: a change of any of them, or of the folder it is in, is worth a [`Reloader::tend`].
+    /// The files to watch: run [`AuthnReloader::check`] when one of them, or its folder, changes.
     pub async fn watched(&self) -> Vec<PathBuf> {
         let state = self.state.lock().await;
         let config = match &self.sources.config {
-            Origin::File(path) => Some(path),
-            Origin::Flags { .. } => None,
+            ConfigOrigin::File(path) => Some(path),
+            ConfigOrigin::Flags { .. } => None,
         };
-        let own = [config, self.sources.side_car.as_ref()];
+        let own = [config, self.sources.navicert_config.as_ref()];
         let mut paths: Vec<PathBuf> = own.into_iter().flatten().cloned().collect();
         paths.extend(state.tracked.keys.keys().cloned());
         paths.extend(self.revocation_list(&state.tracked));
         paths
     }
 
-    /// Why the files that are there now are not in use, if they are not.
+    /// Why the current files are not in use, if they are not.
     pub fn problem(&self) -> Option<String> {
         self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Looks at the files, and does what follows from it.
-    pub async fn tend(&self) -> Tended {
+    /// Checks the files and applies or rejects a change.
+    pub async fn check(&self) -> ReloadCheck {
         let mut state = self.state.lock().await;
-        let reload = self.look(&mut state).await;
-        let listed = self.look_at_revocations(&mut state);
-        let pause = state.pending.as_ref().map_or(POLL, |pending| pending.soon);
-        if let Reload::Refused(why) = &reload {
+        let reload = self.check_config(&mut state).await;
+        let listed = self.check_revocations(&mut state);
+        let pause = state.pending.as_ref().map_or(POLL_INTERVAL, |pending| pending.check_interval);
+        if let ReloadOutcome::Refused(why) = &reload {
             state.problems.config = Some(why.clone());
         }
         match &listed {
-            Some(Reload::Refused(why)) => state.problems.list = Some(why.clone()),
+            Some(ReloadOutcome::Refused(why)) => state.problems.list = Some(why.clone()),
             Some(_) => state.problems.list = None,
             None => {}
         }
         let reload = match (reload, listed) {
-            (Reload::Unchanged, Some(listed)) => listed,
+            (ReloadOutcome::Unchanged, Some(listed)) => listed,
             (reload, _) => reload,
         };
         *self.problem.lock().unwrap_or_else(PoisonError::into_inner) = state.problems.worst();
-        Tended { reload, pause }
+        ReloadCheck { reload, pause }
     }
 
-    async fn look(&self, state: &mut State) -> Reload {
-        let files = match Files::read(&self.sources) {
+    async fn check_config(&self, state: &mut ReloadState) -> ReloadOutcome {
+        let files = match ConfigFiles::read(&self.sources) {
             Ok(files) => files,
-            // Not tracked: the next look tries again (S183).
+            // Not tracked: the next check tries again (S183).
             Err(error) => return self.refuse(&error),
         };
         if files == state.tracked {
@@ -284,14 +297,14 @@ impl Reloader {
             if files.config == state.used {
                 state.problems.config = None;
             }
-            return Reload::Unchanged;
+            return ReloadOutcome::Unchanged;
         }
         if state.pending.as_ref().is_none_or(|pending| pending.files != files) {
             let next = self.prepare_next(&files, state);
             match next {
                 Ok(pending) => state.pending = Some(pending),
                 Err(error) => {
-                    // Tracked: the same bad content is not tried and not counted again (S184).
+                    // Tracked: the same invalid contents are not tried or counted again (S184).
                     state.tracked = files;
                     state.pending = None;
                     return self.refuse(&error);
@@ -301,59 +314,79 @@ impl Reloader {
         self.try_pending(state).await
     }
 
-    fn prepare_next(&self, files: &Files, state: &State) -> Result<Pending, LoadError> {
+    fn prepare_next(
+        &self,
+        files: &ConfigFiles,
+        state: &ReloadState,
+    ) -> Result<PendingReload, AuthnLoadError> {
         let prepared = prepare(files, &self.sources)?;
         if prepared.compiled.anonymous != state.anonymous {
-            return Err(LoadError::Anonymous);
+            return Err(AuthnLoadError::Anonymous);
         }
-        let (profile, health) = (prepared.compiled.profile, prepared.side_car.reload_health);
-        let earlier = self.live.set();
-        let set = prepared.set(&self.around, self.live.changed(), Some(&earlier));
-        let set = set.with_revocations(self.live.revocations());
-        let is_new = |keeper: &&Arc<Keeper>| !earlier.keepers().iter().any(|old| Arc::ptr_eq(old, keeper));
+        let (profile, health) = (prepared.compiled.profile, prepared.navicert_config.reload_health);
+        let earlier = self.authenticator.current_set();
+        let set = prepared.set(&self.context, self.authenticator.changed(), Some(&earlier));
+        let set = set.with_revocations(self.authenticator.revocations());
+        let is_new = |refresher: &&Arc<JwksRefresher>| {
+            !earlier.refreshers().iter().any(|old| Arc::ptr_eq(old, refresher))
+        };
         let awaited = match health {
-            _ if !profile.has(Rule::H24) => set.keepers().to_vec(),
-            ReloadHealth::All => set.keepers().to_vec(),
-            ReloadHealth::Changed => set.keepers().iter().filter(is_new).cloned().collect(),
+            _ if !profile.has(Hardening::IncrementalReload) => set.refreshers().to_vec(),
+            ReloadHealth::All => set.refreshers().to_vec(),
+            ReloadHealth::Changed => set.refreshers().iter().filter(is_new).cloned().collect(),
             ReloadHealth::None => Vec::new(),
         };
-        let soon = if profile.has(Rule::H24) { SOON } else { UPSTREAM_SOON };
-        Ok(Pending { set, files: files.clone(), awaited, since: self.around.clock.monotonic(), soon })
+        let soon = if profile.has(Hardening::IncrementalReload) {
+            PENDING_CHECK_INTERVAL
+        } else {
+            UPSTREAM_PENDING_CHECK_INTERVAL
+        };
+        Ok(PendingReload {
+            set,
+            files: files.clone(),
+            awaited,
+            since: self.context.clock.monotonic(),
+            check_interval: soon,
+        })
     }
 
-    /// Takes over if everybody who is waited for is ready.
-    async fn try_pending(&self, state: &mut State) -> Reload {
-        let Some(pending) = &state.pending else { return Reload::Unchanged };
-        for keeper in pending.awaited.iter().filter(|keeper| !keeper.health().is_ready) {
-            keeper.tend().await;
+    /// Applies the pending configuration if all awaited issuers are ready.
+    async fn try_pending(&self, state: &mut ReloadState) -> ReloadOutcome {
+        let Some(pending) = &state.pending else { return ReloadOutcome::Unchanged };
+        for refresher in pending.awaited.iter().filter(|refresher| !refresher.health().is_ready) {
+            refresher.run_due().await;
         }
-        let late = pending.awaited.iter().find(|keeper| !keeper.health().is_ready);
+        let late = pending.awaited.iter().find(|refresher| !refresher.health().is_ready);
         if let Some(late) = late {
-            let waited = self.around.clock.monotonic().saturating_sub(pending.since);
-            if waited < PATIENCE {
-                return Reload::Waiting;
+            let waited = self.context.clock.monotonic().saturating_sub(pending.since);
+            if waited < ISSUER_READY_TIMEOUT {
+                return ReloadOutcome::Waiting;
             }
             let why = late.health().last_error.unwrap_or_default();
             let message = format!("issuer `{}` is not ready: {why}", late.issuer().url);
-            // Not tracked: tried again at the next look (S187).
+            // Not tracked: the next check tries again (S187).
             state.pending = None;
-            self.around.recorder.record(&Event::Reloaded { is_success: false });
-            return Reload::Refused(message);
+            self.context.recorder.record(&AuthnEvent::Reloaded { is_success: false });
+            return ReloadOutcome::Refused(message);
         }
-        let Some(pending) = state.pending.take() else { return Reload::Unchanged };
-        self.around.recorder.record(&Event::Reloaded { is_success: true });
-        self.around.recorder.record(&Event::Configuration { text: &pending.files.config });
-        self.live.swap(pending.set);
+        let Some(pending) = state.pending.take() else { return ReloadOutcome::Unchanged };
+        self.context.recorder.record(&AuthnEvent::Reloaded { is_success: true });
+        self.context.recorder.record(&AuthnEvent::Configuration { text: &pending.files.config });
+        self.authenticator.replace(pending.set);
         state.used = pending.files.config.clone();
         state.tracked = pending.files;
         state.problems.config = None;
-        state
-            .keep_copy(side_car(&state.tracked, &self.sources).unwrap_or_default().last_good_copy.as_deref());
-        Reload::Applied
+        state.keep_copy(
+            parse_navicert_config(&state.tracked, &self.sources)
+                .unwrap_or_default()
+                .last_good_copy
+                .as_deref(),
+        );
+        ReloadOutcome::Applied
     }
 
-    /// The list has a life of its own: it changes more often than anything else.
-    fn look_at_revocations(&self, state: &mut State) -> Option<Reload> {
+    /// The revocation list is checked separately: it changes more often than the configuration.
+    fn check_revocations(&self, state: &mut ReloadState) -> Option<ReloadOutcome> {
         let path = self.revocation_list(&state.tracked)?;
         let text = match read(&path) {
             Ok(text) => text,
@@ -366,102 +399,109 @@ impl Reloader {
         state.revocations = Some(text);
         Some(match list {
             Ok(list) => {
-                self.live.revocations().replace(list);
-                Reload::Applied
+                self.authenticator.revocations().replace(list);
+                ReloadOutcome::Applied
             }
             Err(error) => self.refuse(&error),
         })
     }
 
-    fn revocation_list(&self, files: &Files) -> Option<PathBuf> {
-        side_car(files, &self.sources).ok()?.revocation_list
+    fn revocation_list(&self, files: &ConfigFiles) -> Option<PathBuf> {
+        parse_navicert_config(files, &self.sources).ok()?.revocation_list
     }
 
-    fn refuse(&self, error: &LoadError) -> Reload {
-        self.around.recorder.record(&Event::Reloaded { is_success: false });
-        Reload::Refused(described(error))
+    fn refuse(&self, error: &AuthnLoadError) -> ReloadOutcome {
+        self.context.recorder.record(&AuthnEvent::Reloaded { is_success: false });
+        ReloadOutcome::Refused(display_with_source(error))
     }
 }
 
-fn described(error: &LoadError) -> String {
+fn display_with_source(error: &AuthnLoadError) -> String {
     let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
     format!("{error}{source}")
 }
 
-impl State {
-    /// Keeps a copy of the configuration that is in use. A copy that cannot be kept is a problem, and stops nothing.
+impl ReloadState {
+    /// Writes a copy of the configuration in use. A failure is reported as a problem and stops nothing.
     fn keep_copy(&mut self, path: Option<&Path>) {
         self.problems.copy = None;
         let Some(path) = path.filter(|path| fs::read(path).ok().as_ref() != Some(&self.used)) else { return };
-        // In one step: whoever starts meanwhile finds the old copy or the new one.
+        // Atomically: a process that starts meanwhile finds the old copy or the new one.
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
         let new = PathBuf::from(new);
         if let Err(why) = fs::write(&new, &self.used).and_then(|()| fs::rename(&new, path)) {
             let path = path.display();
-            self.problems.copy = Some(format!("cannot keep a copy of the configuration in `{path}`: {why}"));
+            self.problems.copy =
+                Some(format!("failed to write a copy of the configuration to `{path}`: {why}"));
         }
     }
 }
 
-/// What a start found.
-struct Opened {
-    /// As they are.
-    files: Files,
-    /// The configuration that is used, theirs or the copy's.
+/// The configuration that a process starts with.
+struct InitialConfig {
+    /// The current files.
+    files: ConfigFiles,
+    /// The configuration in use: the current one, or the copy.
     used: Vec<u8>,
-    prepared: Prepared,
-    /// Why it is the copy's.
+    prepared: PreparedConfig,
+    /// Why the copy is in use.
     problem: Option<String>,
 }
 
-impl Opened {
-    fn new(sources: &Sources) -> Result<Self, LoadError> {
-        let (found, error) = match Files::read(sources) {
+impl InitialConfig {
+    fn new(sources: &ConfigSources) -> Result<Self, AuthnLoadError> {
+        let (found, error) = match ConfigFiles::read(sources) {
             Err(error) => (None, error),
             Ok(files) => match prepare(&files, sources) {
                 Err(error) => (Some(files), error),
                 Ok(prepared) => {
-                    return Ok(Opened { used: files.config.clone(), files, prepared, problem: None });
+                    return Ok(InitialConfig { used: files.config.clone(), files, prepared, problem: None });
                 }
             },
         };
-        Opened::from_copy(sources, found, &error).ok_or(error)
+        InitialConfig::from_copy(sources, found, &error).ok_or(error)
     }
 
-    /// S192: the last configuration that was good, with our own file as it is now.
-    fn from_copy(sources: &Sources, found: Option<Files>, error: &LoadError) -> Option<Self> {
-        let text = fs::read(sources.side_car.as_ref()?).ok()?;
-        let only = Files { side_car: Some(text), ..Files::default() };
-        let copy = side_car(&only, sources).ok()?.last_good_copy?;
-        let mut files = Files::around(fs::read(&copy).ok()?, sources).ok()?;
+    /// Loads the copy of the last good configuration with the current `NavicertConfiguration`.
+    // S192
+    fn from_copy(
+        sources: &ConfigSources,
+        found: Option<ConfigFiles>,
+        error: &AuthnLoadError,
+    ) -> Option<Self> {
+        let text = fs::read(sources.navicert_config.as_ref()?).ok()?;
+        let only = ConfigFiles { navicert_config: Some(text), ..ConfigFiles::default() };
+        let copy = parse_navicert_config(&only, sources).ok()?.last_good_copy?;
+        let mut files = ConfigFiles::with_related_files(fs::read(&copy).ok()?, sources).ok()?;
         let prepared = prepare(&files, sources).ok()?;
         let used = files.config.clone();
-        let problem = format!("{} (in use is the copy `{}`)", described(error), copy.display());
-        // What is bad is tracked: the same content is not tried again (S184).
+        let problem =
+            format!("{} (using the last good copy `{}`)", display_with_source(error), copy.display());
+        // The invalid contents are tracked: they are not tried again (S184).
         if let Some(found) = found {
             files = found;
         }
-        Some(Opened { files, used, prepared, problem: Some(problem) })
+        Some(InitialConfig { files, used, prepared, problem: Some(problem) })
     }
 }
 
-impl Files {
-    fn read(sources: &Sources) -> Result<Self, LoadError> {
+impl ConfigFiles {
+    fn read(sources: &ConfigSources) -> Result<Self, AuthnLoadError> {
         let config = match &sources.config {
-            Origin::File(path) => read(path)?,
-            Origin::Flags { text, .. } => text.clone().into_bytes(),
+            ConfigOrigin::File(path) => read(path)?,
+            ConfigOrigin::Flags { text, .. } => text.clone().into_bytes(),
         };
-        Files::around(config, sources)
+        ConfigFiles::with_related_files(config, sources)
     }
 
-    /// A configuration with the files that go with it.
-    fn around(config: Vec<u8>, sources: &Sources) -> Result<Self, LoadError> {
-        let mut files = Files { config, ..Files::default() };
-        files.side_car = sources.side_car.as_deref().map(read).transpose()?;
-        // A bad side-car is reported later, with everything else.
-        let side_car = side_car(&files, sources).unwrap_or_default();
-        for path in side_car.issuers.into_iter().filter_map(|issuer| issuer.jwks_file) {
+    /// A configuration with the files it refers to.
+    fn with_related_files(config: Vec<u8>, sources: &ConfigSources) -> Result<Self, AuthnLoadError> {
+        let mut files = ConfigFiles { config, ..ConfigFiles::default() };
+        files.navicert_config = sources.navicert_config.as_deref().map(read).transpose()?;
+        // An invalid `NavicertConfiguration` is reported later, with all other problems.
+        let navicert_config = parse_navicert_config(&files, sources).unwrap_or_default();
+        for path in navicert_config.issuers.into_iter().filter_map(|issuer| issuer.jwks_file) {
             let text = read(&path)?;
             files.keys.insert(path, text);
         }
@@ -469,69 +509,84 @@ impl Files {
     }
 }
 
-/// A good configuration, before it is put to work.
-struct Prepared {
-    compiled: super::Compiled,
-    side_car: NavicertConfiguration,
-    fixed: BTreeMap<String, FixedKeys>,
+/// A valid configuration, before it is put in service.
+struct PreparedConfig {
+    compiled: super::CompiledConfig,
+    navicert_config: NavicertConfiguration,
+    fixed: BTreeMap<String, StaticKeys>,
 }
 
-impl Prepared {
-    fn set(self, around: &Around, changed: &Arc<Notify>, earlier: Option<&Set>) -> Set {
+impl PreparedConfig {
+    fn set(
+        self,
+        context: &JwksContext,
+        changed: &Arc<Notify>,
+        earlier: Option<&AuthenticatorSet>,
+    ) -> AuthenticatorSet {
         let fixed = self.fixed;
-        Set::new(self.compiled, |issuer| fixed.get(&issuer.url).cloned(), around, changed, earlier)
+        AuthenticatorSet::new(
+            self.compiled,
+            |issuer| fixed.get(&issuer.url).cloned(),
+            context,
+            changed,
+            earlier,
+        )
     }
 }
 
-fn prepare(files: &Files, sources: &Sources) -> Result<Prepared, LoadError> {
-    let side_car = side_car(files, sources)?;
-    let mut profile = side_car.profile(sources.profile);
-    if matches!(sources.config, Origin::Flags { .. }) {
-        // With flags kube-apiserver narrows the algorithms too (S59).
-        profile = profile.with(Rule::H25, true);
+fn prepare(files: &ConfigFiles, sources: &ConfigSources) -> Result<PreparedConfig, AuthnLoadError> {
+    let navicert_config = parse_navicert_config(files, sources)?;
+    let mut profile = navicert_config.profile(sources.profile);
+    if matches!(sources.config, ConfigOrigin::Flags { .. }) {
+        // With flags kube-apiserver restricts the algorithms too (S59).
+        profile = profile.with(Hardening::AlgorithmAllowlist, true);
     }
-    let mut compiled = load_beside(&files.config, &profile, &side_car.disallowed_issuers)?.compiled;
-    side_car.apply(&mut compiled).map_err(LoadError::Mismatch)?;
-    if let Origin::Flags { algorithms, .. } = &sources.config {
+    let mut compiled =
+        load_excluding_issuers(&files.config, &profile, &navicert_config.disallowed_issuers)?.compiled;
+    navicert_config.apply(&mut compiled).map_err(AuthnLoadError::Mismatch)?;
+    if let ConfigOrigin::Flags { algorithms, .. } = &sources.config {
         for authenticator in &mut compiled.authenticators {
             authenticator.settings.allowed_algorithms.get_or_insert(*algorithms);
         }
     }
-    let fixed = fixed_keys(&side_car, files, &profile)?;
-    Ok(Prepared { compiled, side_car, fixed })
+    let fixed = static_keys(&navicert_config, files, &profile)?;
+    Ok(PreparedConfig { compiled, navicert_config: navicert_config, fixed })
 }
 
-fn side_car(files: &Files, sources: &Sources) -> Result<NavicertConfiguration, LoadError> {
-    let (Some(text), Some(path)) = (&files.side_car, &sources.side_car) else {
+fn parse_navicert_config(
+    files: &ConfigFiles,
+    sources: &ConfigSources,
+) -> Result<NavicertConfiguration, AuthnLoadError> {
+    let (Some(text), Some(path)) = (&files.navicert_config, &sources.navicert_config) else {
         return Ok(NavicertConfiguration::default());
     };
-    let side_car = NavicertConfiguration::parse(text)
-        .map_err(|wrong| LoadError::SideCar { path: path.clone(), wrong })?;
-    Ok(side_car.in_folder(path.parent().unwrap_or(Path::new("."))))
+    let navicert_config = NavicertConfiguration::parse(text)
+        .map_err(|wrong| AuthnLoadError::NavicertConfig { path: path.clone(), wrong })?;
+    Ok(navicert_config.resolve_paths(path.parent().unwrap_or(Path::new("."))))
 }
 
-fn fixed_keys(
-    side_car: &NavicertConfiguration,
-    files: &Files,
-    profile: &Profile,
-) -> Result<BTreeMap<String, FixedKeys>, LoadError> {
+fn static_keys(
+    navicert_config: &NavicertConfiguration,
+    files: &ConfigFiles,
+    profile: &AuthnProfile,
+) -> Result<BTreeMap<String, StaticKeys>, AuthnLoadError> {
     let mut fixed = BTreeMap::new();
-    for issuer in &side_car.issuers {
+    for issuer in &navicert_config.issuers {
         let Some(path) = &issuer.jwks_file else { continue };
         let text = files.keys.get(path).map(Vec::as_slice).unwrap_or_default();
-        let keys =
-            KeySet::parse(text, profile).map_err(|source| LoadError::Keys { path: path.clone(), source })?;
-        fixed.insert(issuer.url.clone(), FixedKeys::new(keys));
+        let keys = KeySet::parse(text, profile)
+            .map_err(|source| AuthnLoadError::Keys { path: path.clone(), source })?;
+        fixed.insert(issuer.url.clone(), StaticKeys::new(keys));
     }
     Ok(fixed)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    fs::read(path).map_err(|source| LoadError::Read { path: path.to_owned(), source })
+fn read(path: &Path) -> Result<Vec<u8>, AuthnLoadError> {
+    fs::read(path).map_err(|source| AuthnLoadError::Read { path: path.to_owned(), source })
 }
 
-fn parse_revocations(path: &Path, text: &[u8]) -> Result<RevocationList, LoadError> {
-    RevocationList::parse(text).map_err(|wrong| LoadError::Revocations { path: path.to_owned(), wrong })
+fn parse_revocations(path: &Path, text: &[u8]) -> Result<RevocationList, AuthnLoadError> {
+    RevocationList::parse(text).map_err(|wrong| AuthnLoadError::Revocations { path: path.to_owned(), wrong })
 }
 
 #[cfg(test)]

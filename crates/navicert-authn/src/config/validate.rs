@@ -1,5 +1,5 @@
-//! Every rule a configuration has to keep, in kube-apiserver's order and with its field paths; all violations at
-//! once. What keeps them all comes out compiled.
+//! Validates a configuration in kube-apiserver's order and with its field paths, reports all violations at once, and compiles
+//! a valid one.
 
 use std::collections::HashSet;
 
@@ -10,40 +10,40 @@ use navicert_types::authentication_config::{
 };
 
 use super::compile::{
-    self, Compiled, CompiledAuthenticator, CompiledIssuer, Compiler, Egress, Expression, Extra, Mapping,
-    RequiredClaim, Role, Rule,
+    self, AttributeMapping, CompiledAuthenticator, CompiledConfig, CompiledExpression, CompiledIssuer,
+    Compiler, Egress, ExpressionRole, ExtraAttribute, RequiredClaim, ValidationRule,
 };
-use super::side_car::IssuerSettings;
+use super::navicert_config::IssuerSettings;
 use super::violation::Violations;
-use super::{certificates, email_rule, extra_key, url_form};
-use crate::profile::{self, Profile};
+use super::{certificates, email_rule, extra_key, go_url};
+use crate::profile::{self, AuthnProfile};
 
-/// S17
-const MOST_AUTHENTICATORS: usize = 64;
+// S17
+const MAX_AUTHENTICATORS: usize = 64;
 
-/// Validates and compiles.
+/// Validates and compiles a configuration.
 ///
 /// # Errors
-/// Every violation there is.
+/// Every violation.
 pub fn validate(
     configuration: &AuthenticationConfiguration,
-    profile: &Profile,
-) -> Result<Compiled, Violations> {
-    validate_beside(configuration, profile, &[])
+    profile: &AuthnProfile,
+) -> Result<CompiledConfig, Violations> {
+    validate_excluding_issuers(configuration, profile, &[])
 }
 
-/// The same where some issuers are spoken for: those of service accounts, whose tokens the API server judges itself
-/// (S22, S26).
+/// Like [`validate`], and rejects these issuers: those of service accounts, whose tokens the API server verifies itself.
 ///
 /// # Errors
-/// Every violation there is.
-pub fn validate_beside(
+/// Every violation.
+// S22, S26
+pub fn validate_excluding_issuers(
     configuration: &AuthenticationConfiguration,
-    profile: &Profile,
+    profile: &AuthnProfile,
     disallowed_issuers: &[String],
-) -> Result<Compiled, Violations> {
+) -> Result<CompiledConfig, Violations> {
     let found = Violations::default();
-    let mut check = Check { compiler: Compiler::new(profile), profile, disallowed_issuers, found };
+    let mut check = Validator { compiler: Compiler::new(profile), profile, disallowed_issuers, found };
     let compiled = check.configuration(configuration);
     match compiled {
         Some(compiled) if check.found.is_empty() => Ok(compiled),
@@ -51,34 +51,34 @@ pub fn validate_beside(
     }
 }
 
-struct Check<'p> {
+struct Validator<'p> {
     compiler: Compiler,
-    profile: &'p Profile,
+    profile: &'p AuthnProfile,
     disallowed_issuers: &'p [String],
     found: Violations,
 }
 
-/// Rules of a claim validation list, sorted by sort.
+/// Claim validation rules by kind.
 #[derive(Default)]
 struct ClaimRules {
     required: Vec<RequiredClaim>,
-    expressions: Vec<Rule>,
+    expressions: Vec<ValidationRule>,
 }
 
 #[derive(Default)]
 struct Mappings {
-    username: Option<Mapping>,
-    groups: Option<Mapping>,
-    uid: Option<Mapping>,
-    extra: Vec<Extra>,
+    username: Option<AttributeMapping>,
+    groups: Option<AttributeMapping>,
+    uid: Option<AttributeMapping>,
+    extra: Vec<ExtraAttribute>,
 }
 
-impl Check<'_> {
-    fn configuration(&mut self, configuration: &AuthenticationConfiguration) -> Option<Compiled> {
+impl Validator<'_> {
+    fn configuration(&mut self, configuration: &AuthenticationConfiguration) -> Option<CompiledConfig> {
         let root = FieldPath::root();
         let jwt = root.field("jwt");
-        if configuration.jwt.len() > MOST_AUTHENTICATORS {
-            self.found.too_many(jwt, configuration.jwt.len(), MOST_AUTHENTICATORS);
+        if configuration.jwt.len() > MAX_AUTHENTICATORS {
+            self.found.too_many(jwt, configuration.jwt.len(), MAX_AUTHENTICATORS);
             return None;
         }
         let (mut urls, mut discovery_urls) = (HashSet::new(), HashSet::new());
@@ -96,7 +96,7 @@ impl Check<'_> {
         }
         self.anonymous(configuration.anonymous.as_ref(), &root.field("anonymous"));
         let anonymous = configuration.anonymous.clone();
-        Some(Compiled { authenticators, anonymous, profile: *self.profile })
+        Some(CompiledConfig { authenticators, anonymous, profile: *self.profile })
     }
 
     fn authenticator(&mut self, spec: &JwtAuthenticator, path: &FieldPath) -> Option<CompiledAuthenticator> {
@@ -105,11 +105,11 @@ impl Check<'_> {
         let mappings = self.mappings(&spec.claim_mappings, &rules, &path.field("claimMappings"));
         let user_rules = self.user_rules(&spec.user_validation_rules, &path.field("userValidationRules"));
         let mapped = [mappings.username.as_ref(), mappings.groups.as_ref(), mappings.uid.as_ref()];
-        let expressions = mapped.into_iter().flatten().filter_map(Mapping::expression);
+        let expressions = mapped.into_iter().flatten().filter_map(AttributeMapping::expression);
         let extra = mappings.extra.iter().map(|extra| &extra.value);
         let ruled = rules.expressions.iter().map(|rule| &rule.expression);
         Some(CompiledAuthenticator {
-            reached: compile::reached(expressions.chain(extra).chain(ruled)),
+            accessed_claims: compile::accessed_claims(expressions.chain(extra).chain(ruled)),
             path: path.clone(),
             settings: IssuerSettings::default(),
             issuer,
@@ -137,9 +137,7 @@ impl Check<'_> {
             if !issuer.url.is_empty() && bare(&issuer.url) == bare(&issuer.discovery_url) {
                 let detail = "discoveryURL must be different from URL";
                 self.found.invalid(discovery_url.clone(), &issuer.discovery_url, detail);
-                self.found.hint(
-                    "leave `discoveryURL` out: the document is looked for below the issuer's URL anyway",
-                );
+                self.found.hint("remove `discoveryURL`: the document is below the issuer's URL by default");
             }
             self.url(&issuer.discovery_url, &discovery_url);
         }
@@ -172,7 +170,8 @@ impl Check<'_> {
         }
     }
 
-    /// S22: byte by byte, so that a slash at the end makes another issuer.
+    /// Compares byte by byte: a trailing slash makes another issuer.
+    // S22
     fn not_disallowed(&mut self, url: &str, path: &FieldPath) {
         if !self.disallowed_issuers.iter().any(|issuer| issuer == url) {
             return;
@@ -182,12 +181,12 @@ impl Check<'_> {
         all.dedup();
         let detail = format!("must not overlap with disallowed issuers: [{}]", all.join(" "));
         self.found.invalid(path.clone(), url, detail);
-        self.found.hint("its tokens are those of service accounts, which the API server judges itself");
+        self.found.hint("this issuer signs service account tokens, which the API server verifies itself");
     }
 
-    /// S23–S25
+    // S23–S25
     fn url(&mut self, text: &str, path: &FieldPath) {
-        let url = match url_form::parse(text) {
+        let url = match go_url::parse(text) {
             Ok(url) => url,
             Err(reason) => {
                 self.found.invalid(path.clone(), text, format!("parse {text:?}: {reason}"));
@@ -203,14 +202,14 @@ impl Check<'_> {
         refuse(url.has_user, "URL must not contain a username or password");
         refuse(url.query.is_some_and(|query| !query.is_empty()), "URL must not contain a query");
         refuse(url.fragment.is_some_and(|fragment| !fragment.is_empty()), "URL must not contain a fragment");
-        if self.profile.has(profile::Rule::H2) {
+        if self.profile.has(profile::Hardening::StrictIssuerUrls) {
             refuse(url.is_opaque || url.host.is_empty(), "URL must have a host");
             refuse(url.path.split('/').any(|segment| segment == ".."), "URL must not contain `..`");
             refuse(url.query == Some("") || url.fragment == Some(""), "URL must not end in `?` or `#`");
         }
     }
 
-    /// S29–S31
+    // S29–S31
     fn audiences(&mut self, issuer: &Issuer, path: &FieldPath) {
         let list = path.field("audiences");
         if issuer.audiences.is_empty() {
@@ -238,7 +237,7 @@ impl Check<'_> {
         }
     }
 
-    /// S34–S39
+    // S34–S39
     fn claim_rules(&mut self, rules: &[ClaimValidationRule], path: &FieldPath) -> ClaimRules {
         let mut kept = ClaimRules::default();
         let (mut claims, mut expressions) = (HashSet::new(), HashSet::new());
@@ -267,9 +266,10 @@ impl Check<'_> {
                     }
                     let at = path.field("expression");
                     if expressions.insert(&rule.expression) {
-                        let expression = self.compile(&rule.expression, Role::ClaimRule, &at);
+                        let expression = self.compile(&rule.expression, ExpressionRole::ClaimRule, &at);
                         let message = rule.message.clone();
-                        kept.expressions.extend(expression.map(|expression| Rule { expression, message }));
+                        kept.expressions
+                            .extend(expression.map(|expression| ValidationRule { expression, message }));
                     } else {
                         self.found.duplicate(at, &rule.expression);
                     }
@@ -279,7 +279,8 @@ impl Check<'_> {
         kept
     }
 
-    /// S40–S46, then the e-mail rule.
+    /// Mappings, then the e-mail rule.
+    // S40–S46
     fn mappings(&mut self, mappings: &ClaimMappings, rules: &ClaimRules, path: &FieldPath) -> Mappings {
         let at = path.field("username");
         if mappings.username.claim.is_empty() && mappings.username.expression.is_empty() {
@@ -291,13 +292,17 @@ impl Check<'_> {
         let groups = self.prefixed(&mappings.groups, &path.field("groups"));
         let uid = self.unprefixed(&mappings.uid, &path.field("uid"));
         let extra = self.extra(&mappings.extra, &path.field("extra"));
-        if username_is_sound && let Some(Mapping::Expression(expression)) = &username {
+        if username_is_sound && let Some(AttributeMapping::Expression(expression)) = &username {
             self.email(expression, &extra, rules);
         }
         Mappings { username, groups, uid, extra }
     }
 
-    fn prefixed(&mut self, mapping: &PrefixedClaimOrExpression, path: &FieldPath) -> Option<Mapping> {
+    fn prefixed(
+        &mut self,
+        mapping: &PrefixedClaimOrExpression,
+        path: &FieldPath,
+    ) -> Option<AttributeMapping> {
         match (mapping.claim.is_empty(), mapping.expression.is_empty()) {
             (false, false) => {
                 self.found.invalid(path.clone(), "", "claim and expression can't both be set");
@@ -316,15 +321,15 @@ impl Check<'_> {
                     let detail = "prefix is required when claim is set. It can be set to an empty string to \
                         disable prefixing";
                     self.found.required(path.field("prefix"), detail);
-                    self.found.hint("write `prefix: \"\"` for none, or one that no other user has, such as `prefix: \"oidc:\"`");
+                    self.found.hint("write `prefix: \"\"` for no prefix, or choose one that no other user has, such as `prefix: \"oidc:\"`");
                 }
                 let (claim, prefix) = (mapping.claim.clone(), mapping.prefix.clone().unwrap_or_default());
-                Some(Mapping::Claim { claim, prefix })
+                Some(AttributeMapping::Claim { claim, prefix })
             }
         }
     }
 
-    fn unprefixed(&mut self, mapping: &ClaimOrExpression, path: &FieldPath) -> Option<Mapping> {
+    fn unprefixed(&mut self, mapping: &ClaimOrExpression, path: &FieldPath) -> Option<AttributeMapping> {
         match (mapping.claim.is_empty(), mapping.expression.is_empty()) {
             (false, false) => {
                 self.found.invalid(path.clone(), "", "claim and expression can't both be set");
@@ -332,16 +337,18 @@ impl Check<'_> {
             }
             (true, true) => None,
             (true, false) => self.mapping(&mapping.expression, path),
-            (false, true) => Some(Mapping::Claim { claim: mapping.claim.clone(), prefix: String::new() }),
+            (false, true) => {
+                Some(AttributeMapping::Claim { claim: mapping.claim.clone(), prefix: String::new() })
+            }
         }
     }
 
-    fn mapping(&mut self, text: &str, path: &FieldPath) -> Option<Mapping> {
-        self.compile(text, Role::Mapping, &path.field("expression"))
-            .map(|expression| Mapping::Expression(Box::new(expression)))
+    fn mapping(&mut self, text: &str, path: &FieldPath) -> Option<AttributeMapping> {
+        self.compile(text, ExpressionRole::Mapping, &path.field("expression"))
+            .map(|expression| AttributeMapping::Expression(Box::new(expression)))
     }
 
-    fn extra(&mut self, mappings: &[ExtraMapping], path: &FieldPath) -> Vec<Extra> {
+    fn extra(&mut self, mappings: &[ExtraMapping], path: &FieldPath) -> Vec<ExtraAttribute> {
         let mut keys = HashSet::new();
         let mut kept = Vec::new();
         for (index, mapping) in mappings.iter().enumerate() {
@@ -361,17 +368,18 @@ impl Check<'_> {
                 self.found.required(at, "");
                 continue;
             }
-            let value = self.compile(&mapping.value_expression, Role::Mapping, &at);
-            kept.extend(value.map(|value| Extra { key: mapping.key.clone(), value }));
+            let value = self.compile(&mapping.value_expression, ExpressionRole::Mapping, &at);
+            kept.extend(value.map(|value| ExtraAttribute { key: mapping.key.clone(), value }));
         }
         kept
     }
 
-    /// S48–S54
-    fn email(&mut self, username: &Expression, extra: &[Extra], rules: &ClaimRules) {
-        let uses =
-            |expression: &Expression, claim| email_rule::uses(&expression.program, claim, self.profile);
-        let verified = |expression: &Expression| uses(expression, "email_verified");
+    // S48–S54
+    fn email(&mut self, username: &CompiledExpression, extra: &[ExtraAttribute], rules: &ClaimRules) {
+        let uses = |expression: &CompiledExpression, claim| {
+            email_rule::uses(&expression.program, claim, self.profile)
+        };
+        let verified = |expression: &CompiledExpression| uses(expression, "email_verified");
         let satisfied = !uses(username, "email")
             || verified(username)
             || extra.iter().any(|extra| verified(&extra.value))
@@ -382,8 +390,8 @@ impl Check<'_> {
         }
     }
 
-    /// S47
-    fn user_rules(&mut self, rules: &[UserValidationRule], path: &FieldPath) -> Vec<Rule> {
+    // S47
+    fn user_rules(&mut self, rules: &[UserValidationRule], path: &FieldPath) -> Vec<ValidationRule> {
         let mut expressions = HashSet::new();
         let mut kept = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
@@ -393,15 +401,15 @@ impl Check<'_> {
             } else if !expressions.insert(&rule.expression) {
                 self.found.duplicate(at, &rule.expression);
             } else {
-                let expression = self.compile(&rule.expression, Role::UserRule, &at);
+                let expression = self.compile(&rule.expression, ExpressionRole::UserRule, &at);
                 let message = rule.message.clone();
-                kept.extend(expression.map(|expression| Rule { expression, message }));
+                kept.extend(expression.map(|expression| ValidationRule { expression, message }));
             }
         }
         kept
     }
 
-    /// S55
+    // S55
     fn anonymous(&mut self, anonymous: Option<&AnonymousAuthConfig>, path: &FieldPath) {
         if anonymous.is_some_and(|anonymous| !anonymous.enabled && !anonymous.conditions.is_empty()) {
             let detail = "enabled should be set to true when conditions are defined";
@@ -409,17 +417,17 @@ impl Check<'_> {
         }
     }
 
-    fn compile(&mut self, text: &str, role: Role, path: &FieldPath) -> Option<Expression> {
+    fn compile(&mut self, text: &str, role: ExpressionRole, path: &FieldPath) -> Option<CompiledExpression> {
         self.compiler.compile(text, role, path, &mut self.found)
     }
 }
 
-impl Mapping {
+impl AttributeMapping {
     /// The expression, if it is one.
-    pub fn expression(&self) -> Option<&Expression> {
+    pub fn expression(&self) -> Option<&CompiledExpression> {
         match self {
-            Mapping::Claim { .. } => None,
-            Mapping::Expression(expression) => Some(expression),
+            AttributeMapping::Claim { .. } => None,
+            AttributeMapping::Expression(expression) => Some(expression),
         }
     }
 }

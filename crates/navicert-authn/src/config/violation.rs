@@ -1,38 +1,38 @@
-//! What a configuration gets wrong beyond its shape: field path, type and detail as kube-apiserver reports them.
+//! Validation errors with field path, type and detail, as kube-apiserver reports them.
 
 use std::fmt;
 
 use navicert_types::FieldPath;
 
-/// One broken rule.
+/// One violation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What sort.
+    /// The kind.
     pub kind: ViolationKind,
-    /// Where.
+    /// The field path.
     pub path: FieldPath,
-    /// The value as it is shown; empty where the sort of violation shows none.
+    /// The value as shown; empty for kinds that show none.
     pub value: String,
-    /// One clause.
+    /// The detail, one clause.
     pub detail: String,
-    /// What usually helps.
+    /// What usually fixes it.
     pub hint: Option<String>,
 }
 
-/// The sorts of violation that Kubernetes has.
+/// The kinds of violation in Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ViolationKind {
-    /// Something has to be there.
+    /// A value is missing.
     Required,
-    /// Something must not be as it is.
+    /// A value is invalid.
     Invalid,
-    /// Something is there twice.
+    /// A value is duplicated.
     Duplicate,
-    /// There is too much of something.
+    /// A list has too many items.
     TooMany,
-    /// Something must not be there.
+    /// A value is not allowed.
     Forbidden,
-    /// An expression cannot be made into a program.
+    /// An expression cannot be compiled to a program.
     Internal,
 }
 
@@ -49,7 +49,7 @@ impl ViolationKind {
         }
     }
 
-    /// The words for it in Kubernetes' messages.
+    /// The kind as worded in Kubernetes' messages.
     pub fn words(self) -> &'static str {
         match self {
             ViolationKind::Required => "Required value",
@@ -63,7 +63,7 @@ impl ViolationKind {
 }
 
 impl Violation {
-    /// The clause about the field, without its path: `Invalid value: "x": must be lowercase`.
+    /// The message without the field path: `Invalid value: "x": must be lowercase`.
     pub fn clause(&self) -> String {
         let shows_value =
             matches!(self.kind, ViolationKind::Invalid | ViolationKind::Duplicate | ViolationKind::TooMany);
@@ -80,29 +80,30 @@ impl Violation {
     }
 }
 
-/// `<path>: <type>: <value>: <detail>` (S16).
+/// `<path>: <type>: <value>: <detail>`.
+// S16
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.clause())
     }
 }
 
-/// Every broken rule of a configuration, in the order in which they were looked at.
+/// Every violation of a configuration, in the order of validation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violations(Vec<Violation>);
 
 impl Violations {
-    /// Whether there are none.
+    /// Whether there are no violations.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Number of violations.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// One after another.
+    /// Iterates over the violations.
     pub fn iter(&self) -> std::slice::Iter<'_, Violation> {
         self.0.iter()
     }
@@ -128,7 +129,7 @@ impl Violations {
         self.push(ViolationKind::Internal, path, String::new(), detail.into());
     }
 
-    /// Says what helps with the violation that was added last.
+    /// Adds a hint to the last violation.
     pub(super) fn hint(&mut self, hint: impl Into<String>) {
         if let Some(last) = self.0.last_mut() {
             last.hint = Some(hint.into());
@@ -149,7 +150,8 @@ impl<'a> IntoIterator for &'a Violations {
     }
 }
 
-/// One alone, or `[e1, e2]` (S16).
+/// One violation alone, or `[e1, e2]`.
+// S16
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [one] = self.0.as_slice() {

@@ -1,11 +1,11 @@
-//! How Go puts things: the words of its JSON and base64 decoders, its quotation marks and its times. A line of
-//! kube-apiserver's log is only found again if it is written letter by letter as kube-apiserver writes it.
+//! Go's wording: messages of its JSON and base64 decoders, `%q` quoting and time format. Operators search for
+//! kube-apiserver's log messages, so they have to match exactly.
 
 use std::fmt::Write as _;
 
 use crate::json::{GO_DEPTH, Kind};
 
-/// What Go's decoder calls a sort of value.
+/// What Go's decoder calls a kind of value.
 pub(super) fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Null => "null",
@@ -18,16 +18,16 @@ pub(super) fn kind(kind: Kind) -> &'static str {
 }
 
 /// `json: cannot unmarshal number into Go value of type string`
-pub(super) fn misfit(found: Kind, wanted: &str) -> String {
+pub(super) fn type_mismatch(found: Kind, wanted: &str) -> String {
     format!("json: cannot unmarshal {} into Go value of type {wanted}", kind(found))
 }
 
-/// The first byte that unpadded base64url cannot have.
+/// Go's error for the first byte that is not unpadded base64url.
 pub(super) fn base64_error(text: &str) -> Option<String> {
     base64_error_of(text, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'), false)
 }
 
-/// The same for the padded form with `+` and `/`.
+/// The same for padded standard base64.
 pub(super) fn padded_base64_error(text: &str) -> Option<String> {
     let symbols = text.trim_end_matches('=');
     base64_error_of(symbols, |byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'), true)
@@ -39,25 +39,25 @@ fn base64_error_of(text: &str, is_symbol: impl Fn(u8) -> bool, is_padded: bool) 
     odd.or(dangling).map(|at| format!("illegal base64 data at input byte {at}"))
 }
 
-/// Why a text is no JSON; nothing if it is.
+/// Go's syntax error for invalid JSON; `None` if it is valid.
 pub(crate) fn syntax_error(text: &[u8]) -> Option<String> {
-    let mut scanner = Scanner { open: Vec::new(), state: State::Value };
+    let mut scanner = Scanner { open: Vec::new(), state: ScanState::Value };
     for byte in text {
-        if let Err(words) = scanner.step(*byte) {
-            return Some(words);
+        if let Err(message) = scanner.step(*byte) {
+            return Some(message);
         }
     }
-    // A number at the very end is only then known to be one.
-    if let Err(words) = scanner.step(b' ') {
-        return Some(if scanner.state == State::Broken { words } else { END.to_owned() });
+    // A number at the end of the text is complete only here.
+    if let Err(message) = scanner.step(b' ') {
+        return Some(if scanner.state == ScanState::Broken { message } else { END.to_owned() });
     }
-    (scanner.state != State::End).then(|| END.to_owned())
+    (scanner.state != ScanState::End).then(|| END.to_owned())
 }
 
 const END: &str = "unexpected end of JSON input";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     Value,
     ValueOrEnd,
     NameOrEnd,
@@ -83,54 +83,57 @@ enum State {
 struct Scanner {
     /// Open containers: true for an object.
     open: Vec<bool>,
-    state: State,
+    state: ScanState,
 }
 
 impl Scanner {
     fn step(&mut self, byte: u8) -> Result<(), String> {
         let space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match self.state {
-            State::Value
-            | State::ValueOrEnd
-            | State::NameOrEnd
-            | State::Name
-            | State::AfterName
-            | State::AfterValue
-            | State::End
+            ScanState::Value
+            | ScanState::ValueOrEnd
+            | ScanState::NameOrEnd
+            | ScanState::Name
+            | ScanState::AfterName
+            | ScanState::AfterValue
+            | ScanState::End
                 if space => {}
-            State::ValueOrEnd if byte == b']' => self.close(),
-            State::Value | State::ValueOrEnd => return self.begin(byte),
-            State::NameOrEnd if byte == b'}' => self.close(),
-            State::NameOrEnd | State::Name if byte == b'"' => self.state = State::Text { is_name: true },
-            State::NameOrEnd | State::Name => {
+            ScanState::ValueOrEnd if byte == b']' => self.close(),
+            ScanState::Value | ScanState::ValueOrEnd => return self.begin(byte),
+            ScanState::NameOrEnd if byte == b'}' => self.close(),
+            ScanState::NameOrEnd | ScanState::Name if byte == b'"' => {
+                self.state = ScanState::Text { is_name: true }
+            }
+            ScanState::NameOrEnd | ScanState::Name => {
                 return wrong(byte, "looking for beginning of object key string");
             }
-            State::AfterName if byte == b':' => self.state = State::Value,
-            State::AfterName => return wrong(byte, "after object key"),
-            State::AfterValue => return self.after_value(byte),
-            State::End => return wrong(byte, "after top-level value"),
-            State::Text { is_name } => match byte {
-                b'"' if is_name => self.state = State::AfterName,
+            ScanState::AfterName if byte == b':' => self.state = ScanState::Value,
+            ScanState::AfterName => return wrong(byte, "after object key"),
+            ScanState::AfterValue => return self.after_value(byte),
+            ScanState::End => return wrong(byte, "after top-level value"),
+            ScanState::Text { is_name } => match byte {
+                b'"' if is_name => self.state = ScanState::AfterName,
                 b'"' => self.ended(),
-                b'\\' => self.state = State::Escape { is_name },
+                b'\\' => self.state = ScanState::Escape { is_name },
                 0..0x20 => return wrong(byte, "in string literal"),
                 _ => {}
             },
-            State::Escape { is_name } => match byte {
+            ScanState::Escape { is_name } => match byte {
                 b'b' | b'f' | b'n' | b'r' | b't' | b'\\' | b'/' | b'"' => {
-                    self.state = State::Text { is_name }
+                    self.state = ScanState::Text { is_name }
                 }
-                b'u' => self.state = State::Unit { is_name, left: 4 },
+                b'u' => self.state = ScanState::Unit { is_name, left: 4 },
                 _ => return wrong(byte, "in string escape code"),
             },
-            State::Unit { is_name, left } => {
+            ScanState::Unit { is_name, left } => {
                 if !byte.is_ascii_hexdigit() {
                     return wrong(byte, "in \\u hexadecimal character escape");
                 }
                 let left = left - 1;
-                self.state = if left == 0 { State::Text { is_name } } else { State::Unit { is_name, left } };
+                self.state =
+                    if left == 0 { ScanState::Text { is_name } } else { ScanState::Unit { is_name, left } };
             }
-            State::Word { word, at } => {
+            ScanState::Word { word, at } => {
                 let expected = word.as_bytes().get(at).copied().unwrap_or_default();
                 if byte != expected {
                     let place = format!("in literal {word} (expecting {})", character(expected));
@@ -139,7 +142,7 @@ impl Scanner {
                 if at + 1 == word.len() {
                     self.ended();
                 } else {
-                    self.state = State::Word { word, at: at + 1 };
+                    self.state = ScanState::Word { word, at: at + 1 };
                 }
             }
             _ => return self.number(byte),
@@ -151,13 +154,13 @@ impl Scanner {
         self.state = match byte {
             b'{' => return self.enter(true),
             b'[' => return self.enter(false),
-            b'"' => State::Text { is_name: false },
-            b'-' => State::Minus,
-            b'0' => State::Zero,
-            b'1'..=b'9' => State::Digits,
-            b't' => State::Word { word: "true", at: 1 },
-            b'f' => State::Word { word: "false", at: 1 },
-            b'n' => State::Word { word: "null", at: 1 },
+            b'"' => ScanState::Text { is_name: false },
+            b'-' => ScanState::Minus,
+            b'0' => ScanState::Zero,
+            b'1'..=b'9' => ScanState::Digits,
+            b't' => ScanState::Word { word: "true", at: 1 },
+            b'f' => ScanState::Word { word: "false", at: 1 },
+            b'n' => ScanState::Word { word: "null", at: 1 },
             _ => return wrong(byte, "looking for beginning of value"),
         };
         Ok(())
@@ -165,11 +168,11 @@ impl Scanner {
 
     fn enter(&mut self, is_object: bool) -> Result<(), String> {
         if self.open.len() == GO_DEPTH {
-            self.state = State::Broken;
+            self.state = ScanState::Broken;
             return Err("exceeded max depth".to_owned());
         }
         self.open.push(is_object);
-        self.state = if is_object { State::NameOrEnd } else { State::ValueOrEnd };
+        self.state = if is_object { ScanState::NameOrEnd } else { ScanState::ValueOrEnd };
         Ok(())
     }
 
@@ -179,14 +182,14 @@ impl Scanner {
     }
 
     fn ended(&mut self) {
-        self.state = if self.open.is_empty() { State::End } else { State::AfterValue };
+        self.state = if self.open.is_empty() { ScanState::End } else { ScanState::AfterValue };
     }
 
     fn after_value(&mut self, byte: u8) -> Result<(), String> {
         match (self.open.last(), byte) {
             (Some(true), b'}') | (Some(false), b']') => self.close(),
-            (Some(true), b',') => self.state = State::Name,
-            (Some(false), b',') => self.state = State::Value,
+            (Some(true), b',') => self.state = ScanState::Name,
+            (Some(false), b',') => self.state = ScanState::Value,
             (Some(true), _) => return wrong(byte, "after object key:value pair"),
             (Some(false), _) => return wrong(byte, "after array element"),
             (None, _) => return wrong(byte, "after top-level value"),
@@ -196,16 +199,18 @@ impl Scanner {
 
     fn number(&mut self, byte: u8) -> Result<(), String> {
         self.state = match (self.state, byte) {
-            (State::Minus, b'0') => State::Zero,
-            (State::Minus, b'1'..=b'9') | (State::Digits, b'0'..=b'9') => State::Digits,
-            (State::Zero | State::Digits, b'.') => State::Point,
-            (State::Point | State::Fraction, b'0'..=b'9') => State::Fraction,
-            (State::Zero | State::Digits | State::Fraction, b'e' | b'E') => State::Exponent,
-            (State::Exponent, b'+' | b'-') => State::Sign,
-            (State::Exponent | State::Sign | State::Power, b'0'..=b'9') => State::Power,
-            (State::Minus, _) => return wrong(byte, "in numeric literal"),
-            (State::Point, _) => return wrong(byte, "after decimal point in numeric literal"),
-            (State::Exponent | State::Sign, _) => return wrong(byte, "in exponent of numeric literal"),
+            (ScanState::Minus, b'0') => ScanState::Zero,
+            (ScanState::Minus, b'1'..=b'9') | (ScanState::Digits, b'0'..=b'9') => ScanState::Digits,
+            (ScanState::Zero | ScanState::Digits, b'.') => ScanState::Point,
+            (ScanState::Point | ScanState::Fraction, b'0'..=b'9') => ScanState::Fraction,
+            (ScanState::Zero | ScanState::Digits | ScanState::Fraction, b'e' | b'E') => ScanState::Exponent,
+            (ScanState::Exponent, b'+' | b'-') => ScanState::Sign,
+            (ScanState::Exponent | ScanState::Sign | ScanState::Power, b'0'..=b'9') => ScanState::Power,
+            (ScanState::Minus, _) => return wrong(byte, "in numeric literal"),
+            (ScanState::Point, _) => return wrong(byte, "after decimal point in numeric literal"),
+            (ScanState::Exponent | ScanState::Sign, _) => {
+                return wrong(byte, "in exponent of numeric literal");
+            }
             _ => {
                 self.ended();
                 return self.step(byte);
@@ -230,7 +235,7 @@ fn character(byte: u8) -> String {
     }
 }
 
-/// A text in quotation marks.
+/// A string quoted as by `%q`.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for symbol in text.chars() {
@@ -260,14 +265,14 @@ fn is_printable(symbol: char) -> bool {
     !symbol.is_control() && !symbol.is_whitespace() && !invisible
 }
 
-/// Texts in quotation marks in brackets, as `%q` has them.
+/// A list of quoted strings in brackets, as by `%q`.
 pub(super) fn quoted_list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(quoted).collect::<Vec<_>>().join(" "))
 }
 
-/// A point in time as Go prints it in UTC, wrapped around where Go's 64 bits do.
+/// A time as Go prints it in UTC, with Go's 64-bit wrap-around.
 pub(super) fn time(seconds: i64, nanoseconds: i32) -> String {
-    // Go counts from the first of March, 292277022400 years before our era, in unsigned seconds.
+    // Go counts unsigned seconds from the first of March of the year -292277022400.
     const YEARS: i128 = 292_277_022_400;
     const DAYS_TO_YEAR_ONE: i128 = YEARS / 400 * 146_097 + 306;
     const DAYS_TO_1970: i128 = DAYS_TO_YEAR_ONE + 719_162;
@@ -297,8 +302,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_json_is_described_as_go_describes_it() {
-        for (text, words) in [
+    fn json_errors_match_go() {
+        for (text, message) in [
             ("{\"alg\":", END),
             (" ", END),
             ("1e", END),
@@ -317,7 +322,7 @@ mod tests {
             ("{\"a\":é}", "invalid character 'Ã' looking for beginning of value"),
             ("{} x", "invalid character 'x' after top-level value"),
         ] {
-            assert_eq!(syntax_error(text.as_bytes()).as_deref(), Some(words), "{text}");
+            assert_eq!(syntax_error(text.as_bytes()).as_deref(), Some(message), "{text}");
         }
         for good in ["0", "{}", " [1, -2.5e+3, \"\\u00e9\", {\"a\": null}] ", "\"x\""] {
             assert_eq!(syntax_error(good.as_bytes()), None, "{good}");
@@ -325,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn both_scanners_agree_on_what_is_json() {
+    fn both_scanners_agree_on_valid_json() {
         let pieces =
             ["{", "}", "[", "]", ",", ":", "\"a\"", "1", "-", "0", ".5", "e3", "true", "nul", " ", "\\"];
         let mut seed = 7_usize;
@@ -343,8 +348,8 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_go_prints_them() {
-        for (seconds, nanoseconds, words) in [
+    fn times_match_go() {
+        for (seconds, nanoseconds, message) in [
             (0, 0, "1970-01-01 00:00:00 +0000 UTC"),
             (1_800_000_000, 250_000_000, "2027-01-15 08:00:00.25 +0000 UTC"),
             (-1, 0, "1969-12-31 23:59:59 +0000 UTC"),
@@ -353,12 +358,12 @@ mod tests {
             (i64::MAX, 0, "292277026596-12-04 15:30:07 +0000 UTC"),
             (i64::MIN, 0, "292277026596-12-04 15:30:08 +0000 UTC"),
         ] {
-            assert_eq!(time(seconds, nanoseconds), words);
+            assert_eq!(time(seconds, nanoseconds), message);
         }
     }
 
     #[test]
-    fn the_place_of_bad_base64_is_gos() {
+    fn base64_error_positions_match_go() {
         for (text, at) in [("A", 0), ("AAAAA", 4), ("A+AA", 1), ("AA=A", 2)] {
             assert_eq!(base64_error(text), Some(format!("illegal base64 data at input byte {at}")), "{text}");
         }

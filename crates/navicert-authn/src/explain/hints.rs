@@ -1,31 +1,31 @@
-//! Near misses and ways out: what a person would look at first, for every way a token can fail. Hints name claims and
-//! their types; the values of claims are marked as such and shown only on demand.
+//! Hints and a remedy for every way a token can fail. Hints name claims and their types; claim values are marked and shown
+//! only on request.
 
 use navicert_types::decode::closest;
 
 use super::go;
 use super::masked::Masked;
-use crate::authenticator::{Authenticator, Authenticators, Question};
-use crate::config::{CompiledAuthenticator, Mapping};
+use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use crate::config::{AttributeMapping, CompiledAuthenticator};
 use crate::json::Raw;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
-use crate::outcome::{NoOpinion, Outcome, Refusal};
+use crate::outcome::{AuthnOutcome, NoOpinion, Refusal};
 
-/// What to look at, and the one thing to do.
+/// Hints about a failure, and the remedy.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Advice {
+pub(super) struct Guidance {
     pub(super) hints: Vec<Masked>,
     pub(super) remedy: Option<String>,
 }
 
-impl Advice {
+impl Guidance {
     fn hint(&mut self, hint: Masked) {
         self.hints.push(hint);
     }
 
     fn say(&mut self, text: impl Into<String>) {
-        self.hints.push(Masked::words(text));
+        self.hints.push(Masked::text_only(text));
     }
 
     fn remedy(mut self, text: impl Into<String>) -> Self {
@@ -34,51 +34,64 @@ impl Advice {
     }
 }
 
-/// What there is to say about an outcome.
-pub(super) fn advice(outcome: &Outcome, authenticators: &Authenticators, question: &Question<'_>) -> Advice {
-    let token = RawToken::new(question.token).ok();
+/// Hints and remedy for an outcome.
+pub(super) fn guidance(
+    outcome: &AuthnOutcome,
+    authenticators: &Authenticators,
+    request: &AuthnRequest<'_>,
+) -> Guidance {
+    let token = RawToken::new(request.token).ok();
     let payload = token.as_ref().and_then(|token| token.payload().ok());
     let claims = payload.as_ref().and_then(|payload| UnverifiedClaims::read(&payload.bytes).ok());
     match (outcome, token, claims) {
-        (Outcome::Authenticated(_), ..) => Advice::default(),
-        (Outcome::NoOpinion(NoOpinion::UnknownIssuer), _, Some(claims)) => issuer(&claims, authenticators),
-        (Outcome::NoOpinion(why), ..) => no_token(*why, question.token),
-        (Outcome::Rejected(rejection), Some(token), Some(claims)) => {
-            let Some(authenticator) = authenticators.find(claims.issuer()) else { return Advice::default() };
-            let about = About { token, claims, authenticator, question };
+        (AuthnOutcome::Authenticated(_), ..) => Guidance::default(),
+        (AuthnOutcome::NoOpinion(NoOpinion::UnknownIssuer), _, Some(claims)) => {
+            issuer(&claims, authenticators)
+        }
+        (AuthnOutcome::NoOpinion(why), ..) => not_a_token(*why, request.token),
+        (AuthnOutcome::Rejected(rejection), Some(token), Some(claims)) => {
+            let Some(authenticator) = authenticators.find(claims.issuer()) else {
+                return Guidance::default();
+            };
+            let about = RefusalContext { token, claims, authenticator, request };
             about.refusal(&rejection.refusal)
         }
-        (Outcome::Rejected(_), ..) => Advice::default(),
+        (AuthnOutcome::Rejected(_), ..) => Guidance::default(),
     }
 }
 
-fn no_token(why: NoOpinion, text: &str) -> Advice {
-    let mut advice = Advice::default();
+fn not_a_token(why: NoOpinion, text: &str) -> Guidance {
+    let mut guidance = Guidance::default();
     let text = text.trim();
     match why {
-        NoOpinion::NotCompact if text.is_empty() => advice.say("the token is empty"),
+        NoOpinion::NotCompact if text.is_empty() => guidance.say("the token is empty"),
         NoOpinion::NotCompact if text.to_ascii_lowercase().starts_with("bearer ") => {
-            advice.say("it begins with the word `Bearer`, which belongs to the header, not to the token");
+            guidance.say("it starts with the word `Bearer`, which belongs to the Authorization header, not to the token");
         }
         NoOpinion::NotCompact if text.starts_with('{') => {
-            advice.say("it begins with `{`: tokens in JSON form are never taken; if it is a provider's whole answer, the token is its member `id_token`");
+            guidance.say("it starts with `{`: tokens in JSON form are never accepted; in a provider's token response, the token is the member `id_token`");
         }
         NoOpinion::NotCompact => {
             let parts = text.split('.').count();
-            advice.say(match parts {
-                5 => "it has five parts: an encrypted token, which only its recipient can read".to_owned(),
-                1 => "it has one part: an opaque token, perhaps an access token or a refresh token".to_owned(),
-                parts => format!("it has {parts} parts separated by dots, a JSON web token has 3"),
+            guidance.say(match parts {
+                5 => "it has five parts: an encrypted token, which only its recipient can decrypt".to_owned(),
+                1 => {
+                    "it has one part: an opaque token, perhaps an access token or a refresh token".to_owned()
+                }
+                parts => format!("it has {parts} parts separated by dots, a JWT has 3"),
             });
         }
-        _ => advice.say("the middle part of a JSON web token is an unpadded base64url text of a JSON object with a string `iss`"),
+        _ => guidance.say(
+            "the middle part of a JWT is a JSON object with a string `iss`, encoded as unpadded base64url",
+        ),
     }
-    advice.remedy("send the ID token of the provider as it is, whole and alone")
+    guidance.remedy("send the provider's ID token, complete and unchanged")
 }
 
-/// S305: issuers that differ in a way that eyes pass over.
-fn issuer(claims: &UnverifiedClaims<'_>, authenticators: &Authenticators) -> Advice {
-    let mut advice = Advice::default();
+/// Hints for an unknown issuer that is nearly a configured one.
+// S305
+fn issuer(claims: &UnverifiedClaims<'_>, authenticators: &Authenticators) -> Guidance {
+    let mut guidance = Guidance::default();
     let claimed = claims.issuer();
     let mut configured: Vec<&CompiledAuthenticator> =
         authenticators.iter().map(|one| &one.configuration).collect();
@@ -87,20 +100,20 @@ fn issuer(claims: &UnverifiedClaims<'_>, authenticators: &Authenticators) -> Adv
         let path = one.path.field("issuer").field("url");
         let url = &one.issuer.url;
         let Some(difference) = difference(claimed, url) else { continue };
-        advice.say(format!("the token's `iss` differs from {path} (`{url}`) only {difference}"));
-        return advice.remedy(format!("set {path} to exactly what the token's `iss` says"));
+        guidance.say(format!("the token's `iss` differs from {path} (`{url}`) only {difference}"));
+        return guidance.remedy(format!("set {path} to the exact value of the token's `iss`"));
     }
-    advice.hint(Masked::words("the token's `iss` is ").value(format!("`{claimed}`")));
+    guidance.hint(Masked::text_only("the token's `iss` is ").value(format!("`{claimed}`")));
     if configured.is_empty() {
-        advice.say("the configuration has no authenticator at all");
+        guidance.say("the configuration has no authenticator");
     }
     for one in configured {
-        advice.say(format!("{} is `{}`", one.path.field("issuer").field("url"), one.issuer.url));
+        guidance.say(format!("{} is `{}`", one.path.field("issuer").field("url"), one.issuer.url));
     }
-    advice.remedy("add an authenticator for the token's issuer, or log in at one that is configured")
+    guidance.remedy("add an authenticator for the token's issuer, or log in with a configured issuer")
 }
 
-/// How two texts differ that were meant to be the same; nothing if they are plainly others.
+/// How two strings differ that were probably meant to be equal; `None` if they are unrelated.
 fn difference(ours: &str, theirs: &str) -> Option<&'static str> {
     let bare = |text: &str| text.trim_end_matches('/').to_owned();
     let schemeless =
@@ -111,270 +124,270 @@ fn difference(ours: &str, theirs: &str) -> Option<&'static str> {
         () if bare(ours) == bare(theirs) => Some("by a trailing slash"),
         () if ours.trim() == theirs.trim() => Some("by white space around it"),
         () if ours.eq_ignore_ascii_case(theirs) => Some("in upper and lower case"),
-        () if schemeless(ours) == schemeless(theirs) => Some("in what stands before `://`"),
+        () if schemeless(ours) == schemeless(theirs) => Some("in the part before `://`"),
         () if portless(ours) == portless(theirs) => Some("by the port `:443`"),
         () if bare(&ours.trim().to_ascii_lowercase()) == bare(&theirs.trim().to_ascii_lowercase()) => {
             Some("in upper and lower case and a trailing slash")
         }
         () if bare(&schemeless(ours)) == bare(&schemeless(theirs)) => {
-            Some("in what stands before `://` and a trailing slash")
+            Some("in the part before `://` and a trailing slash")
         }
         () => None,
     }
 }
 
-struct About<'a> {
+struct RefusalContext<'a> {
     token: RawToken<'a>,
     claims: UnverifiedClaims<'a>,
     authenticator: &'a Authenticator,
-    question: &'a Question<'a>,
+    request: &'a AuthnRequest<'a>,
 }
 
-impl About<'_> {
-    fn refusal(&self, refusal: &Refusal) -> Advice {
-        let mut advice = Advice::default();
+impl RefusalContext<'_> {
+    fn refusal(&self, refusal: &Refusal) -> Guidance {
+        let mut guidance = Guidance::default();
         let configuration = &self.authenticator.configuration;
         match refusal {
             Refusal::NotReady | Refusal::Keys(_) => {
                 let url = &configuration.issuer.url;
-                advice.say(format!("the keys of `{url}` are not to be had, so no token of it can be judged"));
-                advice.remedy("see that discovery and the key set of the issuer can be reached from here: `navicert authn check --online`")
+                guidance.say(format!("no signing keys available for issuer `{url}`; its tokens cannot be verified"));
+                guidance.remedy("check that the issuer's discovery document and key set are reachable: `navicert authn check --online`")
             }
             Refusal::Audience => self.audience(),
             Refusal::Expired => self.expired(),
             Refusal::NotYetValid => self.not_yet(),
             Refusal::ClaimType(claim) => {
                 let kind = self.claims.claim(claim).map_or("absent", |raw| go::kind(raw.kind()));
-                advice.say(format!("the token's `{claim}` is of type {kind}"));
-                advice.remedy(format!("have the provider issue `{claim}` as the standard says; nothing here can make up for it"))
+                guidance.say(format!("the token's `{claim}` is of type {kind}"));
+                guidance.remedy(format!("configure the provider to issue `{claim}` as the standard requires; no setting here can compensate"))
             }
             Refusal::Algorithm { .. } => self.algorithm(),
             Refusal::UnknownKey | Refusal::Signature => self.signature(matches!(refusal, Refusal::UnknownKey)),
             Refusal::EmailNotVerified => {
-                advice.say("the claim `email_verified` is there and is not `true`; a name taken from an address that nobody has checked could be anybody's");
-                advice.remedy("verify the address at the provider, or map another claim, such as `sub`, to the username")
+                guidance.say("the claim `email_verified` is present and not `true`; an unverified address may belong to another user");
+                guidance.remedy("verify the address at the provider, or map another claim, such as `sub`, to the username")
             }
             Refusal::MissingClaim { path, claim } => {
-                self.missing(&mut advice, claim);
-                advice.remedy(format!("have the provider put `{claim}` into the token, or name another claim at {path}"))
+                self.missing(&mut guidance, claim);
+                guidance.remedy(format!("configure the provider to include `{claim}` in the token, or use another claim at {path}"))
             }
             Refusal::MappingType { path, claim, expected } => {
                 let kind = self.claims.claim(claim).map_or("absent", |raw| go::kind(raw.kind()));
-                advice.say(format!("the claim `{claim}` is of type {kind}, and {path} wants {expected}"));
-                advice.remedy(format!("use an expression that converts it, or another claim, at {path}"))
+                guidance.say(format!("the claim `{claim}` is of type {kind}, but {path} expects {expected}"));
+                guidance.remedy(format!("use an expression that converts it, or another claim, at {path}"))
             }
             Refusal::Evaluation { path, source, .. } => self.evaluation(&path.to_string(), &source.error),
             Refusal::ResultType { path, expected, .. } => {
-                advice.say(format!("the expression gives a value, but not {expected}"));
-                advice.remedy(format!("make the expression at {path} return {expected}"))
+                guidance.say(format!("the expression returned a value, but not {expected}"));
+                guidance.remedy(format!("make the expression at {path} return {expected}"))
             }
             Refusal::RequiredClaim { path, claim } => self.required(&path.to_string(), claim),
             Refusal::ClaimRule { path, .. } => {
-                advice.say("the rule ran without an error and came out false");
-                advice.remedy(format!("if this login should pass, change the rule at {path} or what the provider puts into the token"))
+                guidance.say("the rule was evaluated without an error and is false");
+                guidance.remedy(format!("if this login should succeed, change the rule at {path} or the claims that the provider issues"))
             }
             Refusal::UserRule { path, text, .. } => {
-                self.prefixes(&mut advice, text);
-                advice.say("the rule ran without an error and came out false");
-                advice.remedy(format!("if this login should pass, change the rule at {path} or the mappings above it"))
+                self.prefixes(&mut guidance, text);
+                guidance.say("the rule was evaluated without an error and is false");
+                guidance.remedy(format!("if this login should succeed, change the rule at {path} or the claim mappings"))
             }
             Refusal::SystemPrefix(what) => {
-                advice.say(format!("names that begin with `system:` belong to the cluster itself, and profile `hardened` lets no token have such a {what}"));
+                guidance.say(format!("names that start with `system:` are reserved for the cluster, and profile `hardened` rejects such a {what}"));
                 let path = configuration.path.field("claimMappings");
-                advice.remedy(format!("put a prefix before it at {path}, or set `allowSystemPrefix` for this issuer in the NavicertConfiguration"))
+                guidance.remedy(format!("add a prefix at {path}, or set `allowSystemPrefix` for this issuer in the NavicertConfiguration"))
             }
-            Refusal::EmptyUsername => advice.remedy(format!(
-                "have the provider fill the claim behind {}.username",
+            Refusal::EmptyUsername => guidance.remedy(format!(
+                "configure the provider to set the claim that {}.username maps",
                 configuration.path.field("claimMappings")
             )),
-            Refusal::Unprintable(what) => advice.remedy(format!("have the provider clean the claim behind the {what}")),
-            Refusal::Revoked => advice.remedy("log in again; if this token was revoked by mistake, take it off the revocation list"),
+            Refusal::Unprintable(what) => guidance.remedy(format!("configure the provider to issue a clean value for the claim mapped to the {what}")),
+            Refusal::Revoked => guidance.remedy("log in again; if this token was revoked by mistake, remove it from the revocation list"),
             Refusal::Distributed(_) => {
-                advice.say("the provider says that the groups are to be fetched elsewhere (`_claim_names`, `_claim_sources`), which usually means that there are too many for the token");
-                advice.remedy("have the provider send fewer groups (only those assigned to the application) in the token itself")
+                guidance.say("the groups are a distributed claim (`_claim_names`, `_claim_sources`), usually because there are too many for the token");
+                guidance.remedy("configure the provider to include fewer groups (only those assigned to the application) in the token itself")
             }
-            Refusal::TooLarge(_) => advice.remedy("have the provider send less: usually it is the list of groups"),
+            Refusal::TooLarge(_) => guidance.remedy("configure the provider to issue smaller tokens: usually the list of groups is too long"),
             Refusal::Malformed(_) | Refusal::Issuer => {
-                advice.remedy("have the provider issue the token as the standard says; nothing in the configuration can make up for it")
+                guidance.remedy("configure the provider to issue tokens as the standard requires; no setting in the configuration can compensate")
             }
         }
     }
 
-    fn audience(&self) -> Advice {
-        let mut advice = Advice::default();
+    fn audience(&self) -> Guidance {
+        let mut guidance = Guidance::default();
         let configuration = &self.authenticator.configuration;
         let path = configuration.path.field("issuer").field("audiences");
-        let Some(registered) = self.claims.registered_as_go_reads_them() else { return advice };
+        let Some(registered) = self.claims.registered_as_go_reads_them() else { return guidance };
         let theirs = registered.audiences();
         let ours = &configuration.issuer.audiences;
         if theirs.iter().all(|audience| audience.is_empty()) {
-            advice.say("the token has no `aud`, or an empty one");
+            guidance.say("the token has no `aud`, or an empty one");
         } else {
             let count = theirs.len();
             let list = go::quoted_list(theirs.iter().map(AsRef::as_ref));
-            advice.hint(
-                Masked::words(format!("the token has {count} audience{}: ", plural(count))).value(list),
+            guidance.hint(
+                Masked::text_only(format!("the token has {count} audience{}: ", plural(count))).value(list),
             );
         }
         for audience in theirs {
             for (index, configured) in ours.iter().enumerate() {
                 let at = path.index(index);
                 if let Some(difference) = difference(&audience, configured) {
-                    advice.say(format!("one of them differs from {at} (`{configured}`) only {difference}"));
-                    return advice.remedy(format!("set {at} to exactly what the token's `aud` says"));
+                    guidance.say(format!("one of them differs from {at} (`{configured}`) only {difference}"));
+                    return guidance.remedy(format!("set {at} to the exact value of the token's `aud`"));
                 }
                 if audience.strip_prefix("api://") == Some(configured)
                     || configured.strip_prefix("api://") == Some(audience.as_ref())
                 {
-                    advice.say(format!(
-                        "one of them differs from {at} (`{configured}`) only by `api://` in front"
+                    guidance.say(format!(
+                        "one of them differs from {at} (`{configured}`) only by a leading `api://`"
                     ));
-                    return advice.remedy(format!("set {at} to exactly what the token's `aud` says"));
+                    return guidance.remedy(format!("set {at} to the exact value of the token's `aud`"));
                 }
             }
         }
         for claim in ["azp", "client_id", "appid"] {
             let value = self.claims.claim(claim).and_then(Raw::string);
             if value.is_some_and(|value| ours.iter().any(|ours| *ours == value)) {
-                advice.say(format!("its `{claim}` is one of ours: this is a token that our client got for somebody else, probably an access token"));
-                return advice.remedy("send the ID token instead of the access token");
+                guidance.say(format!("its `{claim}` is a configured audience: the client obtained this token for another recipient, probably as an access token"));
+                return guidance.remedy("send the ID token instead of the access token");
             }
         }
         let wanted: Vec<String> = ours.iter().map(|audience| format!("`{audience}`")).collect();
-        advice.remedy(format!(
-            "log in with the client that is configured ({}), or add the token's audience at {path}",
+        guidance.remedy(format!(
+            "log in with the configured client ({}), or add the token's audience at {path}",
             wanted.join(", ")
         ))
     }
 
-    fn expired(&self) -> Advice {
-        let mut advice = Advice::default();
+    fn expired(&self) -> Guidance {
+        let mut guidance = Guidance::default();
         if self.claims.claim("exp").is_none() {
-            advice.say("the token has no `exp` at all");
-            return advice.remedy("have the provider issue tokens that expire");
+            guidance.say("the token has no `exp`");
+            return guidance.remedy("configure the provider to issue tokens that expire");
         }
         let registered = self.claims.registered_as_go_reads_them();
         let expires = registered.map_or(0, |registered| registered.expires());
-        let late = self.question.now.as_second().saturating_sub(expires);
-        advice.say(format!("it expired {} ago, at {}", span(late), go::time(expires, 0)));
+        let late = self.request.now.as_second().saturating_sub(expires);
+        guidance.say(format!("it expired {} ago, at {}", span(late), go::time(expires, 0)));
         if (0..=300).contains(&late) {
-            advice
-                .say("that is so little that a clock may be wrong: kube-apiserver gives no leeway on `exp`");
-            return advice.remedy("log in again; if a fresh token fails too, compare the clocks of this machine and of the issuer");
+            guidance.say("this may be clock skew: kube-apiserver allows no leeway on `exp`");
+            return guidance.remedy(
+                "log in again; if a fresh token fails too, compare the clocks of this machine and the issuer",
+            );
         }
-        advice.remedy("log in again for a fresh token")
+        guidance.remedy("log in again for a fresh token")
     }
 
-    fn not_yet(&self) -> Advice {
-        let mut advice = Advice::default();
+    fn not_yet(&self) -> Guidance {
+        let mut guidance = Guidance::default();
         let registered = self.claims.registered_as_go_reads_them();
         let not_before = registered.and_then(|registered| registered.not_before()).unwrap_or_default();
-        let early = not_before.saturating_sub(self.question.now.as_second());
-        advice.say(format!("it becomes valid in {}; 60 seconds of leeway are given already", span(early)));
-        advice.remedy("compare the clocks of this machine and of the issuer")
+        let early = not_before.saturating_sub(self.request.now.as_second());
+        guidance
+            .say(format!("it becomes valid in {}; 60 seconds of leeway are already included", span(early)));
+        guidance.remedy("compare the clocks of this machine and the issuer")
     }
 
-    fn algorithm(&self) -> Advice {
-        let mut advice = Advice::default();
+    fn algorithm(&self) -> Guidance {
+        let mut guidance = Guidance::default();
         let header = self.token.header();
         let raw = header.as_ref().and_then(|part| Raw::parse(&part.bytes).ok());
         let named = raw.and_then(|raw| raw.members().find(|(name, _)| name == "alg"));
         let named = named.and_then(|(_, value)| value.string()).unwrap_or_default();
         if named.starts_with("HS") {
-            advice.say(format!(
-                "`{named}` is made with a secret that both sides share; a cluster has no such secret"
-            ));
+            guidance.say(format!("`{named}` uses a shared secret, which a cluster does not have"));
         } else if named.is_empty() || named.eq_ignore_ascii_case("none") {
-            advice.say("the token is not signed at all");
+            guidance.say("the token is not signed");
         } else {
-            advice.say(format!("the token's `alg` is {}", go::quoted(&named)));
+            guidance.say(format!("the token's `alg` is {}", go::quoted(&named)));
         }
-        advice.remedy("set the client's signature algorithm at the provider to RS256 or ES256")
+        guidance.remedy("configure the client's signature algorithm at the provider to RS256 or ES256")
     }
 
-    fn signature(&self, is_unknown: bool) -> Advice {
-        let mut advice = Advice::default();
+    fn signature(&self, is_unknown: bool) -> Guidance {
+        let mut guidance = Guidance::default();
         let kids: Vec<String> = match self.authenticator.keys().current() {
             Ok(keys) => keys.keys().iter().map(|key| format!("`{}`", key.kid())).collect(),
             Err(_) => Vec::new(),
         };
         let known = if kids.is_empty() { "none".to_owned() } else { kids.join(", ") };
-        advice.say(format!("the issuer's keys here are: {known}"));
+        guidance.say(format!("available keys of the issuer: {known}"));
         if is_unknown {
-            return advice.remedy(
-                "get the issuer's newest keys: it has probably changed them since these were fetched",
+            return guidance.remedy(
+                "fetch the issuer's current keys: it has probably rotated them since these were fetched",
             );
         }
-        advice.say("either the token was changed on its way, or these keys are another issuer's (a second installation with the same URL?)");
-        advice.remedy("compare the key set here with what the issuer serves now")
+        guidance.say("either the token was modified, or these keys belong to another issuer (a second installation with the same URL?)");
+        guidance.remedy("compare this key set with the one that the issuer serves now")
     }
 
-    /// A claim that is not there: which are, and which one was probably meant.
-    fn missing(&self, advice: &mut Advice, claim: &str) {
+    /// Lists the existing claims, and the one that was probably meant.
+    fn missing(&self, guidance: &mut Guidance, claim: &str) {
         let mut names: Vec<&str> = self.claims.members().iter().map(|(name, _)| name.as_ref()).collect();
         names.sort_unstable();
         names.dedup();
         if let Some(meant) = closest(claim, &names) {
-            advice.say(format!("there is no claim `{claim}`, but there is `{meant}`"));
+            guidance.say(format!("missing claim `{claim}`; the token has a claim `{meant}`"));
         }
         let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-        advice.say(format!("the token's claims are {}", names.join(", ")));
+        guidance.say(format!("the token's claims are {}", names.join(", ")));
     }
 
-    fn evaluation(&self, path: &str, error: &navicert_cel::EvalError) -> Advice {
-        let mut advice = Advice::default();
+    fn evaluation(&self, path: &str, error: &navicert_cel::EvalError) -> Guidance {
+        let mut guidance = Guidance::default();
         if let Some(key) = error.message.strip_prefix("no such key: ")
             && self.claims.claim(key).is_none()
         {
-            self.missing(&mut advice, key);
+            self.missing(&mut guidance, key);
             if let Some(hint) = error.hint {
-                advice.say(hint);
+                guidance.say(hint);
             }
-            return advice.remedy(format!("if the claim may be absent, write `claims.?{key}.orValue(…)` at {path}; else have the provider send it"));
+            return guidance.remedy(format!("if the claim may be missing, write `claims.?{key}.orValue(…)` at {path}; otherwise configure the provider to include it"));
         }
         if let Some(hint) = error.hint {
-            advice.say(hint);
+            guidance.say(hint);
         }
-        advice.remedy(format!("mend the expression at {path} for tokens like this one"))
+        guidance.remedy(format!("fix the expression at {path} for tokens like this one"))
     }
 
-    fn required(&self, path: &str, claim: &str) -> Advice {
-        let mut advice = Advice::default();
+    fn required(&self, path: &str, claim: &str) -> Guidance {
+        let mut guidance = Guidance::default();
         let rules = &self.authenticator.configuration.required_claims;
         let wanted = rules.iter().find(|rule| rule.claim == claim).map_or("", |rule| rule.value.as_str());
         match self.claims.claim(claim) {
-            None => self.missing(&mut advice, claim),
+            None => self.missing(&mut guidance, claim),
             Some(raw) => match raw.string() {
                 Some(value) => {
-                    advice.hint(
-                        Masked::words(format!("the claim `{claim}` is "))
+                    guidance.hint(
+                        Masked::text_only(format!("the claim `{claim}` is "))
                             .value(go::quoted(&value))
-                            .then(format!(", and has to be {}", go::quoted(wanted))),
+                            .then(format!(", expected {}", go::quoted(wanted))),
                     );
                     if let Some(difference) = difference(&value, wanted) {
-                        advice.say(format!("the two differ only {difference}"));
+                        guidance.say(format!("the two differ only {difference}"));
                     }
                 }
-                None => advice.say(format!(
-                    "the claim `{claim}` is of type {}, and has to be a string",
+                None => guidance.say(format!(
+                    "the claim `{claim}` is of type {}, expected a string",
                     go::kind(raw.kind())
                 )),
             },
         }
-        advice.remedy(format!("if this login should pass, change the required value at {path} or what the provider puts into `{claim}`"))
+        guidance.remedy(format!("if this login should succeed, change the required value at {path} or the value of `{claim}` at the provider"))
     }
 
-    /// Rules over the user see names as they are in the cluster.
-    fn prefixes(&self, advice: &mut Advice, rule: &str) {
+    /// User validation rules see names with their prefixes.
+    fn prefixes(&self, guidance: &mut Guidance, rule: &str) {
         let configuration = &self.authenticator.configuration;
         for (word, mapping) in
             [("username", Some(&configuration.username)), ("groups", configuration.groups.as_ref())]
         {
-            if let Some(Mapping::Claim { prefix, .. }) = mapping
+            if let Some(AttributeMapping::Claim { prefix, .. }) = mapping
                 && !prefix.is_empty()
                 && rule.contains(&format!("user.{word}"))
             {
-                advice.say(format!("`user.{word}` has the prefix `{prefix}` when the rule sees it"));
+                guidance.say(format!("the rule sees `user.{word}` with the prefix `{prefix}`"));
             }
         }
     }
@@ -384,7 +397,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// A length of time in the words of a person.
+/// A duration in readable units.
 fn span(seconds: i64) -> String {
     let (value, unit) = match seconds {
         ..120 => return format!("{seconds} s"),

@@ -1,42 +1,42 @@
-//! What kube-apiserver would have written to its log about a token, letter by letter. The order is that of its
-//! libraries: header, algorithm, signature, then the claims; so the text can differ from our own first finding.
+//! The exact message that kube-apiserver would log for a token. The order is that of its libraries: header, algorithm,
+//! signature, then claims; so the message can differ from the first failing step here.
 
 use super::masked::Masked;
-use super::{go, key_words};
-use crate::authenticator::{Authenticator, Authenticators, Question};
-use crate::config::{CompiledIssuer, Mapping};
+use super::{go, key_errors};
+use crate::authenticator::{Authenticator, Authenticators, AuthnRequest};
+use crate::config::{AttributeMapping, CompiledIssuer};
 use crate::json::{Kind, Raw};
 use crate::jwks::KeysUnavailable;
 use crate::jwt::claims::UnverifiedClaims;
-use crate::jwt::compact::{Part, RawToken};
+use crate::jwt::compact::{RawToken, TokenPart};
 use crate::jwt::header::Header;
-use crate::jwt::registry::is_named;
-use crate::jwt::{Algorithms, signature};
-use crate::outcome::{Outcome, Purpose, Refusal, without_values};
-use crate::profile::Profile;
+use crate::jwt::registered_claim::go_name_matches;
+use crate::jwt::{JwsAlgorithmSet, signature};
+use crate::outcome::{AuthnOutcome, Purpose, Refusal, redact_values};
+use crate::profile::AuthnProfile;
 
-/// What kube-apiserver would have logged; nothing if it takes the token.
+/// The message that kube-apiserver would log; `None` if it accepts the token.
 ///
-/// `authenticators` are those of profile `kube`; `key_set` is the issuer's answer, for sets that cannot be read.
+/// `authenticators` are those of profile `kube`; `key_set` returns the issuer's response, for key sets that do not parse.
 pub fn log_line(
     authenticators: &Authenticators,
-    question: &Question<'_>,
+    request: &AuthnRequest<'_>,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Option<Masked> {
-    let refusal = match authenticators.authenticate(&Question { observer: None, ..*question }) {
-        Outcome::Authenticated(_) => return None,
-        Outcome::NoOpinion(_) => return Some(Masked::words("invalid bearer token")),
-        Outcome::Rejected(rejection) => rejection.refusal,
+    let refusal = match authenticators.authenticate(&AuthnRequest { observer: None, ..*request }) {
+        AuthnOutcome::Authenticated(_) => return None,
+        AuthnOutcome::NoOpinion(_) => return Some(Masked::text_only("invalid bearer token")),
+        AuthnOutcome::Rejected(rejection) => rejection.refusal,
     };
-    let token = RawToken::new(question.token).ok()?;
+    let token = RawToken::new(request.token).ok()?;
     let payload = token.payload().ok()?;
     let claims = UnverifiedClaims::read(&payload.bytes).ok()?;
     let authenticator = authenticators.find(claims.issuer())?;
     if matches!(refusal, Refusal::NotReady) {
-        return Some(Masked::words("oidc: authenticator not initialized"));
+        return Some(Masked::text_only("oidc: authenticator not initialized"));
     }
     let unverified = unverified(&token, &payload, authenticator, key_set)
-        .or_else(|| checked(&claims, &refusal, &authenticator.configuration.issuer, question));
+        .or_else(|| checked(&claims, &refusal, &authenticator.configuration.issuer, request));
     Some(match unverified {
         Some(line) => line.after("oidc: verify token: "),
         None => mapped(&claims, &refusal, authenticator),
@@ -46,20 +46,20 @@ pub fn log_line(
 /// Header, algorithm and signature.
 fn unverified(
     token: &RawToken<'_>,
-    payload: &Part,
+    payload: &TokenPart,
     authenticator: &Authenticator,
     key_set: impl Fn(&CompiledIssuer) -> Option<String>,
 ) -> Option<Masked> {
     let (header_text, signature_text) = token.spaceless();
-    if let Some(words) = go::base64_error(&header_text).or_else(|| go::base64_error(&signature_text)) {
-        return Some(malformed(words));
+    if let Some(message) = go::base64_error(&header_text).or_else(|| go::base64_error(&signature_text)) {
+        return Some(malformed(message));
     }
     let header_part = token.header()?;
-    if let Some(words) = header_words(&header_part.bytes) {
-        return Some(malformed(words));
+    if let Some(message) = header_error(&header_part.bytes) {
+        return Some(malformed(message));
     }
     let allowed = authenticator.algorithms();
-    let Ok(header) = Header::read(&header_part.bytes, allowed, &Profile::KUBE) else {
+    let Ok(header) = Header::read(&header_part.bytes, allowed, &AuthnProfile::KUBE) else {
         return Some(algorithm(&header_part.bytes, allowed));
     };
     let failed = "failed to verify signature: ";
@@ -67,48 +67,48 @@ fn unverified(
         Err(KeysUnavailable::NotReady) => None,
         Err(KeysUnavailable::Failed(why)) => {
             let body = key_set(&authenticator.configuration.issuer);
-            let words = body.as_deref().and_then(key_words::fetching).unwrap_or(why);
-            Some(Masked::words(format!("{failed}fetching keys {words}")))
+            let message = body.as_deref().and_then(key_errors::fetching).unwrap_or(why);
+            Some(Masked::text_only(format!("{failed}fetching keys {message}")))
         }
-        Ok(keys) => signature::check(token, (&header, &header_part), payload, &keys, &Profile::KUBE)
+        Ok(keys) => signature::check(token, (&header, &header_part), payload, &keys, &AuthnProfile::KUBE)
             .err()
-            .map(|_| Masked::words(format!("{failed}failed to verify id token signature"))),
+            .map(|_| Masked::text_only(format!("{failed}failed to verify id token signature"))),
     }
 }
 
-fn malformed(words: impl Into<String>) -> Masked {
-    Masked::words("oidc: malformed jwt: ".to_owned() + &words.into())
+fn malformed(message: impl Into<String>) -> Masked {
+    Masked::text_only("oidc: malformed jwt: ".to_owned() + &message.into())
 }
 
-/// What is wrong with a header before its algorithm is looked at.
-fn header_words(bytes: &[u8]) -> Option<String> {
+/// The error of a header before its algorithm is checked.
+fn header_error(bytes: &[u8]) -> Option<String> {
     if bytes.is_empty() {
         return None;
     }
-    if let Some(words) = go::syntax_error(bytes) {
-        return Some(words);
+    if let Some(message) = go::syntax_error(bytes) {
+        return Some(message);
     }
     let raw = Raw::parse(bytes).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::misfit(raw.kind(), "jose.rawHeader"));
+        return Some(go::type_mismatch(raw.kind(), "jose.rawHeader"));
     }
-    if let Some(name) = key_words::repeated(raw) {
+    if let Some(name) = key_errors::repeated(raw) {
         return Some(format!("json: duplicate key '{name}' in object"));
     }
     for (name, value) in raw.members().filter(|(_, value)| !value.is_null()) {
         let wrong = match name.as_ref() {
             "alg" | "kid" | "nonce" => {
-                (value.kind() != Kind::String).then(|| go::misfit(value.kind(), "string"))
+                (value.kind() != Kind::String).then(|| go::type_mismatch(value.kind(), "string"))
             }
-            "jwk" => match key_words::embedded(value) {
-                Some(words) if words.starts_with("go-jose/go-jose: invalid embedded jwk") => {
-                    return Some(words);
+            "jwk" => match key_errors::embedded(value) {
+                Some(message) if message.starts_with("go-jose/go-jose: invalid embedded jwk") => {
+                    return Some(message);
                 }
                 other => other,
             },
-            "x5c" => key_words::certificates(value),
+            "x5c" => key_errors::certificates(value),
             _ => {
-                key_words::repeated_deep(value).map(|name| format!("json: duplicate key '{name}' in object"))
+                key_errors::repeated_deep(value).map(|name| format!("json: duplicate key '{name}' in object"))
             }
         };
         let what = match name.as_ref() {
@@ -119,19 +119,21 @@ fn header_words(bytes: &[u8]) -> Option<String> {
             "x5c" => "x5c header",
             _ => "value",
         };
-        if let Some(words) = wrong {
-            return Some(format!("failed to unmarshal {what}: {words}: {}", go::quoted(&value.text())));
+        if let Some(message) = wrong {
+            return Some(format!("failed to unmarshal {what}: {message}: {}", go::quoted(&value.text())));
         }
     }
     None
 }
 
-fn algorithm(header: &[u8], allowed: Algorithms) -> Masked {
+fn algorithm(header: &[u8], allowed: JwsAlgorithmSet) -> Masked {
     let raw = Raw::parse(header).ok();
     let named = raw.and_then(|raw| raw.members().find(|(name, _)| name == "alg"));
     let named = named.and_then(|(_, value)| value.string()).unwrap_or_default();
     let named = go::quoted(&named);
-    Masked::words(format!("oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"))
+    Masked::text_only(format!(
+        "oidc: id token signed with unsupported algorithm, expected {allowed} got {named}"
+    ))
 }
 
 /// Types, audience and times.
@@ -139,16 +141,16 @@ fn checked(
     claims: &UnverifiedClaims<'_>,
     refusal: &Refusal,
     issuer: &CompiledIssuer,
-    question: &Question<'_>,
+    request: &AuthnRequest<'_>,
 ) -> Option<Masked> {
-    if let Some(words) = type_words(claims) {
-        return Some(Masked::words(format!("oidc: failed to unmarshal claims: {words}")));
+    if let Some(message) = type_error(claims) {
+        return Some(Masked::text_only(format!("oidc: failed to unmarshal claims: {message}")));
     }
     let registered = claims.registered_as_go_reads_them()?;
-    if let Some(words) = registered.missing_source() {
-        return Some(Masked::words(words));
+    if let Some(message) = registered.missing_source() {
+        return Some(Masked::text_only(message));
     }
-    let (now, nanoseconds) = (question.now.as_second(), question.now.subsec_nanosecond());
+    let (now, nanoseconds) = (request.now.as_second(), request.now.subsec_nanosecond());
     match refusal {
         Refusal::Audience => {
             let expected = match issuer.audiences.as_slice() {
@@ -160,16 +162,16 @@ fn checked(
                 }
             };
             let got = go::quoted_list(registered.audiences().iter().map(AsRef::as_ref));
-            Some(Masked::words(format!("oidc: expected audience {expected} got ")).value(got))
+            Some(Masked::text_only(format!("oidc: expected audience {expected} got ")).value(got))
         }
         Refusal::Expired => {
             let expiry = go::time(registered.expires(), 0);
-            Some(Masked::words(format!("oidc: token is expired (Token Expiry: {expiry})")))
+            Some(Masked::text_only(format!("oidc: token is expired (Token Expiry: {expiry})")))
         }
         Refusal::NotYetValid => {
             let now = go::time(now, nanoseconds);
             let not_before = go::time(registered.not_before().unwrap_or_default(), 0);
-            Some(Masked::words(format!(
+            Some(Masked::text_only(format!(
                 "oidc: current time {now} before the nbf (not before) time: {not_before}"
             )))
         }
@@ -177,9 +179,9 @@ fn checked(
     }
 }
 
-/// The first registered claim of a wrong type. Claims with a decoder of their own end the reading at once; of the
-/// others the first is told at the end.
-fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
+/// The error for the first registered claim of a wrong type. Claims with a custom decoder fail at once; of the others the
+/// first one is reported at the end.
+fn type_error(claims: &UnverifiedClaims<'_>) -> Option<String> {
     let mut first = None;
     for (name, value) in claims.members() {
         let field = |found: Kind, field: &str, wanted: &str| {
@@ -188,17 +190,17 @@ fn type_words(claims: &UnverifiedClaims<'_>) -> Option<String> {
                 go::kind(found)
             )
         };
-        let is = |known: &str| is_named(name, known);
+        let is = |known: &str| go_name_matches(name, known);
         if is("aud") {
             if let Some((found, wanted)) = audience_misfit(*value) {
                 return Some(field(found, "idToken.aud", wanted));
             }
         } else if let Some(known) = ["exp", "iat", "nbf"].into_iter().find(|known| is(known)) {
-            if let Some(words) = time_words(*value, known) {
-                return Some(words);
+            if let Some(message) = time_error(*value, known) {
+                return Some(message);
             }
         } else if value.is_null() {
-            // Null leaves a field as it is.
+            // Null leaves a field unchanged.
         } else if let Some(known) = ["iss", "sub", "nonce", "at_hash"].into_iter().find(|known| is(known)) {
             if value.kind() != Kind::String {
                 first.get_or_insert_with(|| field(value.kind(), &format!("idToken.{known}"), "string"));
@@ -244,7 +246,8 @@ fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
             Kind::Null => {}
             Kind::Object => {
                 for (name, text) in source.members() {
-                    let known = ["endpoint", "access_token"].into_iter().find(|known| is_named(&name, known));
+                    let known =
+                        ["endpoint", "access_token"].into_iter().find(|known| go_name_matches(&name, known));
                     if let Some(known) = known
                         && !matches!(text.kind(), Kind::Null | Kind::String)
                     {
@@ -259,7 +262,7 @@ fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
     None
 }
 
-fn time_words(value: Raw<'_>, name: &str) -> Option<String> {
+fn time_error(value: Raw<'_>, name: &str) -> Option<String> {
     let number = match value.kind() {
         Kind::Null if name == "nbf" => return None,
         Kind::Null => return Some("strconv.ParseFloat: parsing \"\": invalid syntax".to_owned()),
@@ -290,26 +293,28 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
     let configuration = &authenticator.configuration;
     match refusal {
         Refusal::Distributed(why) => {
-            let words =
-                distributed_words(claims, configuration.groups.as_ref()).unwrap_or_else(|| (*why).to_owned());
-            Masked::words(format!("oidc: could not expand distributed claims: {words}"))
+            let message =
+                distributed_error(claims, configuration.groups.as_ref()).unwrap_or_else(|| (*why).to_owned());
+            Masked::text_only(format!("oidc: could not expand distributed claims: {message}"))
         }
-        Refusal::MissingClaim { path, claim } => {
-            Masked::words(format!("oidc: parse {} {}: claim not present", mapping(path), go::quoted(claim)))
-        }
+        Refusal::MissingClaim { path, claim } => Masked::text_only(format!(
+            "oidc: parse {} {}: claim not present",
+            mapping(path),
+            go::quoted(claim)
+        )),
         Refusal::MappingType { path, claim, .. } => {
             let found = claims.claim(claim).map_or(Kind::Null, Raw::kind);
             if claim == "email_verified" {
-                return Masked::words(format!(
+                return Masked::text_only(format!(
                     "oidc: parse 'email_verified' claim: {}",
-                    go::misfit(found, "bool")
+                    go::type_mismatch(found, "bool")
                 ));
             }
-            let words = go::misfit(found, "string");
-            Masked::words(format!("oidc: parse {} {}: {words}", mapping(path), go::quoted(claim)))
+            let message = go::type_mismatch(found, "string");
+            Masked::text_only(format!("oidc: parse {} {}: {message}", mapping(path), go::quoted(claim)))
         }
-        Refusal::EmailNotVerified => Masked::words("oidc: email not verified"),
-        Refusal::EmptyUsername => Masked::words("oidc: empty username via CEL expression is not allowed"),
+        Refusal::EmailNotVerified => Masked::text_only("oidc: email not verified"),
+        Refusal::EmptyUsername => Masked::text_only("oidc: empty username via CEL expression is not allowed"),
         Refusal::Evaluation { path, text, purpose, source } => {
             let prefix = match (purpose, part(path)) {
                 (Purpose::Mapping, "extra") => String::new(),
@@ -317,31 +322,31 @@ fn mapped(claims: &UnverifiedClaims<'_>, refusal: &Refusal, authenticator: &Auth
                 (Purpose::ClaimRule, _) => CLAIM_RULE.to_owned(),
                 (Purpose::UserRule, _) => USER_RULE.to_owned(),
             };
-            let (cause, words) =
+            let (cause, message) =
                 (source.error.to_string(), format!("{prefix}expression '{text}' resulted in error: "));
-            if without_values(&cause, text) == cause {
-                Masked::words(words + &cause)
+            if redact_values(&cause, text) == cause {
+                Masked::text_only(message + &cause)
             } else {
-                Masked::words(words).value(cause)
+                Masked::text_only(message).value(cause)
             }
         }
         Refusal::ResultType { path, text, .. } => {
             let strings = "expression must return a string or a list of strings";
-            let words = match part(path) {
+            let message = match part(path) {
                 "extra" => format!("extra claim expression: {text}: {strings}"),
                 "group" => format!("group claim expression: {strings}"),
                 part => format!("{part} claim expression: {part} claim expression must return a string"),
             };
-            Masked::words(format!("oidc: error evaluating {words}"))
+            Masked::text_only(format!("oidc: error evaluating {message}"))
         }
         Refusal::RequiredClaim { claim, .. } => required(claims, claim, authenticator),
         Refusal::ClaimRule { text, message, .. } => {
-            Masked::words(format!("{CLAIM_RULE}validation expression '{text}' failed: {message}"))
+            Masked::text_only(format!("{CLAIM_RULE}validation expression '{text}' failed: {message}"))
         }
         Refusal::UserRule { text, message, .. } => {
-            Masked::words(format!("{USER_RULE}validation expression '{text}' failed: {message}"))
+            Masked::text_only(format!("{USER_RULE}validation expression '{text}' failed: {message}"))
         }
-        other => Masked::words(format!("oidc: {other}")),
+        other => Masked::text_only(format!("oidc: {other}")),
     }
 }
 
@@ -350,20 +355,23 @@ const USER_RULE: &str = "oidc: error evaluating user info validation rule: ";
 
 fn required(claims: &UnverifiedClaims<'_>, claim: &str, authenticator: &Authenticator) -> Masked {
     let Some(value) = claims.claim(claim) else {
-        return Masked::words(format!("oidc: required claim {claim} not present in ID token"));
+        return Masked::text_only(format!("oidc: required claim {claim} not present in ID token"));
     };
     if !matches!(value.kind(), Kind::String | Kind::Null) {
-        return Masked::words(format!("oidc: parse claim {claim}: {}", go::misfit(value.kind(), "string")));
+        return Masked::text_only(format!(
+            "oidc: parse claim {claim}: {}",
+            go::type_mismatch(value.kind(), "string")
+        ));
     }
     let rules = &authenticator.configuration.required_claims;
     let want = rules.iter().find(|rule| rule.claim == claim).map_or("", |rule| rule.value.as_str());
-    Masked::words(format!("oidc: required claim {claim} value does not match. Got = "))
+    Masked::text_only(format!("oidc: required claim {claim} value does not match. Got = "))
         .value(value.string().unwrap_or_default())
         .then(format!(", want = {want}"))
 }
 
-fn distributed_words(claims: &UnverifiedClaims<'_>, groups: Option<&Mapping>) -> Option<String> {
-    let Some(Mapping::Claim { claim, .. }) = groups else { return None };
+fn distributed_error(claims: &UnverifiedClaims<'_>, groups: Option<&AttributeMapping>) -> Option<String> {
+    let Some(AttributeMapping::Claim { claim, .. }) = groups else { return None };
     let names = claims.claim("_claim_names")?;
     let Some(sources) = claims.claim("_claim_sources") else {
         return Some("oidc: no claim sources".to_owned());
@@ -373,7 +381,7 @@ fn distributed_words(claims: &UnverifiedClaims<'_>, groups: Option<&Mapping>) ->
     (!known).then(|| format!("id token _claim_names contained a source {source} missing in _claims_sources"))
 }
 
-/// What kube-apiserver calls the mapping at this path when a claim is at fault.
+/// kube-apiserver's name of the mapping at this path when a claim is invalid.
 fn mapping(path: &navicert_types::FieldPath) -> &'static str {
     match part(path) {
         "username" => "username claims",
@@ -382,7 +390,7 @@ fn mapping(path: &navicert_types::FieldPath) -> &'static str {
     }
 }
 
-/// Which mapping a path below `claimMappings` belongs to.
+/// The mapping that a path below `claimMappings` belongs to.
 fn part(path: &navicert_types::FieldPath) -> &'static str {
     let path = path.to_string();
     let mapping = path.split("claimMappings.").nth(1).unwrap_or_default();

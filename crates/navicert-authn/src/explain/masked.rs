@@ -1,37 +1,37 @@
-//! A text in which the values of claims can be left out: what is said about a token may end up in a ticket.
+//! Text with maskable claim values: explanations are often pasted into tickets.
 
-/// A text in which the values of claims can be left out.
+/// Text in which claim values can be masked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Masked(Vec<Piece>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
-    Words(String),
+    Text(String),
     Value(String),
 }
 
 impl Masked {
-    /// With the values of claims.
+    /// The text with claim values.
     pub fn shown(&self) -> String {
-        self.0.iter().map(|(Piece::Words(text) | Piece::Value(text))| text.as_str()).collect()
+        self.0.iter().map(|(Piece::Text(text) | Piece::Value(text))| text.as_str()).collect()
     }
 
-    /// With `…` for every value of a claim.
+    /// The text with `…` for every claim value.
     pub fn masked(&self) -> String {
         let piece = |piece: &Piece| match piece {
-            Piece::Words(text) => text.clone(),
+            Piece::Text(text) => text.clone(),
             Piece::Value(_) => "…".to_owned(),
         };
         self.0.iter().map(piece).collect()
     }
 
-    /// One or the other.
+    /// With or without claim values.
     pub fn text(&self, show_values: bool) -> String {
         if show_values { self.shown() } else { self.masked() }
     }
 
-    pub(super) fn words(text: impl Into<String>) -> Self {
-        Masked(vec![Piece::Words(text.into())])
+    pub(super) fn text_only(text: impl Into<String>) -> Self {
+        Masked(vec![Piece::Text(text.into())])
     }
 
     pub(super) fn value(mut self, text: impl Into<String>) -> Self {
@@ -40,12 +40,12 @@ impl Masked {
     }
 
     pub(super) fn then(mut self, text: impl Into<String>) -> Self {
-        self.0.push(Piece::Words(text.into()));
+        self.0.push(Piece::Text(text.into()));
         self
     }
 
     pub(super) fn after(mut self, text: &str) -> Self {
-        self.0.insert(0, Piece::Words(text.to_owned()));
+        self.0.insert(0, Piece::Text(text.to_owned()));
         self
     }
 }

@@ -4,25 +4,25 @@ use navicert_types::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Profile, batch};
+use crate::{AuthnProfile, batch};
 
-fn explained(question: &Value, profile: &Profile) -> Explanation {
-    let authenticators = batch::authenticators(question, profile).unwrap();
-    let now = Timestamp::from_second(question["now"].as_i64().unwrap()).unwrap();
-    explain(&authenticators, &Question::new(question["token"].as_str().unwrap(), now))
+fn explained(request: &Value, profile: &AuthnProfile) -> Explanation {
+    let authenticators = batch::authenticators(request, profile).unwrap();
+    let now = Timestamp::from_second(request["now"].as_i64().unwrap()).unwrap();
+    explain(&authenticators, &AuthnRequest::new(request["token"].as_str().unwrap(), now))
 }
 
-/// The one step that failed, and why.
-fn failure(explanation: &Explanation) -> Option<(Step, String)> {
+/// The step that failed, and why.
+fn failure(explanation: &Explanation) -> Option<(AuthnStep, String)> {
     explanation.findings.iter().find_map(|finding| match &finding.verdict {
-        Verdict::Fail(why) => Some((finding.step, why.clone())),
+        StepOutcome::Fail(why) => Some((finding.step, why.clone())),
         _ => None,
     })
 }
 
 // S286
 #[test]
-fn six_usual_questions_have_plain_answers() {
+fn common_failures_have_plain_explanations() {
     let key = SigningKey::generate(Algorithm::Es256, "k1");
     let config = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n\
         jwt: [{issuer: {url: https://i, audiences: [kube]}, claimMappings: {username: {claim: email, prefix: ''}}, \
@@ -30,26 +30,26 @@ fn six_usual_questions_have_plain_answers() {
     let good = json!({
         "iss": "https://i", "aud": "kube", "exp": 2_000, "email": "ann@example.com", "hd": "example.com",
     });
-    let rows: [(&str, Value, Step, &str); 6] = [
-        ("aud", json!("other"), Step::Audience, "the token is not for any of the configured audiences"),
-        ("email_verified", json!(false), Step::Username, "email not verified"),
-        ("exp", json!(999), Step::Expiry, "token is expired"),
-        ("iss", json!("https://i/"), Step::Routing, "no authenticator has this issuer"),
+    let rows: [(&str, Value, AuthnStep, &str); 6] = [
+        ("aud", json!("other"), AuthnStep::Audience, "the token is not for any of the configured audiences"),
+        ("email_verified", json!(false), AuthnStep::Username, "email not verified"),
+        ("exp", json!(999), AuthnStep::Expiry, "token is expired"),
+        ("iss", json!("https://i/"), AuthnStep::Routing, "no authenticator is configured for this issuer"),
         (
             "hd",
             json!("evil.example"),
-            Step::ClaimRules,
+            AuthnStep::ClaimRules,
             "jwt[0].claimValidationRules[0].expression: validation expression 'claims.hd == \"example.com\"' failed: \
             wrong domain",
         ),
-        ("hd", Value::Null, Step::ClaimRules, ""),
+        ("hd", Value::Null, AuthnStep::ClaimRules, ""),
     ];
     let ask = |claims: &Value| {
-        let question = json!({"config": config, "jwks": {"keys": [key.jwk()]}, "token": key.token(claims), "now": 1_000});
-        explained(&question, &Profile::HARDENED)
+        let request = json!({"config": config, "jwks": {"keys": [key.jwk()]}, "token": key.token(claims), "now": 1_000});
+        explained(&request, &AuthnProfile::HARDENED)
     };
     assert_eq!(failure(&ask(&good)), None);
-    assert!(ask(&good).findings.iter().all(|finding| finding.verdict == Verdict::Pass));
+    assert!(ask(&good).findings.iter().all(|finding| finding.verdict == StepOutcome::Pass));
     for (name, value, step, sentence) in rows {
         let mut claims = good.clone();
         claims[name] = value;
@@ -63,27 +63,27 @@ fn six_usual_questions_have_plain_answers() {
         } else {
             assert_eq!(why, sentence);
         }
-        // H16: a diagnosis repeats no claim.
+        // H16: an explanation contains no claim values.
         assert!(!why.contains("evil.example") && !why.contains("ann@"), "{why}");
     }
 }
 
-// S123, S131: everything before the failure passed, nothing after it was tried, and looking on changes nothing.
+// S123, S131: every step before the failure passed, none after it ran, and observing changes nothing.
 #[test]
-fn every_recorded_token_has_one_end_and_the_same_outcome() {
+fn every_recorded_token_has_one_failing_step_and_the_same_outcome() {
     let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
     for vector in vectors::vectors("authn-token.jsonl") {
-        let mut question = vector.input.clone();
-        question["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
-        question["jwks"] = key_sets[vector.input["jwks_ref"].as_str().unwrap()].clone();
-        for profile in [Profile::KUBE, Profile::HARDENED] {
-            let explanation = explained(&question, &profile);
-            let answer = batch::answer(&explanation.outcome);
-            assert_eq!(answer, batch::eval(&question, &profile), "{}", vector.id);
-            let word = |finding: &Finding| match finding.verdict {
-                Verdict::Pass => 'p',
-                Verdict::Fail(_) => 'f',
-                Verdict::Skip => 's',
+        let mut request = vector.input.clone();
+        request["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
+        request["jwks"] = key_sets[vector.input["jwks_ref"].as_str().unwrap()].clone();
+        for profile in [AuthnProfile::KUBE, AuthnProfile::HARDENED] {
+            let explanation = explained(&request, &profile);
+            let answer = batch::outcome_json(&explanation.outcome);
+            assert_eq!(answer, batch::eval(&request, &profile), "{}", vector.id);
+            let word = |finding: &StepFinding| match finding.verdict {
+                StepOutcome::Pass => 'p',
+                StepOutcome::Fail(_) => 'f',
+                StepOutcome::Skip => 's',
             };
             let story: String = explanation.findings.iter().map(word).collect();
             let told = story.trim_start_matches('p');
@@ -99,11 +99,11 @@ fn every_recorded_token_has_one_end_and_the_same_outcome() {
     }
 }
 
-// S92, S119, S120, S286: the texts that operators search their logs for.
+// S92, S119, S120, S286: the messages that operators search their logs for.
 #[test]
-fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
+fn log_line_matches_kube_apiserver_on_every_recorded_rejection() {
     let (configs, key_sets) = (vectors::json("authn-configs.json"), vectors::json("authn-jwks.json"));
-    // The log repeats the answer of the key endpoint: its members have to stay in their order.
+    // The message repeats the key endpoint's response: members have to keep their order.
     let answers = vectors::text("authn-jwks.json");
     let answer = |name: &str| -> String {
         let answers = crate::json::Raw::parse(answers.as_bytes()).unwrap();
@@ -115,12 +115,12 @@ fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
     for vector in vectors::vectors("authn-token.jsonl") {
         let name = vector.input["jwks_ref"].as_str().unwrap();
         let jwks = &key_sets[name];
-        let mut question = vector.input.clone();
-        question["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
-        question["jwks"] = jwks.clone();
-        let authenticators = batch::authenticators(&question, &Profile::KUBE).unwrap();
-        let now = Timestamp::from_second(question["now"].as_i64().unwrap()).unwrap();
-        let asked = Question::new(question["token"].as_str().unwrap(), now);
+        let mut request = vector.input.clone();
+        request["config"] = configs[vector.input["config_ref"].as_str().unwrap()].clone();
+        request["jwks"] = jwks.clone();
+        let authenticators = batch::authenticators(&request, &AuthnProfile::KUBE).unwrap();
+        let now = Timestamp::from_second(request["now"].as_i64().unwrap()).unwrap();
+        let asked = AuthnRequest::new(request["token"].as_str().unwrap(), now);
         let line = log_line(&authenticators, &asked, |_| Some(answer(name)));
         let got = line.map(|line| line.shown());
         let expected = match vector.expect["outcome"].as_str().unwrap() {
@@ -137,7 +137,7 @@ fn the_log_line_is_kube_apiservers_own_on_every_recorded_refusal() {
     assert!(compared > 200, "{compared}");
 }
 
-/// JSON without the white space between its tokens.
+/// JSON without white space between tokens.
 fn compact(text: &str) -> String {
     let (mut out, mut quoted) = (String::new(), false);
     for symbol in text.chars() {

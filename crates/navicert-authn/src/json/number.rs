@@ -1,6 +1,6 @@
-//! Numbers: where they end, and what those that are nothing but digits are worth.
+//! Number parsing: the end of a number, and the value of plain digits.
 
-/// The whole number that so few digits spell that they always fit, as the numbers of claims mostly do; `None` for
+/// The value of up to 18 digits, which most numbers in claims are; `None` for
 /// anything else.
 pub(crate) fn plain_digits(text: &[u8]) -> Option<i64> {
     const ALWAYS_FIT: usize = 18;
@@ -30,14 +30,14 @@ pub(crate) fn plain_digits(text: &[u8]) -> Option<i64> {
 fn are_digits(eight: &[u8; 8]) -> bool {
     const ONES: u64 = u64::MAX / 0xff;
     let word = u64::from_le_bytes(*eight);
-    // Above `9` the addition reaches the high bit, below `0` the subtraction does; a borrow or carry comes only from a
-    // byte that is none either.
+    // Above `9` the addition sets the high bit, below `0` the subtraction does; a borrow or carry comes only from a byte that is
+    // not a digit either.
     (word.wrapping_add(ONES * (0x7f - b'9' as u64)) | word.wrapping_sub(ONES * b'0' as u64) | word)
         & (ONES * 0x80)
         == 0
 }
 
-/// What eight digits are worth: pairs first, then pairs of pairs, then both halves.
+/// The value of eight digits: pairs first, then pairs of pairs, then both halves.
 #[inline(always)]
 fn eight_digits(digits: [u8; 8]) -> u32 {
     let digits = u64::from_le_bytes(digits) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -46,7 +46,7 @@ fn eight_digits(digits: [u8; 8]) -> u32 {
     u32::try_from(fours.wrapping_mul(10_000 << 32 | 1) >> 32).unwrap_or_default()
 }
 
-/// How many bytes of the text are a JSON number; 0 if it begins with none.
+/// Length of the JSON number at the start of the text; 0 if there is none.
 pub(crate) fn number_length(text: &[u8]) -> usize {
     let mut at = usize::from(text.first() == Some(&b'-'));
     match text.get(at) {
@@ -72,7 +72,7 @@ fn end_of_digits(text: &[u8], start: usize) -> usize {
     at
 }
 
-/// After the fraction and the exponent that begin here; 0 if they are none.
+/// The end of a fraction and exponent that start here; 0 if they are invalid.
 fn end_of_fraction(text: &[u8], start: usize) -> usize {
     let mut at = start;
     if text.get(at) == Some(&b'.') {
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_worth_what_they_spell_and_anything_else_is_not_digits() {
+    fn digits_parse_to_their_value_and_other_bytes_are_rejected() {
         let mut number = 1_u64;
         for _ in 0..5_000 {
             number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn what_go_refuses_is_refused() {
+fn rejects_what_go_rejects() {
     for bad in [
         "",
         " ",
@@ -44,15 +44,15 @@ fn what_go_refuses_is_refused() {
 
 // S103
 #[test]
-fn nesting_ends_where_gos_ends() {
+fn nesting_limit_matches_go() {
     let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
     assert_eq!(Raw::parse_object(nested(10_000).as_bytes(), &mut Vec::new()).unwrap().1, 10_000);
     assert_eq!(Raw::parse(nested(10_001).as_bytes()), Err(JsonError::TooDeep));
 }
 
-// More containers than one word has bits, of both sorts, each closed by its own bracket.
+// More containers than a word has bits, of both kinds, each closed by its own bracket.
 #[test]
-fn deep_containers_are_told_apart() {
+fn deep_containers_are_distinguished() {
     for depth in [1, 63, 64, 65, 127, 128, 129, 500] {
         let mark = |at: usize| at.is_multiple_of(3);
         let open: String = (0..depth).map(|at| if mark(at) { "[" } else { "{\"a\":" }).collect();
@@ -74,9 +74,9 @@ fn deep_containers_are_told_apart() {
     }
 }
 
-// Every place in eight bytes, and the bytes next to those that end a run.
+// Every position in eight bytes, and the bytes next to those that end a run.
 #[test]
-fn runs_of_plain_bytes_end_where_they_end() {
+fn runs_of_plain_bytes_end_at_the_right_byte() {
     for length in 0..40 {
         for special in 0..=u8::MAX {
             for at in 0..length {
@@ -98,7 +98,7 @@ fn runs_of_plain_bytes_end_where_they_end() {
 }
 
 #[test]
-fn members_come_in_order_with_repetitions() {
+fn members_keep_order_and_duplicates() {
     let text = br#" { "a" : [1, {"x": "]"}] , "b\u0041":null,"a":"\"," } "#;
     let members: Vec<(String, String)> = Raw::parse(text)
         .unwrap()
@@ -111,7 +111,7 @@ fn members_come_in_order_with_repetitions() {
 
 // S133
 #[test]
-fn what_is_no_text_is_replaced_byte_by_byte() {
+fn invalid_text_is_replaced_byte_by_byte() {
     let string = |text: &[u8]| Raw::parse(text).unwrap().string().unwrap().into_owned();
     assert_eq!(string(b"\"\xe2\x82\""), "\u{fffd}\u{fffd}");
     assert_eq!(string(br#""\ud800x""#), "\u{fffd}x");
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn the_members_found_on_the_way_are_the_members() {
+fn members_collected_during_validation_match() {
     for text in [
         "{}",
         " { } ",
@@ -166,7 +166,7 @@ fn the_members_found_on_the_way_are_the_members() {
     }
 }
 
-/// Documents, and what is nearly one.
+/// Valid documents, and nearly valid ones.
 fn documents() -> impl Strategy<Value = Vec<u8>> {
     let pieces: [&[u8]; 30] = [
         b"{",
@@ -214,7 +214,7 @@ fn documents() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    // The other scanner is the one that words are taken from when something is wrong.
+    // The other scanner provides the error messages.
     #[test]
     fn whatever_the_text_both_scanners_agree_and_so_do_both_ways_to_its_members(text in documents()) {
         let mut found = Vec::new();

@@ -1,18 +1,18 @@
-//! Whether a text is JSON: one pass without recursion, eight bytes of a string at a time.
+//! Validates JSON in one pass without recursion, eight bytes of a string at a time.
 
 use std::ops::Range;
 
 use super::number::number_length;
 use super::{GO_DEPTH, JsonError, unit};
 
-/// A member of an outermost object: where its name and its value are, and whether both are without escapes.
+/// A member of the outermost object: the ranges of its name and value, and whether both are free of escapes.
 pub(super) struct Member {
     pub(super) name: Range<usize>,
     pub(super) value: Range<usize>,
     pub(super) is_plain: bool,
 }
 
-/// One value and white space. Tells of the members of an outermost object, and gives the depth.
+/// Validates one value with surrounding white space. Reports the members of an outermost object, and returns the depth.
 pub(super) fn validate(text: &[u8], member: impl FnMut(Member)) -> Result<usize, JsonError> {
     let mut check = Validator { length: text.len(), rest: text, is_plain: true };
     let depth = match check.peek() {
@@ -25,26 +25,33 @@ pub(super) fn validate(text: &[u8], member: impl FnMut(Member)) -> Result<usize,
     }
 }
 
-/// Which containers are open inside of others, one bit each: set for an object.
-struct Open {
-    /// How many there are around them.
-    around: usize,
+/// The open containers, one bit each: set for an object.
+struct OpenContainers {
+    /// Depth outside of them.
+    outer_depth: usize,
     outermost: u64,
-    /// From the 65th on, 64 in each.
+    /// From the 65th on, 64 per word.
     deeper: Vec<u64>,
     depth: usize,
-    most: usize,
+    max_depth: usize,
     /// Whether the innermost is an object.
     is_object: bool,
 }
 
-impl Open {
+impl OpenContainers {
     fn inside(around: usize) -> Self {
-        Open { around, outermost: 0, deeper: Vec::new(), depth: 0, most: around, is_object: false }
+        OpenContainers {
+            outer_depth: around,
+            outermost: 0,
+            deeper: Vec::new(),
+            depth: 0,
+            max_depth: around,
+            is_object: false,
+        }
     }
 
     fn push(&mut self, is_object: bool) -> Result<(), JsonError> {
-        if self.around + self.depth == GO_DEPTH {
+        if self.outer_depth + self.depth == GO_DEPTH {
             return Err(JsonError::TooDeep);
         }
         if self.depth / 64 > self.deeper.len() {
@@ -59,7 +66,7 @@ impl Open {
             *word = if is_object { *word | bit } else { *word & !bit };
         }
         self.depth += 1;
-        self.most = self.most.max(self.around + self.depth);
+        self.max_depth = self.max_depth.max(self.outer_depth + self.depth);
         self.is_object = is_object;
         Ok(())
     }
@@ -76,11 +83,11 @@ impl Open {
 }
 
 struct Validator<'t> {
-    /// Of the whole text.
+    /// Length of the whole text.
     length: usize,
-    /// What has not been looked at yet.
+    /// The unread text.
     rest: &'t [u8],
-    /// There was no escape since somebody set this.
+    /// No escape has been seen since this was last set.
     is_plain: bool,
 }
 
@@ -95,7 +102,7 @@ impl Validator<'_> {
         Err(JsonError::Syntax(self.at()))
     }
 
-    /// The next byte that is no white space; it is still to be taken.
+    /// The next byte that is not white space, without consuming it.
     #[inline(always)]
     fn peek(&mut self) -> Option<u8> {
         while let [first, rest @ ..] = self.rest {
@@ -107,13 +114,13 @@ impl Validator<'_> {
         None
     }
 
-    /// Takes so many bytes, which are there.
+    /// Consumes this many bytes, which must exist.
     #[inline(always)]
     fn take(&mut self, count: usize) {
         self.rest = self.rest.get(count..).unwrap_or_default();
     }
 
-    /// The object that everything is in. Gives the depth.
+    /// The outermost object. Returns the depth.
     fn outermost(&mut self, mut member: impl FnMut(Member)) -> Result<usize, JsonError> {
         let mut depth = 1;
         self.take(1);
@@ -147,7 +154,7 @@ impl Validator<'_> {
         }
     }
 
-    /// A value inside of so many containers. Gives the depth.
+    /// A value inside this many containers. Returns the depth.
     fn value(&mut self, around: usize) -> Result<usize, JsonError> {
         match self.peek() {
             Some(b'{' | b'[') => self.container(around),
@@ -156,7 +163,7 @@ impl Validator<'_> {
     }
 
     fn container(&mut self, around: usize) -> Result<usize, JsonError> {
-        let mut open = Open::inside(around);
+        let mut open = OpenContainers::inside(around);
         'value: loop {
             match self.peek() {
                 Some(b'{') => {
@@ -178,7 +185,7 @@ impl Validator<'_> {
                 Some(b'"') => self.string()?,
                 _ => self.scalar()?,
             }
-            // After a value, or at the end of an empty container: close what ends here, or go on to the next value.
+            // After a value, or at the end of an empty container: close finished containers, or continue with the next value.
             while open.depth > 0 {
                 match (self.peek(), open.is_object) {
                     (Some(b'}'), true) | (Some(b']'), false) => {
@@ -197,11 +204,11 @@ impl Validator<'_> {
                     _ => return self.fail(),
                 }
             }
-            return Ok(open.most);
+            return Ok(open.max_depth);
         }
     }
 
-    /// What comes after a member's name.
+    /// The colon after a member's name.
     #[inline(always)]
     fn colon(&mut self) -> Result<(), JsonError> {
         if self.peek() != Some(b':') {
@@ -238,7 +245,7 @@ impl Validator<'_> {
         }
     }
 
-    /// A string, which begins right here; mostly one without escapes.
+    /// A string that starts here; usually without escapes.
     #[inline(always)]
     fn string(&mut self) -> Result<(), JsonError> {
         if let [b'"', inside @ ..] = self.rest
@@ -281,7 +288,7 @@ impl Validator<'_> {
     }
 }
 
-/// What comes after a run of bytes of a string that stand for themselves: its end, an escape, or what may not be there.
+/// The rest after a run of plain bytes of a string: its end, an escape, or an invalid byte.
 #[inline(always)]
 pub(super) fn after_plain(text: &[u8]) -> &[u8] {
     let mut rest = text;
@@ -300,12 +307,12 @@ pub(super) fn after_plain(text: &[u8]) -> &[u8] {
     rest
 }
 
-/// The high bit of the first of eight bytes that is a quote, a backslash or a control character; what is set above it
-/// means nothing.
+/// The high bit of the first of eight bytes that is a quote, a backslash or a control character; bits above it are
+/// undefined.
 #[inline(always)]
 fn special(eight: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xff;
-    // With its second bit turned, a quote comes right after the control characters.
+    // With its second bit flipped, a quote follows the control characters.
     let low = (eight ^ (ONES * 2)).wrapping_sub(ONES * 0x21);
     let backslash = (eight ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
     (low | backslash) & !eight & (ONES * 0x80)

@@ -1,86 +1,88 @@
-//! An issuer's discovery document: where it is, what it has to say, and where the keys are (S156–S160).
+//! An issuer's discovery document: its URL, its contents, and the location of the keys.
+// S156–S160
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::config::{CompiledIssuer, url_form};
+use crate::config::{CompiledIssuer, go_url};
 use crate::json::{Kind, Raw};
 use crate::jwks::fetch::{Fetch, FetchError, FetchRequest};
-use crate::jwt::registry::is_named;
-use crate::profile::{Profile, Rule};
+use crate::jwt::registered_claim::go_name_matches;
+use crate::profile::{AuthnProfile, Hardening};
 
-/// What a discovery document says.
+/// The contents of a discovery document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovered {
-    /// Where the keys are.
+    /// URL of the key set.
     pub jwks_uri: String,
-    /// The algorithms that the issuer says it signs with. They decide nothing (S160).
+    /// The algorithms that the issuer lists. They have no effect on verification.
+    // S160
     pub algorithms: Vec<String>,
 }
 
-/// Why there is no use in a discovery document.
+/// Why discovery failed.
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoveryError {
-    /// There is no answer.
+    /// The request failed.
     #[error("{}", .0.chain())]
     Fetch(FetchError),
-    /// The answer is not 200.
-    #[error("the answer is {status}, not 200")]
+    /// The status is not 200.
+    #[error("discovery endpoint returned status {status}, expected 200")]
     Status {
-        /// What it is.
+        /// The status.
         status: u16,
     },
-    /// The document is not what it has to be.
-    #[error("not a discovery document: {0}")]
+    /// The document is malformed.
+    #[error("invalid discovery document: {0}")]
     Document(&'static str),
-    /// It is another issuer's.
-    #[error(
-        "oidc: issuer did not match: the configuration says {configured:?}, the document says {stated:?}"
-    )]
+    /// The document belongs to another issuer.
+    #[error("oidc: issuer did not match: configured {configured:?}, discovery document states {stated:?}")]
     Issuer {
-        /// What the configuration says.
+        /// The configured issuer.
         configured: String,
-        /// What the document says.
+        /// The issuer in the document.
         stated: String,
     },
-    /// It does not say where the keys are.
-    #[error("the document names no `jwks_uri`")]
+    /// The document has no `jwks_uri`.
+    #[error("missing `jwks_uri` in the discovery document")]
     NoKeys,
-    /// The keys are where they may not be (H19).
-    #[error("`jwks_uri` is {0:?}, and keys come over https, from a whole address")]
+    /// `jwks_uri` is not an absolute HTTPS URL.
+    // H19
+    #[error("invalid `jwks_uri` {0:?}: an absolute https URL is required")]
     KeysAddress(String),
 }
 
-/// Where an issuer's discovery document is by itself: below its URL, of which one slash at the end goes (S156).
+/// The default URL of an issuer's discovery document: below the issuer's URL, without one trailing slash.
+// S156
 pub fn well_known(issuer: &str) -> String {
     format!("{}/.well-known/openid-configuration", issuer.strip_suffix('/').unwrap_or(issuer))
 }
 
-/// Gets and reads an issuer's discovery document.
+/// Fetches and parses an issuer's discovery document.
 ///
 /// # Errors
-/// It cannot be had, or it is not this issuer's.
+/// The request failed, or the document is not this issuer's.
 pub async fn discover(
     issuer: &CompiledIssuer,
     fetch: &dyn Fetch,
-    profile: &Profile,
+    profile: &AuthnProfile,
 ) -> Result<Discovered, DiscoveryError> {
     discover_within(issuer, fetch, profile, None).await
 }
 
-/// The same in another time than usual.
+/// Fetches with another time limit than the default.
 pub(crate) async fn discover_within(
     issuer: &CompiledIssuer,
     fetch: &dyn Fetch,
-    profile: &Profile,
+    profile: &AuthnProfile,
     time_limit: Option<Duration>,
 ) -> Result<Discovered, DiscoveryError> {
     let usual = well_known(&issuer.url);
     let url = issuer.discovery_url.as_deref().unwrap_or(&usual);
-    let mut request = FetchRequest::to(issuer, url, profile);
+    let mut request = FetchRequest::for_issuer(issuer, url, profile);
     request.limits.time = time_limit.unwrap_or(request.limits.time);
-    // Upstream rewrites the request below its HTTP client, which resolves redirects against what it asked for.
-    request.known_as = (url != usual && !profile.has(Rule::H18)).then_some(&usual);
+    // Upstream rewrites the request below its HTTP client, which resolves redirects against the original URL.
+    request.redirect_base = (url != usual && !profile.has(Hardening::BoundedResponses)).then_some(&usual);
     let answer = fetch.get(request).await.map_err(DiscoveryError::Fetch)?;
     if answer.status != 200 {
         return Err(DiscoveryError::Status { status: answer.status });
@@ -88,13 +90,13 @@ pub(crate) async fn discover_within(
     read(&issuer.url, &answer.body, profile)
 }
 
-/// Reads a discovery document.
-pub(crate) fn read(issuer: &str, body: &[u8], profile: &Profile) -> Result<Discovered, DiscoveryError> {
-    let raw = Raw::parse(body).map_err(|_| DiscoveryError::Document("it is not JSON"))?;
+/// Parses a discovery document.
+pub(crate) fn read(issuer: &str, body: &[u8], profile: &AuthnProfile) -> Result<Discovered, DiscoveryError> {
+    let raw = Raw::parse(body).map_err(|_| DiscoveryError::Document("not valid JSON"))?;
     if raw.kind() != Kind::Object {
-        return Err(DiscoveryError::Document("it is not an object"));
+        return Err(DiscoveryError::Document("not a JSON object"));
     }
-    let document = Document { raw, is_exact: profile.has(Rule::H7) };
+    let document = Document { raw, is_exact: profile.has(Hardening::ExactClaimNames) };
     for name in ["authorization_endpoint", "token_endpoint", "userinfo_endpoint"] {
         document.text(name)?;
     }
@@ -107,9 +109,9 @@ pub(crate) fn read(issuer: &str, body: &[u8], profile: &Profile) -> Result<Disco
     if jwks_uri.is_empty() {
         return Err(DiscoveryError::NoKeys);
     }
-    let is_secure = url_form::parse(&jwks_uri)
+    let is_secure = go_url::parse(&jwks_uri)
         .is_ok_and(|url| url.scheme == "https" && !url.is_opaque && !url.host.is_empty() && !url.has_user);
-    if profile.has(Rule::H19) && !is_secure {
+    if profile.has(Hardening::HttpsKeys) && !is_secure {
         return Err(DiscoveryError::KeysAddress(jwks_uri));
     }
     Ok(Discovered { jwks_uri, algorithms })
@@ -117,24 +119,25 @@ pub(crate) fn read(issuer: &str, body: &[u8], profile: &Profile) -> Result<Disco
 
 struct Document<'t> {
     raw: Raw<'t>,
-    /// H7: names are exact and occur once. Otherwise any case will do, and the last counts.
+    /// Names are exact and occur once. Otherwise names match in any case, and the last one counts.
+    // H7
     is_exact: bool,
 }
 
 impl<'t> Document<'t> {
     fn find(&self, wanted: &'static str) -> Result<Option<Raw<'t>>, DiscoveryError> {
         let is_wanted = |(name, _): &(Cow<'_, str>, Raw<'_>)| {
-            if self.is_exact { name == wanted } else { is_named(name, wanted) }
+            if self.is_exact { name == wanted } else { go_name_matches(name, wanted) }
         };
         let mut found = self.raw.members().filter(is_wanted).map(|(_, value)| value);
         if self.is_exact {
             let first = found.next();
             return match found.next() {
                 None => Ok(first.filter(|value| !value.is_null())),
-                Some(_) => Err(DiscoveryError::Document("a member occurs twice")),
+                Some(_) => Err(DiscoveryError::Document("a member occurs more than once")),
             };
         }
-        // `null` leaves what an earlier one of the same name said.
+        // `null` keeps the value of an earlier member with the same name.
         Ok(found.filter(|value| !value.is_null()).last())
     }
 
@@ -144,12 +147,12 @@ impl<'t> Document<'t> {
             Some(value) => value
                 .string()
                 .map(Cow::into_owned)
-                .ok_or(DiscoveryError::Document("a member that has to be a string is none")),
+                .ok_or(DiscoveryError::Document("a member has the wrong type, expected a string")),
         }
     }
 
     fn texts(&self, name: &'static str) -> Result<Vec<String>, DiscoveryError> {
-        let wrong = DiscoveryError::Document("a member that has to be a list of strings is none");
+        let wrong = DiscoveryError::Document("a member has the wrong type, expected a list of strings");
         let Some(value) = self.find(name)? else { return Ok(Vec::new()) };
         if value.kind() != Kind::Array {
             return Err(wrong);
@@ -167,13 +170,13 @@ mod tests {
 
     const ISSUER: &str = "https://issuer.example";
 
-    fn outcome(members: &str, profile: &Profile) -> Result<Discovered, String> {
+    fn outcome(members: &str, profile: &AuthnProfile) -> Result<Discovered, String> {
         read(ISSUER, members.as_bytes(), profile).map_err(|error| error.to_string())
     }
 
     // S156
     #[test]
-    fn one_slash_at_the_end_of_an_issuer_goes() {
+    fn strips_one_trailing_slash_of_the_issuer() {
         assert_eq!(well_known("https://i"), "https://i/.well-known/openid-configuration");
         assert_eq!(well_known("https://i/"), "https://i/.well-known/openid-configuration");
         assert_eq!(well_known("https://i//"), "https://i//.well-known/openid-configuration");
@@ -181,7 +184,7 @@ mod tests {
 
     // S157, S158 (XV1), S159 (XV3, XV5, XV6), S160, XV1–XV7; A57, A58; H7, H19
     #[test]
-    fn documents_are_judged_as_kube_apiserver_does_or_more_strictly() {
+    fn documents_are_validated_as_kube_apiserver_does_or_more_strictly() {
         let good = r#""issuer":"https://issuer.example","jwks_uri":"https://issuer.example/keys""#;
         let cases = [
             (
@@ -216,13 +219,13 @@ mod tests {
         ];
         for (name, members, kube, hardened) in cases {
             let text = format!("{{{members}}}");
-            let outcome_kube = outcome(&text, &Profile::KUBE);
+            let outcome_kube = outcome(&text, &AuthnProfile::KUBE);
             assert_eq!(outcome_kube.is_ok(), kube, "{name}: {outcome_kube:?}");
-            let outcome_hardened = outcome(&text, &Profile::HARDENED);
+            let outcome_hardened = outcome(&text, &AuthnProfile::HARDENED);
             assert_eq!(outcome_hardened.is_ok(), hardened, "{name}: {outcome_hardened:?}");
         }
         for text in ["", "null", "[]", "<html>", "{} x"] {
-            assert!(outcome(text, &Profile::KUBE).is_err(), "{text}");
+            assert!(outcome(text, &AuthnProfile::KUBE).is_err(), "{text}");
         }
     }
 }

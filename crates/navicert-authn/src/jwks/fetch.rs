@@ -1,4 +1,4 @@
-//! What is asked of whoever has a socket: one GET, with its limits and with whom to trust. This crate has none.
+//! The HTTP interface that the caller implements: one GET with limits and trust roots. This crate opens no sockets.
 
 use std::error::Error;
 use std::fmt;
@@ -9,74 +9,80 @@ use std::time::Duration;
 use navicert_types::Secret;
 
 use crate::config::{CompiledIssuer, Egress};
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// A future that can be sent anywhere.
+/// A boxed future that is `Send`.
 pub type BoxFuture<'f, T> = Pin<Box<dyn Future<Output = T> + Send + 'f>>;
 
-/// Gets documents over HTTP.
+/// Fetches documents over HTTP.
 ///
-/// An implementation follows redirects within the limits, checks certificates against the given roots (and no
-/// others), stops reading at the size limit and gives up when the time is over. Any status is an answer, not an
-/// error. It keeps no document: what is fresh and what is stale is decided by whoever asks.
+/// An implementation follows redirects within the limits, verifies certificates against the given roots only, stops reading
+/// at the size limit and fails at the time limit. Every status is a response, not an error. Responses are not cached: the
+/// caller decides how long they are fresh.
 ///
 /// ```
-/// use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, Fetched};
+/// use navicert_authn::jwks::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse};
 ///
-/// /// Answers everything with an empty key set.
+/// /// Responds to every request with an empty key set.
 /// #[derive(Debug)]
 /// struct NoKeys;
 ///
 /// impl Fetch for NoKeys {
-///     fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
-///         let answer = Fetched::new(200, request.url, br#"{"keys": []}"#);
-///         Box::pin(std::future::ready(Ok(answer)))
+///     fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
+///         let response = FetchResponse::new(200, request.url, br#"{"keys": []}"#);
+///         Box::pin(std::future::ready(Ok(response)))
 ///     }
 /// }
 /// ```
 pub trait Fetch: fmt::Debug + Send + Sync {
-    /// Gets one document.
-    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>>;
+    /// Fetches one document.
+    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>>;
 }
 
-/// One GET.
+/// One GET request.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchRequest<'r> {
-    /// The whole address.
+    /// The absolute URL.
     pub url: &'r str,
-    /// What a relative redirect is resolved against, if not the address itself (S156).
-    pub known_as: Option<&'r str>,
+    /// Base URL for relative redirects, if not `url` itself.
+    // S156
+    pub redirect_base: Option<&'r str>,
     /// Sent as `Authorization: Bearer`, and never to another host.
     pub bearer: Option<&'r Secret<String>>,
-    /// The only roots, in DER; empty: the system's (S153).
+    /// The only trusted roots, in DER; empty: the system roots.
+    // S153
     pub roots: &'r [Vec<u8>],
-    /// The way out (S154).
+    /// The egress selector.
+    // S154
     pub egress: Option<Egress>,
-    /// How much, how far, how long.
+    /// Limits of the exchange.
     pub limits: FetchLimits,
 }
 
-/// How much, how far, how long (S152, H18).
+/// Limits of an exchange.
+// S152, H18
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Bytes of the body.
+    /// Maximum size of the body in bytes.
     pub bytes: usize,
-    /// How many redirects are followed.
+    /// Maximum number of redirects.
     pub redirects: usize,
-    /// A redirect may not lead to another scheme.
+    /// Redirects may not change the scheme.
     pub keeps_scheme: bool,
-    /// A redirect may not lead to another host (H23).
+    /// Redirects may not change the host.
+    // H23
     pub keeps_host: bool,
-    /// Loopback and link-local addresses are not spoken to (H23). Names are judged by what they resolve to.
+    /// Loopback and link-local addresses are not connected to, also when a host name resolves to one.
+    // H23
     pub public_only: bool,
-    /// From the first byte out to the last byte in.
+    /// Maximum duration of the whole exchange.
     pub time: Duration,
 }
 
 impl FetchLimits {
-    /// What a profile allows.
-    pub fn of(profile: &Profile) -> Self {
-        let capped = profile.has(Rule::H18);
+    /// The limits of a profile.
+    pub fn for_profile(profile: &AuthnProfile) -> Self {
+        let capped = profile.has(Hardening::BoundedResponses);
         FetchLimits {
             bytes: if capped { 1 << 20 } else { usize::MAX },
             redirects: if capped { 5 } else { 10 },
@@ -89,39 +95,39 @@ impl FetchLimits {
 }
 
 impl<'r> FetchRequest<'r> {
-    /// A request to an issuer, the way its configuration says.
-    pub fn to(issuer: &'r CompiledIssuer, url: &'r str, profile: &Profile) -> Self {
+    /// A request to an issuer with the trust roots and egress of its configuration.
+    pub fn for_issuer(issuer: &'r CompiledIssuer, url: &'r str, profile: &AuthnProfile) -> Self {
         FetchRequest {
             url,
-            known_as: None,
+            redirect_base: None,
             bearer: None,
             roots: &issuer.certificate_authority,
             egress: issuer.egress,
-            limits: FetchLimits::of(profile),
+            limits: FetchLimits::for_profile(profile),
         }
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Fetched {
-    /// Its status.
+pub struct FetchResponse {
+    /// The status code.
     pub status: u16,
-    /// Where it came from after all redirects.
+    /// The URL after all redirects.
     pub url: String,
-    /// Its headers; names in lower case.
+    /// The headers; names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Its body.
+    /// The body.
     pub body: Vec<u8>,
 }
 
-impl Fetched {
-    /// An answer without headers.
+impl FetchResponse {
+    /// A response without headers.
     pub fn new(status: u16, url: &str, body: &[u8]) -> Self {
-        Fetched { status, url: url.to_owned(), headers: Vec::new(), body: body.to_vec() }
+        FetchResponse { status, url: url.to_owned(), headers: Vec::new(), body: body.to_vec() }
     }
 
-    /// The values of a header, all of them, joined as HTTP joins them.
+    /// All values of a header, joined with commas.
     pub fn header(&self, name: &str) -> Option<String> {
         let values: Vec<&str> =
             self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect();
@@ -129,8 +135,9 @@ impl Fetched {
     }
 }
 
-/// A body may be a token (S174): it is not shown.
-impl fmt::Debug for Fetched {
+/// The body is not shown: it may be a token.
+// S174
+impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Fetched")
             .field("status", &self.status)
@@ -140,49 +147,49 @@ impl fmt::Debug for Fetched {
     }
 }
 
-/// How far a request came, in order.
+/// The stage at which a request failed, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Stage {
-    /// The address can be used.
+pub enum FetchStage {
+    /// The URL is usable.
     Address,
-    /// The name has addresses.
+    /// The host name resolves.
     Lookup,
-    /// Somebody listens there.
+    /// The TCP connection is established.
     Connect,
-    /// A proxy lets us through.
+    /// The proxy connects.
     Proxy,
-    /// TLS is agreed on, with somebody trusted.
+    /// The TLS handshake succeeds with a trusted certificate.
     Tls,
-    /// An answer in HTTP, within limits.
+    /// An HTTP response arrives within the limits.
     Http,
 }
 
-/// Why there is no answer, and how far the request came.
+/// Why a request failed, and at which stage.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct FetchError {
-    /// Where it failed.
-    pub stage: Stage,
+    /// The stage.
+    pub stage: FetchStage,
     /// What failed.
     pub what: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub source: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl FetchError {
-    /// A failure that speaks for itself.
-    pub fn new(stage: Stage, what: impl Into<String>) -> Self {
+    /// An error without a cause.
+    pub fn new(stage: FetchStage, what: impl Into<String>) -> Self {
         FetchError { stage, what: what.into(), source: None }
     }
 
-    /// What failed and why, down to the first cause, on one line.
+    /// The message and its causes on one line.
     pub fn chain(&self) -> String {
         let mut text = self.what.clone();
         let mut source = self.source();
         while let Some(error) = source {
             let next = error.to_string();
-            // Some libraries repeat their cause in their own text.
+            // Some libraries repeat the cause in their own message.
             if !text.contains(&next) {
                 text = format!("{text}: {next}");
             }

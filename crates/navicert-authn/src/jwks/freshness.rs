@@ -1,17 +1,18 @@
-//! How long an answer is fresh, by its headers, as kube-apiserver reckons it (S167).
+//! Freshness lifetime of a response from its headers, computed as kube-apiserver does.
+// S167
 
 use std::time::Duration;
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use navicert_types::Timestamp;
 
-use super::fetch::Fetched;
+use super::fetch::FetchResponse;
 
-/// The longest that is guessed from `Last-Modified`.
-const MOST_GUESSED: Duration = Duration::from_secs(24 * 3600);
+/// Maximum lifetime derived from `Last-Modified`.
+const MAX_HEURISTIC_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
-/// How long the answer is fresh, from the moment it arrived; zero if it does not say.
-pub(crate) fn lifetime(answer: &Fetched, now: Timestamp) -> Duration {
+/// How long the response is fresh from its arrival; zero if the headers do not say.
+pub(crate) fn lifetime(answer: &FetchResponse, now: Timestamp) -> Duration {
     let directives = answer.header("cache-control").unwrap_or_default();
     let Some(directives) = parse(&directives) else { return Duration::ZERO };
     if let Some(seconds) = directives.shared.or(directives.own) {
@@ -22,9 +23,9 @@ pub(crate) fn lifetime(answer: &Fetched, now: Timestamp) -> Duration {
     if let Some(expires) = time("expires") {
         return between(date, expires);
     }
-    // No directive, no date: a tenth of its age.
+    // Heuristic freshness: a tenth of the time since `Last-Modified`.
     let guessed = time("last-modified").map(|modified| between(modified, date) / 10);
-    guessed.unwrap_or_default().min(MOST_GUESSED)
+    guessed.unwrap_or_default().min(MAX_HEURISTIC_LIFETIME)
 }
 
 #[derive(Default)]
@@ -33,7 +34,7 @@ struct Directives {
     own: Option<u64>,
 }
 
-/// `None` if some part cannot be read.
+/// `None` if a directive is malformed.
 fn parse(text: &str) -> Option<Directives> {
     let mut directives = Directives::default();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
@@ -63,7 +64,7 @@ mod tests {
 
     // S167, RV1, RV2
     #[test]
-    fn headers_give_a_lifetime() {
+    fn lifetime_follows_the_headers() {
         let now = Timestamp::from_second(1_700_000_000).unwrap(); // Tue, 14 Nov 2023 22:13:20 GMT
         let date = ("date", "Tue, 14 Nov 2023 22:13:20 GMT");
         let hour = 3600;
@@ -84,7 +85,7 @@ mod tests {
             (vec![date, ("last-modified", "Fri, 10 Nov 2023 18:13:20 GMT")], 10 * hour),
             (vec![date, ("last-modified", "Fri, 10 Nov 2000 18:13:20 GMT")], 24 * hour),
         ] {
-            let mut answer = Fetched::new(200, "https://i", b"");
+            let mut answer = FetchResponse::new(200, "https://i", b"");
             answer.headers =
                 headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             assert_eq!(lifetime(&answer, now), Duration::from_secs(seconds), "{headers:?}");

@@ -1,4 +1,5 @@
-//! One JSON Web Key: which are read, which are refused (S165), and which are read but never verify anything (S119).
+//! One JSON Web Key: which keys parse, which are rejected, and which parse but never verify anything.
+// S165, S119
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,23 +17,23 @@ use x509_parser::prelude::FromDer as _;
 use x509_parser::public_key::PublicKey;
 
 use crate::json::{Kind, Raw};
-use crate::jwt::Algorithm;
+use crate::jwt::JwsAlgorithm;
 
 /// A public key of an issuer.
-pub struct Key {
+pub struct Jwk {
     kid: String,
     pub(crate) material: Material,
     pub(crate) usage: Usage,
-    /// The key as each algorithm wants it, made when it is first asked for.
-    parsed: [OnceLock<Option<ParsedPublicKey>>; Algorithm::ALL.len()],
-    /// A header that named it, and the algorithm in it: an issuer's tokens mostly have the same one.
-    header: OnceLock<(Box<str>, Algorithm)>,
+    /// The key parsed for each algorithm, on first use.
+    parsed: [OnceLock<Option<ParsedPublicKey>>; JwsAlgorithm::ALL.len()],
+    /// A header that named this key, and its algorithm: tokens of one issuer usually share their header.
+    header: OnceLock<(Box<str>, JwsAlgorithm)>,
 }
 
-/// A header as long as this is worth remembering.
-const LONGEST_HEADER: usize = 512;
+/// Longest header text that is cached.
+const MAX_CACHED_HEADER_BYTES: usize = 512;
 
-/// What a key consists of.
+/// The key material.
 pub(crate) enum Material {
     Rsa {
         modulus: Vec<u8>,
@@ -43,8 +44,8 @@ pub(crate) enum Material {
         curve: Curve,
         point: Vec<u8>,
     },
-    /// Never verifies: symmetric, Ed25519, private, or outside of what RSA keys may be.
-    Inert,
+    /// Never verifies: symmetric, Ed25519, private, or an RSA key with unusable parameters.
+    Unusable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,8 @@ pub(crate) enum Curve {
     P521,
 }
 
-/// What the key says it is for (H10).
+/// What the key may be used for.
+// H10
 #[derive(Debug, Default)]
 pub(crate) struct Usage {
     public_key_use: Option<String>,
@@ -63,51 +65,52 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Whether signatures of this algorithm may be verified with it.
-    pub(crate) fn allows(&self, algorithm: Algorithm) -> bool {
+    /// Whether the key may verify signatures of this algorithm.
+    pub(crate) fn allows(&self, algorithm: JwsAlgorithm) -> bool {
         self.public_key_use.as_ref().is_none_or(|word| word == "sig")
             && self.operations.as_ref().is_none_or(|list| list.iter().any(|word| word == "verify"))
             && self.algorithm.as_ref().is_none_or(|name| name == algorithm.name())
     }
 }
 
-/// Why a key cannot be read. Nothing of it is repeated.
+/// Why a key does not parse. Messages contain nothing of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// Not an object with every member once.
-    #[error("not a JSON object with every member once")]
+pub enum JwkError {
+    /// Not a JSON object, or a member occurs more than once.
+    #[error("not a JSON object, or a member occurs more than once")]
     Shape,
     /// A member has the wrong type or is not base64.
-    #[error("`{0}` is not what it has to be")]
+    #[error("invalid `{0}`")]
     Member(&'static str),
-    /// The type of key is not known.
+    /// The key type is unknown.
     #[error("unknown `kty`")]
     Type,
     /// The curve is not supported.
     #[error("unsupported `crv`")]
     Curve,
-    /// Values are missing.
-    #[error("values are missing")]
+    /// Key parameters are missing.
+    #[error("missing key parameters")]
     Missing,
     /// The point is not on its curve.
     #[error("the point is not on its curve")]
     Point,
-    /// The certificates are not this key's.
-    #[error("`x5c` or `x5t` do not belong to the key")]
+    /// The certificates do not match the key.
+    #[error("`x5c` or `x5t` does not match the key")]
     Certificate,
 }
 
-impl Key {
-    /// Reads a key. `lenient`: members that only describe it (x5c, x5t, x5u) are passed over (H21).
-    pub(crate) fn read(raw: Raw<'_>, lenient: bool) -> Result<Self, KeyError> {
-        let members = Members::of(raw)?;
+impl Jwk {
+    /// Parses a key. `lenient`: ignores the descriptive members `x5c`, `x5t` and `x5u`.
+    // H21
+    pub(crate) fn read(raw: Raw<'_>, lenient: bool) -> Result<Self, JwkError> {
+        let members = Members::from_raw(raw)?;
         for name in ["use", "kty", "kid", "crv", "alg"] {
             members.text(name)?;
         }
         for name in ["d", "p", "q", "dp", "dq", "qi"] {
             members.bytes(name)?;
         }
-        let chain = if lenient { Vec::new() } else { members.described()? };
+        let chain = if lenient { Vec::new() } else { members.certificate_chain()? };
         let material = members.material()?;
         if let Some(first) = chain.first() {
             matches_certificate(&material, first)?;
@@ -119,66 +122,67 @@ impl Key {
             algorithm: members.text("alg")?,
         };
         let kid = members.text("kid")?.unwrap_or_default();
-        Ok(Key { kid, material, usage, parsed: Default::default(), header: OnceLock::new() })
+        Ok(Jwk { kid, material, usage, parsed: Default::default(), header: OnceLock::new() })
     }
 
-    /// Its name; empty if it has none.
+    /// The key ID; empty if it has none.
     pub fn kid(&self) -> &str {
         &self.kid
     }
 
-    /// Whether it can verify anything at all.
+    /// Whether the key can verify any signature.
     pub fn is_usable(&self) -> bool {
-        !matches!(self.material, Material::Inert)
+        !matches!(self.material, Material::Unusable)
     }
 
-    /// Remembers the text of a plain header that names this key, if it is the first one. To be called when the signature
-    /// has been checked: nobody else is to decide what is remembered.
-    pub(crate) fn remember_header(&self, text: &str, algorithm: Algorithm) {
-        if text.len() <= LONGEST_HEADER && self.header.get().is_none() {
-            // Somebody else may have been quicker, with a header that is as good.
+    /// Caches the text of a plain header that names this key, if it is the first one. Call only after the signature has been
+    /// verified, so that an attacker cannot choose what is cached.
+    pub(crate) fn remember_header(&self, text: &str, algorithm: JwsAlgorithm) {
+        if text.len() <= MAX_CACHED_HEADER_BYTES && self.header.get().is_none() {
+            // A concurrent request may have set an equally valid header first.
             let _ = self.header.set((text.into(), algorithm));
         }
     }
 
-    /// The algorithm in a header that is remembered.
-    pub(crate) fn remembered(&self, header: &str) -> Option<Algorithm> {
+    /// The algorithm of a cached header.
+    pub(crate) fn remembered(&self, header: &str) -> Option<JwsAlgorithm> {
         self.header.get().filter(|(text, _)| **text == *header).map(|(_, algorithm)| *algorithm)
     }
 
-    /// The key in the form that an algorithm needs, made once.
+    /// The key in the form that an algorithm needs, parsed once.
     pub(crate) fn parsed(
         &self,
-        algorithm: Algorithm,
+        algorithm: JwsAlgorithm,
         parse: impl FnOnce() -> Option<ParsedPublicKey>,
     ) -> Option<&ParsedPublicKey> {
         self.parsed.get(algorithm.index())?.get_or_init(parse).as_ref()
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for Jwk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.material {
             Material::Rsa { bits, .. } => format!("RSA-{bits}"),
             Material::Ec { curve, .. } => format!("{curve:?}"),
-            Material::Inert => "inert".to_owned(),
+            Material::Unusable => "inert".to_owned(),
         };
         f.debug_struct("Key").field("kid", &self.kid).field("kind", &kind).finish_non_exhaustive()
     }
 }
 
-/// A key in a token's header: read, and never used (S113).
-pub(crate) fn check_embedded(raw: Raw<'_>) -> Result<(), KeyError> {
-    let members = Members::of(raw)?;
+/// Validates a key embedded in a token's header, which is never used.
+// S113
+pub(crate) fn check_embedded(raw: Raw<'_>) -> Result<(), JwkError> {
+    let members = Members::from_raw(raw)?;
     if members.find("d").is_some() || members.text("kty")?.as_deref() == Some("oct") {
-        return Err(KeyError::Type);
+        return Err(JwkError::Type);
     }
-    Key::read(raw, false).map(|_| ())
+    Jwk::read(raw, false).map(|_| ())
 }
 
 /// The certificates of an `x5c` member, in DER.
-pub(crate) fn certificates(raw: Raw<'_>) -> Result<Vec<Vec<u8>>, KeyError> {
-    let wrong = KeyError::Member("x5c");
+pub(crate) fn certificates(raw: Raw<'_>) -> Result<Vec<Vec<u8>>, JwkError> {
+    let wrong = JwkError::Member("x5c");
     if raw.kind() != Kind::Array {
         return Err(wrong);
     }
@@ -191,18 +195,18 @@ pub(crate) fn certificates(raw: Raw<'_>) -> Result<Vec<Vec<u8>>, KeyError> {
     raw.elements().map(certificate).collect::<Option<_>>().ok_or(wrong)
 }
 
-/// The members of a key, each once, null as absent.
+/// The members of a key, each at most once; null counts as absent.
 struct Members<'r>(HashMap<String, Raw<'r>>);
 
 impl<'r> Members<'r> {
-    fn of(raw: Raw<'r>) -> Result<Self, KeyError> {
+    fn from_raw(raw: Raw<'r>) -> Result<Self, JwkError> {
         if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-            return Err(KeyError::Shape);
+            return Err(JwkError::Shape);
         }
         let mut members = HashMap::new();
         for (name, value) in raw.members() {
             if members.insert(name.into_owned(), value).is_some() {
-                return Err(KeyError::Shape);
+                return Err(JwkError::Shape);
             }
         }
         members.retain(|_, value| !value.is_null());
@@ -213,75 +217,76 @@ impl<'r> Members<'r> {
         self.0.get(name).copied()
     }
 
-    fn text(&self, name: &'static str) -> Result<Option<String>, KeyError> {
+    fn text(&self, name: &'static str) -> Result<Option<String>, JwkError> {
         match self.find(name) {
             None => Ok(None),
-            Some(value) => value.string().map(|text| Some(text.into_owned())).ok_or(KeyError::Member(name)),
+            Some(value) => value.string().map(|text| Some(text.into_owned())).ok_or(JwkError::Member(name)),
         }
     }
 
-    fn bytes(&self, name: &'static str) -> Result<Option<Vec<u8>>, KeyError> {
+    fn bytes(&self, name: &'static str) -> Result<Option<Vec<u8>>, JwkError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
-        TRAILING.decode(text).map(Some).map_err(|_| KeyError::Member(name))
+        LENIENT_BASE64URL.decode(text).map(Some).map_err(|_| JwkError::Member(name))
     }
 
-    fn material(&self) -> Result<Material, KeyError> {
+    fn material(&self) -> Result<Material, JwkError> {
         let is_private = self.find("d").is_some();
         match self.text("kty")?.unwrap_or_default().as_str() {
             "RSA" => {
                 let (Some(modulus), Some(exponent)) = (self.bytes("n")?, self.bytes("e")?) else {
-                    return Err(KeyError::Missing);
+                    return Err(JwkError::Missing);
                 };
                 if is_private && (self.find("p").is_none() || self.find("q").is_none()) {
-                    return Err(KeyError::Missing);
+                    return Err(JwkError::Missing);
                 }
-                Ok(if is_private { Material::Inert } else { rsa(modulus, &exponent) })
+                Ok(if is_private { Material::Unusable } else { rsa(modulus, &exponent) })
             }
             "EC" => {
                 let curve = match self.text("crv")?.unwrap_or_default().as_str() {
                     "P-256" => Curve::P256,
                     "P-384" => Curve::P384,
                     "P-521" => Curve::P521,
-                    _ => return Err(KeyError::Curve),
+                    _ => return Err(JwkError::Curve),
                 };
                 let (Some(x), Some(y)) = (self.bytes("x")?, self.bytes("y")?) else {
-                    return Err(KeyError::Missing);
+                    return Err(JwkError::Missing);
                 };
                 let ec = ec(curve, &x, &y)?;
-                Ok(if is_private { Material::Inert } else { ec })
+                Ok(if is_private { Material::Unusable } else { ec })
             }
-            "oct" => self.bytes("k")?.map(|_| Material::Inert).ok_or(KeyError::Missing),
+            "oct" => self.bytes("k")?.map(|_| Material::Unusable).ok_or(JwkError::Missing),
             "OKP" if self.text("crv")?.as_deref() == Some("Ed25519") => {
-                self.bytes("x")?.map(|_| Material::Inert).ok_or(KeyError::Missing)
+                self.bytes("x")?.map(|_| Material::Unusable).ok_or(JwkError::Missing)
             }
-            "OKP" => Err(KeyError::Curve),
-            _ => Err(KeyError::Type),
+            "OKP" => Err(JwkError::Curve),
+            _ => Err(JwkError::Type),
         }
     }
 
-    /// What describes the key by certificates: has to fit together, although nothing is done with it (S165).
-    fn described(&self) -> Result<Vec<Vec<u8>>, KeyError> {
+    /// The certificate members; they have to be consistent, although they are not used.
+    // S165
+    fn certificate_chain(&self) -> Result<Vec<Vec<u8>>, JwkError> {
         if self.find("x5u").is_some_and(|value| value.kind() != Kind::Object) {
-            return Err(KeyError::Member("x5u"));
+            return Err(JwkError::Member("x5u"));
         }
         let chain = self.find("x5c").map(certificates).transpose()?.unwrap_or_default();
         let thumbprints = [("x5t", &digest::SHA1_FOR_LEGACY_USE_ONLY), ("x5t#S256", &digest::SHA256)];
         for (name, algorithm) in thumbprints {
             let Some(mut thumbprint) = self.bytes(name)?.filter(|bytes| !bytes.is_empty()) else { continue };
             if thumbprint.len() == 2 * algorithm.output_len() {
-                thumbprint = hex(&thumbprint).ok_or(KeyError::Member(name))?;
+                thumbprint = hex(&thumbprint).ok_or(JwkError::Member(name))?;
             }
             let fits = chain.first().is_none_or(|der| digest::digest(algorithm, der).as_ref() == thumbprint);
             if thumbprint.len() != algorithm.output_len() || !fits {
-                return Err(KeyError::Certificate);
+                return Err(JwkError::Certificate);
             }
         }
         Ok(chain)
     }
 }
 
-/// Unpadded base64 in which spare bits may be anything.
-const TRAILING: GeneralPurpose = GeneralPurpose::new(
+/// Unpadded base64url with arbitrary trailing bits.
+const LENIENT_BASE64URL: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new()
         .with_decode_padding_mode(DecodePaddingMode::RequireNone)
@@ -298,52 +303,53 @@ fn hex(text: &[u8]) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// A key that RSA cannot use is inert, not an error (S118, A8, JV12).
+/// An RSA key with unusable parameters is marked unusable, not an error.
+// S118, A8, JV12
 fn rsa(mut modulus: Vec<u8>, exponent: &[u8]) -> Material {
     let zeros = modulus.iter().take_while(|byte| **byte == 0).count();
     modulus.drain(..zeros);
-    // The reference keeps the low 64 bits.
+    // The reference implementation keeps the low 64 bits.
     let low = exponent.get(exponent.len().saturating_sub(8)..).unwrap_or_default();
     let exponent = low.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     let bits = modulus.first().map_or(0, |first| modulus.len() * 8 - first.leading_zeros() as usize);
     let is_odd = modulus.last().is_some_and(|last| last & 1 == 1) && exponent & 1 == 1;
     match u32::try_from(exponent) {
         Ok(exponent @ 3..=0x7fff_ffff) if is_odd => Material::Rsa { modulus, bits, exponent },
-        _ => Material::Inert,
+        _ => Material::Unusable,
     }
 }
 
-fn ec(curve: Curve, x: &[u8], y: &[u8]) -> Result<Material, KeyError> {
+fn ec(curve: Curve, x: &[u8], y: &[u8]) -> Result<Material, JwkError> {
     let (size, algorithm) = match curve {
         Curve::P256 => (32, &ECDSA_P256_SHA256_FIXED),
         Curve::P384 => (48, &ECDSA_P384_SHA384_FIXED),
         Curve::P521 => (66, &ECDSA_P521_SHA512_FIXED),
     };
     if x.len() != size || y.len() != size {
-        return Err(KeyError::Point);
+        return Err(JwkError::Point);
     }
     let point = [&[4], x, y].concat();
-    ParsedPublicKey::new(algorithm, &point).map_err(|_| KeyError::Point)?;
+    ParsedPublicKey::new(algorithm, &point).map_err(|_| JwkError::Point)?;
     Ok(Material::Ec { curve, point })
 }
 
-fn matches_certificate(material: &Material, der: &[u8]) -> Result<(), KeyError> {
-    let (_, certificate) = X509Certificate::from_der(der).map_err(|_| KeyError::Member("x5c"))?;
-    let public_key = certificate.public_key().parsed().map_err(|_| KeyError::Certificate)?;
+fn matches_certificate(material: &Material, der: &[u8]) -> Result<(), JwkError> {
+    let (_, certificate) = X509Certificate::from_der(der).map_err(|_| JwkError::Member("x5c"))?;
+    let public_key = certificate.public_key().parsed().map_err(|_| JwkError::Certificate)?;
     let fits = match (material, public_key) {
         (Material::Rsa { modulus, .. }, PublicKey::RSA(theirs)) => {
             let zeros = theirs.modulus.iter().take_while(|byte| **byte == 0).count();
             theirs.modulus.get(zeros..) == Some(modulus.as_slice())
         }
         (Material::Ec { point, .. }, PublicKey::EC(theirs)) => theirs.data() == point.as_slice(),
-        (Material::Inert, _) => true,
+        (Material::Unusable, _) => true,
         _ => false,
     };
-    if fits { Ok(()) } else { Err(KeyError::Certificate) }
+    if fits { Ok(()) } else { Err(JwkError::Certificate) }
 }
 
 const _: () = {
     // Keys are shared between threads.
     const fn shared<T: Send + Sync>() {}
-    shared::<Key>();
+    shared::<Jwk>();
 };

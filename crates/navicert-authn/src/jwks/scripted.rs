@@ -1,73 +1,73 @@
-//! A [`Fetch`] whose answers a test decides on, and that remembers what it was asked.
+//! A [`Fetch`] with scripted responses that records its requests, for tests.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, Fetched, Stage};
+use super::fetch::{BoxFuture, Fetch, FetchError, FetchLimits, FetchRequest, FetchResponse, FetchStage};
 #[cfg(test)]
 use crate::config::CompiledIssuer;
 
-/// Answers by address; what has no answer cannot be connected to.
+/// Responses by URL; a URL without a response fails to connect.
 #[derive(Debug, Default)]
-pub struct ScriptedFetch(Mutex<State>);
+pub struct ScriptedFetch(Mutex<Script>);
 
 #[derive(Debug, Default)]
-struct State {
-    answers: HashMap<String, Result<Fetched, Stage>>,
-    asked: Vec<Asked>,
+struct Script {
+    answers: HashMap<String, Result<FetchResponse, FetchStage>>,
+    requests: Vec<RecordedRequest>,
 }
 
-/// What was asked for.
+/// A recorded request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The address.
+pub struct RecordedRequest {
+    /// The URL.
     pub url: String,
-    /// Whether a bearer token came with it.
+    /// Whether it carried a bearer token.
     pub has_bearer: bool,
-    /// The limits.
+    /// Its limits.
     pub limits: FetchLimits,
-    /// How many roots there are; 0: the system's.
+    /// Number of trust roots; 0: the system roots.
     pub roots: usize,
 }
 
 impl ScriptedFetch {
-    /// Answers so from now on.
+    /// Sets the response of a URL.
     pub fn answer(&self, url: &str, status: u16, body: &str) {
         self.answer_with(url, status, &[], body);
     }
 
-    /// Answers so from now on, with headers.
+    /// Sets the response of a URL, with headers.
     pub fn answer_with(&self, url: &str, status: u16, headers: &[(&str, &str)], body: &str) {
-        let mut answer = Fetched::new(status, url, body.as_bytes());
+        let mut answer = FetchResponse::new(status, url, body.as_bytes());
         answer.headers =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         self.lock().answers.insert(url.to_owned(), Ok(answer));
     }
 
-    /// Fails so from now on.
-    pub fn fail(&self, url: &str, stage: Stage) {
+    /// Makes requests to a URL fail at this stage.
+    pub fn fail(&self, url: &str, stage: FetchStage) {
         self.lock().answers.insert(url.to_owned(), Err(stage));
     }
 
-    /// How often an address was asked for.
+    /// Number of requests to a URL.
     pub fn count(&self, url: &str) -> usize {
-        self.lock().asked.iter().filter(|asked| asked.url == url).count()
+        self.lock().requests.iter().filter(|asked| asked.url == url).count()
     }
 
-    /// Everything that was asked for, in order.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.lock().asked.clone()
+    /// Every request, in order.
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.lock().requests.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Script> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Fetch for ScriptedFetch {
-    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
+    fn get<'f>(&'f self, request: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
         let mut state = self.lock();
-        state.asked.push(Asked {
+        state.requests.push(RecordedRequest {
             url: request.url.to_owned(),
             has_bearer: request.bearer.is_some(),
             limits: request.limits,
@@ -75,14 +75,16 @@ impl Fetch for ScriptedFetch {
         });
         let answer = match state.answers.get(request.url) {
             Some(Ok(answer)) => Ok(answer.clone()),
-            Some(Err(stage)) => Err(FetchError::new(*stage, format!("no way to `{}`", request.url))),
-            None => Err(FetchError::new(Stage::Connect, format!("nobody is at `{}`", request.url))),
+            Some(Err(stage)) => Err(FetchError::new(*stage, format!("no route to `{}`", request.url))),
+            None => {
+                Err(FetchError::new(FetchStage::Connect, format!("connection to `{}` refused", request.url)))
+            }
         };
         Box::pin(std::future::ready(answer))
     }
 }
 
-/// An issuer with this URL and nothing special about it.
+/// An issuer with this URL and default settings.
 #[cfg(test)]
 pub(crate) fn issuer(url: &str) -> CompiledIssuer {
     CompiledIssuer {

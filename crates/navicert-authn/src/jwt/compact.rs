@@ -1,16 +1,16 @@
-//! The first look at a token: three parts, and a payload that can be read. What cannot be read is nobody's.
+//! Splits a token into its three parts and decodes them. A token that does not split or decode belongs to no issuer.
 
 use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-// Canonical spellings only: spare bits have to be zero.
+// Accepts canonical encodings only: trailing bits have to be zero.
 use base64_simd::{AsOut as _, URL_SAFE_NO_PAD};
 
 use crate::outcome::NoOpinion;
 
-/// Unpadded, and bits that no byte needs may be anything, as Go's decoder takes it.
+/// Unpadded base64url with arbitrary trailing bits, as Go's decoder accepts it.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     GeneralPurposeConfig::new()
@@ -18,7 +18,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// A token's text in its three parts. Nothing about it has been checked.
+/// A token in its three parts, unchecked.
 pub(crate) struct RawToken<'t> {
     text: &'t str,
     header: &'t str,
@@ -27,12 +27,13 @@ pub(crate) struct RawToken<'t> {
 }
 
 impl<'t> RawToken<'t> {
-    /// Takes a text apart (S100, S101).
+    /// Splits a token.
     ///
     /// # Errors
-    /// The text is no token in compact form.
+    /// The text is not a token in compact form.
+    // S100, S101
     pub(crate) fn new(text: &'t str) -> Result<Self, NoOpinion> {
-        // What begins with one of these is neither space nor a brace.
+        // Texts that start with one of these are neither blank nor JSON.
         let is_plain = matches!(text.as_bytes().first(), Some(b'!'..=b'z'));
         if !is_plain && text.trim_start().starts_with('{') {
             return Err(NoOpinion::NotCompact);
@@ -52,26 +53,32 @@ impl<'t> RawToken<'t> {
         }
     }
 
-    /// The bytes of the payload (S102).
-    pub(crate) fn payload(&self) -> Result<Part, NoOpinion> {
+    /// The decoded payload.
+    // S102
+    pub(crate) fn payload(&self) -> Result<TokenPart, NoOpinion> {
         decode(self.payload).ok_or(NoOpinion::PayloadEncoding)
     }
 
-    /// The bytes of the header; white space is passed over (S109).
-    pub(crate) fn header(&self) -> Option<Part> {
+    /// The decoded header; white space is ignored.
+    // S109
+    pub(crate) fn header(&self) -> Option<TokenPart> {
         decode_spaced(self.header)
     }
 
-    /// The text of the header.
+    /// The encoded header.
     pub(crate) fn header_text(&self) -> &'t str {
         self.header
     }
 
-    /// The bytes of the signature, in the given room if it is large enough, and whether its text was the one way to
-    /// write them; white space is passed over (S109).
-    pub(crate) fn signature<'r>(&self, room: &'r mut [u8; ROOM]) -> Option<(Cow<'r, [u8]>, bool)> {
-        // A text without white space is what there is nearly always, and then this is all.
-        if self.signature.len() <= ROOM
+    /// The decoded signature, in the given buffer if it is large enough, and whether its encoding is canonical; white space
+    /// is ignored.
+    // S109
+    pub(crate) fn signature<'r>(
+        &self,
+        room: &'r mut [u8; SIGNATURE_BUFFER_BYTES],
+    ) -> Option<(Cow<'r, [u8]>, bool)> {
+        // The usual case: no white space.
+        if self.signature.len() <= SIGNATURE_BUFFER_BYTES
             && let Ok(bytes) = URL_SAFE_NO_PAD.decode(self.signature.as_bytes(), room.as_mut_slice().as_out())
         {
             return Some((Cow::Borrowed(bytes), true));
@@ -79,9 +86,10 @@ impl<'t> RawToken<'t> {
         decode_spaced(self.signature).map(|part| (Cow::Owned(part.bytes), part.is_canonical))
     }
 
-    /// What was signed: header and payload in canonical spelling (S115), or with `b64: false` the payload itself.
-    /// A header whose text is canonical needs no bytes.
-    pub(crate) fn signed(&self, header: &Part, payload: &Part, is_encoded: bool) -> Cow<'t, [u8]> {
+    /// The signed message: header and payload in canonical encoding, or with `b64: false` the raw payload.
+    /// A canonical header needs no decoded bytes.
+    // S115
+    pub(crate) fn signed(&self, header: &TokenPart, payload: &TokenPart, is_encoded: bool) -> Cow<'t, [u8]> {
         if header.is_canonical && payload.is_canonical && is_encoded {
             let length = self.header.len() + 1 + self.payload.len();
             return Cow::Borrowed(self.text.as_bytes().get(..length).unwrap_or_default());
@@ -99,47 +107,47 @@ impl<'t> RawToken<'t> {
         Cow::Owned(signed)
     }
 
-    /// The texts of header and signature without white space.
+    /// Header and signature without white space.
     pub(crate) fn spaceless(&self) -> (String, String) {
         let spaceless = |text: &str| text.chars().filter(|symbol| !symbol.is_whitespace()).collect();
         (spaceless(self.header), spaceless(self.signature))
     }
 
-    /// Bytes of the whole text and of its header part.
+    /// Length of the token and of its header in bytes.
     pub(crate) fn lengths(&self) -> (usize, usize) {
         (self.text.len(), self.header.len())
     }
 }
 
-/// Room for the text of an RSA-4096 signature, and so for its bytes.
-pub(crate) const ROOM: usize = 683;
+/// Length of an encoded RSA-4096 signature, which bounds the decoded length.
+pub(crate) const SIGNATURE_BUFFER_BYTES: usize = 683;
 
-/// A part's bytes, and whether its text was the one way to write them.
-pub(crate) struct Part {
+/// A decoded part, and whether its encoding is canonical.
+pub(crate) struct TokenPart {
     pub(crate) bytes: Vec<u8>,
     pub(crate) is_canonical: bool,
 }
 
-impl Part {
-    /// A canonical text that nobody needs the bytes of.
-    pub(crate) const CANONICAL: Part = Part { bytes: Vec::new(), is_canonical: true };
+impl TokenPart {
+    /// A canonical part whose bytes are not needed.
+    pub(crate) const CANONICAL: TokenPart = TokenPart { bytes: Vec::new(), is_canonical: true };
 }
 
-fn decode(text: &str) -> Option<Part> {
+fn decode(text: &str) -> Option<TokenPart> {
     if let Ok(bytes) = URL_SAFE_NO_PAD.decode_to_vec(text) {
-        return Some(Part { bytes, is_canonical: true });
+        return Some(TokenPart { bytes, is_canonical: true });
     }
     let text: String = text.chars().filter(|symbol| !matches!(symbol, '\r' | '\n')).collect();
-    LENIENT.decode(text).ok().map(|bytes| Part { bytes, is_canonical: false })
+    LENIENT.decode(text).ok().map(|bytes| TokenPart { bytes, is_canonical: false })
 }
 
-fn decode_spaced(text: &str) -> Option<Part> {
+fn decode_spaced(text: &str) -> Option<TokenPart> {
     if let Ok(bytes) = URL_SAFE_NO_PAD.decode_to_vec(text) {
-        return Some(Part { bytes, is_canonical: true });
+        return Some(TokenPart { bytes, is_canonical: true });
     }
     if text.chars().any(char::is_whitespace) {
         let text: String = text.chars().filter(|symbol| !symbol.is_whitespace()).collect();
-        return decode(&text).map(|part| Part { is_canonical: false, ..part });
+        return decode(&text).map(|part| TokenPart { is_canonical: false, ..part });
     }
     decode(text)
 }
@@ -150,7 +158,7 @@ mod tests {
 
     // S100, S101, TV36, A24, A25, A41
     #[test]
-    fn what_is_not_three_parts_is_nobodys() {
+    fn token_without_three_parts_belongs_to_no_issuer() {
         let dots = ".".repeat(1 << 20);
         for text in ["", "opaque", "a.b", "a.b.c.d", "a.b.c.d.e", " {\"payload\":\"a.b.c\"}", dots.as_str()] {
             assert!(RawToken::new(text).is_err(), "{text:.20}");
@@ -160,7 +168,7 @@ mod tests {
 
     // S102, S109, A26–A29
     #[test]
-    fn spellings_are_as_lenient_as_gos_and_known_for_what_they_are() {
+    fn decoding_is_as_lenient_as_gos_and_detects_canonical_encodings() {
         let token = |payload: &str| {
             let text = format!("e30.{payload}.AA");
             RawToken::new(&text).unwrap().payload().ok().map(|part| (part.bytes, part.is_canonical))
@@ -174,12 +182,12 @@ mod tests {
         let text = "\u{a0}e30.e30. AA";
         let raw = RawToken::new(text).unwrap();
         assert!(!raw.header().unwrap().is_canonical);
-        assert!(!raw.signature(&mut [0; ROOM]).unwrap().1);
+        assert!(!raw.signature(&mut [0; SIGNATURE_BUFFER_BYTES]).unwrap().1);
     }
 
-    // S102, A26–A29: the quick decoder takes the canonical spelling of every length, and nothing else.
+    // S102, A26–A29: the fast decoder accepts the canonical encoding of every length, and nothing else.
     #[test]
-    fn only_the_one_spelling_is_canonical() {
+    fn only_one_encoding_is_canonical() {
         use base64::engine::general_purpose::URL_SAFE_NO_PAD as STRICT;
         let bytes: Vec<u8> = (0..200_u32).map(|number| (number * 37 % 251) as u8).collect();
         for length in 0..bytes.len() {
@@ -200,10 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_is_the_same_with_little_room_as_with_none() {
+    fn signature_is_decoded_with_and_without_the_buffer() {
         for length in [0, 1, 64, 256, 511, 512, 513, 1_024] {
             let text = format!("e30.e30.{}", URL_SAFE_NO_PAD.encode_to_string(vec![0xa5_u8; length]));
-            let mut room = [0; ROOM];
+            let mut room = [0; SIGNATURE_BUFFER_BYTES];
             let (bytes, is_canonical) = RawToken::new(&text).unwrap().signature(&mut room).unwrap();
             assert!(is_canonical && *bytes == vec![0xa5; length], "{length}");
         }

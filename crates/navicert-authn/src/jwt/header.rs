@@ -1,31 +1,36 @@
-//! A token's JOSE header: read strictly (every member once, exact names), mostly to be passed over (S110–S114).
+//! A token's JOSE header: parsed strictly (every member once, exact names), although most members are ignored.
+// S110–S114
 
 use std::borrow::Cow;
 
-use super::algorithm::{Algorithm, Algorithms};
-use super::claims::has_repetitions;
+use super::algorithm::{JwsAlgorithm, JwsAlgorithmSet};
+use super::claims::has_duplicates;
 use super::compact::RawToken;
 use crate::json::{Kind, Raw};
 use crate::jwks::key;
 use crate::outcome::Refusal;
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// What a header says that matters.
+/// The relevant members of a header.
 pub(crate) struct Header<'h> {
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: JwsAlgorithm,
     /// Empty: every key may be tried.
     pub(crate) kid: Cow<'h, str>,
-    /// Every critical extension is known.
+    /// Every critical extension is supported.
     pub(crate) is_understood: bool,
-    /// The signature covers the payload's base64 text, not its bytes.
+    /// The signature covers the encoded payload, not its raw bytes.
     pub(crate) payload_is_encoded: bool,
-    /// There is nothing but an algorithm, a key's name and a type: no profile minds it.
+    /// The header has only `alg`, `kid` and `typ`: valid in every profile.
     pub(crate) is_plain: bool,
 }
 
 impl<'h> Header<'h> {
-    /// Reads a header and looks at its algorithm.
-    pub(crate) fn read(bytes: &'h [u8], allowed: Algorithms, profile: &Profile) -> Result<Self, Refusal> {
+    /// Parses a header and checks its algorithm.
+    pub(crate) fn read(
+        bytes: &'h [u8],
+        allowed: JwsAlgorithmSet,
+        profile: &AuthnProfile,
+    ) -> Result<Self, Refusal> {
         let mut members = Vec::with_capacity(8);
         let parsed = Raw::parse_object(if bytes.is_empty() { b"null" } else { bytes }, &mut members);
         let (raw, depth) = parsed.map_err(|_| Refusal::Malformed("the header is not JSON"))?;
@@ -35,7 +40,7 @@ impl<'h> Header<'h> {
         if depth > profile.limits.header_depth {
             return Err(Refusal::TooLarge("the header is nested too deeply"));
         }
-        refuse_repetitions(&members)?;
+        reject_duplicates(&members)?;
         let find = |wanted: &str| {
             members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value).filter(|v| !v.is_null())
         };
@@ -52,10 +57,10 @@ impl<'h> Header<'h> {
         }
         if let Some(chain) = find("x5c") {
             key::certificates(chain)
-                .map_err(|_| Refusal::Malformed("`x5c` in the header holds no certificates"))?;
+                .map_err(|_| Refusal::Malformed("`x5c` in the header is not a certificate chain"))?;
         }
-        forbid(&find, profile)?;
-        let algorithm = Algorithm::named(&algorithm)
+        reject_forbidden_members(&find, profile)?;
+        let algorithm = JwsAlgorithm::from_name(&algorithm)
             .filter(|algorithm| allowed.contains(*algorithm))
             .ok_or(Refusal::Algorithm { allowed })?;
         let payload_is_encoded =
@@ -69,14 +74,14 @@ impl<'h> Header<'h> {
         })
     }
 
-    /// A plain header of which this is known already.
-    pub(crate) fn plain(algorithm: Algorithm, kid: &'h str) -> Self {
+    /// A plain header with these members.
+    pub(crate) fn plain(algorithm: JwsAlgorithm, kid: &'h str) -> Self {
         let kid = Cow::Borrowed(kid);
         Header { algorithm, kid, is_understood: true, payload_is_encoded: true, is_plain: true }
     }
 }
 
-/// The key that a token's header names, if it names one.
+/// The `kid` of a token's header, if it has one.
 pub(crate) fn kid(token: &str) -> Option<String> {
     let header = RawToken::new(token).ok()?.header()?;
     let raw = Raw::parse(&header.bytes).ok()?;
@@ -84,34 +89,40 @@ pub(crate) fn kid(token: &str) -> Option<String> {
     (!kid.is_empty()).then_some(kid)
 }
 
-/// H8, H25
-fn forbid<'r>(find: &impl Fn(&str) -> Option<Raw<'r>>, profile: &Profile) -> Result<(), Refusal> {
-    if profile.has(Rule::H8) && (find("crit").is_some() || find("b64").is_some()) {
+// H8, H25
+fn reject_forbidden_members<'r>(
+    find: &impl Fn(&str) -> Option<Raw<'r>>,
+    profile: &AuthnProfile,
+) -> Result<(), Refusal> {
+    if profile.has(Hardening::NoCriticalHeaders) && (find("crit").is_some() || find("b64").is_some()) {
         return Err(Refusal::Malformed("the header uses `crit` or `b64`"));
     }
-    if profile.has(Rule::H25) && ["jwk", "jku", "x5u", "x5c"].iter().any(|name| find(name).is_some()) {
-        return Err(Refusal::Malformed("the header brings or names a key of its own"));
+    if profile.has(Hardening::AlgorithmAllowlist)
+        && ["jwk", "jku", "x5u", "x5c"].iter().any(|name| find(name).is_some())
+    {
+        return Err(Refusal::Malformed("the header contains or refers to a key"));
     }
     Ok(())
 }
 
-/// `b64` is the one extension there is (S114).
+/// `b64` is the only supported extension.
+// S114
 fn is_understood(critical: Raw<'_>) -> bool {
     critical.kind() == Kind::Array
         && critical.elements().all(|name| name.string().is_some_and(|name| name == "b64"))
 }
 
-/// A repeated member at any depth spoils the header.
-fn refuse_repetitions(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal> {
-    const REPEATED: Refusal = Refusal::Malformed("the header has a member twice");
-    if has_repetitions(members) {
+/// Rejects duplicate members at any depth.
+fn reject_duplicates(members: &[(Cow<'_, str>, Raw<'_>)]) -> Result<(), Refusal> {
+    const REPEATED: Refusal = Refusal::Malformed("duplicate member in the header");
+    if has_duplicates(members) {
         return Err(REPEATED);
     }
     let is_container = |value: &Raw<'_>| matches!(value.kind(), Kind::Array | Kind::Object);
     let mut todo: Vec<Raw<'_>> = members.iter().map(|(_, value)| *value).filter(is_container).collect();
     while let Some(raw) = todo.pop() {
         let inner: Vec<_> = raw.members().collect();
-        if has_repetitions(&inner) {
+        if has_duplicates(&inner) {
             return Err(REPEATED);
         }
         todo.extend(inner.into_iter().map(|(_, value)| value).chain(raw.elements()).filter(is_container));

@@ -1,27 +1,29 @@
-//! Times as tokens write them.
+//! Parses times in tokens.
 
 use crate::json::{self, Raw};
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// The last second of the year 9999 (H12).
-const LATEST: i64 = 253_402_300_799;
+/// The last second of the year 9999.
+// H12
+const MAX_TIMESTAMP: i64 = 253_402_300_799;
 
-/// A time: a number, or a number in quotes (S124); H12 takes numbers of a sane range only.
-pub(super) fn seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
+/// A time: a number, or a number in quotes; with [`Hardening::StrictTimestamps`] only numbers from 1970 to 9999.
+// S124
+pub(super) fn seconds(value: Raw<'_>, profile: &AuthnProfile) -> Option<i64> {
     let seconds = match json::plain_digits(value.bytes()) {
         Some(seconds) => seconds,
-        None => rare_seconds(value, profile)?,
+        None => parse_seconds_slow(value, profile)?,
     };
-    if profile.has(Rule::H12) && !(0..=LATEST).contains(&seconds) {
+    if profile.has(Hardening::StrictTimestamps) && !(0..=MAX_TIMESTAMP).contains(&seconds) {
         return None;
     }
     Some(seconds)
 }
 
-fn rare_seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
+fn parse_seconds_slow(value: Raw<'_>, profile: &AuthnProfile) -> Option<i64> {
     let quoted = value.string();
     let text = match &quoted {
-        Some(text) if !profile.has(Rule::H12) => text.as_ref(),
+        Some(text) if !profile.has(Hardening::StrictTimestamps) => text.as_ref(),
         Some(_) => return None,
         None => value.number()?,
     };
@@ -34,7 +36,8 @@ fn rare_seconds(value: Raw<'_>, profile: &Profile) -> Option<i64> {
     }
 }
 
-/// Toward zero; beyond 64 bits the smallest integer, as the reference's platform has it (S125).
+/// Rounds toward zero; out of 64 bits the minimum, as on the reference platform.
+// S125
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked, and a fraction is to be dropped")]
 fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
@@ -45,9 +48,9 @@ fn truncated(number: f64) -> i64 {
 mod tests {
     use super::*;
 
-    // S124, S125: with and without the short way, at every length around its end.
+    // S124, S125: with and without the fast path, at every length around its limit.
     #[test]
-    fn digits_are_the_number_they_spell() {
+    fn digits_parse_to_their_value() {
         for digits in 1..=22 {
             for first in ["1", "9"] {
                 let text = format!("{first}{}", "7".repeat(digits - 1));
@@ -55,12 +58,12 @@ mod tests {
                 let quoted = format!("\"{text}\"");
                 let quoted = Raw::parse(quoted.as_bytes()).unwrap();
                 let expected = text.parse().unwrap_or(i64::MIN);
-                assert_eq!(seconds(raw, &Profile::KUBE), Some(expected), "{text}");
-                assert_eq!(seconds(quoted, &Profile::KUBE), Some(expected), "{text}");
-                assert_eq!(rare_seconds(raw, &Profile::KUBE), Some(expected), "{text}");
-                let sane = (0..=LATEST).contains(&expected).then_some(expected);
-                assert_eq!(seconds(raw, &Profile::HARDENED), sane, "{text}");
-                assert_eq!(seconds(quoted, &Profile::HARDENED), None, "{text}");
+                assert_eq!(seconds(raw, &AuthnProfile::KUBE), Some(expected), "{text}");
+                assert_eq!(seconds(quoted, &AuthnProfile::KUBE), Some(expected), "{text}");
+                assert_eq!(parse_seconds_slow(raw, &AuthnProfile::KUBE), Some(expected), "{text}");
+                let sane = (0..=MAX_TIMESTAMP).contains(&expected).then_some(expected);
+                assert_eq!(seconds(raw, &AuthnProfile::HARDENED), sane, "{text}");
+                assert_eq!(seconds(quoted, &AuthnProfile::HARDENED), None, "{text}");
             }
         }
         for (text, expected) in [
@@ -78,7 +81,11 @@ mod tests {
             ("null", None),
             ("[1]", None),
         ] {
-            assert_eq!(seconds(Raw::parse(text.as_bytes()).unwrap(), &Profile::KUBE), expected, "{text}");
+            assert_eq!(
+                seconds(Raw::parse(text.as_bytes()).unwrap(), &AuthnProfile::KUBE),
+                expected,
+                "{text}"
+            );
         }
     }
 }

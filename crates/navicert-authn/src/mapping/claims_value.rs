@@ -1,23 +1,23 @@
-//! Claims as expressions see them, converted once per token, and only those that some expression can look at.
+//! Converts claims to CEL values, once per token, and only those that some expression can access.
 
 use std::collections::HashSet;
 
-use navicert_cel::{ClaimSet, Val};
+use navicert_cel::{ClaimSet, ValueRef};
 use serde_json::{Map, Number, Value};
 
 use crate::json::{self, Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::outcome::Refusal;
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// Nesting that is converted. A claim that goes deeper has no value for expressions, and hurts only who asks.
-const MOST_DEPTH: usize = 128;
+/// Maximum nesting. A claim nested deeper has no value, which only affects expressions that use it.
+const MAX_CLAIM_DEPTH: usize = 128;
 
-/// The claims of these names, each of which is there once, or all; of repeated ones the last.
+/// The claims of these names, or all; of duplicates the last one.
 pub(crate) fn convert<'c>(
     claims: &'c VerifiedClaims<'_>,
     reached: Option<&'c [String]>,
-    profile: &Profile,
+    profile: &AuthnProfile,
 ) -> Result<ClaimSet<'c>, Refusal> {
     let Some(reached) = reached else {
         let mut set = ClaimSet::with_capacity(claims.members().len());
@@ -35,28 +35,33 @@ pub(crate) fn convert<'c>(
     Ok(set)
 }
 
-fn insert<'c>(set: &mut ClaimSet<'c>, name: &'c str, raw: Raw<'c>, profile: &Profile) -> Result<(), Refusal> {
+fn insert<'c>(
+    set: &mut ClaimSet<'c>,
+    name: &'c str,
+    raw: Raw<'c>,
+    profile: &AuthnProfile,
+) -> Result<(), Refusal> {
     match raw.kind() {
         Kind::String => set.insert_text(name, raw.string().unwrap_or_default()),
-        Kind::Null => set.insert_value(name, Val::Null),
-        Kind::Bool => set.insert_value(name, Val::Bool(raw.is_true())),
+        Kind::Null => set.insert_value(name, ValueRef::Null),
+        Kind::Bool => set.insert_value(name, ValueRef::Bool(raw.is_true())),
         Kind::Number => match number(raw) {
-            Some(value) => set.insert_value(name, Val::Double(value)),
+            Some(value) => set.insert_value(name, ValueRef::Double(value)),
             None => set.insert(name, Err(format!("claim {name:?} {OUT_OF_RANGE}"))),
         },
         Kind::Array | Kind::Object => {
             let mut conversion = Conversion { is_repeated: false };
             set.insert(name, conversion.value(raw, 0).map_err(|why| format!("claim {name:?} {why}")));
-            // H7: what an expression touches must read one way only.
-            if conversion.is_repeated && profile.has(Rule::H7) {
-                return Err(Refusal::Malformed("a member of a claim occurs twice"));
+            // H7: a claim that an expression uses must be unambiguous.
+            if conversion.is_repeated && profile.has(Hardening::ExactClaimNames) {
+                return Err(Refusal::Malformed("duplicate member in a claim"));
             }
         }
     }
     Ok(())
 }
 
-/// What is wrong with a number that no double can hold.
+/// The error for a number outside of a double's range.
 const OUT_OF_RANGE: &str = "failed to unmarshal: the number is out of range";
 
 struct Conversion {
@@ -65,13 +70,13 @@ struct Conversion {
 
 impl Conversion {
     fn value(&mut self, raw: Raw<'_>, depth: usize) -> Result<Value, &'static str> {
-        if depth > MOST_DEPTH {
+        if depth > MAX_CLAIM_DEPTH {
             return Err("is nested too deeply");
         }
         Ok(match raw.kind() {
             Kind::Null => Value::Null,
             Kind::Bool => Value::Bool(raw.is_true()),
-            // Every number is a double, and one that is none spoils its claim (S74, S75).
+            // Every number is a double; one out of range makes its claim an error (S74, S75).
             Kind::Number => number(raw).and_then(Number::from_f64).map(Value::Number).ok_or(OUT_OF_RANGE)?,
             Kind::String => Value::String(raw.string().unwrap_or_default().into_owned()),
             Kind::Array => {
@@ -91,7 +96,7 @@ impl Conversion {
     }
 }
 
-/// The double that a number is read as, if there is one. Whole numbers that are not large are what they are.
+/// The double that a number is read as. Small integers are converted directly.
 fn number(raw: Raw<'_>) -> Option<f64> {
     match json::plain_digits(raw.bytes()).map(u32::try_from) {
         Some(Ok(whole)) => Some(f64::from(whole)),
@@ -105,7 +110,7 @@ mod tests {
 
     // S74
     #[test]
-    fn a_number_is_the_double_that_its_text_is() {
+    fn numbers_are_parsed_as_doubles() {
         for text in
             ["0", "1", "4294967295", "4294967296", "1794773224", "9007199254740993", "-1", "-0", "0.1", "1e9"]
         {

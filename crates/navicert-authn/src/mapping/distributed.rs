@@ -1,5 +1,6 @@
-//! Distributed claims (S172–S180): groups that are not in the token but at an address that the token names. What comes
-//! from there is a token of its own, and is verified like one.
+//! Distributed claims: groups that are not in the token but at a URL that the token names. The response is a token of its
+//! own, and is verified as one.
+// S172–S180
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,147 +12,156 @@ use navicert_cel::ClaimSet;
 use navicert_types::{Secret, Timestamp};
 use tokio::sync::Notify;
 
-use crate::authenticator::{Authenticator, Question, Verifier, refresh};
-use crate::config::{CompiledAuthenticator, CompiledIssuer, Mapping, url_form};
+use crate::authenticator::{Authenticator, AuthnRequest, TokenVerifier, refresh};
+use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledIssuer, go_url};
 use crate::json::{Kind, Raw};
-use crate::jwks::{Around, FetchRequest, Keeper, Keys, Refreshed};
+use crate::jwks::{FetchRequest, JwksContext, JwksRefresher, KeySource, RefreshResult};
 use crate::jwt::VerifiedClaims;
 use crate::jwt::claims::UnverifiedClaims;
 use crate::jwt::compact::RawToken;
-use crate::jwt::registry::is_named;
+use crate::jwt::registered_claim::go_name_matches;
 use crate::outcome::Refusal;
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// How many other issuers' keys are kept (H23).
-const MOST_VERIFIERS: usize = 16;
-/// How long the keys of another issuer may take, the first time (H23).
-const FIRST_KEYS: Duration = Duration::from_secs(5);
-/// How long the claim itself may take (H23).
-const ANSWER: Duration = Duration::from_secs(10);
-/// As many claims that are elsewhere are looked at.
-const MOST_NAMES: usize = 16;
-/// How long a resolved claim is kept (H23), and how many.
-const KEPT: i64 = 60;
-const MOST_KEPT: usize = 1_024;
+/// Maximum number of other issuers whose keys are kept.
+// H23
+const MAX_CLAIM_ISSUERS: usize = 16;
+/// Time limit for fetching another issuer's keys the first time.
+// H23
+const FIRST_KEYS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit for fetching the claim itself.
+// H23
+const CLAIM_FETCH_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of distributed claims per token that are considered.
+const MAX_CLAIM_REFS: usize = 16;
+/// How long a resolved claim is cached in seconds, and the maximum number of cached claims.
+// H23
+const CLAIM_CACHE_SECONDS: i64 = 60;
+const MAX_CACHED_CLAIMS: usize = 1_024;
 
-/// Where a claim is, by the word of a verified token.
-pub(crate) struct Elsewhere {
+/// Reference to a distributed claim in a verified token.
+pub(crate) struct DistributedClaimRef {
     claim: String,
     endpoint: String,
     access_token: Secret<String>,
     subject: Option<String>,
-    /// When the token that says so expires.
+    /// Expiry of the token with the reference.
     expires: i64,
-    /// Fetched when an expression wants it, and not before (S181).
+    /// Fetched only when an expression uses it.
+    // S181
     pub(crate) is_lazy: bool,
-    /// Why it could not be had.
+    /// Why fetching it failed.
     failed: Option<String>,
 }
 
-impl Elsewhere {
+impl DistributedClaimRef {
     /// The claim's name.
     pub(crate) fn claim(&self) -> &str {
         &self.claim
     }
 
-    /// Puts it among the claims that expressions see.
-    pub(super) fn show<'c>(&'c self, set: &mut ClaimSet<'c>) {
+    /// Adds the claim to those that expressions see, as not fetched or failed.
+    pub(super) fn insert_into<'c>(&'c self, set: &mut ClaimSet<'c>) {
         match &self.failed {
-            None => set.insert_elsewhere(self.claim.as_str(), self.reason()),
+            None => set.insert_elsewhere(self.claim.as_str(), self.not_fetched_error()),
             Some(why) => set.insert(self.claim.as_str(), Err(why.clone())),
         }
     }
 
-    fn reason(&self) -> String {
+    fn not_fetched_error(&self) -> String {
         format!("distributed claim {:?} has not been fetched", self.claim)
     }
 }
 
-/// The claim that an expression lacked, if that is why it failed. Where one failed that cannot be had, another one in the same
-/// expression may still decide: `||` tells of its first error only.
-pub(crate) fn wanted(elsewhere: Vec<Elsewhere>, refusal: &Refusal) -> Option<Elsewhere> {
+/// The claim that made an expression fail because it was not fetched. If a claim that could not be fetched made it fail, another
+/// one in the same expression may still decide: `||` reports only its first error.
+pub(crate) fn missing_claim(
+    claim_refs: Vec<DistributedClaimRef>,
+    refusal: &Refusal,
+) -> Option<DistributedClaimRef> {
     let Refusal::Evaluation { source, text, .. } = refusal else { return None };
     let why = source.to_string();
-    let is_known = elsewhere.iter().any(|one| one.failed.as_ref() == Some(&why));
-    let is_wanted = |one: &Elsewhere| {
-        one.failed.is_none() && (why == one.reason() || (is_known && text.contains(&one.claim)))
+    let is_known = claim_refs.iter().any(|one| one.failed.as_ref() == Some(&why));
+    let is_wanted = |one: &DistributedClaimRef| {
+        one.failed.is_none() && (why == one.not_fetched_error() || (is_known && text.contains(&one.claim)))
     };
-    elsewhere.into_iter().find(is_wanted)
+    claim_refs.into_iter().find(is_wanted)
 }
 
-/// What came of asking for a claim elsewhere: its value as JSON, or why there is none.
-pub(crate) struct Asked {
+/// The result of fetching a distributed claim: its value as JSON, or the error.
+pub(crate) struct FetchedClaim {
     pub(crate) claim: String,
     pub(crate) value: Result<Vec<u8>, String>,
 }
 
-/// The claims that the token says are elsewhere and that nobody has asked for with success, where an issuer's settings let
-/// expressions have them (S181).
-pub(crate) fn lazy(
+/// The distributed claims that expressions may use, if the issuer's settings allow it, and that have not been fetched
+/// successfully.
+// S181
+pub(crate) fn lazy_claim_refs(
     configuration: &CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
-    asked: &[Asked],
-) -> Vec<Elsewhere> {
+    fetched: &[FetchedClaim],
+) -> Vec<DistributedClaimRef> {
     if !configuration.settings.lazy_distributed_claims {
         return Vec::new();
     }
     let names = claims.claim("_claim_names").into_iter().flat_map(Raw::members);
     let is_reached = |name: &str| {
-        configuration.reached.as_ref().is_none_or(|reached| reached.iter().any(|known| known == name))
+        configuration.accessed_claims.as_ref().is_none_or(|reached| reached.iter().any(|known| known == name))
     };
-    let elsewhere = |name: &str| {
+    let claim_ref = |name: &str| {
         let mut found = locate(claims, name).ok().flatten()?;
-        let failed = asked.iter().find(|one| one.claim == name).and_then(|one| one.value.as_ref().err());
+        let failed = fetched.iter().find(|one| one.claim == name).and_then(|one| one.value.as_ref().err());
         (found.is_lazy, found.failed) = (true, failed.cloned());
         Some(found)
     };
     let wanted = names.filter(|(name, _)| is_reached(name) && claims.claim(name).is_none());
-    wanted.take(MOST_NAMES).filter_map(|(name, _)| elsewhere(&name)).collect()
+    wanted.take(MAX_CLAIM_REFS).filter_map(|(name, _)| claim_ref(&name)).collect()
 }
 
-/// A claim that was elsewhere: its name, and its value as JSON.
+/// A resolved distributed claim: its name, and its value as JSON.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
+pub(crate) struct ResolvedClaim {
     pub(crate) claim: String,
     pub(crate) value: Vec<u8>,
 }
 
-/// Resolves one authenticator's distributed claims, and keeps the keys of those who vouch for them.
-pub(crate) struct Distributed {
-    around: Around,
-    /// Told when there is one more keeper.
+/// Resolves the distributed claims of one authenticator, and keeps the keys of the issuers that sign them.
+pub(crate) struct DistributedClaimResolver {
+    context: JwksContext,
+    /// Notified when a refresher is added.
     changed: Arc<Notify>,
-    state: Mutex<State>,
+    state: Mutex<ResolverState>,
 }
 
 #[derive(Default)]
-struct State {
-    verifiers: HashMap<String, Arc<Keeper>>,
-    kept: HashMap<CacheKey, (Resolved, Timestamp)>,
+struct ResolverState {
+    verifiers: HashMap<String, Arc<JwksRefresher>>,
+    cached: HashMap<CacheKey, (ResolvedClaim, Timestamp)>,
 }
 
 /// Issuer, subject, endpoint with the claim's name, and a hash of the access token.
 type CacheKey = (String, String, String, Vec<u8>);
 
-/// Whether the groups are elsewhere, or the token's word about that cannot be read.
-pub(crate) fn find(
+/// The reference to the groups claim, if it is distributed.
+pub(crate) fn find_groups_ref(
     configuration: &CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
-) -> Result<Option<Elsewhere>, Refusal> {
-    let Some(Mapping::Claim { claim, .. }) = &configuration.groups else { return Ok(None) };
+) -> Result<Option<DistributedClaimRef>, Refusal> {
+    let Some(AttributeMapping::Claim { claim, .. }) = &configuration.groups else { return Ok(None) };
     if claims.claim(claim).is_some() {
         return Ok(None);
     }
     locate(claims, claim)
 }
 
-/// Where a claim is, if the token says so.
-fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<Elsewhere>, Refusal> {
+/// The reference to a claim, if the token has one.
+fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<DistributedClaimRef>, Refusal> {
     let Some(names) = claims.claim("_claim_names") else { return Ok(None) };
     if !matches!(names.kind(), Kind::Object | Kind::Null) {
         return Err(Refusal::Distributed("`_claim_names` is not an object"));
     }
-    let sources = claims.claim("_claim_sources").ok_or(Refusal::Distributed("there are no claim sources"))?;
+    let sources = claims.claim("_claim_sources").ok_or(Refusal::Distributed("missing `_claim_sources`"))?;
     let last = |raw: Raw<'_>, wanted: &str| {
         raw.members()
             .filter(|(name, _)| name == wanted)
@@ -160,20 +170,19 @@ fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<Elsewhere>,
     };
     let Some(source) = last(names, claim).map(Option::unwrap_or_default) else { return Ok(None) };
     let found = sources.members().filter(|(name, _)| *name == source.as_str()).last();
-    let (_, source) =
-        found.ok_or(Refusal::Distributed("a distributed claim names a source that is not there"))?;
+    let (_, source) = found.ok_or(Refusal::Distributed("a distributed claim names a missing source"))?;
     let text = |wanted: &str| {
-        let member = source.members().filter(|(name, _)| is_named(name, wanted)).last();
+        let member = source.members().filter(|(name, _)| go_name_matches(name, wanted)).last();
         member.and_then(|(_, value)| value.string().map(String::from)).unwrap_or_default()
     };
     let endpoint = text("endpoint");
-    // An aggregated claim is passed over, as upstream does (S180).
+    // Aggregated claims are ignored, as upstream does (S180).
     if endpoint.is_empty() {
         return Ok(None);
     }
     let access_token = Secret::new(text("access_token"));
     let subject = claims.claim("sub").and_then(Raw::string).map(String::from);
-    Ok(Some(Elsewhere {
+    Ok(Some(DistributedClaimRef {
         claim: claim.to_owned(),
         endpoint,
         access_token,
@@ -184,175 +193,185 @@ fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<Elsewhere>,
     }))
 }
 
-impl Distributed {
-    pub(crate) fn new(around: Around, changed: Arc<Notify>) -> Self {
-        Distributed { around, changed, state: Mutex::default() }
+impl DistributedClaimResolver {
+    pub(crate) fn new(context: JwksContext, changed: Arc<Notify>) -> Self {
+        DistributedClaimResolver { context: context, changed, state: Mutex::default() }
     }
 
-    /// The keepers of other issuers' keys; somebody has to tend them.
-    pub(crate) fn keepers(&self) -> Vec<Arc<Keeper>> {
+    /// Refreshers of other issuers' keys. The caller has to drive them.
+    pub(crate) fn refreshers(&self) -> Vec<Arc<JwksRefresher>> {
         self.lock().verifiers.values().cloned().collect()
     }
 
-    /// Gets and verifies a claim.
+    /// Fetches and verifies a claim.
     pub(crate) async fn resolve(
         &self,
-        elsewhere: &Elsewhere,
+        claim_ref: &DistributedClaimRef,
         authenticator: &Authenticator,
-        question: &Question<'_>,
-        profile: &Profile,
-    ) -> Result<Resolved, Refusal> {
-        let guarded = profile.has(Rule::H23);
-        let key = elsewhere.key(&authenticator.configuration.issuer.url);
-        if guarded && let Some(kept) = self.kept(&key, question.now) {
+        request: &AuthnRequest<'_>,
+        profile: &AuthnProfile,
+    ) -> Result<ResolvedClaim, Refusal> {
+        let guarded = profile.has(Hardening::DistributedClaimSources);
+        let key = claim_ref.key(&authenticator.configuration.issuer.url);
+        if guarded && let Some(kept) = self.cached(&key, request.now) {
             return Ok(kept);
         }
-        let text = self.fetch(elsewhere, authenticator, profile).await?;
+        let text = self.fetch(claim_ref, authenticator, profile).await?;
         let text = text.trim();
-        let (resolved, expires) = self.verify(text, elsewhere, authenticator, question, profile).await?;
+        let (resolved, expires) = self.verify(text, claim_ref, authenticator, request, profile).await?;
         if guarded {
-            let until = expires.min(elsewhere.expires).min(question.now.as_second().saturating_add(KEPT));
-            self.keep(key, &resolved, until, question.now);
+            let until = expires
+                .min(claim_ref.expires)
+                .min(request.now.as_second().saturating_add(CLAIM_CACHE_SECONDS));
+            self.cache(key, &resolved, until, request.now);
         }
         Ok(resolved)
     }
 
-    /// Gets the token that holds the claim (S174).
+    /// Fetches the token that contains the claim.
+    // S174
     async fn fetch(
         &self,
-        elsewhere: &Elsewhere,
+        claim_ref: &DistributedClaimRef,
         authenticator: &Authenticator,
-        profile: &Profile,
+        profile: &AuthnProfile,
     ) -> Result<String, Refusal> {
         let issuer = &authenticator.configuration.issuer;
-        let mut request = FetchRequest::to(issuer, &elsewhere.endpoint, profile);
-        request.bearer = (!elsewhere.access_token.is_empty()).then_some(&elsewhere.access_token);
-        if profile.has(Rule::H23) {
-            let is_own = may_ask(&elsewhere.endpoint, authenticator)?;
-            request.limits.time = ANSWER;
+        let mut request = FetchRequest::for_issuer(issuer, &claim_ref.endpoint, profile);
+        request.bearer = (!claim_ref.access_token.is_empty()).then_some(&claim_ref.access_token);
+        if profile.has(Hardening::DistributedClaimSources) {
+            let is_own = check_endpoint(&claim_ref.endpoint, authenticator)?;
+            request.limits.time = CLAIM_FETCH_TIMEOUT;
             request.limits.keeps_host = true;
             request.limits.keeps_scheme = true;
             request.limits.public_only = !is_own;
         }
-        let answer = self.around.fetch.get(request).await;
-        let answer = answer
-            .map_err(|_| Refusal::Distributed("the source of a distributed claim cannot be reached"))?;
+        let answer = self.context.fetch.get(request).await;
+        let answer =
+            answer.map_err(|_| Refusal::Distributed("failed to reach the source of a distributed claim"))?;
         if !(200..=226).contains(&answer.status) {
-            return Err(Refusal::Distributed("the source of a distributed claim refuses to answer"));
+            return Err(Refusal::Distributed("the source of a distributed claim returned an error status"));
         }
-        String::from_utf8(answer.body).map_err(|_| {
-            Refusal::Distributed("the source of a distributed claim does not answer with a token")
-        })
+        String::from_utf8(answer.body)
+            .map_err(|_| Refusal::Distributed("the source of a distributed claim did not return a token"))
     }
 
-    /// Takes the claim out of a token that somebody who may has signed for us (S175, S176).
+    /// Verifies a token with the claim, signed by a trusted issuer for a configured audience.
+    // S175, S176
     async fn verify(
         &self,
         text: &str,
-        elsewhere: &Elsewhere,
+        claim_ref: &DistributedClaimRef,
         authenticator: &Authenticator,
-        question: &Question<'_>,
-        profile: &Profile,
-    ) -> Result<(Resolved, i64), Refusal> {
+        request: &AuthnRequest<'_>,
+        profile: &AuthnProfile,
+    ) -> Result<(ResolvedClaim, i64), Refusal> {
         const NO_TOKEN: Refusal =
-            Refusal::Distributed("the source of a distributed claim does not answer with a token");
-        // Nobody looks on: these are another token's steps.
-        let inner = Question { token: text, observer: None, ..*question };
+            Refusal::Distributed("the source of a distributed claim did not return a token");
+        // Without an observer: these are the steps of another token.
+        let inner = AuthnRequest { token: text, observer: None, ..*request };
         let issuer = {
             let token = RawToken::new(text).map_err(|_| NO_TOKEN)?;
             let payload = token.payload().map_err(|_| NO_TOKEN)?;
             UnverifiedClaims::read(&payload.bytes).map_err(|_| NO_TOKEN)?.issuer().to_owned()
         };
         let keys = self.keys(&issuer, authenticator, profile).await?;
-        let configured = other(&authenticator.configuration.issuer, &issuer);
-        let by = Verifier { issuer: &configured, keys: &*keys, algorithms: authenticator.algorithms() };
+        let configured = claim_issuer(&authenticator.configuration.issuer, &issuer);
+        let by = TokenVerifier { issuer: &configured, keys: &*keys, algorithms: authenticator.algorithms() };
         let tried = keys.version();
-        let first = taken(&by, &inner, elsewhere, profile);
+        let first = verify_and_extract(&by, &inner, claim_ref, profile);
         let Err(refusal) = first else { return first };
         match refresh(&*keys, tried, text, &refusal).await {
-            Refreshed::Newer | Refreshed::Meanwhile => {
-                taken(&by, &inner, elsewhere, profile).map_err(about_the_source)
+            RefreshResult::Newer | RefreshResult::AlreadyNewer => {
+                verify_and_extract(&by, &inner, claim_ref, profile).map_err(as_distributed_refusal)
             }
-            Refreshed::Same | Refreshed::Failed(_) => Err(about_the_source(refusal)),
+            RefreshResult::Unchanged | RefreshResult::Failed(_) => Err(as_distributed_refusal(refusal)),
         }
     }
 
-    /// The keys of whoever vouches for a claim.
+    /// The keys of the issuer that signed the claim.
     async fn keys(
         &self,
         issuer: &str,
         authenticator: &Authenticator,
-        profile: &Profile,
-    ) -> Result<Arc<dyn Keys>, Refusal> {
+        profile: &AuthnProfile,
+    ) -> Result<Arc<dyn KeySource>, Refusal> {
         let own = &authenticator.configuration.issuer;
-        let guarded = profile.has(Rule::H23);
+        let guarded = profile.has(Hardening::DistributedClaimSources);
         if guarded && issuer == own.url {
             return Ok(Arc::clone(&authenticator.keys));
         }
         let listed = &authenticator.configuration.settings.distributed_claim_issuers;
         if guarded && !listed.iter().any(|known| known == issuer) {
-            return Err(Refusal::Distributed("a distributed claim is vouched for by an issuer that may not"));
+            return Err(Refusal::Distributed(
+                "a distributed claim is signed by an issuer that is not trusted for it",
+            ));
         }
-        let (keeper, is_new) = {
+        let (refresher, is_new) = {
             let mut state = self.lock();
             let known = state.verifiers.get(issuer).cloned();
             match known {
-                Some(keeper) => (keeper, false),
-                None if guarded && state.verifiers.len() >= MOST_VERIFIERS => {
-                    return Err(Refusal::Distributed("too many issuers vouch for distributed claims"));
+                Some(refresher) => (refresher, false),
+                None if guarded && state.verifiers.len() >= MAX_CLAIM_ISSUERS => {
+                    return Err(Refusal::Distributed("too many issuers sign distributed claims"));
                 }
                 None => {
-                    let keeper = Keeper::new(other(own, issuer), *profile, self.around.clone());
-                    let keeper = Arc::new(if guarded { keeper.with_time_limit(FIRST_KEYS) } else { keeper });
-                    state.verifiers.insert(issuer.to_owned(), Arc::clone(&keeper));
-                    (keeper, true)
+                    let refresher =
+                        JwksRefresher::new(claim_issuer(own, issuer), *profile, self.context.clone());
+                    let refresher = Arc::new(if guarded {
+                        refresher.with_time_limit(FIRST_KEYS_TIMEOUT)
+                    } else {
+                        refresher
+                    });
+                    state.verifiers.insert(issuer.to_owned(), Arc::clone(&refresher));
+                    (refresher, true)
                 }
             }
         };
         if is_new {
             self.changed.notify_one();
         }
-        // Upstream does not wait: the next token finds a verifier (GV1).
-        if guarded && !keeper.health().is_ready {
-            keeper.tend().await;
+        // Upstream does not wait: the next token finds the verifier (GV1).
+        if guarded && !refresher.health().is_ready {
+            refresher.run_due().await;
         }
-        if !keeper.health().is_ready {
+        if !refresher.health().is_ready {
             return Err(Refusal::Distributed(
                 "verifier not initialized for the issuer of a distributed claim",
             ));
         }
-        Ok(keeper)
+        Ok(refresher)
     }
 
-    fn kept(&self, key: &CacheKey, now: Timestamp) -> Option<Resolved> {
+    fn cached(&self, key: &CacheKey, now: Timestamp) -> Option<ResolvedClaim> {
         let state = self.lock();
-        let (resolved, until) = state.kept.get(key)?;
+        let (resolved, until) = state.cached.get(key)?;
         (*until > now).then(|| resolved.clone())
     }
 
-    fn keep(&self, key: CacheKey, resolved: &Resolved, until: i64, now: Timestamp) {
+    fn cache(&self, key: CacheKey, resolved: &ResolvedClaim, until: i64, now: Timestamp) {
         let Ok(until) = Timestamp::from_second(until) else { return };
         let mut state = self.lock();
-        if state.kept.len() >= MOST_KEPT {
-            state.kept.retain(|_, (_, until)| *until > now);
+        if state.cached.len() >= MAX_CACHED_CLAIMS {
+            state.cached.retain(|_, (_, until)| *until > now);
         }
-        if state.kept.len() < MOST_KEPT {
-            state.kept.insert(key, (resolved.clone(), until));
+        if state.cached.len() < MAX_CACHED_CLAIMS {
+            state.cached.insert(key, (resolved.clone(), until));
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ResolverState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Distributed {
+impl fmt::Debug for DistributedClaimResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Distributed").field("verifiers", &self.lock().verifiers.len()).finish_non_exhaustive()
     }
 }
 
-impl Elsewhere {
+impl DistributedClaimRef {
     fn key(&self, issuer: &str) -> CacheKey {
         let hash = digest(&SHA256, self.access_token.expose().as_bytes()).as_ref().to_vec();
         let source = format!("{} {}", self.claim, self.endpoint);
@@ -360,56 +379,60 @@ impl Elsewhere {
     }
 }
 
-/// Verifies, and takes the claim out.
-fn taken(
-    by: &Verifier<'_>,
-    question: &Question<'_>,
-    elsewhere: &Elsewhere,
-    profile: &Profile,
-) -> Result<(Resolved, i64), Refusal> {
-    let token = RawToken::new(question.token).map_err(|_| Refusal::Malformed("not a token"))?;
+/// Verifies the token and extracts the claim.
+fn verify_and_extract(
+    by: &TokenVerifier<'_>,
+    request: &AuthnRequest<'_>,
+    claim_ref: &DistributedClaimRef,
+    profile: &AuthnProfile,
+) -> Result<(ResolvedClaim, i64), Refusal> {
+    let token = RawToken::new(request.token).map_err(|_| Refusal::Malformed("not a token"))?;
     let payload = token.payload().map_err(|_| Refusal::Malformed("not a token"))?;
     let claims = UnverifiedClaims::read(&payload.bytes).map_err(|_| Refusal::Malformed("not a token"))?;
-    let verified = by.verify((&token, &payload, claims), question, profile)?;
+    let verified = by.verify((&token, &payload, claims), request, profile)?;
     let subject = verified.claim("sub").and_then(Raw::string);
-    if profile.has(Rule::H23)
-        && let (Some(theirs), Some(ours)) = (subject, &elsewhere.subject)
+    if profile.has(Hardening::DistributedClaimSources)
+        && let (Some(theirs), Some(ours)) = (subject, &claim_ref.subject)
         && theirs != ours.as_str()
     {
-        return Err(Refusal::Distributed("a distributed claim is about somebody else"));
+        return Err(Refusal::Distributed("a distributed claim has another subject"));
     }
-    let value = verified.claim(&elsewhere.claim);
-    let value = value.ok_or(Refusal::Distributed("the source of a distributed claim does not have it"))?;
-    let resolved = Resolved { claim: elsewhere.claim.clone(), value: value.bytes().to_vec() };
+    let value = verified.claim(&claim_ref.claim);
+    let value =
+        value.ok_or(Refusal::Distributed("the source of a distributed claim did not return the claim"))?;
+    let resolved = ResolvedClaim { claim: claim_ref.claim.clone(), value: value.bytes().to_vec() };
     Ok((resolved, verified.expires()))
 }
 
-/// What is wrong with the other token is not what is wrong with this one.
-fn about_the_source(refusal: Refusal) -> Refusal {
+/// Converts a refusal of the claim's token to one of the original token.
+fn as_distributed_refusal(refusal: Refusal) -> Refusal {
     match refusal {
         known @ Refusal::Distributed(_) => known,
         Refusal::Expired => Refusal::Distributed("the token with a distributed claim has expired"),
-        Refusal::Audience => Refusal::Distributed("the token with a distributed claim is not for us"),
+        Refusal::Audience => Refusal::Distributed("the token with a distributed claim has another audience"),
         Refusal::Signature | Refusal::UnknownKey => {
-            Refusal::Distributed("the signature of the token with a distributed claim does not hold")
+            Refusal::Distributed("the token with a distributed claim has an invalid signature")
         }
-        _ => Refusal::Distributed("the token with a distributed claim is not sound"),
+        _ => Refusal::Distributed("the token with a distributed claim is invalid"),
     }
 }
 
-/// Another issuer, reached the same way, whose tokens are for the same audiences (S175).
-fn other(own: &CompiledIssuer, url: &str) -> CompiledIssuer {
+/// The claim's issuer, with the trust roots, egress and audiences of the token's own issuer.
+// S175
+fn claim_issuer(own: &CompiledIssuer, url: &str) -> CompiledIssuer {
     CompiledIssuer { url: url.to_owned(), discovery_url: None, ..own.clone() }
 }
 
-/// H23: over https, at a host that the configuration already leads to. Whether it is one that keys come from.
-fn may_ask(endpoint: &str, authenticator: &Authenticator) -> Result<bool, Refusal> {
+/// Checks that the endpoint is HTTPS at a host that the configuration trusts. Returns whether it is the issuer's own host.
+// H23
+fn check_endpoint(endpoint: &str, authenticator: &Authenticator) -> Result<bool, Refusal> {
     let host = |url: &str| {
-        let url = url_form::parse(url).ok()?;
+        let url = go_url::parse(url).ok()?;
         (url.scheme == "https" && !url.host.is_empty() && !url.has_user)
             .then(|| url.host.to_ascii_lowercase())
     };
-    let asked = host(endpoint).ok_or(Refusal::Distributed("distributed claims come over https"))?;
+    let fetched = host(endpoint)
+        .ok_or(Refusal::Distributed("the source of a distributed claim is not an https URL"))?;
     let configuration = &authenticator.configuration;
     let keys_from = authenticator.keys.address();
     let own = [
@@ -417,12 +440,12 @@ fn may_ask(endpoint: &str, authenticator: &Authenticator) -> Result<bool, Refusa
         configuration.issuer.discovery_url.as_deref(),
         keys_from.as_deref(),
     ];
-    if own.into_iter().flatten().any(|url| host(url).as_ref() == Some(&asked)) {
+    if own.into_iter().flatten().any(|url| host(url).as_ref() == Some(&fetched)) {
         return Ok(true);
     }
     let listed = &configuration.settings.distributed_claim_issuers;
-    if listed.iter().any(|url| host(url).as_ref() == Some(&asked)) {
+    if listed.iter().any(|url| host(url).as_ref() == Some(&fetched)) {
         return Ok(false);
     }
-    Err(Refusal::Distributed("a distributed claim is at a host that is not the issuer's"))
+    Err(Refusal::Distributed("the source of a distributed claim is not a trusted host"))
 }

@@ -1,34 +1,35 @@
-//! Whether a mapped user is one that the rest of a cluster can live with (H13, H14, H17, A49).
+//! Validates the mapped user: username, printable text, reserved prefix and size.
+// H13, H14, H17, A49
 
-use super::User;
+use super::AuthenticatedUser;
 use crate::jwt::VerifiedClaims;
 use crate::outcome::Refusal;
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// Judges the finished user.
+/// Validates the mapped user.
 pub(super) fn check(
-    user: &User,
+    user: &AuthenticatedUser,
     claims: &VerifiedClaims<'_>,
     allow_system_prefix: bool,
-    profile: &Profile,
+    profile: &AuthnProfile,
 ) -> Result<(), Refusal> {
-    if profile.has(Rule::H13) && user.username().is_empty() {
+    if profile.has(Hardening::NonEmptyUsername) && user.username().is_empty() {
         return Err(Refusal::EmptyUsername);
     }
     let lengths = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
     let extra: usize = user.extra().values().map(|values| lengths(values)).sum();
     let size = user.username().len() + user.uid().len() + lengths(user.groups()) + extra;
     if user.groups().len() > profile.limits.groups || size > profile.limits.identity {
-        return Err(Refusal::TooLarge("the user is larger than it may be"));
+        return Err(Refusal::TooLarge("the user exceeds the size limit"));
     }
-    if profile.has(Rule::H14) {
+    if profile.has(Hardening::PrintableIdentity) {
         for (what, text) in parts(user).filter(|(_, text)| !is_visible(text)) {
             if !is_printable(text) || (text.contains('\u{fffd}') && claims.has_replacements()) {
                 return Err(Refusal::Unprintable(what));
             }
         }
     }
-    if profile.has(Rule::H17) && !allow_system_prefix {
+    if profile.has(Hardening::ReservedSystemPrefix) && !allow_system_prefix {
         if user.username().starts_with("system:") {
             return Err(Refusal::SystemPrefix("username"));
         }
@@ -39,20 +40,20 @@ pub(super) fn check(
     Ok(())
 }
 
-fn parts(user: &User) -> impl Iterator<Item = (&'static str, &str)> {
+fn parts(user: &AuthenticatedUser) -> impl Iterator<Item = (&'static str, &str)> {
     let groups = user.groups().iter().map(|group| ("group", group.as_str()));
     let extra = user.extra().values().flatten().map(|value| ("extra value", value.as_str()));
     [("username", user.username()), ("uid", user.uid())].into_iter().chain(groups).chain(extra)
 }
 
-/// Whether it is ASCII that can be seen, as nearly every text is, and nothing else.
+/// Whether it consists of visible ASCII only, as most names do.
 fn is_visible(text: &str) -> bool {
-    // Without an early end, so that it takes many bytes at a time.
+    // Without an early exit, so that it vectorises.
     text.bytes().fold(true, |so_far, byte| so_far & matches!(byte, b'!'..=b'~'))
 }
 
 fn is_printable(text: &str) -> bool {
-    // Control characters are single bytes, and no byte of another character looks like one.
+    // Control characters are single bytes, and no byte of a multi-byte character equals one.
     let has_controls = text.bytes().any(|byte| matches!(byte, 0..0x20 | 0x7f));
     let is_outside = |byte: Option<&u8>| byte.is_some_and(|byte| *byte == b' ' || !byte.is_ascii());
     let bytes = text.as_bytes();

@@ -1,19 +1,20 @@
-//! What has to hold: required claims, rules over the claims, rules over the user.
+//! Validation rules: required claims, rules over the claims, rules over the user.
 
-use navicert_cel::{Bindings, Val};
+use navicert_cel::{Bindings, ValueRef};
 
-use super::{Evaluator, User};
-use crate::authenticator::Question;
-use crate::config::{RequiredClaim, Rule};
-use crate::explain::Step;
+use super::{AuthenticatedUser, Evaluator};
+use crate::authenticator::AuthnRequest;
+use crate::config::{RequiredClaim, ValidationRule};
+use crate::explain::AuthnStep;
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
 
-/// S139; null counts as empty.
+/// Checks required claims; null counts as empty.
+// S139
 pub(super) fn required_claims(
     required: &[RequiredClaim],
     claims: &VerifiedClaims<'_>,
-    question: &Question<'_>,
+    request: &AuthnRequest<'_>,
 ) -> Result<(), Refusal> {
     for rule in required {
         let value = claims
@@ -23,15 +24,18 @@ pub(super) fn required_claims(
             return Err(Refusal::RequiredClaim { path: rule.path.clone(), claim: rule.claim.clone() });
         }
     }
-    question.passed(Step::RequiredClaims);
+    request.passed(AuthnStep::RequiredClaims);
     Ok(())
 }
 
-/// Rules over `claims`.
-pub(super) fn over_claims<'a>(rules: &'a [Rule], evaluator: &Evaluator<'a, '_>) -> Result<(), Refusal> {
+/// Evaluates claim validation rules.
+pub(super) fn over_claims<'a>(
+    rules: &'a [ValidationRule],
+    evaluator: &Evaluator<'a, '_>,
+) -> Result<(), Refusal> {
     match first_false(rules, evaluator, Purpose::ClaimRule)? {
         None => {
-            evaluator.question.passed(Step::ClaimRules);
+            evaluator.request.passed(AuthnStep::ClaimRules);
             Ok(())
         }
         Some(rule) => Err(Refusal::ClaimRule {
@@ -42,23 +46,23 @@ pub(super) fn over_claims<'a>(rules: &'a [Rule], evaluator: &Evaluator<'a, '_>) 
     }
 }
 
-/// Rules over `user`.
+/// Evaluates user validation rules.
 pub(super) fn over_user<'a>(
-    rules: &'a [Rule],
-    user: &'a User,
+    rules: &'a [ValidationRule],
+    user: &'a AuthenticatedUser,
     over_claims: &Evaluator<'a, '_>,
 ) -> Result<(), Refusal> {
     if rules.is_empty() {
-        over_claims.question.passed(Step::UserRules);
+        over_claims.request.passed(AuthnStep::UserRules);
         return Ok(());
     }
-    let value = user.as_rules_see_it().val(over_claims.arena);
-    let value = value.ok_or(Refusal::TooLarge("the user is larger than it may be"))?;
+    let value = user.as_cel_user().val(over_claims.arena);
+    let value = value.ok_or(Refusal::TooLarge("the user exceeds the size limit"))?;
     let bindings = Bindings::new().with("user", value);
-    let evaluator = Evaluator { arena: over_claims.arena, bindings, question: over_claims.question };
+    let evaluator = Evaluator { arena: over_claims.arena, bindings, request: over_claims.request };
     match first_false(rules, &evaluator, Purpose::UserRule)? {
         None => {
-            evaluator.question.passed(Step::UserRules);
+            evaluator.request.passed(AuthnStep::UserRules);
             Ok(())
         }
         Some(rule) => Err(Refusal::UserRule {
@@ -69,16 +73,17 @@ pub(super) fn over_user<'a>(
     }
 }
 
-/// Every rule is evaluated: an error anywhere comes before any false (S91).
+/// Evaluates every rule: any error takes precedence over any false.
+// S91
 fn first_false<'a>(
-    rules: &'a [Rule],
+    rules: &'a [ValidationRule],
     evaluator: &Evaluator<'a, '_>,
     purpose: Purpose,
-) -> Result<Option<&'a Rule>, Refusal> {
+) -> Result<Option<&'a ValidationRule>, Refusal> {
     let mut first = None;
     for rule in rules {
         let value = evaluator.value(&rule.expression, purpose)?;
-        if first.is_none() && !matches!(value, Val::Bool(true)) {
+        if first.is_none() && !matches!(value, ValueRef::Bool(true)) {
             first = Some(rule);
         }
     }

@@ -1,29 +1,30 @@
-//! The user: name, groups, UID and further attributes, from claims or from expressions.
+//! Maps the user: username, groups, UID and extra attributes, from claims or expressions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use navicert_cel::Val;
+use navicert_cel::ValueRef;
 use navicert_cel::kubernetes;
 use navicert_types::FieldPath;
 
 use super::Evaluator;
-use crate::config::{CompiledAuthenticator, Expression, Mapping};
-use crate::explain::Step;
+use crate::config::{AttributeMapping, CompiledAuthenticator, CompiledExpression};
+use crate::explain::AuthnStep;
 use crate::json::{Kind, Raw};
 use crate::jwt::VerifiedClaims;
 use crate::outcome::{Purpose, Refusal};
-use crate::profile::{Profile, Rule};
+use crate::profile::{AuthnProfile, Hardening};
 
-/// Where the token's own identifier goes (S138).
+/// Extra key of the token's identifier.
+// S138
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// Who a token stands for. Nothing can be changed about it, and only the mappings make one.
+/// The user that a token maps to. Immutable, and constructed only by the mappings.
 #[derive(Clone, Debug)]
-pub struct User(kubernetes::User);
+pub struct AuthenticatedUser(kubernetes::User);
 
-impl User {
-    /// The name.
+impl AuthenticatedUser {
+    /// The username.
     pub fn username(&self) -> &str {
         &self.0.username
     }
@@ -33,83 +34,86 @@ impl User {
         &self.0.uid
     }
 
-    /// The groups, in the order of their source. `system:authenticated` is not among them (S145).
+    /// The groups, in the order of their source. Does not include `system:authenticated`.
+    // S145
     pub fn groups(&self) -> &[String] {
         &self.0.groups
     }
 
-    /// Further attributes.
+    /// The extra attributes.
     pub fn extra(&self) -> &BTreeMap<String, Vec<String>> {
         &self.0.extra
     }
 
-    /// The same without groups that nobody named (H15). Rules come first: one that forbids such groups must still
-    /// see them, or this profile would accept what kube-apiserver rejects.
-    pub(super) fn without_empty_groups(mut self, mapping: Option<&Mapping>) -> Self {
-        if let Some(Mapping::Claim { prefix, .. }) = mapping {
+    /// Drops groups that consist of the prefix only. Runs after the rules: a rule that forbids such groups must still see them,
+    /// or this profile would accept what kube-apiserver rejects.
+    // H15
+    pub(super) fn without_empty_groups(mut self, mapping: Option<&AttributeMapping>) -> Self {
+        if let Some(AttributeMapping::Claim { prefix, .. }) = mapping {
             self.0.groups.retain(|group| group != prefix);
         }
         self
     }
 
-    /// As rules see it.
-    pub(super) fn as_rules_see_it(&self) -> &kubernetes::User {
+    /// The user as a CEL value.
+    pub(super) fn as_cel_user(&self) -> &kubernetes::User {
         &self.0
     }
 }
 
-/// Maps in kube-apiserver's order (S131).
+/// Maps in kube-apiserver's order.
+// S131
 pub(super) fn map<'a>(
     configuration: &'a CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    profile: &Profile,
-) -> Result<User, Refusal> {
-    // A path costs several allocations, and is needed only to say where something is wrong.
-    let place = |name| Place { authenticator: &configuration.path, name };
+    profile: &AuthnProfile,
+) -> Result<AuthenticatedUser, Refusal> {
+    // A field path costs several allocations, and is needed only for errors.
+    let place = |name| MappingLocation { authenticator: &configuration.path, name };
     let username = username(&configuration.username, claims, evaluator, &place("username"), profile)?;
-    evaluator.question.passed(Step::Username);
+    evaluator.request.passed(AuthnStep::Username);
     let groups = groups(configuration.groups.as_ref(), claims, evaluator, &place("groups"))?;
-    evaluator.question.passed(Step::Groups);
+    evaluator.request.passed(AuthnStep::Groups);
     let uid = uid(configuration.uid.as_ref(), claims, evaluator, &place("uid"))?;
-    evaluator.question.passed(Step::Uid);
+    evaluator.request.passed(AuthnStep::Uid);
     let extra = extra(configuration, claims, evaluator)?;
-    evaluator.question.passed(Step::Extra);
-    Ok(User(kubernetes::User { username, uid, groups, extra }))
+    evaluator.request.passed(AuthnStep::Extra);
+    Ok(AuthenticatedUser(kubernetes::User { username, uid, groups, extra }))
 }
 
-/// Where a mapping is.
-struct Place<'p> {
+/// The field path of a mapping, built on demand.
+struct MappingLocation<'p> {
     authenticator: &'p FieldPath,
     name: &'static str,
 }
 
-impl Place<'_> {
+impl MappingLocation<'_> {
     fn path(&self) -> FieldPath {
         self.authenticator.field("claimMappings").field(self.name)
     }
 }
 
-/// S132, S137, S96
+// S132, S137, S96
 fn username<'a>(
-    mapping: &'a Mapping,
+    mapping: &'a AttributeMapping,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &Place<'_>,
-    profile: &Profile,
+    place: &MappingLocation<'_>,
+    profile: &AuthnProfile,
 ) -> Result<String, Refusal> {
     let name = match mapping {
-        Mapping::Claim { claim, prefix } => {
+        AttributeMapping::Claim { claim, prefix } => {
             let value = text_claim(claims, claim, place)?;
             if claim == "email" {
                 email_is_verified(claims, place)?;
             }
-            if value.is_empty() && profile.has(Rule::H13) {
+            if value.is_empty() && profile.has(Hardening::NonEmptyUsername) {
                 return Err(Refusal::EmptyUsername);
             }
             joined(prefix, &value)
         }
-        Mapping::Expression(expression) => {
+        AttributeMapping::Expression(expression) => {
             let name = text(expression, evaluator)?;
             if name.is_empty() {
                 return Err(Refusal::EmptyUsername);
@@ -120,8 +124,8 @@ fn username<'a>(
     Ok(name)
 }
 
-/// An absent word about it is good enough, anything but `true` is not.
-fn email_is_verified(claims: &VerifiedClaims<'_>, place: &Place<'_>) -> Result<(), Refusal> {
+/// A missing `email_verified` is accepted, any value but `true` is not.
+fn email_is_verified(claims: &VerifiedClaims<'_>, place: &MappingLocation<'_>) -> Result<(), Refusal> {
     match claims.claim("email_verified") {
         Some(raw) if matches!(raw.kind(), Kind::Bool | Kind::Null) && !raw.is_true() => {
             Err(Refusal::EmailNotVerified)
@@ -131,17 +135,17 @@ fn email_is_verified(claims: &VerifiedClaims<'_>, place: &Place<'_>) -> Result<(
     }
 }
 
-/// S134, S135
+// S134, S135
 fn groups<'a>(
-    mapping: Option<&'a Mapping>,
+    mapping: Option<&'a AttributeMapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &Place<'_>,
+    place: &MappingLocation<'_>,
 ) -> Result<Vec<String>, Refusal> {
     let (claim, prefix) = match mapping {
         None => return Ok(Vec::new()),
-        Some(Mapping::Expression(expression)) => return strings(expression, evaluator),
-        Some(Mapping::Claim { claim, prefix }) => (claim, prefix),
+        Some(AttributeMapping::Expression(expression)) => return strings(expression, evaluator),
+        Some(AttributeMapping::Claim { claim, prefix }) => (claim, prefix),
     };
     let wrong = || wrong_type(place, claim, "a string or a list of strings");
     let Some(raw) = claims.claim(claim).filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
@@ -156,24 +160,26 @@ fn groups<'a>(
     }
 }
 
-/// S136, S96
+// S136, S96
 fn uid<'a>(
-    mapping: Option<&'a Mapping>,
+    mapping: Option<&'a AttributeMapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &Place<'_>,
+    place: &MappingLocation<'_>,
 ) -> Result<String, Refusal> {
     match mapping {
         None => Ok(String::new()),
-        Some(Mapping::Claim { claim, .. }) => text_claim(claims, claim, place).map(Cow::into_owned),
-        Some(Mapping::Expression(expression)) => text(expression, evaluator),
+        Some(AttributeMapping::Claim { claim, .. }) => text_claim(claims, claim, place).map(Cow::into_owned),
+        Some(AttributeMapping::Expression(expression)) => text(expression, evaluator),
     }
 }
 
-/// So many results of expressions are kept in place.
-const FEW_EXTRA: usize = 4;
+/// Number of expression results kept on the stack.
+const INLINE_EXTRA: usize = 4;
 
-/// S138; every expression is evaluated before any result is looked at (S91).
+/// Evaluates every expression before any result is checked.
+// S138
+// S91
 fn extra<'a>(
     configuration: &'a CompiledAuthenticator,
     claims: &VerifiedClaims<'_>,
@@ -183,11 +189,11 @@ fn extra<'a>(
     if let Some(jti) = claims.claim("jti").and_then(Raw::string).filter(|jti| !jti.is_empty()) {
         extra.insert(CREDENTIAL_ID.to_owned(), vec![joined("JTI=", &jti)]);
     }
-    let (mut few, mut many) = ([Val::Null; FEW_EXTRA], Vec::new());
+    let (mut few, mut many) = ([ValueRef::Null; INLINE_EXTRA], Vec::new());
     let values = match few.get_mut(..configuration.extra.len()) {
         Some(few) => few,
         None => {
-            many.resize(configuration.extra.len(), Val::Null);
+            many.resize(configuration.extra.len(), ValueRef::Null);
             &mut *many
         }
     };
@@ -203,11 +209,11 @@ fn extra<'a>(
     Ok(extra)
 }
 
-/// A claim that has to be there and be a string; null is an empty one.
+/// A required string claim; null counts as an empty string.
 fn text_claim<'c>(
     claims: &VerifiedClaims<'c>,
     claim: &str,
-    place: &Place<'_>,
+    place: &MappingLocation<'_>,
 ) -> Result<Cow<'c, str>, Refusal> {
     let missing = || Refusal::MissingClaim { path: place.path(), claim: claim.to_owned() };
     let raw = claims.claim(claim).ok_or_else(missing)?;
@@ -221,9 +227,9 @@ fn joined(left: &str, right: &str) -> String {
     [left, right].concat()
 }
 
-fn text<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<String, Refusal> {
+fn text<'a>(expression: &'a CompiledExpression, evaluator: &Evaluator<'a, '_>) -> Result<String, Refusal> {
     match evaluator.value(expression, Purpose::Mapping)? {
-        Val::Str(text) => Ok(text.to_owned()),
+        ValueRef::Str(text) => Ok(text.to_owned()),
         _ => Err(Refusal::ResultType {
             path: expression.path.clone(),
             text: expression.text.clone(),
@@ -232,21 +238,25 @@ fn text<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result
     }
 }
 
-fn strings<'a>(expression: &'a Expression, evaluator: &Evaluator<'a, '_>) -> Result<Vec<String>, Refusal> {
+fn strings<'a>(
+    expression: &'a CompiledExpression,
+    evaluator: &Evaluator<'a, '_>,
+) -> Result<Vec<String>, Refusal> {
     let value = evaluator.value(expression, Purpose::Mapping)?;
     string_list(value).ok_or_else(|| no_string_list(expression))
 }
 
-/// S93, and S94: a list of strings is one wherever it comes from. Within a list, kube-apiserver takes a type for its name.
-fn string_list(value: Val<'_>) -> Option<Vec<String>> {
+/// A string or a list of strings, whatever its source. Within a list, kube-apiserver accepts a type as its name.
+// S93, S94
+fn string_list(value: ValueRef<'_>) -> Option<Vec<String>> {
     match value {
-        Val::Null => Some(Vec::new()),
-        Val::Str("") => Some(Vec::new()),
-        Val::Str(text) => Some(vec![text.to_owned()]),
-        Val::List(list) => {
+        ValueRef::Null => Some(Vec::new()),
+        ValueRef::Str("") => Some(Vec::new()),
+        ValueRef::Str(text) => Some(vec![text.to_owned()]),
+        ValueRef::List(list) => {
             let mut strings = Vec::with_capacity(list.len());
             for item in list.iter() {
-                let (Val::Str(text) | Val::Type(text)) = item else { return None };
+                let (ValueRef::Str(text) | ValueRef::Type(text)) = item else { return None };
                 if !text.is_empty() {
                     strings.push(text.to_owned());
                 }
@@ -257,7 +267,7 @@ fn string_list(value: Val<'_>) -> Option<Vec<String>> {
     }
 }
 
-fn no_string_list(expression: &Expression) -> Refusal {
+fn no_string_list(expression: &CompiledExpression) -> Refusal {
     Refusal::ResultType {
         path: expression.path.clone(),
         text: expression.text.clone(),
@@ -265,6 +275,6 @@ fn no_string_list(expression: &Expression) -> Refusal {
     }
 }
 
-fn wrong_type(place: &Place<'_>, claim: &str, expected: &'static str) -> Refusal {
+fn wrong_type(place: &MappingLocation<'_>, claim: &str, expected: &'static str) -> Refusal {
     Refusal::MappingType { path: place.path(), claim: claim.to_owned(), expected }
 }

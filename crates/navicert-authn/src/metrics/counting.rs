@@ -1,4 +1,4 @@
-//! Counts everything in memory: upstream's series under upstream's names, and ours beside them (§7).
+//! Counts events in memory: upstream's metrics under upstream's names, and navicert's own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,21 +9,21 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use navicert_types::{Clock, Timestamp};
 
-use super::{Event, Recorder, Trigger};
-use crate::outcome::{Class, Outcome};
+use super::{AuthnEvent, AuthnRecorder, RefreshTrigger};
+use crate::outcome::{AuthnOutcome, RefusalClass};
 
 /// Upper bounds of `apiserver_authentication_jwt_authenticator_latency_seconds`.
 pub const LATENCY_BUCKETS: [f64; 12] = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Upper bounds of `authentication_token_cache_request_duration_seconds`: what Prometheus takes by default.
+/// Upper bounds of `authentication_token_cache_request_duration_seconds`: the default buckets of Prometheus.
 pub const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Upper bounds of `authentication_duration_seconds`: from a millisecond, each twice the one before.
+/// Upper bounds of `authentication_duration_seconds`: doubling from one millisecond.
 pub const DURATION_BUCKETS: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
 
-/// The users that `authenticated_user_requests` tells apart.
+/// The users that `authenticated_user_requests` distinguishes.
 pub(super) const KNOWN_USERS: [&str; 7] = [
     "admin",
     "client",
@@ -37,12 +37,12 @@ pub(super) const KNOWN_USERS: [&str; 7] = [
 /// The results of `authentication_attempts`.
 pub(super) const RESULTS: [&str; 3] = ["success", "failure", "error"];
 
-/// Counts everything, in memory; [`Metrics::render`] gives Prometheus' text.
-pub struct Metrics {
+/// Counts events in memory; [`AuthnMetrics::render`] returns the Prometheus text format.
+pub struct AuthnMetrics {
     clock: Arc<dyn Clock>,
     /// `apiserver_id_hash`
     pub(super) instance: String,
-    // What every request counts, without a lock.
+    // Counted by every request, without a lock.
     pub(super) lookups: [Histogram<11>; 2],
     pub(super) fetches: [AtomicU64; 2],
     pub(super) in_flight: AtomicI64,
@@ -50,20 +50,20 @@ pub struct Metrics {
     pub(super) entries: AtomicU64,
     pub(super) attempts: [Histogram<15>; 3],
     pub(super) users: [AtomicU64; 7],
-    // What a verification counts, and what is rarer.
-    rest: Mutex<Rest>,
+    // Counted by verifications and rarer events.
+    locked: Mutex<LockedCounts>,
 }
 
 #[derive(Default)]
-pub(super) struct Rest {
+pub(super) struct LockedCounts {
     pub(super) issuers: BTreeMap<String, IssuerCounts>,
     pub(super) reloads: [(u64, Option<Timestamp>); 2],
     /// The hash of the configuration.
     pub(super) configuration: Option<String>,
-    pub(super) refreshes: BTreeMap<Trigger, u64>,
+    pub(super) refreshes: BTreeMap<RefreshTrigger, u64>,
 }
 
-/// What is counted for one issuer.
+/// Counters of one issuer.
 #[derive(Default)]
 pub(super) struct IssuerCounts {
     /// `jwt_issuer_hash`
@@ -78,12 +78,13 @@ pub(super) struct IssuerCounts {
     pub(super) is_ready: Option<bool>,
 }
 
-impl Metrics {
-    /// Nothing counted yet. `instance` is what this process is called (S196).
+impl AuthnMetrics {
+    /// Creates empty metrics. `instance` is the name of this process.
+    // S196
     pub fn new(instance: &str, clock: Arc<dyn Clock>) -> Self {
-        Metrics {
+        AuthnMetrics {
             clock,
-            instance: hashed(instance.as_bytes()),
+            instance: sha256_label(instance.as_bytes()),
             lookups: Default::default(),
             fetches: Default::default(),
             in_flight: AtomicI64::new(0),
@@ -91,44 +92,44 @@ impl Metrics {
             entries: AtomicU64::new(0),
             attempts: Default::default(),
             users: Default::default(),
-            rest: Mutex::default(),
+            locked: Mutex::default(),
         }
     }
 
-    /// Everything as Prometheus' text.
+    /// Renders the Prometheus text format.
     pub fn render(&self) -> String {
         super::text::render(self)
     }
 
-    pub(super) fn rest(&self) -> MutexGuard<'_, Rest> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn locked(&self) -> MutexGuard<'_, LockedCounts> {
+        self.locked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, issuer: &str, change: impl FnOnce(&mut IssuerCounts)) {
-        let mut rest = self.rest();
+    fn update_issuer(&self, issuer: &str, change: impl FnOnce(&mut IssuerCounts)) {
+        let mut rest = self.locked();
         if let Some(counts) = rest.issuers.get_mut(issuer) {
             return change(counts);
         }
-        let mut counts = IssuerCounts { hash: hashed(issuer.as_bytes()), ..IssuerCounts::default() };
+        let mut counts = IssuerCounts { hash: sha256_label(issuer.as_bytes()), ..IssuerCounts::default() };
         change(&mut counts);
         rest.issuers.insert(issuer.to_owned(), counts);
     }
 
-    fn attempt(&self, outcome: &Outcome, took: Duration) {
+    fn record_attempt(&self, outcome: &AuthnOutcome, took: Duration) {
         let [success, failure, error] = &self.attempts;
         let result = match outcome {
-            Outcome::Authenticated(user) => {
-                self.user(user.username());
+            AuthnOutcome::Authenticated(user) => {
+                self.record_user(user.username());
                 success
             }
-            Outcome::NoOpinion(_) => failure,
-            Outcome::Rejected(_) => error,
+            AuthnOutcome::NoOpinion(_) => failure,
+            AuthnOutcome::Rejected(_) => error,
         };
         result.observe(took, &DURATION_BUCKETS);
     }
 
-    /// A name is not a label: there are too many of them.
-    fn user(&self, name: &str) {
+    /// Usernames are not used as labels: there are too many.
+    fn record_user(&self, name: &str) {
         let [known @ .., email, other] = &self.users;
         let found = KNOWN_USERS.iter().zip(known).find(|(user, _)| **user == name);
         let counter = match found {
@@ -139,8 +140,8 @@ impl Metrics {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn judged(&self, issuer: &str, refusal: Option<Class>, took: Duration) {
-        self.of(issuer, |counts| {
+    fn record_evaluation(&self, issuer: &str, refusal: Option<RefusalClass>, took: Duration) {
+        self.update_issuer(issuer, |counts| {
             let [failure, success] = &counts.latency;
             let result = if refusal.is_some() { failure } else { success };
             result.observe(took, &LATENCY_BUCKETS);
@@ -151,72 +152,76 @@ impl Metrics {
     }
 }
 
-impl Recorder for Metrics {
-    fn record(&self, event: &Event<'_>) {
+impl AuthnRecorder for AuthnMetrics {
+    fn record(&self, event: &AuthnEvent<'_>) {
         match *event {
-            Event::Attempt { outcome, took } => self.attempt(outcome, took),
-            Event::CacheLookup { is_hit, took } => {
+            AuthnEvent::Attempt { outcome, took } => self.record_attempt(outcome, took),
+            AuthnEvent::CacheLookup { is_hit, took } => {
                 let [miss, hit] = &self.lookups;
                 // Upstream counts whole milliseconds.
                 let took = Duration::from_millis(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
                 (if is_hit { hit } else { miss }).observe(took, &CACHE_BUCKETS);
             }
-            Event::WaitStarted => {
+            AuthnEvent::WaitStarted => {
                 self.blocked.fetch_add(1, Ordering::Relaxed);
             }
-            Event::WaitEnded => {
+            AuthnEvent::WaitEnded => {
                 self.blocked.fetch_sub(1, Ordering::Relaxed);
             }
-            Event::FetchStarted => {
+            AuthnEvent::FetchStarted => {
                 self.in_flight.fetch_add(1, Ordering::Relaxed);
             }
-            Event::FetchEnded { is_error } => {
+            AuthnEvent::FetchEnded { is_error } => {
                 self.in_flight.fetch_sub(1, Ordering::Relaxed);
                 let [ok, error] = &self.fetches;
                 (if is_error { error } else { ok }).fetch_add(1, Ordering::Relaxed);
             }
-            Event::CacheEntries(entries) => self.entries.store(entries as u64, Ordering::Relaxed),
-            Event::Judged { issuer, refusal, took } => self.judged(issuer, refusal, took),
-            Event::Reloaded { is_success } => {
+            AuthnEvent::CacheEntries(entries) => self.entries.store(entries as u64, Ordering::Relaxed),
+            AuthnEvent::TokenEvaluated { issuer, refusal, took } => {
+                self.record_evaluation(issuer, refusal, took)
+            }
+            AuthnEvent::Reloaded { is_success } => {
                 let now = self.clock.now();
-                let [failure, success] = &mut self.rest().reloads;
+                let [failure, success] = &mut self.locked().reloads;
                 let (count, last) = if is_success { success } else { failure };
                 *count += 1;
                 *last = Some(now);
             }
-            Event::Configuration { text } => self.rest().configuration = Some(hashed(text)),
-            // Latencies and rejections stay: they have happened.
-            Event::IssuerGone { issuer } => self.of(issuer, |counts| {
+            AuthnEvent::Configuration { text } => self.locked().configuration = Some(sha256_label(text)),
+            // Latencies and rejections are cumulative and stay.
+            AuthnEvent::IssuerRemoved { issuer } => self.update_issuer(issuer, |counts| {
                 (counts.fetched, counts.key_set, counts.keys, counts.is_ready) = Default::default();
             }),
-            Event::IssuerReady { issuer, is_ready } => {
-                self.of(issuer, |counts| counts.is_ready = Some(is_ready));
+            AuthnEvent::IssuerReady { issuer, is_ready } => {
+                self.update_issuer(issuer, |counts| counts.is_ready = Some(is_ready));
             }
-            Event::KeysRefreshed { trigger } => *self.rest().refreshes.entry(trigger).or_default() += 1,
-            Event::KeysFetched { issuer, body } => {
-                let (now, hash) = (self.clock.now(), body.map(hashed));
-                self.of(issuer, |counts| {
+            AuthnEvent::KeysRefreshed { trigger } => {
+                *self.locked().refreshes.entry(trigger).or_default() += 1
+            }
+            AuthnEvent::KeysFetched { issuer, body } => {
+                let (now, hash) = (self.clock.now(), body.map(sha256_label));
+                self.update_issuer(issuer, |counts| {
                     let [failure, success] = &mut counts.fetched;
                     *(if hash.is_some() { success } else { failure }) = Some(now);
                     counts.key_set = hash.or(counts.key_set.take());
                 });
             }
-            Event::Keys { issuer, usable, skipped } => {
-                self.of(issuer, |counts| counts.keys = Some((usable, skipped)));
+            AuthnEvent::Keys { issuer, usable, skipped } => {
+                self.update_issuer(issuer, |counts| counts.keys = Some((usable, skipped)));
             }
         }
     }
 }
 
-impl fmt::Debug for Metrics {
+impl fmt::Debug for AuthnMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").field("instance", &self.instance).finish_non_exhaustive()
     }
 }
 
-/// How long things took.
+/// A histogram of durations.
 pub(super) struct Histogram<const N: usize> {
-    /// How many were at most the bound of the same index, and no smaller one.
+    /// Number of observations between the previous bound and this one.
     pub(super) buckets: [AtomicU64; N],
     pub(super) count: AtomicU64,
     pub(super) nanoseconds: AtomicU64,
@@ -242,8 +247,8 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
-/// As labels have it (and logs): `sha256:` and the digest in hexadecimal; nothing of nothing.
-pub fn hashed(bytes: &[u8]) -> String {
+/// A hash for labels and logs: `sha256:` and the digest in hexadecimal; empty for an empty input.
+pub fn sha256_label(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     if bytes.is_empty() {
         return String::new();

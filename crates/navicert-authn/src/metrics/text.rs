@@ -1,42 +1,43 @@
-//! The counts as Prometheus text, names and labels as upstream has them; labels in the order of their names.
+//! Renders the Prometheus text format with upstream's names and labels; labels are sorted by name.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use navicert_types::Timestamp;
 
-use super::Trigger;
+use super::RefreshTrigger;
 use super::counting::{
-    CACHE_BUCKETS, DURATION_BUCKETS, Histogram, KNOWN_USERS, LATENCY_BUCKETS, Metrics, RESULTS, Rest,
+    AuthnMetrics, CACHE_BUCKETS, DURATION_BUCKETS, Histogram, KNOWN_USERS, LATENCY_BUCKETS, LockedCounts,
+    RESULTS,
 };
 
 const RELOAD: &str = "apiserver_authentication_config_controller";
 const JWT: &str = "apiserver_authentication_jwt_authenticator";
 const CACHE: &str = "authentication_token_cache";
 
-pub(super) fn render(metrics: &Metrics) -> String {
-    let mut page = Page(String::new());
+pub(super) fn render(metrics: &AuthnMetrics) -> String {
+    let mut page = Exposition(String::new());
     page.requests(metrics);
     page.cache(metrics);
-    let rest = metrics.rest();
+    let rest = metrics.locked();
     page.reloads(&rest, &metrics.instance);
     page.upstream_issuers(&rest, &metrics.instance);
-    page.our_own(&rest);
-    page.head("navicert_token_cache_entries", "gauge", "Decisions that are remembered");
+    page.navicert_issuers(&rest);
+    page.head("navicert_token_cache_entries", "gauge", "Number of cached decisions");
     page.line("navicert_token_cache_entries", &[], &metrics.entries.load(Ordering::Relaxed).to_string());
     page.0
 }
 
-struct Page(String);
+struct Exposition(String);
 
-impl Page {
-    fn requests(&mut self, metrics: &Metrics) {
-        self.head("authentication_attempts", "counter", "Tokens by what came of them");
+impl Exposition {
+    fn requests(&mut self, metrics: &AuthnMetrics) {
+        self.head("authentication_attempts", "counter", "Authenticated tokens by result");
         for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
             self.line("authentication_attempts", &[("result", result)], &load(&histogram.count));
         }
         let name = "authentication_duration_seconds";
-        self.head(name, "histogram", "How long tokens took by what came of them");
+        self.head(name, "histogram", "Duration of authentication by result");
         for (result, histogram) in RESULTS.iter().zip(&metrics.attempts) {
             self.histogram(name, &[("result", result)], histogram, &DURATION_BUCKETS);
         }
@@ -49,25 +50,25 @@ impl Page {
         }
     }
 
-    fn cache(&mut self, metrics: &Metrics) {
+    fn cache(&mut self, metrics: &AuthnMetrics) {
         let statuses = ["miss", "hit"];
         let name = format!("{CACHE}_request_total");
-        self.head(&name, "counter", "Questions to the memory of recent decisions");
+        self.head(&name, "counter", "Lookups in the cache of decisions");
         for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
             self.line(&name, &[("status", status)], &load(&histogram.count));
         }
         let name = format!("{CACHE}_request_duration_seconds");
-        self.head(&name, "histogram", "How long they took");
+        self.head(&name, "histogram", "Duration of cache lookups");
         for (status, histogram) in statuses.iter().zip(&metrics.lookups) {
             self.histogram(&name, &[("status", status)], histogram, &CACHE_BUCKETS);
         }
         let name = format!("{CACHE}_fetch_total");
-        self.head(&name, "counter", "Decisions that had to be made");
+        self.head(&name, "counter", "Decisions after a cache miss");
         for (status, count) in ["ok", "error"].iter().zip(&metrics.fetches) {
             self.line(&name, &[("status", status)], &load(count));
         }
         let name = format!("{CACHE}_active_fetch_count");
-        self.head(&name, "gauge", "Decisions that are being made");
+        self.head(&name, "gauge", "Decisions in progress");
         let in_flight = metrics.in_flight.load(Ordering::Relaxed).to_string();
         let blocked = metrics.blocked.load(Ordering::Relaxed).to_string();
         for (status, count) in [("blocked", blocked.as_str()), ("in_flight", in_flight.as_str())] {
@@ -75,10 +76,10 @@ impl Page {
         }
     }
 
-    fn reloads(&mut self, rest: &Rest, instance: &str) {
+    fn reloads(&mut self, rest: &LockedCounts, instance: &str) {
         let statuses = ["failure", "success"];
         let name = format!("{RELOAD}_automatic_reloads_total");
-        self.head(&name, "counter", "Changed configurations by whether they took over");
+        self.head(&name, "counter", "Configuration reloads by status");
         for (status, (count, _)) in statuses.iter().zip(&rest.reloads) {
             if *count > 0 {
                 let labels = [("apiserver_id_hash", instance), ("status", status)];
@@ -86,7 +87,7 @@ impl Page {
             }
         }
         let name = format!("{RELOAD}_automatic_reload_last_timestamp_seconds");
-        self.head(&name, "gauge", "When that was last");
+        self.head(&name, "gauge", "Time of the last configuration reload by status");
         for (status, (_, last)) in statuses.iter().zip(&rest.reloads) {
             if let Some(last) = last {
                 let labels = [("apiserver_id_hash", instance), ("status", status)];
@@ -94,16 +95,16 @@ impl Page {
             }
         }
         let name = format!("{RELOAD}_last_config_info");
-        self.head(&name, "gauge", "The configuration in use");
+        self.head(&name, "gauge", "Hash of the configuration in use");
         if let Some(hash) = &rest.configuration {
             self.line(&name, &[("apiserver_id_hash", instance), ("hash", hash)], "1");
         }
     }
 
-    fn upstream_issuers(&mut self, rest: &Rest, instance: &str) {
+    fn upstream_issuers(&mut self, rest: &LockedCounts, instance: &str) {
         let issuers = || rest.issuers.values();
         let name = format!("{JWT}_latency_seconds");
-        self.head(&name, "histogram", "How long authenticators took over their own tokens");
+        self.head(&name, "histogram", "Duration of token verification per issuer");
         for counts in issuers() {
             for (result, histogram) in ["failure", "success"].iter().zip(&counts.latency) {
                 if histogram.count.load(Ordering::Relaxed) > 0 {
@@ -113,7 +114,7 @@ impl Page {
             }
         }
         let name = format!("{JWT}_jwks_fetch_last_timestamp_seconds");
-        self.head(&name, "gauge", "When an issuer last answered a request for its keys");
+        self.head(&name, "gauge", "Time of the last key set fetch per issuer");
         for counts in issuers() {
             for (result, last) in ["failure", "success"].iter().zip(&counts.fetched) {
                 let Some(last) = last else { continue };
@@ -123,7 +124,7 @@ impl Page {
             }
         }
         let name = format!("{JWT}_jwks_fetch_last_key_set_info");
-        self.head(&name, "gauge", "The key set in use");
+        self.head(&name, "gauge", "Hash of the key set in use");
         for counts in issuers() {
             let Some(key_set) = &counts.key_set else { continue };
             let hash = counts.hash.as_str();
@@ -132,18 +133,18 @@ impl Page {
         }
     }
 
-    /// S197
-    fn our_own(&mut self, rest: &Rest) {
+    // S197
+    fn navicert_issuers(&mut self, rest: &LockedCounts) {
         let issuers = || rest.issuers.values();
         let name = "navicert_jwt_rejections_total";
-        self.head(name, "counter", "Refused tokens by reason");
+        self.head(name, "counter", "Rejected tokens by reason");
         for counts in issuers() {
             for (reason, count) in &counts.rejections {
                 self.line(name, &[("jwt_issuer_hash", &counts.hash), ("reason", reason)], &count.to_string());
             }
         }
         let name = "navicert_jwks_keys";
-        self.head(name, "gauge", "Keys of an issuer by whether they can verify anything");
+        self.head(name, "gauge", "Keys of an issuer by state");
         for counts in issuers() {
             let Some((usable, skipped)) = counts.keys else { continue };
             for (state, count) in [("skipped", skipped), ("usable", usable)] {
@@ -151,18 +152,18 @@ impl Page {
             }
         }
         let name = "navicert_issuer_ready";
-        self.head(name, "gauge", "Whether an issuer's tokens can be judged");
+        self.head(name, "gauge", "Whether an issuer is ready to verify tokens");
         for counts in issuers() {
             if let Some(is_ready) = counts.is_ready {
                 self.line(name, &[("jwt_issuer_hash", &counts.hash)], if is_ready { "1" } else { "0" });
             }
         }
         let name = "navicert_jwks_refresh_total";
-        self.head(name, "counter", "Requests for keys by what led to them");
+        self.head(name, "counter", "Key set requests by trigger");
         for (trigger, count) in &rest.refreshes {
             let trigger = match trigger {
-                Trigger::Background => "background",
-                Trigger::Token => "token",
+                RefreshTrigger::Background => "background",
+                RefreshTrigger::Token => "token",
             };
             self.line(name, &[("trigger", trigger)], &count.to_string());
         }
@@ -176,7 +177,7 @@ impl Page {
     fn line(&mut self, name: &str, labels: &[(&str, &str)], value: &str) {
         self.0.push_str(name);
         if !labels.is_empty() {
-            // Every value is one of ours: a word, or a hash. Nothing needs escaping.
+            // Values are keywords or hashes and need no escaping.
             let labels: Vec<String> =
                 labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
             let _ = write!(self.0, "{{{}}}", labels.join(","));
@@ -225,13 +226,13 @@ mod tests {
     use navicert_types::clock::ManualClock;
 
     use super::*;
-    use crate::metrics::counting::hashed;
-    use crate::metrics::{Event, Recorder as _};
-    use crate::outcome::{Class, NoOpinion, Outcome};
+    use crate::metrics::counting::sha256_label;
+    use crate::metrics::{AuthnEvent, AuthnRecorder as _};
+    use crate::outcome::{AuthnOutcome, NoOpinion, RefusalClass};
 
-    fn metrics() -> (Metrics, Arc<ManualClock>) {
+    fn metrics() -> (AuthnMetrics, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::at(1_700_000_000));
-        (Metrics::new("node-1", Arc::clone(&clock) as Arc<dyn Clock>), clock)
+        (AuthnMetrics::new("node-1", Arc::clone(&clock) as Arc<dyn Clock>), clock)
     }
 
     fn lines<'t>(page: &'t str, name: &str) -> Vec<&'t str> {
@@ -240,29 +241,33 @@ mod tests {
 
     // §7: names, labels, types and buckets; S195: none of the names that only the KEP has; S197.
     #[test]
-    fn series_have_upstreams_names_labels_and_buckets() {
+    fn series_have_upstream_names_labels_and_buckets() {
         let (metrics, clock) = metrics();
-        let (id, i) = (hashed(b"node-1"), hashed(b"https://i"));
-        metrics.record(&Event::Configuration { text: b"config" });
-        metrics.record(&Event::Reloaded { is_success: false });
+        let (id, i) = (sha256_label(b"node-1"), sha256_label(b"https://i"));
+        metrics.record(&AuthnEvent::Configuration { text: b"config" });
+        metrics.record(&AuthnEvent::Reloaded { is_success: false });
         clock.advance(Duration::from_millis(1_500));
-        metrics.record(&Event::Reloaded { is_success: true });
-        metrics.record(&Event::KeysFetched { issuer: "https://i", body: Some(b"keys") });
-        metrics.record(&Event::KeysFetched { issuer: "https://i", body: None });
+        metrics.record(&AuthnEvent::Reloaded { is_success: true });
+        metrics.record(&AuthnEvent::KeysFetched { issuer: "https://i", body: Some(b"keys") });
+        metrics.record(&AuthnEvent::KeysFetched { issuer: "https://i", body: None });
         let took = Duration::from_millis(7);
-        metrics.record(&Event::Judged { issuer: "https://i", refusal: None, took });
-        metrics.record(&Event::Judged { issuer: "https://i", refusal: Some(Class::UnknownKey), took });
-        metrics.record(&Event::Attempt { outcome: &Outcome::NoOpinion(NoOpinion::NoIssuer), took });
-        metrics.record(&Event::CacheLookup { is_hit: true, took: Duration::from_micros(999) });
-        metrics.record(&Event::FetchStarted);
-        metrics.record(&Event::FetchStarted);
-        metrics.record(&Event::FetchEnded { is_error: true });
-        metrics.record(&Event::IssuerReady { issuer: "https://i", is_ready: true });
-        metrics.record(&Event::Keys { issuer: "https://i", usable: 2, skipped: 1 });
-        metrics.record(&Event::KeysRefreshed { trigger: Trigger::Token });
-        metrics.record(&Event::CacheEntries(5));
+        metrics.record(&AuthnEvent::TokenEvaluated { issuer: "https://i", refusal: None, took });
+        metrics.record(&AuthnEvent::TokenEvaluated {
+            issuer: "https://i",
+            refusal: Some(RefusalClass::UnknownKey),
+            took,
+        });
+        metrics.record(&AuthnEvent::Attempt { outcome: &AuthnOutcome::NoOpinion(NoOpinion::NoIssuer), took });
+        metrics.record(&AuthnEvent::CacheLookup { is_hit: true, took: Duration::from_micros(999) });
+        metrics.record(&AuthnEvent::FetchStarted);
+        metrics.record(&AuthnEvent::FetchStarted);
+        metrics.record(&AuthnEvent::FetchEnded { is_error: true });
+        metrics.record(&AuthnEvent::IssuerReady { issuer: "https://i", is_ready: true });
+        metrics.record(&AuthnEvent::Keys { issuer: "https://i", usable: 2, skipped: 1 });
+        metrics.record(&AuthnEvent::KeysRefreshed { trigger: RefreshTrigger::Token });
+        metrics.record(&AuthnEvent::CacheEntries(5));
         let page = metrics.render();
-        let (config, keys) = (hashed(b"config"), hashed(b"keys"));
+        let (config, keys) = (sha256_label(b"config"), sha256_label(b"keys"));
         for expected in [
             format!("{RELOAD}_automatic_reloads_total{{apiserver_id_hash=\"{id}\",status=\"failure\"}} 1"),
             format!("{RELOAD}_automatic_reloads_total{{apiserver_id_hash=\"{id}\",status=\"success\"}} 1"),
@@ -337,15 +342,15 @@ mod tests {
 
     // S188, LV8
     #[test]
-    fn an_issuer_that_is_gone_takes_its_key_series_along_and_a_config_has_one_series() {
+    fn removed_issuer_loses_its_key_series_and_configuration_has_one_series() {
         let (metrics, _) = metrics();
         for issuer in ["https://i", "https://j"] {
-            metrics.record(&Event::KeysFetched { issuer, body: Some(b"keys") });
-            metrics.record(&Event::IssuerReady { issuer, is_ready: true });
+            metrics.record(&AuthnEvent::KeysFetched { issuer, body: Some(b"keys") });
+            metrics.record(&AuthnEvent::IssuerReady { issuer, is_ready: true });
         }
-        metrics.record(&Event::IssuerGone { issuer: "https://i" });
-        metrics.record(&Event::Configuration { text: b"one" });
-        metrics.record(&Event::Configuration { text: b"two" });
+        metrics.record(&AuthnEvent::IssuerRemoved { issuer: "https://i" });
+        metrics.record(&AuthnEvent::Configuration { text: b"one" });
+        metrics.record(&AuthnEvent::Configuration { text: b"two" });
         let page = metrics.render();
         for (name, count) in [
             (format!("{JWT}_jwks_fetch_last_timestamp_seconds"), 1),
@@ -357,11 +362,11 @@ mod tests {
         }
     }
 
-    // S196: no name, no hash.
+    // S196: an empty name has no hash.
     #[test]
-    fn nothing_has_no_hash() {
-        assert_eq!(hashed(b""), "");
-        let hash = hashed(b"abc");
+    fn empty_input_has_no_hash() {
+        assert_eq!(sha256_label(b""), "");
+        let hash = sha256_label(b"abc");
         assert_eq!(hash, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     }
 }

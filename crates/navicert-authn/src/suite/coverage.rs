@@ -1,5 +1,5 @@
-//! What no case would miss. Every rule and every mapping is taken away in turn; if all cases still pass, nobody tests
-//! it. That is a stricter question than whether it was ever evaluated, and the one that an author cares about.
+//! Mutation coverage: removes every rule and mapping in turn; if all cases still pass, no case tests it. This is stricter than
+//! checking whether it was evaluated.
 
 use navicert_types::FieldPath;
 use navicert_types::authentication_config::{
@@ -9,23 +9,23 @@ use navicert_types::authentication_config::{
 /// How much of a configuration a suite tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
-    /// Rules and mappings that some case would miss.
+    /// Rules and mappings whose removal fails a case.
     pub covered: usize,
-    /// Those that none would.
+    /// Rules and mappings whose removal fails no case.
     pub gaps: Vec<Gap>,
 }
 
-/// A rule or a mapping that no case would miss.
+/// A rule or mapping that no case tests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// Which one.
+    /// Its field path.
     pub path: FieldPath,
-    /// What a case for it would show.
+    /// What a case for it has to show.
     pub missing: &'static str,
 }
 
 impl Coverage {
-    /// Takes everything away in turn. `notices` says whether some case fails under a changed configuration.
+    /// Removes each rule and mapping in turn. `notices` returns whether a case fails under the changed configuration.
     pub(super) fn measure(
         configuration: &AuthenticationConfiguration,
         notices: impl Fn(&AuthenticationConfiguration) -> bool,
@@ -42,7 +42,7 @@ impl Coverage {
     }
 }
 
-/// Every rule and mapping, and the configuration without it.
+/// Every rule and mapping, with the configuration without it.
 pub(super) fn mutants(
     configuration: &AuthenticationConfiguration,
 ) -> Vec<(Gap, AuthenticationConfiguration)> {
@@ -99,20 +99,20 @@ fn rules(authenticator: &JwtAuthenticator, path: &FieldPath, add: &mut Add<'_>) 
             if rule.expression.is_empty() {
                 one.claim_validation_rules.remove(index);
             } else if let Some(rule) = one.claim_validation_rules.get_mut(index) {
-                rule.expression = always(&rule.expression);
+                rule.expression = always_true(&rule.expression);
             }
         });
     }
     for index in 0..authenticator.user_validation_rules.len() {
         add(path.field("userValidationRules").index(index), missing, &|one| {
             if let Some(rule) = one.user_validation_rules.get_mut(index) {
-                rule.expression = always(&rule.expression);
+                rule.expression = always_true(&rule.expression);
             }
         });
     }
 }
 
-/// True whatever the expression comes to, errors included. It stays in the text: the e-mail rule may need it there.
-fn always(expression: &str) -> String {
+/// An expression that is always true, also if the original fails. The original stays in the text: the e-mail rule may need it.
+fn always_true(expression: &str) -> String {
     format!("({expression}) || true")
 }

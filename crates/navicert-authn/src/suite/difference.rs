@@ -1,32 +1,38 @@
-//! Where an expectation and an outcome differ, field by field.
+//! Compares an expectation with an outcome, field by field.
 
 use navicert_types::authentication_test::{Expectation, ExpectedRejection, ExpectedUser};
 
-use crate::mapping::User;
-use crate::outcome::{Outcome, Rejection};
+use crate::mapping::AuthenticatedUser;
+use crate::outcome::{AuthnOutcome, Rejection};
 
-/// One field that is not as expected.
+/// One field that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which one: `outcome`, `username`, `groups`, `extra["example.com/tenant"]`, `reason`…
+    /// The field: `outcome`, `username`, `groups`, `extra["example.com/tenant"]`, `reason`…
     pub field: String,
-    /// What was expected.
+    /// The expected value.
     pub expected: String,
-    /// What came.
+    /// The actual value.
     pub got: String,
 }
 
-/// Every difference there is.
-pub(super) fn between(expected: &Expectation, outcome: &Outcome) -> Vec<Difference> {
+/// Every difference.
+pub(super) fn between(expected: &Expectation, outcome: &AuthnOutcome) -> Vec<Difference> {
     match (expected, outcome) {
-        (Expectation::User(expected), Outcome::Authenticated(user)) => users(expected, user),
-        (Expectation::Rejected(expected), Outcome::Rejected(rejection)) => rejections(expected, rejection),
-        (Expectation::NoOpinion, Outcome::NoOpinion(_)) => Vec::new(),
-        _ => vec![Difference { field: "outcome".to_owned(), expected: wanted(expected), got: came(outcome) }],
+        (Expectation::User(expected), AuthnOutcome::Authenticated(user)) => users(expected, user),
+        (Expectation::Rejected(expected), AuthnOutcome::Rejected(rejection)) => {
+            rejections(expected, rejection)
+        }
+        (Expectation::NoOpinion, AuthnOutcome::NoOpinion(_)) => Vec::new(),
+        _ => vec![Difference {
+            field: "outcome".to_owned(),
+            expected: describe_expectation(expected),
+            got: describe_outcome(outcome),
+        }],
     }
 }
 
-fn users(expected: &ExpectedUser, user: &User) -> Vec<Difference> {
+fn users(expected: &ExpectedUser, user: &AuthenticatedUser) -> Vec<Difference> {
     let mut found = Vec::new();
     compare(&mut found, "username", &expected.username, user.username());
     compare(&mut found, "uid", &expected.uid, user.uid());
@@ -82,10 +88,10 @@ fn list(items: &[String]) -> String {
     format!("{items:?}")
 }
 
-fn wanted(expected: &Expectation) -> String {
+fn describe_expectation(expected: &Expectation) -> String {
     match expected {
         Expectation::User(user) => format!("the user {:?}", user.username),
-        Expectation::NoOpinion => "nobody's token".to_owned(),
+        Expectation::NoOpinion => "no opinion".to_owned(),
         Expectation::Rejected(rejection) => {
             let parts = [
                 rejection.reason.clone(),
@@ -97,10 +103,10 @@ fn wanted(expected: &Expectation) -> String {
     }
 }
 
-fn came(outcome: &Outcome) -> String {
+fn describe_outcome(outcome: &AuthnOutcome) -> String {
     match outcome {
-        Outcome::Authenticated(user) => format!("the user {:?}", user.username()),
-        Outcome::NoOpinion(why) => format!("nobody's token: {why}"),
-        Outcome::Rejected(rejection) => format!("rejected: {}, {rejection}", rejection.refusal.class()),
+        AuthnOutcome::Authenticated(user) => format!("the user {:?}", user.username()),
+        AuthnOutcome::NoOpinion(why) => format!("no opinion: {why}"),
+        AuthnOutcome::Rejected(rejection) => format!("rejected: {}, {rejection}", rejection.refusal.class()),
     }
 }

@@ -1,4 +1,4 @@
-//! A key that lives as long as a run, so that made-up claims go the whole way of a token.
+//! A signing key generated for a run, so that claims pass through the whole authentication path.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
 use crate::jwks::KeySet;
-use crate::profile::Profile;
+use crate::profile::AuthnProfile;
 
 const KID: &str = "suite";
 
@@ -26,8 +26,8 @@ impl Signer {
         EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok().map(Signer)
     }
 
-    /// Its public half.
-    pub(super) fn key_set(&self, profile: &Profile) -> KeySet {
+    /// The public key as a key set.
+    pub(super) fn key_set(&self, profile: &AuthnProfile) -> KeySet {
         // An uncompressed point: one byte, then both coordinates.
         let point = self.0.public_key().as_ref();
         let coordinate = |from: usize| URL_SAFE_NO_PAD.encode(point.get(from..from + 32).unwrap_or_default());
@@ -35,7 +35,7 @@ impl Signer {
         KeySet::parse(json!({"keys": [key]}).to_string().as_bytes(), profile).unwrap_or_default()
     }
 
-    /// A token of this payload.
+    /// Signs a token with this payload.
     pub(super) fn token(&self, payload: &str) -> Option<String> {
         let header = URL_SAFE_NO_PAD.encode(json!({"alg": "ES256", "kid": KID}).to_string());
         let message = format!("{header}.{}", URL_SAFE_NO_PAD.encode(payload));

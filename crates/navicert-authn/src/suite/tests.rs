@@ -27,7 +27,7 @@ const CASES: &str = r#"
 - name: another company
   claims: {sub: u1, email: ann@example.com, email_verified: true, hd: example.org}
   expect: {rejected: {reason: required_claim, at: 'jwt[0].claimValidationRules[0]'}}
-- name: an address that nobody checked
+- name: an unverified address
   claims: {sub: u1, email: ann@example.com, email_verified: false, hd: example.com}
   expect: {rejected: {reason: claim_rule, message: unverified}}
 - name: root
@@ -36,7 +36,7 @@ const CASES: &str = r#"
 - name: late
   claims: {sub: u1, email: ann@example.com, email_verified: true, hd: example.com, exp: 5}
   expect: {rejected: {reason: expired}}
-- name: somebody else's
+- name: another issuer
   claims: {iss: https://other, sub: u1}
   expect: {noOpinion: true}
 "#;
@@ -46,24 +46,24 @@ fn suite(configuration: &str, cases: &str) -> Suite {
         "apiVersion: navicert/v1alpha1\nkind: AuthenticationTest\nconfiguration: a.yaml\ncases:{cases}"
     );
     let test = AuthenticationTest::parse(text.as_bytes()).unwrap();
-    let profile = Profile::HARDENED;
+    let profile = AuthnProfile::HARDENED;
     let configuration = config::load(configuration.as_bytes(), &profile).unwrap().configuration;
     Suite {
         test,
         configuration,
         jwks: Value::Null,
         tokens: HashMap::new(),
-        side_car: NavicertConfiguration::default(),
+        navicert_config: NavicertConfiguration::default(),
         profile,
     }
 }
 
-fn gaps(report: &Report) -> Vec<String> {
+fn gaps(report: &SuiteReport) -> Vec<String> {
     report.coverage.as_ref().unwrap().gaps.iter().map(|gap| gap.path.to_string()).collect()
 }
 
 #[test]
-fn a_good_suite_passes_and_covers_everything() {
+fn good_suite_passes_and_covers_everything() {
     let report = suite(CONFIGURATION, CASES).run().unwrap();
     let failed: Vec<&CaseReport> = report.cases.iter().filter(|case| !case.differences.is_empty()).collect();
     assert!(report.passes(), "{failed:?}");
@@ -72,7 +72,7 @@ fn a_good_suite_passes_and_covers_everything() {
 }
 
 #[test]
-fn what_our_own_file_allows_an_issuer_holds_in_a_suite() {
+fn navicert_config_applies_to_a_suite() {
     let cases = r#"
 - name: ann is an administrator
   claims: {sub: u1, email: ann@example.com, email_verified: true, hd: example.com, groups: ['masters']}
@@ -81,13 +81,13 @@ fn what_our_own_file_allows_an_issuer_holds_in_a_suite() {
     let configuration = CONFIGURATION.replace("prefix: 'oidc:'", "prefix: 'system:'");
     assert!(!suite(&configuration, cases).run().unwrap().passes());
     let text = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n- {url: https://i, allowSystemPrefix: true, allowedAlgorithms: [RS256]}\n";
-    let side_car = NavicertConfiguration::parse(text.as_bytes()).unwrap();
-    assert!(Suite { side_car, ..suite(&configuration, cases) }.run().unwrap().passes());
+    let navicert_config = NavicertConfiguration::parse(text.as_bytes()).unwrap();
+    assert!(Suite { navicert_config, ..suite(&configuration, cases) }.run().unwrap().passes());
 }
 
-// What coverage promises: in a suite without gaps no rule and no mapping can be changed unnoticed.
+// Without gaps, no rule or mapping can be changed unnoticed.
 #[test]
-fn a_mutated_rule_makes_a_suite_without_gaps_fail() {
+fn mutated_rule_fails_a_suite_without_gaps() {
     let changes = [
         ("username: {expression: claims.email}", "username: {expression: claims.sub}"),
         ("groups: {claim: groups, prefix: 'oidc:'}", "groups: {claim: groups, prefix: ''}"),
@@ -106,7 +106,7 @@ fn a_mutated_rule_makes_a_suite_without_gaps_fail() {
         assert!(CONFIGURATION.contains(from), "{from}");
         let mutated = CONFIGURATION.replace(from, to);
         let report = suite(&mutated, CASES).run().unwrap();
-        // The audience is taken from the configuration itself, so that changing it there changes nothing.
+        // The audience comes from the configuration itself, so changing it there changes nothing.
         assert_eq!(report.passes(), from.starts_with("audiences"), "{from} -> {to}");
     }
     for (gap, mutant) in coverage::mutants(&suite(CONFIGURATION, CASES).configuration) {
@@ -116,24 +116,24 @@ fn a_mutated_rule_makes_a_suite_without_gaps_fail() {
 }
 
 #[test]
-fn a_rule_that_no_case_would_miss_is_named() {
+fn untested_rule_is_reported() {
     let without = |name: &str| {
         let cases: String =
             CASES.split("\n- ").filter(|case| !case.contains(name)).collect::<Vec<_>>().join("\n- ");
         gaps(&suite(CONFIGURATION, &cases).run().unwrap())
     };
     assert_eq!(without("name: another company"), ["jwt[0].claimValidationRules[0]"]);
-    assert_eq!(without("name: an address"), ["jwt[0].claimValidationRules[1]"]);
+    assert_eq!(without("name: an unverified"), ["jwt[0].claimValidationRules[1]"]);
     assert_eq!(without("name: root"), ["jwt[0].userValidationRules[0]"]);
     assert_eq!(
         without("name: ann"),
-        // The name is still looked at by the rule that refuses root.
+        // The rule that rejects root still checks the username.
         ["groups", "uid", "extra[0]"].map(|name| format!("jwt[0].claimMappings.{name}"))
     );
 }
 
 #[test]
-fn differences_name_the_field_what_was_expected_and_what_came() {
+fn differences_name_the_field_and_both_values() {
     let cases = r#"
 - name: wrong in every way
   claims: {sub: u1, email: ann@example.com, email_verified: true, hd: example.com, groups: [dev], tenant: t1}

@@ -1,10 +1,10 @@
-//! §14.1: which texts are configurations.
+//! §14.1: which texts decode as configurations.
 
 use super::common::{HEAD, PROFILES, check};
-use navicert_authn::Profile;
+use navicert_authn::AuthnProfile;
 use navicert_authn::config::load;
 
-/// Whether a file of this text is valid in the two profiles.
+/// Checks whether a file is valid in the two profiles.
 pub(crate) fn decides(id: &str, config: &str, kube: bool, hardened: bool) {
     for ((name, profile), expected) in PROFILES.iter().zip([kube, hardened]) {
         let answer = check(config, profile);
@@ -13,7 +13,7 @@ pub(crate) fn decides(id: &str, config: &str, kube: bool, hardened: bool) {
 }
 
 fn messages(config: &str) -> String {
-    let answer = check(config, &Profile::KUBE);
+    let answer = check(config, &AuthnProfile::KUBE);
     assert_eq!(answer["stage"], "decode", "{answer}");
     answer["messages"].to_string()
 }
@@ -78,9 +78,12 @@ fn configurations_are_decoded_as_kube_apiserver_decodes_them() {
     decides("S14", &padded((1 << 20) + 1), false, false);
     let two = messages(&replaced("audiences", "audience").replace("claimMappings", "foo: 1, claimMappings"));
     assert!(two.contains("jwt[0].issuer.audience") && two.contains("jwt[0].foo"), "DV4: {two}");
-    assert_eq!(check(&format!("{HEAD}jwt: [null]\n"), &Profile::KUBE)["stage"], "validate", "DV19");
+    assert_eq!(check(&format!("{HEAD}jwt: [null]\n"), &AuthnProfile::KUBE)["stage"], "validate", "DV19");
     let anonymous = |text: &str| {
-        load(format!("{HEAD}anonymous: {text}\n").as_bytes(), &Profile::KUBE).unwrap().configuration.anonymous
+        load(format!("{HEAD}anonymous: {text}\n").as_bytes(), &AuthnProfile::KUBE)
+            .unwrap()
+            .configuration
+            .anonymous
     };
     assert!(!anonymous("{}").unwrap().enabled, "DV15");
     assert!(anonymous("null").is_none(), "DV15");

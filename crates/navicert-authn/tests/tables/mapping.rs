@@ -1,12 +1,12 @@
-//! §14.5: what becomes of claims.
+//! §14.5: how claims are mapped.
 
-use navicert_authn::Profile;
+use navicert_authn::AuthnProfile;
 use serde_json::{Value, json};
 
 use super::common::{PROFILES, authenticator, judged};
 
-/// What one mapping makes of a token: the part of the user, or `null` for a refusal.
-fn mapped(mapping: &str, value: &Value, members: &str, profile: &Profile) -> Value {
+/// The result of one mapping: the part of the user, or `null` for a rejection.
+fn mapped(mapping: &str, value: &Value, members: &str, profile: &AuthnProfile) -> Value {
     let jwt = authenticator(|one| one["claimMappings"][mapping] = value.clone());
     let answer = judged(&jwt, &format!(r#","c":"u"{members}"#), profile);
     answer.get("user").map_or(Value::Null, |user| user[mapping].clone())
@@ -43,10 +43,10 @@ fn groups_are_mapped_as_kube_apiserver_maps_them() {
         ("MV7", plain.clone(), r#","g":["a",""]"#, json!(["a"]), json!(["a"])),
         ("MV7", plain.clone(), r#","g":["a",null]"#, Value::Null, Value::Null),
         ("MV7", plain, r#","g":[1]"#, Value::Null, Value::Null),
-        // S93: within a list a type stands for its name, by itself it does not.
+        // S93: within a list a type counts as its name, alone it does not.
         ("MV7", expression("[type(claims.g)]"), r#","g":1.5"#, json!(["double"]), json!(["double"])),
         ("MV7", expression("string"), "", Value::Null, Value::Null),
-        // S94: ours in both profiles.
+        // S94: accepted here in both profiles.
         ("MV8", expression(split), r#","g":"a,b""#, json!(["a", "b"]), json!(["a", "b"])),
         (
             "MV9",
@@ -81,9 +81,9 @@ fn groups_are_mapped_as_kube_apiserver_maps_them() {
         ("MV13", either, r#","g":["a"]"#, json!(["a", "hard"]), json!(["a", "hard"])),
     ];
     for (id, mapping, members, kube, hardened) in rows {
-        assert_eq!(mapped("groups", &mapping, members, &Profile::KUBE), kube, "{id} {members} in kube");
+        assert_eq!(mapped("groups", &mapping, members, &AuthnProfile::KUBE), kube, "{id} {members} in kube");
         assert_eq!(
-            mapped("groups", &mapping, members, &Profile::HARDENED),
+            mapped("groups", &mapping, members, &AuthnProfile::HARDENED),
             hardened,
             "{id} {members} in hardened"
         );
@@ -92,7 +92,7 @@ fn groups_are_mapped_as_kube_apiserver_maps_them() {
 
 // §14.5 MV14–MV22; S132 (MV14–MV16), S136 (MV19, MV20), S137 (MV18), S138 (MV21, MV22)
 #[test]
-fn names_uids_and_attributes_are_mapped_as_kube_apiserver_maps_them() {
+fn usernames_uids_and_extra_are_mapped_as_kube_apiserver_maps_them() {
     let claim = |name: &str| json!({"claim": name, "prefix": ""});
     let (no, empty) = (Value::Null, json!(""));
     let rows: Vec<(&str, &str, Value, &str, Value, Value)> = vec![
@@ -148,9 +148,9 @@ fn names_uids_and_attributes_are_mapped_as_kube_apiserver_maps_them() {
         ("MV20", "uid", json!({"expression": "claims.v"}), r#","v":5"#, no.clone(), no.clone()),
     ];
     for (id, mapping, value, members, kube, hardened) in rows {
-        assert_eq!(mapped(mapping, &value, members, &Profile::KUBE), kube, "{id} {members} in kube");
+        assert_eq!(mapped(mapping, &value, members, &AuthnProfile::KUBE), kube, "{id} {members} in kube");
         assert_eq!(
-            mapped(mapping, &value, members, &Profile::HARDENED),
+            mapped(mapping, &value, members, &AuthnProfile::HARDENED),
             hardened,
             "{id} {members} in hardened"
         );
@@ -175,7 +175,7 @@ fn names_uids_and_attributes_are_mapped_as_kube_apiserver_maps_them() {
             assert_eq!(mapped("extra", &extra, members, &profile), expected, "MV21 {members} in {name}");
         }
     }
-    let credential = |members: &str| mapped("extra", &json!([]), members, &Profile::KUBE);
+    let credential = |members: &str| mapped("extra", &json!([]), members, &AuthnProfile::KUBE);
     assert_eq!(
         credential(r#","jti":"j1""#),
         json!({"authentication.kubernetes.io/credential-id": ["JTI=j1"]}),
@@ -188,7 +188,7 @@ fn names_uids_and_attributes_are_mapped_as_kube_apiserver_maps_them() {
 
 // §14.5 MV23–MV27; S91 (MV27), S139 (MV23, MV24), S284: the same error every time
 #[test]
-fn rules_refuse_in_kube_apiservers_order() {
+fn rules_reject_in_kube_apiservers_order() {
     let required = |value: &str| {
         authenticator(|one| one["claimValidationRules"] = json!([{"claim": "hd", "requiredValue": value}]))
     };

@@ -1,6 +1,6 @@
-//! §14.6 and attacks that need a configuration of their own.
+//! §14.6 and attacks that need their own configuration.
 
-use navicert_authn::{Profile, batch};
+use navicert_authn::{AuthnProfile, batch};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use serde_json::{Value, json};
 
@@ -18,15 +18,15 @@ fn registered_claims_have_types_and_audiences_are_compared_byte_by_byte() {
         })
     };
     let one = || authenticator(|_| {});
-    // Of a repeated member the last counts in kube; hardened wants each once, so `aud` is written anew there.
+    // Of duplicate members the last one counts in kube; hardened requires each once, so `aud` is replaced there.
     let decide = |jwt: &Value, members: &str, audience: Option<&str>| {
         let config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [jwt]});
         let audience = audience.map_or(String::new(), |audience| format!(r#","aud":{audience}"#));
         let payload = format!(r#"{{"iss":"https://i","exp":{},"c":"u"{audience}{members}}}"#, NOW + 300);
         let token = key().token_of_bytes(key().header().to_string().as_bytes(), payload.as_bytes());
-        let question = json!({"config": config.to_string(), "jwks": {"keys": [key().jwk()]}, "token": token, "now": NOW});
+        let request = json!({"config": config.to_string(), "jwks": {"keys": [key().jwk()]}, "token": token, "now": NOW});
         let classes = PROFILES.map(|(_, profile)| {
-            let answer = batch::eval(&question, &profile);
+            let answer = batch::eval(&request, &profile);
             answer["class"].as_str().unwrap_or_else(|| answer["outcome"].as_str().unwrap()).to_owned()
         });
         assert_eq!(classes[0], classes[1], "{payload}");
@@ -59,27 +59,27 @@ fn registered_claims_have_types_and_audiences_are_compared_byte_by_byte() {
     }
 }
 
-// TV5: with a fraction of a second on the clock, a token is gone in the second it names.
+// TV5: with a fraction of a second on the clock, a token expires within the second that `exp` names.
 #[test]
-fn a_token_is_gone_within_the_second_it_names() {
-    use navicert_authn::{Outcome, Question};
+fn token_expires_within_the_second_it_names() {
+    use navicert_authn::{AuthnOutcome, AuthnRequest};
     use navicert_types::Timestamp;
     let config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [authenticator(|_| {})]});
-    let question = json!({"config": config.to_string(), "jwks": {"keys": [key().jwk()]}});
+    let request = json!({"config": config.to_string(), "jwks": {"keys": [key().jwk()]}});
     let token = key().token(&json!({"iss": "https://i", "aud": "a", "exp": NOW, "c": "u"}));
     for (_, profile) in PROFILES {
-        let authenticators = batch::authenticators(&question, &profile).unwrap();
+        let authenticators = batch::authenticators(&request, &profile).unwrap();
         for (nanoseconds, is_good) in [(0, true), (1, false)] {
             let now = Timestamp::new(NOW, nanoseconds).unwrap();
-            let outcome = authenticators.authenticate(&Question::new(&token, now));
-            assert_eq!(matches!(outcome, Outcome::Authenticated(_)), is_good, "{nanoseconds}");
+            let outcome = authenticators.authenticate(&AuthnRequest::new(&token, now));
+            assert_eq!(matches!(outcome, AuthnOutcome::Authenticated(_)), is_good, "{nanoseconds}");
         }
     }
 }
 
-// A50–A54, S302: what claims can do to expressions.
+// A50–A54, S302: hostile claims in expressions.
 #[test]
-fn claims_cannot_hurt_expressions() {
+fn hostile_claims_do_not_harm_expressions() {
     let named = |expression: &str| {
         authenticator(|one| one["claimMappings"]["username"] = json!({"expression": expression}))
     };
@@ -97,22 +97,22 @@ fn claims_cannot_hurt_expressions() {
         let answer = outcome("'a'.matches(claims.p) ? 'u' : 'v'", r#","p":"(a*)*(a*)*(a*)*$""#);
         assert_eq!(answer["user"]["username"], "u", "A53 in {name}");
     }
-    // A53: the pattern is the token's, so hardened bounds it.
+    // A53: the pattern comes from the token, so hardened limits it.
     let long = format!(r#","p":"{}""#, "a?".repeat(600));
     let matching = named("'a'.matches(claims.p) ? 'u' : 'v'");
-    assert_eq!(judged(&matching, &long, &Profile::KUBE)["user"]["username"], "u", "A53 in kube");
-    assert_eq!(judged(&matching, &long, &Profile::HARDENED)["class"], "mapping", "A53 in hardened");
+    assert_eq!(judged(&matching, &long, &AuthnProfile::KUBE)["user"]["username"], "u", "A53 in kube");
+    assert_eq!(judged(&matching, &long, &AuthnProfile::HARDENED)["class"], "mapping", "A53 in hardened");
     let over_all = authenticator(|one| {
-        one["claimValidationRules"] = json!([{"expression": "claims.exists(c, c == 'nobody')"}]);
+        one["claimValidationRules"] = json!([{"expression": "claims.exists(c, c == 'none')"}]);
     });
-    let answer = judged(&over_all, r#","c":"u","__x__":1"#, &Profile::KUBE);
+    let answer = judged(&over_all, r#","c":"u","__x__":1"#, &AuthnProfile::KUBE);
     assert!(answer["error"].to_string().contains("resulted in error"), "A54 in kube: {answer}");
-    assert!(!compiles("rule", "claims.exists(c, c == 'nobody')", &Profile::HARDENED), "A54 in hardened");
+    assert!(!compiles("rule", "claims.exists(c, c == 'none')", &AuthnProfile::HARDENED), "A54 in hardened");
 }
 
-// A12: as many keys as the profile tries.
+// A12: the profile limits the number of keys.
 #[test]
-fn a_token_without_a_key_id_tries_a_bounded_number_of_keys() {
+fn token_without_a_kid_tries_a_bounded_number_of_keys() {
     let token = key().token_without_id(&json!({"iss": "https://i", "aud": "a", "exp": NOW + 300, "c": "u"}));
     let config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [authenticator(|_| {})]});
     let other = SigningKey::generate(Algorithm::Es256, "other").jwk();
@@ -121,16 +121,16 @@ fn a_token_without_a_key_id_tries_a_bounded_number_of_keys() {
         let mut keys = vec![other.clone(); 40];
         keys[place] = key().jwk();
         for ((_, profile), expected) in PROFILES.iter().zip([kube, hardened]) {
-            let question =
+            let request =
                 json!({"config": config.to_string(), "jwks": {"keys": keys}, "token": token, "now": NOW});
-            assert_eq!(batch::eval(&question, profile)["outcome"], expected, "{place}");
+            assert_eq!(batch::eval(&request, profile)["outcome"], expected, "{place}");
         }
     }
 }
 
-// A66: a rule for `azp` tells clients apart that share an audience.
+// A66: a rule for `azp` distinguishes clients that share an audience.
 #[test]
-fn another_clients_token_is_refused_by_its_audience_or_by_a_rule() {
+fn token_of_another_client_is_rejected_by_audience_or_rule() {
     let jwt = authenticator(|one| {
         one["claimValidationRules"] = json!([{"expression": "claims.?azp.orValue('kube') == 'kube'"}]);
     });
@@ -143,7 +143,7 @@ fn another_clients_token_is_refused_by_its_audience_or_by_a_rule() {
 
 // A68, A70
 #[test]
-fn twins_are_allowed_and_second_documents_only_in_kube() {
+fn near_duplicate_issuers_are_valid_and_second_documents_only_in_kube() {
     let twin =
         json!([authenticator(|_| {}), authenticator(|one| one["issuer"]["url"] = json!("https://i/"))]);
     for (name, profile) in PROFILES {
@@ -153,9 +153,9 @@ fn twins_are_allowed_and_second_documents_only_in_kube() {
     decides("A70", &format!("{HEAD}---\n# nothing\n"), true, true);
 }
 
-// A46, A47: names that a header could not carry never leave the mapper in hardened, in any part of a user.
+// A46, A47: hardened rejects names that no header could carry, in any part of a user.
 #[test]
-fn names_that_no_header_could_carry_are_refused() {
+fn names_that_no_header_could_carry_are_rejected() {
     for value in [" u", "u ", "a\rb", "a\nb", "a\tb", "a\u{7f}b", "a\u{0}b"] {
         let members = format!(r#","c":"u","v":{}"#, Value::from(value));
         let jwts = [
@@ -167,8 +167,8 @@ fn names_that_no_header_could_carry_are_refused() {
             }),
         ];
         for jwt in jwts {
-            assert_eq!(judged(&jwt, &members, &Profile::KUBE)["outcome"], "authenticated", "{value:?}");
-            let answer = judged(&jwt, &members, &Profile::HARDENED);
+            assert_eq!(judged(&jwt, &members, &AuthnProfile::KUBE)["outcome"], "authenticated", "{value:?}");
+            let answer = judged(&jwt, &members, &AuthnProfile::HARDENED);
             assert_eq!(answer["class"], "identity_encoding", "{value:?}: {answer}");
         }
     }

@@ -1,7 +1,7 @@
-//! §14.2: which configurations are valid, and where one is not.
+//! §14.2: which configurations are valid, and the fields of errors.
 
-use navicert_authn::Profile;
-use navicert_authn::config::load_beside;
+use navicert_authn::AuthnProfile;
+use navicert_authn::config::load_excluding_issuers;
 use serde_json::{Value, json};
 
 use super::common::{authenticator, errors, errors_of, refuses};
@@ -12,11 +12,11 @@ fn issuers_are_validated_as_kube_apiserver_validates_them() {
     let many: Vec<Value> = (0..65)
         .map(|index| authenticator(|one| one["issuer"]["url"] = json!(format!("https://{index}"))))
         .collect();
-    assert_eq!(errors(&json!(many), &Profile::KUBE), ["jwt TooMany"], "VV1");
-    assert_eq!(errors(&json!(many[..64]), &Profile::KUBE), [""; 0], "VV1");
+    assert_eq!(errors(&json!(many), &AuthnProfile::KUBE), ["jwt TooMany"], "VV1");
+    assert_eq!(errors(&json!(many[..64]), &AuthnProfile::KUBE), [""; 0], "VV1");
     let empty = authenticator(|one| one["issuer"]["url"] = json!(""));
     assert_eq!(
-        errors(&json!([empty, empty]), &Profile::KUBE),
+        errors(&json!([empty, empty]), &AuthnProfile::KUBE),
         ["issuer.url Required", "jwt[1].issuer.url Required", "jwt[1].issuer.url Duplicate"],
         "VV2"
     );
@@ -50,7 +50,7 @@ fn issuers_are_validated_as_kube_apiserver_validates_them() {
             "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
             "jwt": [authenticator(|one| one["issuer"]["url"] = json!(url))],
         });
-        let loaded = load_beside(config.to_string().as_bytes(), &Profile::KUBE, &disallowed);
+        let loaded = load_excluding_issuers(config.to_string().as_bytes(), &AuthnProfile::KUBE, &disallowed);
         let found = loaded.err().map(|error| error.to_string()).unwrap_or_default();
         assert!(
             found.contains(said.unwrap_or("")) && found.is_empty() == said.is_none(),
@@ -71,7 +71,7 @@ fn issuers_are_validated_as_kube_apiserver_validates_them() {
             one["issuer"]["discoveryURL"] = json!("https://d");
         }),
     ]);
-    assert_eq!(errors(&twice, &Profile::KUBE), ["jwt[1].issuer.discoveryURL Duplicate"], "VV10");
+    assert_eq!(errors(&twice, &AuthnProfile::KUBE), ["jwt[1].issuer.discoveryURL Duplicate"], "VV10");
 }
 
 // §14.2 VV11–VV16; S29 (VV11), S30 (VV12), S31 (VV13, VV14), S32 (VV15), S33 (VV16)
@@ -200,7 +200,7 @@ fn rules_are_validated() {
         ],
         None,
     );
-    // A rule's type is judged before a program is made of it; only a program knows that `(` is no pattern.
+    // A rule's type is checked before the program is built; only that step rejects the pattern `(`.
     for (expression, error) in [
         ("matches('a', '(') ? claims.b : true", "claimValidationRules[0].expression Invalid"),
         ("matches('a', '(')", "claimValidationRules[0].expression InternalError"),
@@ -218,11 +218,11 @@ fn rules_are_validated() {
         );
     }
     let conditions = |enabled: bool| json!({"anonymous": {"enabled": enabled, "conditions": [{"path": ""}, {"path": "x"}, {"path": "/a"}, {"path": "/a"}]}});
-    assert_eq!(errors_of(&conditions(false), &Profile::KUBE), ["anonymous.conditions Invalid"], "VV37");
-    assert_eq!(errors_of(&conditions(true), &Profile::KUBE), [""; 0], "VV38");
+    assert_eq!(errors_of(&conditions(false), &AuthnProfile::KUBE), ["anonymous.conditions Invalid"], "VV37");
+    assert_eq!(errors_of(&conditions(true), &AuthnProfile::KUBE), [""; 0], "VV38");
 }
 
-// S16, S18: every error, in the order of the authenticator's parts, and what is between authenticators last.
+// S16, S18: every error, in the order of the authenticator's fields, and those between authenticators last.
 #[test]
 fn all_errors_are_reported_in_order() {
     let broken = authenticator(|one| {
@@ -240,12 +240,12 @@ fn all_errors_are_reported_in_order() {
     let mut expected: Vec<String> = parts.map(str::to_owned).to_vec();
     expected.extend(parts.map(|part| format!("jwt[1].{part}")));
     expected.push("jwt[1].issuer.url Duplicate".to_owned());
-    assert_eq!(errors(&json!([broken, broken]), &Profile::KUBE), expected);
+    assert_eq!(errors(&json!([broken, broken]), &AuthnProfile::KUBE), expected);
 }
 
 // §14.2 VV32–VV35, S48, S49, S50 (VV34, VV35), S51 (VV32), H3
 #[test]
-fn a_name_from_an_address_needs_a_word_about_its_verification() {
+fn username_from_email_requires_email_verified() {
     let named = |name: &'static str, more: &'static str| {
         move |one: &mut Value| {
             one["claimMappings"]["username"] = json!({"expression": name});
@@ -284,7 +284,7 @@ fn a_name_from_an_address_needs_a_word_about_its_verification() {
             one["issuer"]["url"] = json!("https://j");
         })
     ]);
-    assert_eq!(errors(&other, &Profile::KUBE), broken, "VV32 another authenticator");
+    assert_eq!(errors(&other, &AuthnProfile::KUBE), broken, "VV32 another authenticator");
     for more in ["extra", "rule"] {
         refuses("VV33", named("claims.email", more), &[], None);
     }

@@ -1,54 +1,55 @@
-//! Where the flags are: a command line, a static pod, kubeadm's configuration, or that of k3s and RKE2 (S206).
+//! Finds the flags: on a command line, in a static pod, or in the configuration of kubeadm, k3s or RKE2.
+// S206
 
 use std::fmt;
 
 use navicert_types::tree::{self, Mapping, Node, Syntax, Value};
 
-use super::{Flags, MigrateError};
+use super::{MigrateError, OidcFlags};
 
-/// What sort of text the flags were found in.
+/// The format that the flags were found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum FlagSource {
     /// Words, as on a command line or in a unit file.
     CommandLine,
     /// A static pod manifest.
     StaticPod,
     /// kubeadm's ClusterConfiguration with `extraArgs` as a map (up to v1beta3).
     KubeadmMap,
-    /// The same with a list of names and values (v1beta4).
+    /// The same with `extraArgs` as a list of names and values (v1beta4).
     KubeadmList,
     /// The `config.yaml` of k3s or RKE2.
     Rancher,
 }
 
-impl fmt::Display for Form {
+impl fmt::Display for FlagSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Form::CommandLine => "command line",
-            Form::StaticPod => "static pod manifest",
-            Form::KubeadmMap => "kubeadm ClusterConfiguration (extraArgs as a map)",
-            Form::KubeadmList => "kubeadm ClusterConfiguration (extraArgs as a list)",
-            Form::Rancher => "k3s or RKE2 configuration",
+            FlagSource::CommandLine => "command line",
+            FlagSource::StaticPod => "static pod manifest",
+            FlagSource::KubeadmMap => "kubeadm ClusterConfiguration (extraArgs as a map)",
+            FlagSource::KubeadmList => "kubeadm ClusterConfiguration (extraArgs as a list)",
+            FlagSource::Rancher => "k3s or RKE2 configuration",
         })
     }
 }
 
-/// Finds the flags in a text, whatever it is.
+/// Detects the format of a text and finds the flags in it.
 ///
 /// # Errors
-/// The text has no place for flags of kube-apiserver.
-pub fn find(text: &str) -> Result<(Form, Flags), MigrateError> {
+/// The text cannot contain kube-apiserver flags.
+pub fn find_flags(text: &str) -> Result<(FlagSource, OidcFlags), MigrateError> {
     let documents: Vec<Node> = documents(text);
     for document in &documents {
         let Some(mapping) = document.as_mapping() else { continue };
         let kind = field(mapping, "kind").and_then(Node::as_str).unwrap_or_default();
         match kind {
-            "Pod" => return Ok((Form::StaticPod, pod(mapping))),
+            "Pod" => return Ok((FlagSource::StaticPod, pod(mapping))),
             "ClusterConfiguration" => return kubeadm(mapping),
             _ => {}
         }
         if let Some(arguments) = field(mapping, "kube-apiserver-arg") {
-            return Ok((Form::Rancher, Flags::of_assignments(strings(arguments))));
+            return Ok((FlagSource::Rancher, OidcFlags::from_assignments(strings(arguments))));
         }
     }
     let looks_like_flags = text.split_whitespace().any(|word| word.starts_with("--"));
@@ -57,10 +58,10 @@ pub fn find(text: &str) -> Result<(Form, Flags), MigrateError> {
             "expected a Pod, a ClusterConfiguration, a file with `kube-apiserver-arg`, or a command line";
         return Err(MigrateError::Source(problem.to_owned()));
     }
-    Ok((Form::CommandLine, Flags::of_words(words(text))))
+    Ok((FlagSource::CommandLine, OidcFlags::from_words(words(text))))
 }
 
-/// The YAML documents of a text; none if it is not YAML. kubeadm keeps several in one file.
+/// The YAML documents of a text; none if it is not YAML. kubeadm puts several in one file.
 fn documents(text: &str) -> Vec<Node> {
     let mut parts = vec![String::new()];
     for line in text.lines() {
@@ -78,8 +79,8 @@ fn field<'n>(mapping: &'n Mapping, name: &str) -> Option<&'n Node> {
     mapping.last(name).map(|entry| &entry.value)
 }
 
-/// Every container: which one runs kube-apiserver is told by the flags themselves.
-fn pod(pod: &Mapping) -> Flags {
+/// The arguments of every container: the flags themselves identify kube-apiserver.
+fn pod(pod: &Mapping) -> OidcFlags {
     let containers = field(pod, "spec").and_then(Node::as_mapping).and_then(|spec| field(spec, "containers"));
     let mut words = Vec::new();
     for container in containers.and_then(Node::as_sequence).into_iter().flatten() {
@@ -94,31 +95,31 @@ fn pod(pod: &Mapping) -> Flags {
             );
         }
     }
-    Flags::of_words(words)
+    OidcFlags::from_words(words)
 }
 
-fn kubeadm(document: &Mapping) -> Result<(Form, Flags), MigrateError> {
+fn kubeadm(document: &Mapping) -> Result<(FlagSource, OidcFlags), MigrateError> {
     let server = field(document, "apiServer").and_then(Node::as_mapping);
     let Some(arguments) = server.and_then(|server| field(server, "extraArgs")) else {
-        return Ok((Form::KubeadmMap, Flags::default()));
+        return Ok((FlagSource::KubeadmMap, OidcFlags::default()));
     };
     match &arguments.value {
         Value::Mapping(mapping) => {
-            let pair = |entry: &tree::Entry| (entry.key.clone(), text_of(&entry.value));
-            Ok((Form::KubeadmMap, Flags::of_pairs(mapping.entries().iter().map(pair))))
+            let pair = |entry: &tree::MappingEntry| (entry.key.clone(), text_of(&entry.value));
+            Ok((FlagSource::KubeadmMap, OidcFlags::from_pairs(mapping.entries().iter().map(pair))))
         }
         Value::Sequence(items) => {
             let text = |item: &Node, name: &str| {
                 item.as_mapping().and_then(|item| field(item, name)).map(text_of).unwrap_or_default()
             };
             let pairs = items.iter().map(|item| (text(item, "name"), text(item, "value")));
-            Ok((Form::KubeadmList, Flags::of_pairs(pairs)))
+            Ok((FlagSource::KubeadmList, OidcFlags::from_pairs(pairs)))
         }
         _ => Err(MigrateError::Source("apiServer.extraArgs: expected a map or a list".to_owned())),
     }
 }
 
-/// One text, or a list of them.
+/// A string, or a list of strings.
 fn strings(node: &Node) -> Vec<String> {
     node.as_sequence().map_or_else(|| vec![text_of(node)], |items| items.iter().map(text_of).collect())
 }
@@ -127,7 +128,7 @@ fn text_of(node: &Node) -> String {
     node.as_str().map_or_else(|| node.to_json(), ToOwned::to_owned)
 }
 
-/// Splits a text into words as a shell does: blanks, quotes, backslashes; a backslash at a line's end joins lines.
+/// Splits a text into words as a shell does: blanks, quotes, backslashes; a trailing backslash joins lines.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -152,10 +153,10 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-impl Flags {
-    /// Words of a command line, in both spellings `--flag=value` and `--flag value`.
-    pub fn of_words(words: impl IntoIterator<Item = String>) -> Self {
-        let mut flags = Flags::default();
+impl OidcFlags {
+    /// Words of a command line, in both forms `--flag=value` and `--flag value`.
+    pub fn from_words(words: impl IntoIterator<Item = String>) -> Self {
+        let mut flags = OidcFlags::default();
         let mut words = words.into_iter().peekable();
         while let Some(word) = words.next() {
             let Some(flag) = word.strip_prefix("--") else { continue };
@@ -163,7 +164,7 @@ impl Flags {
                 Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
                 None => (flag.to_owned(), None),
             };
-            // A switch needs no value; every flag of ours does.
+            // Boolean flags need no value; all other flags read here do.
             let is_switch = normal(&name) == "anonymous-auth";
             let value = value.or_else(|| {
                 if is_switch {
@@ -172,10 +173,10 @@ impl Flags {
                     words.next_if(|next| !next.starts_with("--"))
                 }
             });
-            // k3s hands arguments on.
+            // k3s passes arguments on to kube-apiserver.
             if normal(&name) == "kube-apiserver-arg" {
                 let inner = value.unwrap_or_default();
-                flags.extend(Flags::of_assignments([inner]));
+                flags.extend(OidcFlags::from_assignments([inner]));
             } else {
                 flags.add(&name, value.unwrap_or_default());
             }
@@ -183,9 +184,9 @@ impl Flags {
         flags
     }
 
-    /// `flag=value`, with or without dashes in front.
-    fn of_assignments(arguments: impl IntoIterator<Item = String>) -> Self {
-        let mut flags = Flags::default();
+    /// `flag=value`, with or without leading dashes.
+    fn from_assignments(arguments: impl IntoIterator<Item = String>) -> Self {
+        let mut flags = OidcFlags::default();
         for argument in arguments {
             let (name, value) = argument.split_once('=').unwrap_or((argument.as_str(), ""));
             flags.add(name, value.to_owned());
@@ -193,8 +194,8 @@ impl Flags {
         flags
     }
 
-    fn of_pairs(pairs: impl Iterator<Item = (String, String)>) -> Self {
-        let mut flags = Flags::default();
+    fn from_pairs(pairs: impl Iterator<Item = (String, String)>) -> Self {
+        let mut flags = OidcFlags::default();
         for (name, value) in pairs {
             flags.add(&name, value);
         }
@@ -214,14 +215,14 @@ impl Flags {
         }
     }
 
-    fn extend(&mut self, other: Flags) {
+    fn extend(&mut self, other: OidcFlags) {
         self.given.extend(other.given);
         self.has_file |= other.has_file;
         self.anonymous = other.anonymous.or(self.anonymous);
     }
 }
 
-/// kube-apiserver takes `_` for `-` in the names of flags.
+/// kube-apiserver accepts `_` for `-` in flag names.
 fn normal(name: &str) -> String {
     name.replace('_', "-")
 }

@@ -16,8 +16,8 @@ const FLAGS: [(&str, &str); 9] = [
     ("oidc-signing-algs", "RS256,ES256"),
 ];
 
-/// The same flags in every form that they come in (S206).
-fn forms() -> [(Form, String); 6] {
+/// The same flags in every supported format (S206).
+fn forms() -> [(FlagSource, String); 6] {
     let quoted = |text: &str| format!("{text:?}");
     let line: String = FLAGS.iter().map(|(name, value)| format!(" --{name}={}", quoted(value))).collect();
     let spaced: String =
@@ -26,7 +26,7 @@ fn forms() -> [(Form, String); 6] {
         .iter()
         .map(|(name, value)| format!("    - {}\n", quoted(&format!("--{name}={value}"))))
         .collect();
-    // A map has every key once.
+    // A map has each key once.
     let once = FLAGS.iter().filter(|(_, value)| !value.starts_with("aal"));
     let map: String = once.map(|(name, value)| format!("    {name}: {}\n", quoted(value))).collect();
     let list: String = FLAGS
@@ -36,28 +36,31 @@ fn forms() -> [(Form, String); 6] {
     let rancher: String =
         FLAGS.iter().map(|(name, value)| format!("- {}\n", quoted(&format!("{name}={value}")))).collect();
     [
-        (Form::CommandLine, format!("kube-apiserver --secure-port=6443{line} --anonymous-auth=false")),
-        (Form::CommandLine, format!("ExecStart=/usr/bin/kube-apiserver --anonymous-auth=false{spaced}\n")),
+        (FlagSource::CommandLine, format!("kube-apiserver --secure-port=6443{line} --anonymous-auth=false")),
         (
-            Form::StaticPod,
+            FlagSource::CommandLine,
+            format!("ExecStart=/usr/bin/kube-apiserver --anonymous-auth=false{spaced}\n"),
+        ),
+        (
+            FlagSource::StaticPod,
             format!(
                 "apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - name: kube-apiserver\n    command:\n    - kube-apiserver\n    - --anonymous-auth=false\n{pod}"
             ),
         ),
         (
-            Form::KubeadmMap,
+            FlagSource::KubeadmMap,
             format!(
                 "apiVersion: kubeadm.k8s.io/v1beta3\nkind: InitConfiguration\n---\napiVersion: kubeadm.k8s.io/v1beta3\nkind: ClusterConfiguration\napiServer:\n  extraArgs:\n    anonymous-auth: \"false\"\n{map}"
             ),
         ),
         (
-            Form::KubeadmList,
+            FlagSource::KubeadmList,
             format!(
                 "apiVersion: kubeadm.k8s.io/v1beta4\nkind: ClusterConfiguration\napiServer:\n  extraArgs:\n  - name: anonymous-auth\n    value: \"false\"\n{list}"
             ),
         ),
         (
-            Form::Rancher,
+            FlagSource::Rancher,
             format!(
                 "write-kubeconfig-mode: \"0644\"\nkube-apiserver-arg:\n- anonymous-auth=false\n{rancher}"
             ),
@@ -65,10 +68,10 @@ fn forms() -> [(Form, String); 6] {
     ]
 }
 
-// S205: own output, read strictly and validated, is what the flags mean.
-fn round_trip(flags: &Flags, options: &Options<'_>) -> Migration {
+// S205: the written file, decoded strictly and validated, equals the converted flags.
+fn round_trip(flags: &OidcFlags, options: &MigrateOptions<'_>) -> Migration {
     let migration = migrate(flags, options).unwrap();
-    let loaded = load(migration.yaml.as_bytes(), &Profile::KUBE);
+    let loaded = load(migration.yaml.as_bytes(), &AuthnProfile::KUBE);
     let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{}", migration.yaml));
     assert_eq!(loaded.configuration, migration.configuration, "{}", migration.yaml);
     migration
@@ -76,13 +79,14 @@ fn round_trip(flags: &Flags, options: &Options<'_>) -> Migration {
 
 // S200–S206
 #[test]
-fn every_form_gives_the_same_configuration_and_comes_back() {
+fn every_format_gives_the_same_configuration() {
     for (form, text) in forms() {
-        let (found, flags) = find(&text).unwrap();
+        let (found, flags) = find_flags(&text).unwrap();
         assert_eq!(found, form);
         assert_eq!(flags.anonymous, Some(false), "{form}");
         for v1beta1 in [false, true] {
-            let migration = round_trip(&flags, &Options { v1beta1, anonymous: true, ..Options::default() });
+            let migration =
+                round_trip(&flags, &MigrateOptions { v1beta1, anonymous: true, ..MigrateOptions::default() });
             let [authenticator] = migration.configuration.jwt.as_slice() else { panic!("{form}") };
             assert_eq!(authenticator.issuer.url, "https://login.example.com/realms/a");
             assert_eq!(authenticator.issuer.audiences, ["kubernetes"]);
@@ -94,27 +98,27 @@ fn every_form_gives_the_same_configuration_and_comes_back() {
                 .map(|rule| (rule.claim.as_str(), rule.required_value.as_str()))
                 .collect();
             let both = [("aal", "a=b, c"), ("hd", "example.com")];
-            assert_eq!(rules, if form == Form::KubeadmMap { &both[1..] } else { &both[..] }, "{form}");
+            assert_eq!(rules, if form == FlagSource::KubeadmMap { &both[1..] } else { &both[..] }, "{form}");
             assert_eq!(migration.configuration.anonymous.as_ref().map(|one| one.enabled), Some(false));
         }
     }
 }
 
-fn flags(pairs: &[(&str, &str)]) -> Flags {
+fn flags(pairs: &[(&str, &str)]) -> OidcFlags {
     let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Flags { given, ..Flags::default() }
+    OidcFlags { given, ..OidcFlags::default() }
 }
 
-fn with(more: &[(&str, &str)]) -> Flags {
+fn with(more: &[(&str, &str)]) -> OidcFlags {
     let base = [("oidc-issuer-url", "https://i"), ("oidc-client-id", "c")];
     flags(&base.iter().chain(more).copied().collect::<Vec<_>>())
 }
 
 // S201, S202
 #[test]
-fn prefixes_are_what_kube_apiserver_makes_of_them() {
+fn prefixes_match_kube_apiserver() {
     let prefix = |more: &[(&str, &str)]| {
-        let migration = round_trip(&with(more), &Options::default());
+        let migration = round_trip(&with(more), &MigrateOptions::default());
         let mappings = migration.configuration.jwt[0].claim_mappings.clone();
         (mappings.username.prefix.unwrap(), mappings.groups.prefix)
     };
@@ -129,15 +133,15 @@ fn prefixes_are_what_kube_apiserver_makes_of_them() {
 
 // S198, S199, S200, S59, S204
 #[test]
-fn what_kube_apiserver_does_not_start_with_is_refused() {
-    let refused = |flags: &Flags| migrate(flags, &Options::default()).unwrap_err().to_string();
-    assert_eq!(refused(&Flags::default()), "no `--oidc-*` flag is given");
+fn rejects_flags_that_kube_apiserver_does_not_start_with() {
+    let refused = |flags: &OidcFlags| migrate(flags, &MigrateOptions::default()).unwrap_err().to_string();
+    assert_eq!(refused(&OidcFlags::default()), "missing `--oidc-*` flags");
     let together =
         "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set";
     assert_eq!(refused(&flags(&[("oidc-issuer-url", "https://i")])), together);
     assert_eq!(refused(&flags(&[("oidc-client-id", "c"), ("oidc-issuer-url", "")])), together);
     assert_eq!(refused(&flags(&[("oidc-groups-claim", "g")])), together);
-    let both = Flags { has_file: true, ..with(&[]) };
+    let both = OidcFlags { has_file: true, ..with(&[]) };
     assert_eq!(refused(&both), "authentication-config file and oidc-* flags are mutually exclusive");
     assert_eq!(
         refused(&with(&[("oidc-signing-algs", "RS256,HS256")])),
@@ -154,24 +158,24 @@ fn what_kube_apiserver_does_not_start_with_is_refused() {
 
 // S203, S207
 #[test]
-fn whoever_migrates_is_told_what_changes() {
-    let told = |flags: &Flags| round_trip(flags, &Options::default());
+fn warnings_name_what_changes() {
+    let told = |flags: &OidcFlags| round_trip(flags, &MigrateOptions::default());
     let usual = told(&with(&[]));
     assert!(usual.warnings[0].starts_with("the flags allow RS256 only"), "{:?}", usual.warnings);
-    assert!(usual.side_car.unwrap().contains("allowedAlgorithms: [RS256]"));
+    assert!(usual.navicert_config.unwrap().contains("allowedAlgorithms: [RS256]"));
     assert_eq!(usual.obsolete, ["--oidc-client-id", "--oidc-issuer-url"]);
     let all = "RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512";
     let wide = told(&with(&[("oidc-signing-algs", all)]));
-    assert!(wide.side_car.is_none());
+    assert!(wide.navicert_config.is_none());
     assert!(wide.warnings[0].contains("reloaded"), "{:?}", wide.warnings);
     let repeated = told(&with(&[("oidc-required-claim", "a=1"), ("oidc-required-claim", "a=2")]));
     assert!(repeated.warnings.iter().any(|warning| warning.contains("last value counts")));
     assert_eq!(repeated.configuration.jwt[0].claim_validation_rules[0].required_value, "2");
 }
 
-// S205: whatever the file looks like, its certificates arrive as they are.
+// S205: certificates of any form are preserved.
 #[test]
-fn certificates_come_back_byte_by_byte() {
+fn certificates_are_preserved_byte_by_byte() {
     let pem = Ca::new("migrate").pem();
     let bare = pem.trim_end();
     for content in [
@@ -182,7 +186,7 @@ fn certificates_come_back_byte_by_byte() {
         format!("{}\r\n", bare.replace('\n', "\r\n")),
         format!(" \n{bare}\n"),
     ] {
-        let options = Options { certificate_authority: Some(&content), ..Options::default() };
+        let options = MigrateOptions { certificate_authority: Some(&content), ..MigrateOptions::default() };
         let migration = round_trip(&with(&[("oidc-ca-file", "/etc/ca.pem")]), &options);
         assert_eq!(migration.configuration.jwt[0].issuer.certificate_authority, content);
     }
@@ -207,11 +211,11 @@ proptest! {
             ("oidc-required-claim", required.as_str()),
         ];
         prop_assume!(!claim.is_empty());
-        round_trip(&flags(&given), &Options::default());
+        round_trip(&flags(&given), &MigrateOptions::default());
     }
 
     #[test]
     fn no_text_makes_the_search_for_flags_panic(text in "(\\PC|[-= \n:'\"\\\\]|oidc-client-id|kind: Pod){0,60}") {
-        let _ = find(&text).and_then(|(_, flags)| migrate(&flags, &Options::default()));
+        let _ = find_flags(&text).and_then(|(_, flags)| migrate(&flags, &MigrateOptions::default()));
     }
 }

@@ -1,17 +1,17 @@
-//! The configuration as a file that a person reads: keys in the order of the schema, and why each value is what it is.
+//! Writes the configuration as a commented file: keys in the order of the schema, and why each value is what it is.
 
 use std::fmt::Write as _;
 
 use navicert_types::authentication_config::{AuthenticationConfiguration, PrefixedClaimOrExpression};
 
-use super::{Flags, Options};
-use crate::jwt::Algorithm;
+use super::{MigrateOptions, OidcFlags};
+use crate::jwt::JwsAlgorithm;
 
 /// The file of a converted configuration.
 pub(super) fn configuration(
     configuration: &AuthenticationConfiguration,
-    flags: &Flags,
-    options: &Options<'_>,
+    flags: &OidcFlags,
+    options: &MigrateOptions<'_>,
 ) -> String {
     let version = if options.v1beta1 { "v1beta1" } else { "v1" };
     let mut out =
@@ -21,7 +21,10 @@ pub(super) fn configuration(
         line(&mut out, "- issuer:");
         line(&mut out, &format!("    url: {}", scalar(&issuer.url)));
         if !issuer.certificate_authority.is_empty() {
-            line(&mut out, &format!("    # The content of {}, as it is today.", flags.value("oidc-ca-file")));
+            line(
+                &mut out,
+                &format!("    # Contents of {} at the time of the migration.", flags.value("oidc-ca-file")),
+            );
             block(&mut out, "    certificateAuthority:", &issuer.certificate_authority);
         }
         line(&mut out, "    audiences:");
@@ -43,7 +46,7 @@ pub(super) fn configuration(
             line(&mut out, "    groups:");
             line(&mut out, &format!("      claim: {}", scalar(&groups.claim)));
             if !flags.has("oidc-groups-prefix") {
-                line(&mut out, "      # No --oidc-groups-prefix: groups are taken as they are.");
+                line(&mut out, "      # No --oidc-groups-prefix: groups have no prefix.");
             }
             line(
                 &mut out,
@@ -52,13 +55,13 @@ pub(super) fn configuration(
         }
     }
     if let Some(anonymous) = &configuration.anonymous {
-        line(&mut out, "# From --anonymous-auth, which has to go: kube-apiserver refuses both together.");
+        line(&mut out, "# From --anonymous-auth. Remove the flag: kube-apiserver rejects both together.");
         line(&mut out, &format!("anonymous:\n  enabled: {}", anonymous.enabled));
     }
     out
 }
 
-fn username(out: &mut String, username: &PrefixedClaimOrExpression, flags: &Flags) {
+fn username(out: &mut String, username: &PrefixedClaimOrExpression, flags: &OidcFlags) {
     if !flags.has("oidc-username-claim") {
         line(out, "      # No --oidc-username-claim: `sub` is its default.");
     }
@@ -77,8 +80,9 @@ fn username(out: &mut String, username: &PrefixedClaimOrExpression, flags: &Flag
     line(out, &format!("      prefix: {}", scalar(username.prefix.as_deref().unwrap_or_default())));
 }
 
-/// The side-car file that keeps algorithms as narrow as they were (H25).
-pub(super) fn side_car(issuer: &str, algorithms: &[Algorithm]) -> String {
+/// A `NavicertConfiguration` that keeps the restricted algorithms.
+// H25
+pub(super) fn navicert_config(issuer: &str, algorithms: &[JwsAlgorithm]) -> String {
     let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
     format!(
         "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nissuers:\n- url: {}\n  allowedAlgorithms: [{}]\n",
@@ -92,7 +96,7 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-/// A text of several lines as a literal block, if YAML can give it back as it is; else in quotes.
+/// A multi-line string as a literal block if YAML preserves it; otherwise quoted.
 fn block(out: &mut String, key: &str, text: &str) {
     let indent = " ".repeat(key.len() - key.trim_start().len() + 2);
     let plain = |symbol: char| symbol == '\n' || matches!(symbol, ' '..='~');
@@ -111,7 +115,7 @@ fn block(out: &mut String, key: &str, text: &str) {
     }
 }
 
-/// A text as a YAML scalar: plain if nobody can take it for anything else.
+/// A string as a YAML scalar: plain if it is unambiguous.
 fn scalar(text: &str) -> String {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null"];
     let is_word = words.contains(&text.to_ascii_lowercase().as_str());

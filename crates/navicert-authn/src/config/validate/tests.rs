@@ -2,8 +2,8 @@ use navicert_types::authentication_config::AuthenticationConfiguration;
 
 use super::*;
 
-/// Violations of a file with one authenticator that is sound but for `change`, as `type path`.
-fn violations(change: impl Fn(&mut AuthenticationConfiguration), profile: &Profile) -> Vec<String> {
+/// Violations of a file with one authenticator that is valid except for `change`, as `type path`.
+fn violations(change: impl Fn(&mut AuthenticationConfiguration), profile: &AuthnProfile) -> Vec<String> {
     let mut configuration = AuthenticationConfiguration { jwt: vec![sound("https://i")], anonymous: None };
     change(&mut configuration);
     match validate(&configuration, profile) {
@@ -24,11 +24,11 @@ fn sound(url: &str) -> JwtAuthenticator {
 }
 
 fn kube(change: impl Fn(&mut JwtAuthenticator)) -> Vec<String> {
-    violations(|configuration| change(&mut configuration.jwt[0]), &Profile::KUBE)
+    violations(|configuration| change(&mut configuration.jwt[0]), &AuthnProfile::KUBE)
 }
 
 fn hardened(change: impl Fn(&mut JwtAuthenticator)) -> Vec<String> {
-    violations(|configuration| change(&mut configuration.jwt[0]), &Profile::HARDENED)
+    violations(|configuration| change(&mut configuration.jwt[0]), &AuthnProfile::HARDENED)
 }
 
 fn by_expression(text: &str) -> PrefixedClaimOrExpression {
@@ -41,7 +41,7 @@ fn rule(text: &str) -> ClaimValidationRule {
 
 // S17, VV1
 #[test]
-fn sixty_four_authenticators_are_enough() {
+fn at_most_sixty_four_authenticators() {
     let many = |count: usize| {
         violations(
             |configuration| {
@@ -50,7 +50,7 @@ fn sixty_four_authenticators_are_enough() {
                     configuration.jwt[0].issuer.url.clear();
                 }
             },
-            &Profile::KUBE,
+            &AuthnProfile::KUBE,
         )
     };
     assert_eq!(many(64), Vec::<String>::new());
@@ -60,7 +60,8 @@ fn sixty_four_authenticators_are_enough() {
 // S19, VV2
 #[test]
 fn two_issuers_without_a_url_are_also_duplicates() {
-    let found = violations(|configuration| configuration.jwt = vec![sound(""), sound("")], &Profile::KUBE);
+    let found =
+        violations(|configuration| configuration.jwt = vec![sound(""), sound("")], &AuthnProfile::KUBE);
     let expected = [
         "Required value jwt[0].issuer.url",
         "Required value jwt[1].issuer.url",
@@ -71,7 +72,7 @@ fn two_issuers_without_a_url_are_also_duplicates() {
 
 // S24, H2, VV7
 #[test]
-fn hardened_refuses_urls_that_nobody_means() {
+fn hardened_rejects_malformed_urls_that_go_accepts() {
     for (url, refused) in [
         ("https://", true),
         ("https:opaque", true),
@@ -88,7 +89,7 @@ fn hardened_refuses_urls_that_nobody_means() {
 
 // S28, VV9
 #[test]
-fn the_discovery_url_differs_by_more_than_slashes() {
+fn discovery_url_differs_by_more_than_slashes() {
     let found = kube(|jwt| jwt.issuer.discovery_url = "https://i//".to_owned());
     assert_eq!(found, ["Invalid value jwt[0].issuer.discoveryURL"]);
     let below = "https://i/.well-known/openid-configuration".to_owned();
@@ -97,14 +98,14 @@ fn the_discovery_url_differs_by_more_than_slashes() {
 
 // S38, VV30
 #[test]
-fn equal_rules_are_equal_as_text() {
+fn rules_are_compared_as_text() {
     let found = kube(|jwt| jwt.claim_validation_rules = vec![rule("true"), rule("true"), rule(" true")]);
     assert_eq!(found, ["Duplicate value jwt[0].claimValidationRules[1].expression"]);
 }
 
 // S48–S54, H3, VV32–VV35
 #[test]
-fn an_email_as_a_name_has_to_be_verified() {
+fn email_as_username_requires_email_verified() {
     let named = |text: &'static str, rules: &'static [&'static str]| {
         move |jwt: &mut JwtAuthenticator| {
             jwt.claim_mappings.username = by_expression(text);
@@ -136,7 +137,7 @@ fn hardened_does_not_iterate_over_claims() {
 
 // S55, VV37, VV38
 #[test]
-fn conditions_without_anonymous_access_are_a_mistake() {
+fn conditions_without_anonymous_access_are_invalid() {
     let with = |enabled: bool| {
         violations(
             |configuration| {
@@ -144,7 +145,7 @@ fn conditions_without_anonymous_access_are_a_mistake() {
                 let conditions = vec![condition.clone(), condition];
                 configuration.anonymous = Some(AnonymousAuthConfig { enabled, conditions });
             },
-            &Profile::KUBE,
+            &AuthnProfile::KUBE,
         )
     };
     assert_eq!(with(false), ["Invalid value anonymous.conditions"]);

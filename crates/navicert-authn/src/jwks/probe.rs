@@ -1,37 +1,37 @@
-//! One look at an issuer, now: every step from its name to its keys with a verdict, for whoever checks a
-//! configuration (S305).
+//! Probes an issuer once: every step from host name to keys with its outcome, for configuration checks.
+// S305
 
 use super::discovery::{Discovered, DiscoveryError, discover};
-use super::fetch::{Fetch, FetchError, FetchRequest, Stage};
-use super::{FixedKeys, KeySet};
+use super::fetch::{Fetch, FetchError, FetchRequest, FetchStage};
+use super::{KeySet, StaticKeys};
 use crate::config::CompiledIssuer;
-use crate::explain::Verdict;
-use crate::jwt::Algorithm;
-use crate::profile::Profile;
+use crate::explain::StepOutcome;
+use crate::jwt::JwsAlgorithm;
+use crate::profile::AuthnProfile;
 
-/// The steps of a look, in order.
+/// The steps of a probe, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
-    /// The host's name has addresses.
+    /// The host name resolves.
     Lookup,
-    /// Somebody listens there.
+    /// The host accepts a TCP connection.
     Connect,
-    /// TLS is agreed on, with a certificate that the configuration trusts.
+    /// The TLS handshake succeeds with a certificate that the configuration trusts.
     Tls,
-    /// The discovery document can be had and read.
+    /// The discovery document can be fetched and parsed.
     Discovery,
-    /// The document is this issuer's.
+    /// The document belongs to this issuer.
     Issuer,
-    /// The key set can be had and read.
+    /// The key set can be fetched and parsed.
     KeySet,
-    /// Some key can verify a signature.
+    /// At least one key can verify signatures.
     UsableKeys,
-    /// The issuer signs with an algorithm that is accepted.
+    /// The issuer signs with an accepted algorithm.
     Algorithms,
 }
 
 impl Probe {
-    /// All of them, in order.
+    /// Every step, in order.
     pub const ALL: [Probe; 8] = [
         Probe::Lookup,
         Probe::Connect,
@@ -43,87 +43,87 @@ impl Probe {
         Probe::Algorithms,
     ];
 
-    /// What it asks.
+    /// What the step checks.
     pub fn title(self) -> &'static str {
         match self {
-            Probe::Lookup => "the issuer's host name has an address",
-            Probe::Connect => "the host takes connections",
-            Probe::Tls => "its certificate is trusted",
-            Probe::Discovery => "the discovery document can be read",
-            Probe::Issuer => "the document is this issuer's",
-            Probe::KeySet => "the key set can be read",
-            Probe::UsableKeys => "there are keys to verify with",
+            Probe::Lookup => "the issuer's host name resolves",
+            Probe::Connect => "the host accepts connections",
+            Probe::Tls => "the server certificate is trusted",
+            Probe::Discovery => "the discovery document is valid",
+            Probe::Issuer => "the discovery document belongs to the issuer",
+            Probe::KeySet => "the key set is valid",
+            Probe::UsableKeys => "the key set has usable keys",
             Probe::Algorithms => "the issuer signs with an accepted algorithm",
         }
     }
 }
 
-/// One step and how it went.
+/// One step and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct ProbeResult {
     /// The step.
     pub probe: Probe,
-    /// How it went.
-    pub verdict: Verdict,
-    /// What else there is to say; may be empty.
+    /// Its outcome.
+    pub verdict: StepOutcome,
+    /// Additional information; may be empty.
     pub note: String,
 }
 
-/// Everything that was seen.
+/// The result of a probe.
 #[derive(Debug)]
-pub struct Look {
+pub struct IssuerProbe {
     /// Every step.
-    pub seen: Vec<Seen>,
-    /// The keys, if it came that far.
+    pub results: Vec<ProbeResult>,
+    /// The keys, if they could be fetched.
     pub keys: Option<KeySet>,
 }
 
-impl Look {
-    /// Whether every step went well.
+impl IssuerProbe {
+    /// Whether every step passed.
     pub fn is_good(&self) -> bool {
-        self.seen.iter().all(|seen| seen.verdict == Verdict::Pass)
+        self.results.iter().all(|seen| seen.verdict == StepOutcome::Pass)
     }
 
-    /// Whether it failed for want of an answer: the configuration may be right.
+    /// Whether the issuer could not be reached: the configuration may still be correct.
     pub fn is_unreachable(&self) -> bool {
-        let failed = self.seen.iter().find(|seen| matches!(seen.verdict, Verdict::Fail(_)));
+        let failed = self.results.iter().find(|seen| matches!(seen.verdict, StepOutcome::Fail(_)));
         failed.is_some_and(|seen| seen.probe < Probe::Discovery)
     }
 
-    /// The keys for an authenticator, or why there are none.
-    pub fn into_keys(self) -> FixedKeys {
-        let failed = self.seen.into_iter().find_map(|seen| match seen.verdict {
-            Verdict::Fail(why) => Some(why),
+    /// The keys for an authenticator, or the reason why there are none.
+    pub fn into_keys(self) -> StaticKeys {
+        let failed = self.results.into_iter().find_map(|seen| match seen.verdict {
+            StepOutcome::Fail(why) => Some(why),
             _ => None,
         });
         match self.keys {
-            Some(keys) => FixedKeys::new(keys),
-            None => FixedKeys::unavailable(super::KeysUnavailable::Failed(failed.unwrap_or_default())),
+            Some(keys) => StaticKeys::new(keys),
+            None => StaticKeys::unavailable(super::KeysUnavailable::Failed(failed.unwrap_or_default())),
         }
     }
 }
 
-/// Looks at an issuer: discovery, then keys. Nothing is kept and nothing is tried twice.
-pub async fn look(issuer: &CompiledIssuer, fetch: &dyn Fetch, profile: &Profile) -> Look {
+/// Probes an issuer: discovery, then keys. Nothing is cached and nothing is retried.
+pub async fn probe_issuer(issuer: &CompiledIssuer, fetch: &dyn Fetch, profile: &AuthnProfile) -> IssuerProbe {
     let mut notes = Notes::default();
     let keys = steps(issuer, fetch, profile, &mut notes).await;
     let (keys, failure) = match keys {
         Ok(keys) => (Some(keys), None),
         Err((probe, why)) => (None, Some((probe, why))),
     };
-    // Keys without a common algorithm are keys all the same.
+    // Keys without a common algorithm are still returned.
     let failure = failure.or(notes.failure);
     let seen = Probe::ALL.map(|probe| {
         let verdict = match &failure {
-            Some((failed, why)) if *failed == probe => Verdict::Fail(why.clone()),
-            Some((failed, _)) if *failed < probe => Verdict::Skip,
-            _ => Verdict::Pass,
+            Some((failed, why)) if *failed == probe => StepOutcome::Fail(why.clone()),
+            Some((failed, _)) if *failed < probe => StepOutcome::Skip,
+            _ => StepOutcome::Pass,
         };
         let note = notes.texts.iter().find(|(about, _)| *about == probe).map(|(_, note)| note.clone());
-        let note = note.filter(|_| verdict == Verdict::Pass).unwrap_or_default();
-        Seen { probe, verdict, note }
+        let note = note.filter(|_| verdict == StepOutcome::Pass).unwrap_or_default();
+        ProbeResult { probe, verdict, note }
     });
-    Look { seen: seen.to_vec(), keys }
+    IssuerProbe { results: seen.to_vec(), keys }
 }
 
 #[derive(Default)]
@@ -135,7 +135,7 @@ struct Notes {
 async fn steps(
     issuer: &CompiledIssuer,
     fetch: &dyn Fetch,
-    profile: &Profile,
+    profile: &AuthnProfile,
     notes: &mut Notes,
 ) -> Result<KeySet, (Probe, String)> {
     let discovered = discover(issuer, fetch, profile).await.map_err(|error| {
@@ -147,50 +147,53 @@ async fn steps(
         (probe, error.to_string())
     })?;
     notes.texts.push((Probe::KeySet, discovered.jwks_uri.clone()));
-    let request = FetchRequest::to(issuer, &discovered.jwks_uri, profile);
+    let request = FetchRequest::for_issuer(issuer, &discovered.jwks_uri, profile);
     let answer = fetch.get(request).await.map_err(|error| (Probe::KeySet, error.chain()))?;
     if answer.status != 200 {
-        return Err((Probe::KeySet, format!("{} answers {}, not 200", answer.url, answer.status)));
+        return Err((
+            Probe::KeySet,
+            format!("`{}` returned status {}, expected 200", answer.url, answer.status),
+        ));
     }
     let keys = KeySet::parse(&answer.body, profile).map_err(|error| (Probe::KeySet, error.to_string()))?;
     let usable = keys.keys().iter().filter(|key| key.is_usable()).count();
     let other = keys.skipped() + keys.keys().len() - usable;
-    let note = if other == 0 { format!("{usable}") } else { format!("{usable}, and {other} of no use here") };
+    let note = if other == 0 { format!("{usable}") } else { format!("{usable} usable, {other} unusable") };
     notes.texts.push((Probe::UsableKeys, note));
     if usable == 0 {
-        return Err((Probe::UsableKeys, "the key set has no key that could verify a token".to_owned()));
+        return Err((Probe::UsableKeys, "the key set has no usable key".to_owned()));
     }
     notes.failure = algorithms(&discovered, &mut notes.texts);
     Ok(keys)
 }
 
-/// S160: what the issuer says has no effect, but an issuer that says it signs otherwise will.
+/// The listed algorithms have no effect on verification, but an issuer that lists only others will sign with those.
+// S160
 fn algorithms(discovered: &Discovered, notes: &mut Vec<(Probe, String)>) -> Option<(Probe, String)> {
     let common: Vec<&str> = discovered
         .algorithms
         .iter()
         .map(String::as_str)
-        .filter(|name| Algorithm::named(name).is_some())
+        .filter(|name| JwsAlgorithm::from_name(name).is_some())
         .collect();
-    let note =
-        if discovered.algorithms.is_empty() { "it does not say".to_owned() } else { common.join(", ") };
+    let note = if discovered.algorithms.is_empty() { "not stated".to_owned() } else { common.join(", ") };
     notes.push((Probe::Algorithms, note));
     let is_foreign = common.is_empty() && !discovered.algorithms.is_empty();
     is_foreign.then(|| {
         let stated = discovered.algorithms.join(", ");
         (
             Probe::Algorithms,
-            format!("the issuer says it signs with {stated} only, and none of them is accepted"),
+            format!("the issuer signs with {stated} only; none of these algorithms is accepted"),
         )
     })
 }
 
 fn probe_of(error: &FetchError, otherwise: Probe) -> Probe {
     match error.stage {
-        Stage::Lookup => Probe::Lookup,
-        Stage::Connect | Stage::Proxy => Probe::Connect,
-        Stage::Tls => Probe::Tls,
-        Stage::Address | Stage::Http => otherwise,
+        FetchStage::Lookup => Probe::Lookup,
+        FetchStage::Connect | FetchStage::Proxy => Probe::Connect,
+        FetchStage::Tls => Probe::Tls,
+        FetchStage::Address | FetchStage::Http => otherwise,
     }
 }
 
@@ -202,21 +205,21 @@ mod tests {
     const JWKS: &str = r#"{"keys": [{"kty": "oct", "k": "AA"}, {"kty": "RSA", "kid": "k", "e": "AQAB", "n": "sXchDaQebHnPiGvyDOAT4saGEUetSyo9MKLOoWFsueri23bOdgWp4Dy1WlUzewbgBHod5pcM9H95GQRV3JDXboIRROSBigeC5yjU1hGzHHyXss8UDprecbAYxknTcQkhslANGRUZmdTOQ5qTRsLAt6BTYuyvVRdhS8exSZEy_c4gs_7svlJJQ4H9_NxsiIoLwAEk7-Q3UXERGYw_75IDrGA84-lA_-Ct4eTlXHBIY2EaV7t7LjJaynVJCpkv4LKjTTAumiGUIuQhrNhZLuF_RJLqHpM2kgWFLU7-VTdL1VbC2tejvcI2BlMkEpk1BzBZI0KQB0GaDWFLN-aEAw3vRw"}]}"#;
 
     async fn first_failure(fetch: &ScriptedFetch) -> Option<(Probe, usize)> {
-        let look = look(&issuer("https://i"), fetch, &Profile::HARDENED).await;
-        let failed = look.seen.iter().find(|seen| matches!(seen.verdict, Verdict::Fail(_)))?.probe;
-        Some((failed, look.seen.iter().filter(|seen| seen.verdict == Verdict::Skip).count()))
+        let report = probe_issuer(&issuer("https://i"), fetch, &AuthnProfile::HARDENED).await;
+        let failed = report.results.iter().find(|seen| matches!(seen.verdict, StepOutcome::Fail(_)))?.probe;
+        Some((failed, report.results.iter().filter(|seen| seen.verdict == StepOutcome::Skip).count()))
     }
 
     // S305
     #[tokio::test]
-    async fn a_look_says_how_far_it_came() {
+    async fn probe_reports_the_first_failing_step() {
         let fetch = ScriptedFetch::default();
         let discovery = well_known_document(r#"["RS256","EdDSA"]"#);
         let at = "https://i/.well-known/openid-configuration";
         for (stage, probe, skipped) in [
-            (Stage::Lookup, Probe::Lookup, 7),
-            (Stage::Connect, Probe::Connect, 6),
-            (Stage::Tls, Probe::Tls, 5),
+            (FetchStage::Lookup, Probe::Lookup, 7),
+            (FetchStage::Connect, Probe::Connect, 6),
+            (FetchStage::Tls, Probe::Tls, 5),
         ] {
             fetch.fail(at, stage);
             assert_eq!(first_failure(&fetch).await, Some((probe, skipped)));
@@ -226,16 +229,16 @@ mod tests {
         fetch.answer(at, 200, r#"{"issuer": "https://i/", "jwks_uri": "https://i/keys"}"#);
         assert_eq!(first_failure(&fetch).await, Some((Probe::Issuer, 3)));
         fetch.answer(at, 200, &discovery);
-        fetch.fail("https://i/keys", Stage::Connect);
+        fetch.fail("https://i/keys", FetchStage::Connect);
         assert_eq!(first_failure(&fetch).await, Some((Probe::KeySet, 2)));
         fetch.answer("https://i/keys", 200, r#"{"keys": []}"#);
         assert_eq!(first_failure(&fetch).await, Some((Probe::UsableKeys, 1)));
         fetch.answer("https://i/keys", 200, JWKS);
         assert_eq!(first_failure(&fetch).await, None);
-        let seen = look(&issuer("https://i"), &fetch, &Profile::HARDENED).await;
+        let seen = probe_issuer(&issuer("https://i"), &fetch, &AuthnProfile::HARDENED).await;
         assert!(seen.is_good() && !seen.is_unreachable());
-        let notes: Vec<&str> = seen.seen.iter().map(|seen| seen.note.as_str()).collect();
-        assert_eq!(notes[5..], ["https://i/keys", "1, and 1 of no use here", "RS256"]);
+        let notes: Vec<&str> = seen.results.iter().map(|seen| seen.note.as_str()).collect();
+        assert_eq!(notes[5..], ["https://i/keys", "1 usable, 1 unusable", "RS256"]);
         fetch.answer(at, 200, &well_known_document(r#"["EdDSA"]"#));
         assert_eq!(first_failure(&fetch).await, Some((Probe::Algorithms, 0)));
     }

@@ -1,27 +1,28 @@
-//! RSA signatures that kube-apiserver accepts and aws-lc-rs has no door for: keys of 1024 to 2047 bits with every hash,
-//! and PSS with a salt of any length (S118). Cold, verification only, off with H11.
+//! RSA signatures that kube-apiserver accepts and aws-lc-rs does not support: keys of 1024 to 2047 bits with every hash, and
+//! PSS with a salt of any length. Rarely used, verification only, off with [`Hardening::KeyStrength`](crate::profile::Hardening::KeyStrength).
 //!
-//! Only public values are handled, so nothing here has to take constant time. The arithmetic is num-bigint's; the
-//! two encodings are those of RFC 8017, sections 9.1.2 and 9.2.
+//! Only public values are handled, so constant time is not required. The arithmetic is num-bigint's; the two encodings are
+//! those of RFC 8017, sections 9.1.2 and 9.2.
+// S118
 
 use aws_lc_rs::digest::{Context, Digest};
 use num_bigint::BigUint;
 
-use super::algorithm::{Algorithm, Scheme};
+use super::algorithm::{JwsAlgorithm, SignatureScheme};
 
-/// Sizes of keys that are taken; the upper end bounds the work of one verification.
-const BITS: std::ops::RangeInclusive<usize> = 1024..=16_384;
+/// Accepted key sizes; the upper bound limits the work of one verification.
+const KEY_BITS: std::ops::RangeInclusive<usize> = 1024..=16_384;
 
-/// Whether the key's owner signed the message of this hash.
+/// Whether the key signed the message with this hash.
 pub(super) fn is_signed(
     modulus: &[u8],
     bits: usize,
     exponent: u32,
-    algorithm: Algorithm,
+    algorithm: JwsAlgorithm,
     hash: &Digest,
     signature: &[u8],
 ) -> bool {
-    if !BITS.contains(&bits) || signature.len() != modulus.len() {
+    if !KEY_BITS.contains(&bits) || signature.len() != modulus.len() {
         return false;
     }
     let (modulus, number) = (BigUint::from_bytes_be(modulus), BigUint::from_bytes_be(signature));
@@ -30,18 +31,18 @@ pub(super) fn is_signed(
     }
     let opened = number.modpow(&BigUint::from(exponent), &modulus).to_bytes_be();
     match algorithm.scheme() {
-        Scheme::Pkcs1 => {
+        SignatureScheme::Pkcs1 => {
             // The leading zero byte is not part of the number.
             pkcs1(algorithm, hash.as_ref(), signature.len()).is_some_and(|expected| opened == expected)
         }
-        Scheme::Pss => pss(algorithm, hash.as_ref(), &opened, bits - 1).is_some(),
-        Scheme::Ecdsa => false,
+        SignatureScheme::Pss => pss(algorithm, hash.as_ref(), &opened, bits - 1).is_some(),
+        SignatureScheme::Ecdsa => false,
     }
 }
 
-/// EMSA-PKCS1-v1_5 without its leading zero byte: 1, a run of 255, 0, the hash's name and the hash.
-fn pkcs1(algorithm: Algorithm, hash: &[u8], length: usize) -> Option<Vec<u8>> {
-    // DigestInfo of SHA-256, SHA-384 and SHA-512 differ in two lengths and the last byte of the name.
+/// EMSA-PKCS1-v1_5 without its leading zero byte: 1, padding of 255, 0, the hash's identifier and the hash.
+fn pkcs1(algorithm: JwsAlgorithm, hash: &[u8], length: usize) -> Option<Vec<u8>> {
+    // DigestInfo of SHA-256, SHA-384 and SHA-512 differ in two lengths and the last byte of the identifier.
     let (name, total) = match hash.len() {
         32 => (1, 0x31),
         48 => (2, 0x41),
@@ -60,8 +61,8 @@ fn pkcs1(algorithm: Algorithm, hash: &[u8], length: usize) -> Option<Vec<u8>> {
     Some(encoded)
 }
 
-/// EMSA-PSS-VERIFY, the salt as long as the encoding says.
-fn pss(algorithm: Algorithm, hash: &[u8], opened: &[u8], bits: usize) -> Option<()> {
+/// EMSA-PSS-VERIFY with the salt length of the encoding.
+fn pss(algorithm: JwsAlgorithm, hash: &[u8], opened: &[u8], bits: usize) -> Option<()> {
     let length = bits.div_ceil(8);
     let mut encoded = vec![0; length.checked_sub(opened.len())?];
     encoded.extend(opened);
@@ -84,8 +85,8 @@ fn pss(algorithm: Algorithm, hash: &[u8], opened: &[u8], bits: usize) -> Option<
     (context.finish().as_ref() == inner).then_some(())
 }
 
-/// MGF1
-fn mask(algorithm: Algorithm, seed: &[u8], length: usize) -> Vec<u8> {
+/// MGF1.
+fn mask(algorithm: JwsAlgorithm, seed: &[u8], length: usize) -> Vec<u8> {
     let mut mask = Vec::with_capacity(length + 64);
     for counter in 0_u32.. {
         if mask.len() >= length {

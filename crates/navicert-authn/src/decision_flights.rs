@@ -1,81 +1,81 @@
-//! One decision at a time about one token: who asks while it is being made waits for it (S149).
+//! Single flight: concurrent requests for one token share one decision.
 //!
-//! Nobody is tied to anybody else. Who stops waiting just leaves; if that is the one who was deciding, the next in line
-//! decides.
+//! A request that is cancelled leaves the flight. If it was the leader, the next waiting request makes the decision.
+// S149
 
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::token_cache::{Grounds, Name};
+use crate::token_cache::{CacheEpoch, TokenDigest};
 
-/// Decisions that are being made.
-pub(crate) struct Flights<T>(Mutex<HashMap<Key, Arc<Flight<T>>>>);
+/// Decisions in progress.
+pub(crate) struct DecisionFlights<T>(Mutex<HashMap<FlightKey, Arc<Flight<T>>>>);
 
-/// A token, and what the decision about it rests on: after a change nobody waits for a decision from before it.
-type Key = (Name, Grounds);
+/// A token and the cache epoch of its decision: requests after a reload never join a decision from before it.
+type FlightKey = (TokenDigest, CacheEpoch);
 
 struct Flight<T> {
-    turn: tokio::sync::Mutex<()>,
-    landed: OnceLock<T>,
+    leader: tokio::sync::Mutex<()>,
+    decision: OnceLock<T>,
 }
 
-impl<T: Clone> Flights<T> {
+impl<T: Clone> DecisionFlights<T> {
     pub(crate) fn new() -> Self {
-        Flights(Mutex::default())
+        DecisionFlights(Mutex::default())
     }
 
-    /// What `decide` says, or what somebody else's said meanwhile, as far as `still` lets that hold.
+    /// Returns what `decide` returns, or the decision of a concurrent request if `still` accepts it.
     pub(crate) async fn share(
         &self,
-        key: Key,
+        key: FlightKey,
         still: impl Fn(&T) -> Option<T>,
         decide: impl Future<Output = T>,
     ) -> T {
-        let seat = self.board(key);
-        let _turn = seat.flight.turn.lock().await;
-        if let Some(outcome) = seat.flight.landed.get().and_then(still) {
+        let seat = self.join(key);
+        let _turn = seat.flight.leader.lock().await;
+        if let Some(outcome) = seat.flight.decision.get().and_then(still) {
             return outcome;
         }
         let outcome = decide.await;
-        // Whoever comes from now on is not one of those who wait.
+        // Requests that arrive from now on start a new flight.
         self.flights().remove(&key);
-        let _ = seat.flight.landed.set(outcome.clone());
+        let _ = seat.flight.decision.set(outcome.clone());
         outcome
     }
 
-    fn board(&self, key: Key) -> Seat<'_, T> {
-        let new = || Arc::new(Flight { turn: tokio::sync::Mutex::default(), landed: OnceLock::new() });
+    fn join(&self, key: FlightKey) -> FlightGuard<'_, T> {
+        let new = || Arc::new(Flight { leader: tokio::sync::Mutex::default(), decision: OnceLock::new() });
         let flight = Arc::clone(self.flights().entry(key).or_insert_with(new));
-        Seat { flights: self, key, flight }
+        FlightGuard { flights: self, key, flight }
     }
 }
 
-impl<T> Flights<T> {
-    fn flights(&self) -> MutexGuard<'_, HashMap<Key, Arc<Flight<T>>>> {
+impl<T> DecisionFlights<T> {
+    fn flights(&self) -> MutexGuard<'_, HashMap<FlightKey, Arc<Flight<T>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> fmt::Debug for Flights<T> {
+impl<T> fmt::Debug for DecisionFlights<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Flights").field(&self.flights().len()).finish()
     }
 }
 
-/// Somebody who decides or waits. The last one to leave clears up.
-struct Seat<'f, T> {
-    flights: &'f Flights<T>,
-    key: Key,
+/// Membership in a flight. The last member to leave removes it.
+struct FlightGuard<'f, T> {
+    flights: &'f DecisionFlights<T>,
+    key: FlightKey,
     flight: Arc<Flight<T>>,
 }
 
-impl<T> Drop for Seat<'_, T> {
+impl<T> Drop for FlightGuard<'_, T> {
     fn drop(&mut self) {
         let mut flights = self.flights.flights();
         let is_ours = flights.get(&self.key).is_some_and(|flight| Arc::ptr_eq(flight, &self.flight));
-        // The map's and our own; nobody boards while the map is held.
+        // One reference is the map's, one is our own; `join` cannot run while the map is locked.
         if is_ours && Arc::strong_count(&self.flight) == 2 {
             flights.remove(&self.key);
         }
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
     use crate::token_cache::TokenCache;
 
-    fn key(token: &str, cache: &TokenCache) -> Key {
-        (cache.name(token), Grounds { generation: 1, revocations: 1 })
+    fn key(token: &str, cache: &TokenCache) -> FlightKey {
+        (cache.digest(token), CacheEpoch { generation: 1, revocations: 1 })
     }
 
     fn poll(future: std::pin::Pin<&mut impl Future<Output = &'static str>>) -> Option<&'static str> {
@@ -108,8 +108,8 @@ mod tests {
 
     // S149
     #[test]
-    fn who_asks_meanwhile_waits_and_nothing_is_decided_twice() {
-        let (flights, cache, decisions) = (Flights::new(), TokenCache::new(), Cell::new(0));
+    fn concurrent_requests_for_one_token_share_one_decision() {
+        let (flights, cache, decisions) = (DecisionFlights::new(), TokenCache::new(), Cell::new(0));
         let (tell, told) = tokio::sync::oneshot::channel::<()>();
         let told = Cell::new(Some(told));
         let ask = |token: &'static str| {
@@ -125,20 +125,20 @@ mod tests {
         };
         let (mut first, mut second, mut other) = (pin!(ask("a")), pin!(ask("a")), pin!(ask("b")));
         assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
-        assert!(has_landed(other.as_mut()), "another token waits for nobody");
+        assert!(has_landed(other.as_mut()), "another token does not wait");
         assert_eq!(decisions.get(), 2);
         tell.send(()).unwrap();
         assert!(has_landed(first.as_mut()) && has_landed(second.as_mut()));
-        assert_eq!(decisions.get(), 2, "the second one was told");
-        // It has landed: a later question is a new one.
+        assert_eq!(decisions.get(), 2, "the second request got the first decision");
+        // The flight has ended: a later request starts a new one.
         assert!(has_landed(pin!(ask("a")).as_mut()));
         assert_eq!((decisions.get(), flights.flights().len()), (3, 0));
     }
 
-    // S149: a caller leaves when its own time is over, and the others go on.
+    // S149: a request that times out leaves, and the others continue.
     #[test]
-    fn if_the_one_who_decides_leaves_the_next_one_decides() {
-        let (flights, cache, decisions) = (Flights::new(), TokenCache::new(), Cell::new(0));
+    fn next_request_decides_if_the_leader_is_cancelled() {
+        let (flights, cache, decisions) = (DecisionFlights::new(), TokenCache::new(), Cell::new(0));
         let never = || async {
             decisions.set(decisions.get() + 1);
             std::future::pending::<&'static str>().await
@@ -158,17 +158,17 @@ mod tests {
         let mut alone = Box::pin(flights.share(key("a", &cache), |_| None, never()));
         assert!(poll(alone.as_mut()).is_none());
         drop(alone);
-        assert_eq!(flights.flights().len(), 0, "nothing is left of who has left");
+        assert_eq!(flights.flights().len(), 0, "a cancelled flight is removed");
     }
 
-    // S149, S309: what has changed meanwhile is decided again.
+    // S149, S309: after a reload the token is decided again.
     #[test]
-    fn nobody_waits_for_a_decision_from_before_a_change() {
-        let (flights, cache) = (Flights::new(), TokenCache::new());
-        let (name, grounds) = key("a", &cache);
-        let mut before = Box::pin(flights.share((name, grounds), |_| None, std::future::pending()));
+    fn requests_never_wait_for_a_decision_from_before_a_reload() {
+        let (flights, cache) = (DecisionFlights::new(), TokenCache::new());
+        let (name, epoch) = key("a", &cache);
+        let mut before = Box::pin(flights.share((name, epoch), |_| None, std::future::pending()));
         assert!(poll(before.as_mut()).is_none());
-        let after = Grounds { generation: 2, ..grounds };
+        let after = CacheEpoch { generation: 2, ..epoch };
         let decide = std::future::ready("decided");
         assert!(has_landed(pin!(flights.share((name, after), |_| None, decide)).as_mut()));
     }

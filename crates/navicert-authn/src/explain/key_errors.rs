@@ -1,47 +1,48 @@
-//! How kube-apiserver's libraries describe a key, or a set of keys, that they cannot read (S165).
+//! Error messages of kube-apiserver's libraries for keys and key sets that they cannot parse.
+// S165
 
 use std::collections::HashSet;
 
 use super::go;
 use crate::json::{Kind, Raw};
-use crate::jwks::key::{self, Key, KeyError};
-use crate::jwt::registry::is_named;
+use crate::jwks::key::{self, Jwk, JwkError};
+use crate::jwt::registered_claim::go_name_matches;
 
-/// Why a key set cannot be had from this answer, if it cannot.
+/// The error for a response that is not a valid key set, if it is not.
 pub(super) fn fetching(body: &str) -> Option<String> {
-    let words = set(body.as_bytes())?;
+    let message = set(body.as_bytes())?;
     Some(format!(
-        "oidc: failed to decode keys: got Content-Type = application/json, but could not unmarshal as JSON: {words} {body}"
+        "oidc: failed to decode keys: got Content-Type = application/json, but could not unmarshal as JSON: {message} {body}"
     ))
 }
 
 fn set(body: &[u8]) -> Option<String> {
-    if let Some(words) = go::syntax_error(body) {
-        return Some(words);
+    if let Some(message) = go::syntax_error(body) {
+        return Some(message);
     }
     let raw = Raw::parse(body).ok()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::misfit(raw.kind(), "jose.JSONWebKeySet"));
+        return Some(go::type_mismatch(raw.kind(), "jose.JSONWebKeySet"));
     }
-    for (_, list) in raw.members().filter(|(name, _)| is_named(name, "keys")) {
+    for (_, list) in raw.members().filter(|(name, _)| go_name_matches(name, "keys")) {
         if !matches!(list.kind(), Kind::Array | Kind::Null) {
             return Some(format!(
                 "json: cannot unmarshal {} into Go struct field JSONWebKeySet.keys of type []jose.JSONWebKey",
                 go::kind(list.kind())
             ));
         }
-        if let Some(words) = list.elements().find_map(one) {
-            return Some(words);
+        if let Some(message) = list.elements().find_map(one) {
+            return Some(message);
         }
     }
     None
 }
 
-/// Why a key cannot be read, if it cannot.
+/// The error for a key that does not parse, if it does not.
 fn one(raw: Raw<'_>) -> Option<String> {
-    let error = Key::read(raw, false).err()?;
+    let error = Jwk::read(raw, false).err()?;
     if !matches!(raw.kind(), Kind::Object | Kind::Null) {
-        return Some(go::misfit(raw.kind(), "jose.rawJSONWebKey"));
+        return Some(go::type_mismatch(raw.kind(), "jose.rawJSONWebKey"));
     }
     let member = |wanted: &str| {
         raw.members()
@@ -51,31 +52,31 @@ fn one(raw: Raw<'_>) -> Option<String> {
     };
     let text = |name: &str| member(name).and_then(Raw::string).unwrap_or_default().into_owned();
     let has = |name: &str| member(name).is_some();
-    let jose = |words: &str| format!("go-jose/go-jose: {words}");
+    let jose = |message: &str| format!("go-jose/go-jose: {message}");
     Some(match error {
-        KeyError::Shape => repeated(raw)
+        JwkError::Shape => repeated(raw)
             .map_or_else(|| jose("invalid JWK"), |name| format!("json: duplicate key '{name}' in object")),
-        KeyError::Member("x5u") => go::misfit(member("x5u").map_or(Kind::Null, Raw::kind), "url.URL"),
-        KeyError::Member("x5c") => {
-            let words = member("x5c").and_then(certificates).unwrap_or_default();
-            jose(&format!("failed to unmarshal x5c field: {words}"))
+        JwkError::Member("x5u") => go::type_mismatch(member("x5u").map_or(Kind::Null, Raw::kind), "url.URL"),
+        JwkError::Member("x5c") => {
+            let message = member("x5c").and_then(certificates).unwrap_or_default();
+            jose(&format!("failed to unmarshal x5c field: {message}"))
         }
-        KeyError::Member(name) => match member(name) {
+        JwkError::Member(name) => match member(name) {
             Some(value) if value.kind() == Kind::String => go::base64_error(&text(name)).unwrap_or_default(),
-            value => go::misfit(value.map_or(Kind::Null, Raw::kind), "string"),
+            value => go::type_mismatch(value.map_or(Kind::Null, Raw::kind), "string"),
         },
-        KeyError::Type => jose(&format!("unknown json web key type '{}'", text("kty"))),
-        KeyError::Curve if text("kty") == "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
-        KeyError::Curve => jose(&format!("unsupported elliptic curve '{}'", text("crv"))),
-        KeyError::Missing => match text("kty").as_str() {
+        JwkError::Type => jose(&format!("unknown json web key type '{}'", text("kty"))),
+        JwkError::Curve if text("kty") == "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
+        JwkError::Curve => jose(&format!("unsupported elliptic curve '{}'", text("crv"))),
+        JwkError::Missing => match text("kty").as_str() {
             "RSA" if has("d") && has("n") && has("e") => jose("invalid RSA private key, missing P value(s)"),
             "RSA" => jose("invalid RSA key, missing n/e values"),
             "EC" => jose("invalid EC key, missing x/y values"),
             "OKP" => jose(&format!("unknown curve {}'", text("crv"))),
             _ => jose("invalid OCT (symmetric) key, missing k value"),
         },
-        KeyError::Point => point(&text("crv"), &text("x"), &text("y")),
-        KeyError::Certificate => thumbprint(&text("x5t"), &text("x5t#S256")),
+        JwkError::Point => point(&text("crv"), &text("x"), &text("y")),
+        JwkError::Certificate => thumbprint(&text("x5t"), &text("x5t#S256")),
     })
 }
 
@@ -108,7 +109,7 @@ fn thumbprint(sha1: &str, sha256: &str) -> String {
     "go-jose/go-jose: invalid JWK, public keys in key and x5c fields do not match".to_owned()
 }
 
-/// Why a key in a token's header is refused.
+/// The error for a key embedded in a token's header.
 pub(super) fn embedded(raw: Raw<'_>) -> Option<String> {
     one(raw).or_else(|| {
         key::check_embedded(raw)
@@ -117,34 +118,34 @@ pub(super) fn embedded(raw: Raw<'_>) -> Option<String> {
     })
 }
 
-/// Why a chain of certificates is refused.
+/// The error for an invalid certificate chain.
 pub(super) fn certificates(raw: Raw<'_>) -> Option<String> {
     key::certificates(raw).err()?;
     if raw.kind() != Kind::Array {
-        return Some(go::misfit(raw.kind(), "[]string"));
+        return Some(go::type_mismatch(raw.kind(), "[]string"));
     }
     for element in raw.elements() {
         match element.kind() {
             Kind::String | Kind::Null => {
                 let text = element.string().unwrap_or_default();
-                if let Some(words) = go::padded_base64_error(&text) {
-                    return Some(words);
+                if let Some(message) = go::padded_base64_error(&text) {
+                    return Some(message);
                 }
             }
-            other => return Some(go::misfit(other, "string")),
+            other => return Some(go::type_mismatch(other, "string")),
         }
     }
     Some("x509: malformed certificate".to_owned())
 }
 
-/// The first name that an object has twice.
+/// The first duplicated name of an object.
 pub(super) fn repeated(raw: Raw<'_>) -> Option<String> {
     let mut names = HashSet::new();
     raw.members()
         .find_map(|(name, _)| if names.insert(name.clone()) { None } else { Some(name.into_owned()) })
 }
 
-/// The same at any depth.
+/// The first duplicated name at any depth.
 pub(super) fn repeated_deep(raw: Raw<'_>) -> Option<String> {
     let mut todo = vec![raw];
     while let Some(raw) = todo.pop() {

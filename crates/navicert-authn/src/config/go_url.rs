@@ -1,10 +1,11 @@
-//! URLs read as Go's `net/url` reads them: what kube-apiserver refuses, and nothing else (S23–S25), or with H2 what
-//! nobody means (S24).
+//! Parses URLs as Go's `net/url` does, to reject exactly what kube-apiserver rejects. Malformed but accepted URLs are
+//! rejected with [`Hardening::StrictIssuerUrls`](crate::profile::Hardening::StrictIssuerUrls) only.
+// S23–S25, S24
 
-/// The parts of a URL that the rules ask about.
+/// The parts of a URL that validation needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct GoUrl<'u> {
-    /// In lower case; empty if there is none.
+    /// In lower case; empty if missing.
     pub(crate) scheme: String,
     /// `scheme:rest` without a slash.
     pub(crate) is_opaque: bool,
@@ -17,7 +18,7 @@ pub(crate) struct GoUrl<'u> {
     pub(crate) fragment: Option<&'u str>,
 }
 
-/// Reads a URL; the error is Go's, in short.
+/// Parses a URL; errors are in Go's words.
 pub(crate) fn parse(text: &str) -> Result<GoUrl<'_>, String> {
     let (text, fragment) = cut(text, '#');
     if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
@@ -107,7 +108,7 @@ fn check_host(host: &str) -> Result<(), String> {
     while let [byte, after @ ..] = rest {
         rest = after;
         match byte {
-            // Only bytes beyond ASCII, and the percent sign of a zone, are escaped in a host.
+            // Only non-ASCII bytes and the percent sign of a zone may be escaped in a host.
             b'%' => match after {
                 [first, second, ..] if first.is_ascii_hexdigit() && second.is_ascii_hexdigit() => {
                     if first.to_ascii_lowercase() < b'8' && (*first, *second) != (b'2', b'5') {
@@ -144,7 +145,7 @@ mod tests {
 
     // S23, VV3–VV7
     #[test]
-    fn urls_are_refused_where_go_refuses_them() {
+    fn urls_are_rejected_where_go_rejects_them() {
         for bad in [
             "https://x/%zz",
             " https://x",

@@ -1,0 +1,504 @@
+//! Keeps one issuer's keys fresh: discovers the issuer, fetches its keys, refreshes them before they expire, and fetches again
+//! when a token names an unknown key. Every issuer has its own refresher, so that keys never mix.
+//!
+//! A refresher spawns no task. The caller runs [`JwksRefresher::run_due`] in a loop:
+//!
+//! ```
+//! # use navicert_authn::jwks::JwksRefresher;
+//! # use std::{future::Future, time::Duration};
+//! async fn background<F: Future<Output = ()>>(refresher: &JwksRefresher, sleep: impl Fn(Duration) -> F) {
+//!     loop {
+//!         let pause = refresher.run_due().await;
+//!         tokio::select! {
+//!             () = sleep(pause) => {}
+//!             () = refresher.schedule_changed() => {}
+//!         }
+//!     }
+//! }
+//! ```
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use navicert_types::{Clock, Timestamp};
+use tokio::sync::Notify;
+
+use super::discovery::{Discovered, discover_within};
+use super::fetch::{BoxFuture, Fetch, FetchRequest};
+use super::refetch_limiter::JwksRefetchLimiter;
+use super::{KeySet, KeySource, KeysUnavailable, RefreshReason, RefreshResult, freshness};
+use crate::config::CompiledIssuer;
+use crate::metrics::{AuthnEvent, AuthnRecorder, RefreshTrigger};
+use crate::profile::{AuthnProfile, Hardening};
+
+/// Minimum, default and maximum lifetime of keys.
+// H22
+const KEY_LIFETIME_BOUNDS: (Duration, Duration, Duration) =
+    (Duration::from_secs(60), Duration::from_secs(600), Duration::from_secs(24 * 3600));
+/// How long keys stay trusted after their lifetime if refreshing fails.
+// H22
+const STALE_KEY_GRACE: Duration = Duration::from_secs(24 * 3600);
+/// Interval between discoveries.
+// H20
+const REDISCOVERY_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+/// If fetching keys fails for this long, discovery is repeated: the keys may have moved.
+// H20
+const REDISCOVER_AFTER_FAILING: Duration = Duration::from_secs(5 * 60);
+/// First and longest back-off after a failure.
+// H20
+const BACKOFF_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// Random variation of the back-off, as a fraction.
+const JITTER_FRACTION: f64 = 0.2;
+/// Retry interval without [`Hardening::DiscoveryRetry`].
+// S161
+const UPSTREAM_RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// Keys that stay fresh for at least this long are not fetched again, without [`Hardening::KeyLifetime`].
+// S166
+const UPSTREAM_FRESHNESS_MARGIN: Duration = Duration::from_secs(30);
+/// Interval when nothing is due.
+const MAX_RUN_INTERVAL: Duration = Duration::from_secs(24 * 3600);
+
+/// What a refresher needs from its environment.
+#[derive(Clone)]
+pub struct JwksContext {
+    /// Fetches documents.
+    pub fetch: Arc<dyn Fetch>,
+    /// The clock.
+    pub clock: Arc<dyn Clock>,
+    /// Random numbers from 0 to 1 for jitter.
+    pub random: Arc<dyn Fn() -> f64 + Send + Sync>,
+    /// Records events for metrics.
+    pub recorder: Arc<dyn AuthnRecorder>,
+}
+
+impl fmt::Debug for JwksContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Around").field("fetch", &self.fetch).finish_non_exhaustive()
+    }
+}
+
+/// The health of an issuer.
+// S162, S225, S305
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IssuerHealth {
+    /// Tokens can be verified: the issuer has been discovered and, with [`Hardening::KeyLifetime`], its keys are available.
+    pub is_ready: bool,
+    /// Discovery has succeeded.
+    pub is_discovered: bool,
+    /// Number of keys that can verify signatures.
+    pub usable_keys: usize,
+    /// Number of keys that are unusable or do not parse.
+    pub skipped_keys: usize,
+    /// When the keys were last fetched.
+    pub fetched: Option<Timestamp>,
+    /// The last error, if nothing has succeeded since.
+    pub last_error: Option<String>,
+}
+
+/// Discovers one issuer and keeps its keys fresh.
+pub struct JwksRefresher {
+    issuer: CompiledIssuer,
+    profile: AuthnProfile,
+    context: JwksContext,
+    time_limit: Option<Duration>,
+    published: ArcSwap<PublishedKeys>,
+    refetch_limiter: Mutex<JwksRefetchLimiter>,
+    /// Number of fetches so far; tells a waiting task that a concurrent one has fetched.
+    // S169
+    attempts: AtomicU64,
+    /// Notified after a fetch that a token caused: the schedule may have changed.
+    schedule_changed: Notify,
+    state: tokio::sync::Mutex<RefreshState>,
+}
+
+/// What readers see.
+struct PublishedKeys {
+    keys: Result<Arc<KeySet>, KeysUnavailable>,
+    version: u64,
+    /// URL of the key set.
+    address: Option<String>,
+    /// Reading of the monotonic clock after which the keys are no longer trusted.
+    trusted_until: Option<Duration>,
+    health: IssuerHealth,
+    discovery_error: Option<String>,
+    keys_error: Option<String>,
+}
+
+/// The refresher's own state. Times are readings of the monotonic clock.
+struct RefreshState {
+    discovered: Option<Discovered>,
+    /// `None`: never again.
+    discovery_due: Option<Duration>,
+    /// `None`: only on demand.
+    keys_due: Option<Duration>,
+    /// Consecutive failures, for the back-off.
+    failures: u32,
+    failing_since: Option<Duration>,
+    /// No fetch before this time less a margin, without [`Hardening::KeyLifetime`].
+    fresh_until: Duration,
+    body: Vec<u8>,
+    last: Result<(), String>,
+}
+
+impl JwksRefresher {
+    /// A refresher that has not fetched anything yet.
+    pub fn new(issuer: CompiledIssuer, profile: AuthnProfile, context: JwksContext) -> Self {
+        let now = context.clock.monotonic();
+        let published = PublishedKeys {
+            keys: Err(KeysUnavailable::NotReady),
+            version: 0,
+            address: None,
+            trusted_until: None,
+            health: IssuerHealth::default(),
+            discovery_error: None,
+            keys_error: None,
+        };
+        let work = RefreshState {
+            discovered: None,
+            discovery_due: Some(now),
+            keys_due: None,
+            failures: 0,
+            failing_since: None,
+            fresh_until: Duration::ZERO,
+            body: Vec::new(),
+            last: Ok(()),
+        };
+        context.recorder.record(&AuthnEvent::IssuerReady { issuer: &issuer.url, is_ready: false });
+        JwksRefresher {
+            issuer,
+            profile,
+            context: context,
+            time_limit: None,
+            published: ArcSwap::from_pointee(published),
+            refetch_limiter: Mutex::default(),
+            attempts: AtomicU64::new(0),
+            schedule_changed: Notify::new(),
+            state: tokio::sync::Mutex::new(work),
+        }
+    }
+
+    /// Limits the duration of every request.
+    #[must_use]
+    pub fn with_time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = Some(limit);
+        self
+    }
+
+    /// The issuer.
+    pub fn issuer(&self) -> &CompiledIssuer {
+        &self.issuer
+    }
+
+    /// Whether this refresher also serves another configuration of the issuer. Audiences do not affect keys.
+    pub(crate) fn serves(&self, issuer: &CompiledIssuer, profile: &AuthnProfile) -> bool {
+        let known = CompiledIssuer { audiences: issuer.audiences.clone(), ..self.issuer.clone() };
+        known == *issuer && self.profile == *profile
+    }
+
+    /// The issuer's health.
+    pub fn health(&self) -> IssuerHealth {
+        let published = self.published.load();
+        let last_error = published.keys_error.as_ref().or(published.discovery_error.as_ref()).cloned();
+        IssuerHealth { last_error, ..published.health.clone() }
+    }
+
+    /// Does what is due and returns when to run next. Never fails: errors are in [`JwksRefresher::health`] and are
+    /// retried with back-off.
+    pub async fn run_due(&self) -> Duration {
+        let mut work = self.state.lock().await;
+        if work.discovery_due.is_some_and(|due| due <= self.monotonic()) {
+            self.discover(&mut work).await;
+        }
+        if work.keys_due.is_some_and(|due| due <= self.monotonic()) {
+            self.refresh_keys(&mut work, RefreshTrigger::Background).await;
+        }
+        self.expire_keys();
+        let now = self.monotonic();
+        let trusted_until = self.published.load().trusted_until;
+        let next = [work.discovery_due, work.keys_due, trusted_until].into_iter().flatten().min();
+        next.map_or(MAX_RUN_INTERVAL, |due| due.saturating_sub(now)).min(MAX_RUN_INTERVAL)
+    }
+
+    /// Completes when a token has caused a fetch: the time that [`JwksRefresher::run_due`] returned may be outdated, since a failed
+    /// fetch is retried sooner.
+    pub async fn schedule_changed(&self) {
+        self.schedule_changed.notified().await;
+    }
+
+    async fn discover(&self, work: &mut RefreshState) {
+        let found = discover_within(&self.issuer, &*self.context.fetch, &self.profile, self.time_limit).await;
+        let now = self.monotonic();
+        match found {
+            Ok(found) => {
+                let moved = work.discovered.as_ref().is_none_or(|known| known.jwks_uri != found.jwks_uri);
+                work.failures = 0;
+                work.discovery_due =
+                    self.profile.has(Hardening::DiscoveryRetry).then_some(now + REDISCOVERY_INTERVAL);
+                if moved && self.profile.has(Hardening::KeyLifetime) {
+                    work.keys_due = Some(now);
+                }
+                let address = found.jwks_uri.clone();
+                work.discovered = Some(found);
+                self.publish(|published| {
+                    published.address = Some(address);
+                    if matches!(published.keys, Err(KeysUnavailable::NotReady)) {
+                        // Upstream fetches keys only when a token needs them (S163).
+                        published.keys = if self.profile.has(Hardening::KeyLifetime) {
+                            Err(KeysUnavailable::Failed(
+                                "the issuer's keys have not been fetched yet".to_owned(),
+                            ))
+                        } else {
+                            Ok(Arc::default())
+                        };
+                    }
+                    published.health.is_discovered = true;
+                    published.health.is_ready |= !self.profile.has(Hardening::KeyLifetime);
+                    published.discovery_error = None;
+                });
+            }
+            Err(error) => {
+                work.discovery_due = Some(now + self.next_backoff(work));
+                self.publish(|published| {
+                    published.discovery_error = Some(format!("discovery failed: {error}"))
+                });
+            }
+        }
+    }
+
+    /// Fetches the keys. After a failure the old ones stay.
+    async fn refresh_keys(&self, work: &mut RefreshState, trigger: RefreshTrigger) {
+        let Some(discovered) = &work.discovered else { return };
+        let url = discovered.jwks_uri.clone();
+        self.attempts.fetch_add(1, Ordering::AcqRel);
+        let outcome = self.fetch_keys(&url).await;
+        let now = self.monotonic();
+        self.context.recorder.record(&AuthnEvent::KeysRefreshed { trigger });
+        self.context.recorder.record(&AuthnEvent::KeysFetched {
+            issuer: &self.issuer.url,
+            body: outcome.as_ref().ok().map(|loaded| loaded.body.as_slice()),
+        });
+        match outcome {
+            Ok(loaded) => {
+                let kept = self.profile.has(Hardening::KeyLifetime);
+                let lifetime = if kept { clamp_lifetime(loaded.lifetime) } else { loaded.lifetime };
+                work.fresh_until = now + lifetime;
+                work.keys_due = kept.then(|| now + lifetime / 10 * 9);
+                work.failures = 0;
+                work.failing_since = None;
+                work.last = Ok(());
+                let is_new = work.body != loaded.body || self.published.load().keys.is_err();
+                work.body = loaded.body;
+                self.publish_keys(loaded.keys, is_new, kept.then(|| now + lifetime + STALE_KEY_GRACE));
+            }
+            Err(error) => {
+                let since = *work.failing_since.get_or_insert(now);
+                let pause = self.next_backoff(work);
+                if self.profile.has(Hardening::KeyLifetime) {
+                    work.keys_due = Some(now + pause);
+                }
+                if self.profile.has(Hardening::DiscoveryRetry)
+                    && now.saturating_sub(since) >= REDISCOVER_AFTER_FAILING
+                {
+                    work.failing_since = Some(now);
+                    work.discovery_due = Some(now);
+                }
+                self.publish(|published| {
+                    published.keys_error = Some(format!("failed to fetch keys: {error}"))
+                });
+                work.last = Err(error);
+            }
+        }
+    }
+
+    async fn fetch_keys(&self, url: &str) -> Result<FetchedKeys, String> {
+        let mut request = FetchRequest::for_issuer(&self.issuer, url, &self.profile);
+        request.limits.time = self.time_limit.unwrap_or(request.limits.time);
+        let answer = self.context.fetch.get(request).await;
+        let answer = answer.map_err(|error| error.chain())?;
+        if answer.status != 200 {
+            return Err(format!("key endpoint returned status {}, expected 200", answer.status));
+        }
+        let keys = KeySet::parse(&answer.body, &self.profile).map_err(|error| error.to_string())?;
+        let lifetime = freshness::lifetime(&answer, self.context.clock.now());
+        Ok(FetchedKeys { keys, lifetime, body: answer.body })
+    }
+
+    /// Publishes a new key set. Keys that it omits are no longer trusted.
+    fn publish_keys(&self, keys: KeySet, is_new: bool, trusted_until: Option<Duration>) {
+        let usable = keys.keys().iter().filter(|key| key.is_usable()).count();
+        let skipped = keys.skipped() + keys.keys().len() - usable;
+        let issuer = &self.issuer.url;
+        self.context.recorder.record(&AuthnEvent::Keys { issuer, usable, skipped });
+        if is_new {
+            self.refetch_limiter.lock().unwrap_or_else(PoisonError::into_inner).clear_unknown();
+        }
+        let keys = Arc::new(keys);
+        self.publish(|published| {
+            if is_new {
+                published.keys = Ok(Arc::clone(&keys));
+                published.version += 1;
+            }
+            published.trusted_until = trusted_until;
+            published.health = IssuerHealth {
+                is_ready: true,
+                is_discovered: true,
+                usable_keys: usable,
+                skipped_keys: skipped,
+                fetched: Some(self.context.clock.now()),
+                last_error: None,
+            };
+            published.keys_error = None;
+        });
+    }
+
+    /// Drops keys that could not be refreshed for too long.
+    // H22
+    fn expire_keys(&self) {
+        if self.published.load().trusted_until.is_none_or(|until| until > self.monotonic()) {
+            return;
+        }
+        self.publish(|published| {
+            published.keys = Err(KeysUnavailable::Failed("the issuer's keys have expired".to_owned()));
+            published.version += 1;
+            published.trusted_until = None;
+            published.health.is_ready = false;
+            published.health.usable_keys = 0;
+        });
+    }
+
+    fn publish(&self, change: impl FnOnce(&mut PublishedKeys)) {
+        let old = self.published.load_full();
+        let mut new = PublishedKeys {
+            keys: old.keys.clone(),
+            version: old.version,
+            address: old.address.clone(),
+            trusted_until: old.trusted_until,
+            health: old.health.clone(),
+            discovery_error: old.discovery_error.clone(),
+            keys_error: old.keys_error.clone(),
+        };
+        change(&mut new);
+        let (was, is) = (old.health.is_ready, new.health.is_ready);
+        self.published.store(Arc::new(new));
+        if was != is {
+            let issuer = &self.issuer.url;
+            self.context.recorder.record(&AuthnEvent::IssuerReady { issuer, is_ready: is });
+        }
+    }
+
+    /// Back-off after one more failure.
+    fn next_backoff(&self, work: &mut RefreshState) -> Duration {
+        if !self.profile.has(Hardening::DiscoveryRetry) {
+            return UPSTREAM_RETRY_INTERVAL;
+        }
+        let (first, longest) = BACKOFF_BOUNDS;
+        let pause = first.saturating_mul(2_u32.saturating_pow(work.failures)).min(longest);
+        work.failures = work.failures.saturating_add(1);
+        pause.mul_f64(1.0 + JITTER_FRACTION * (2.0 * (self.context.random)().clamp(0.0, 1.0) - 1.0))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.context.clock.monotonic()
+    }
+
+    /// See [`KeySource::refresh`].
+    async fn refresh_on_demand(&self, wanted: RefreshReason<'_>, tried: u64) -> RefreshResult {
+        let attempts = self.attempts.load(Ordering::Acquire);
+        // A concurrent fetch finished between the attempt and this call.
+        if self.version() != tried {
+            return RefreshResult::AlreadyNewer;
+        }
+        let bounded_by = match wanted {
+            _ if !self.profile.has(Hardening::KeyLifetime) => None,
+            // A bad signature is not a reason to fetch: the key is known (H22).
+            RefreshReason::Signature => return RefreshResult::Unchanged,
+            RefreshReason::Kid(kid) => Some(kid),
+        };
+        if bounded_by.is_some_and(|kid| !self.refetch_limiter().may_exist(kid, self.monotonic())) {
+            return RefreshResult::Unchanged;
+        }
+        let mut work = self.state.lock().await;
+        // A concurrent fetch finished while this call waited: try its keys first.
+        if self.version() != tried {
+            return RefreshResult::AlreadyNewer;
+        }
+        let is_done = self.attempts.load(Ordering::Acquire) != attempts;
+        if !is_done {
+            let may = match bounded_by {
+                Some(_) => self.refetch_limiter().try_acquire(self.monotonic()),
+                None => self.monotonic() + UPSTREAM_FRESHNESS_MARGIN > work.fresh_until,
+            };
+            if !may || work.discovered.is_none() {
+                return RefreshResult::Unchanged;
+            }
+            self.refresh_keys(&mut work, RefreshTrigger::Token).await;
+            self.schedule_changed.notify_one();
+        }
+        if let Err(why) = &work.last {
+            return RefreshResult::Failed(why.clone());
+        }
+        if let Some(kid) = bounded_by
+            && self.current().is_ok_and(|keys| keys.candidates(kid).next().is_none())
+        {
+            self.refetch_limiter().insert_unknown(kid, self.monotonic());
+        }
+        // Upstream tries whatever a request returned, new or not.
+        if self.version() != tried { RefreshResult::Newer } else { RefreshResult::Unchanged }
+    }
+
+    fn refetch_limiter(&self) -> std::sync::MutexGuard<'_, JwksRefetchLimiter> {
+        self.refetch_limiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeySource for JwksRefresher {
+    fn current(&self) -> Result<Arc<KeySet>, KeysUnavailable> {
+        self.published.load().keys.clone()
+    }
+
+    fn version(&self) -> u64 {
+        self.published.load().version
+    }
+
+    fn trusted_for(&self) -> Option<Duration> {
+        let until = self.published.load().trusted_until?;
+        Some(until.saturating_sub(self.monotonic()))
+    }
+
+    fn address(&self) -> Option<String> {
+        self.published.load().address.clone()
+    }
+
+    fn refresh<'f>(&'f self, wanted: RefreshReason<'f>, tried: u64) -> BoxFuture<'f, RefreshResult> {
+        Box::pin(self.refresh_on_demand(wanted, tried))
+    }
+}
+
+impl fmt::Debug for JwksRefresher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let health = self.health();
+        f.debug_struct("Keeper")
+            .field("issuer", &self.issuer.url)
+            .field("health", &health)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The result of one fetch of the key set.
+struct FetchedKeys {
+    keys: KeySet,
+    lifetime: Duration,
+    body: Vec<u8>,
+}
+
+/// Clamps the lifetime; the default applies if the response has none.
+fn clamp_lifetime(lifetime: Duration) -> Duration {
+    let (least, usual, most) = KEY_LIFETIME_BOUNDS;
+    if lifetime.is_zero() { usual } else { lifetime.clamp(least, most) }
+}
+
+#[cfg(test)]
+mod tests;
