@@ -14,12 +14,13 @@ use aws_lc_rs::signature::{
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use navicert_authn::config::{Reloader, Sources, load};
+use navicert_authn::config::{AuthnReloader, ConfigSources, load};
 use navicert_authn::jwks::{
-    Around, BoxFuture, Fetch, FetchError, FetchRequest, Fetched, FixedKeys, KeySet, KeysUnavailable, Stage,
+    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage, JwksContext, KeySet,
+    KeysUnavailable, StaticKeys,
 };
-use navicert_authn::metrics::Metrics;
-use navicert_authn::{Authenticators, Outcome, Profile, Question};
+use navicert_authn::metrics::AuthnMetrics;
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest};
 use navicert_testkit::vectors;
 use navicert_types::clock::Timestamp;
 use navicert_types::{Clock, SystemClock};
@@ -34,7 +35,7 @@ pub(crate) use expressions::effect;
 /// Between every token's `nbf` and `exp`.
 const NOW: i64 = 1_900_000_000;
 /// Heap that one authenticator may take.
-const MOST_HEAP: u64 = 128 << 10;
+const MAX_HEAP_BYTES: u64 = 128 << 10;
 /// How many tokens a thread takes in one turn.
 const BATCH: usize = 64;
 /// How often the turns of a round on one thread and on two are repeated.
@@ -61,7 +62,7 @@ pub(crate) fn races() -> Vec<Race> {
         }),
         race("authn: heap of an authenticator / 128 KiB", 1.0, |input| {
             let text = issuers(&input.cel, 64)?;
-            Ok(Contest::sizes(move || heap_of_authenticator(&text), || Ok(MOST_HEAP)))
+            Ok(Contest::sizes(move || heap_of_authenticator(&text), || Ok(MAX_HEAP_BYTES)))
         })
         .with_few_rounds(),
     ]
@@ -92,8 +93,8 @@ impl Input {
         Ok(found.ok_or("no such token")?.1.clone())
     }
 
-    fn keys(&self, profile: &Profile) -> Result<FixedKeys, Fault> {
-        Ok(FixedKeys::new(KeySet::parse(self.jwks.as_bytes(), profile)?))
+    fn keys(&self, profile: &AuthnProfile) -> Result<StaticKeys, Fault> {
+        Ok(StaticKeys::new(KeySet::parse(self.jwks.as_bytes(), profile)?))
     }
 
     /// One token through everything against its signature alone.
@@ -103,7 +104,7 @@ impl Input {
 
     /// The whole authenticator for one token, nothing remembered.
     fn authenticator(&self, token: &str) -> Result<Whole, Fault> {
-        Whole::new(&self.cel, self.keys(&Profile::HARDENED)?, self.token(token)?)
+        Whole::new(&self.cel, self.keys(&AuthnProfile::HARDENED)?, self.token(token)?)
     }
 
     /// The signature of one token and the key that made it.
@@ -136,8 +137,8 @@ fn decoded(text: Option<&str>) -> Result<Vec<u8>, Fault> {
 pub(crate) struct Whole(Arc<(Authenticators, String)>);
 
 impl Whole {
-    pub(crate) fn new(config: &str, keys: FixedKeys, token: String) -> Result<Self, Fault> {
-        let compiled = load(config.as_bytes(), &Profile::HARDENED)?.compiled;
+    pub(crate) fn new(config: &str, keys: StaticKeys, token: String) -> Result<Self, Fault> {
+        let compiled = load(config.as_bytes(), &AuthnProfile::HARDENED)?.compiled;
         let whole = Whole(Arc::new((Authenticators::new(compiled, |_| Arc::new(keys.clone())), token)));
         whole.run()?;
         Ok(whole)
@@ -145,7 +146,7 @@ impl Whole {
 
     pub(crate) fn run(&self) -> Result<(), Fault> {
         let (authenticators, token) = &*self.0;
-        let question = Question::new(std::hint::black_box(token), Timestamp::from_second(NOW)?);
+        let question = AuthnRequest::new(std::hint::black_box(token), Timestamp::from_second(NOW)?);
         accepted(&authenticators.authenticate(&question))
     }
 
@@ -155,11 +156,11 @@ impl Whole {
     }
 }
 
-fn accepted(outcome: &Outcome) -> Result<(), Fault> {
+fn accepted(outcome: &AuthnOutcome) -> Result<(), Fault> {
     match outcome {
-        Outcome::Authenticated(_) => Ok(()),
-        Outcome::NoOpinion(why) => Err(why.to_string().into()),
-        Outcome::Rejected(why) => Err(why.to_string().into()),
+        AuthnOutcome::Authenticated(_) => Ok(()),
+        AuthnOutcome::NoOpinion(why) => Err(why.to_string().into()),
+        AuthnOutcome::Rejected(why) => Err(why.to_string().into()),
     }
 }
 
@@ -202,15 +203,18 @@ pub(crate) fn remembered(input: &Input) -> Result<impl FnMut() -> Result<(), Fau
     });
     std::fs::write(at("navicert.yaml"), side_car.to_string())?;
     let clock: Arc<dyn Clock> = Arc::new(At(Timestamp::from_second(NOW)?));
-    let around = Around {
-        fetch: Arc::new(Nobody),
-        recorder: Arc::new(Metrics::new("bench", Arc::clone(&clock))),
+    let around = JwksContext {
+        fetch: Arc::new(NoFetch),
+        recorder: Arc::new(AuthnMetrics::new("bench", Arc::clone(&clock))),
         clock,
         random: Arc::new(|| 0.5),
     };
-    let sources =
-        Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
-    let live = Arc::clone(Reloader::open(sources, around)?.live());
+    let sources = ConfigSources {
+        config: at("config.yaml").into(),
+        navicert_config: Some(at("navicert.yaml")),
+        profile: None,
+    };
+    let live = Arc::clone(AuthnReloader::open(sources, around)?.authenticator());
     let token = input.token("rs256.jwt")?;
     let ours = move || accepted(&ready(live.authenticate(std::hint::black_box(&token)))?);
     ours()?;
@@ -239,13 +243,13 @@ impl Clock for At {
     }
 }
 
-/// Keys come from a file: nobody is asked for anything.
+/// Fails every fetch: keys come from a file.
 #[derive(Debug)]
-struct Nobody;
+struct NoFetch;
 
-impl Fetch for Nobody {
-    fn get<'f>(&'f self, _: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
-        Box::pin(std::future::ready(Err(FetchError::new(Stage::Connect, "nobody is there"))))
+impl Fetch for NoFetch {
+    fn get<'f>(&'f self, _: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
+        Box::pin(std::future::ready(Err(FetchError::new(FetchStage::Connect, "connection refused"))))
     }
 }
 
@@ -257,8 +261,8 @@ fn issuers(text: &str, count: usize) -> Result<String, Fault> {
 }
 
 fn built(text: &str) -> Result<Authenticators, Fault> {
-    let loaded = load(std::hint::black_box(text.as_bytes()), &Profile::HARDENED)?;
-    let undiscovered = |_: &_| Arc::new(FixedKeys::unavailable(KeysUnavailable::NotReady)) as _;
+    let loaded = load(std::hint::black_box(text.as_bytes()), &AuthnProfile::HARDENED)?;
+    let undiscovered = |_: &_| Arc::new(StaticKeys::unavailable(KeysUnavailable::NotReady)) as _;
     Ok(Authenticators::new(loaded.compiled, undiscovered))
 }
 

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use navicert_cel::kubernetes::{User, claims_environment, user_environment};
-use navicert_cel::{Arena, Bindings, ClaimSet, Claims, Environment, Program, Val};
+use navicert_cel::{Arena, Bindings, ClaimSet, Claims, Environment, Program, ValueRef};
 use serde_json::{Map, Value, json};
 
 use crate::race::{Contest, Contestant, Fault, Race, Shared};
@@ -96,10 +96,10 @@ fn environment(text: &str) -> Environment {
 }
 
 pub(crate) fn races() -> Vec<Race> {
-    let stage = Shared::new(Stage::new);
+    let setup = Shared::new(Setup::new);
     let mut races = Vec::new();
     for (evaluation, compilation, ours, theirs) in EXPRESSIONS {
-        let (evaluating, compiling) = (stage.clone(), stage.clone());
+        let (evaluating, compiling) = (setup.clone(), setup.clone());
         let race = Race::new(evaluation, EVERY, move || evaluations(&*evaluating.get()?, ours, theirs));
         races.push(race.allocations_at_most(0).in_group("cel eval: geometric mean of the eight", MEAN));
         races.push(Race::new(compilation, 1.0, move || {
@@ -115,32 +115,32 @@ pub(crate) fn races() -> Vec<Race> {
 }
 
 /// Data, and the other engine's functions.
-struct Stage {
+struct Setup {
     claims: &'static Map<String, Value>,
     user: &'static User,
     library: Arc<cel::Env>,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let (claims, user) = inputs()?;
         let mut library = cel::Env::stdlib().with_optional_support(true);
         library.add_extension(cel::extensions::strings)?;
-        Ok(Stage { claims, user, library: Arc::new(library) })
+        Ok(Setup { claims, user, library: Arc::new(library) })
     }
 }
 
-fn evaluations(stage: &Stage, ours: &str, theirs: &str) -> Result<Contest, Fault> {
-    let opponent = stage.library.compile(theirs)?;
-    let mut context = cel::Context::with_env(Arc::clone(&stage.library));
-    context.add_variable("claims", Value::Object(stage.claims.clone()))?;
-    context.add_variable("user", json!({"groups": stage.user.groups, "username": stage.user.username}))?;
+fn evaluations(setup: &Setup, ours: &str, theirs: &str) -> Result<Contest, Fault> {
+    let opponent = setup.library.compile(theirs)?;
+    let mut context = cel::Context::with_env(Arc::clone(&setup.library));
+    context.add_variable("claims", Value::Object(setup.claims.clone()))?;
+    context.add_variable("user", json!({"groups": setup.user.groups, "username": setup.user.username}))?;
     let reference = move || {
         black_box(opponent.execute(&context)?);
         Ok(())
     };
     let program = environment(ours).compile(ours)?;
-    Ok(Contest::time(evaluate(program, Claims::Object(stage.claims), stage.user), reference))
+    Ok(Contest::time(evaluate(program, Claims::Object(setup.claims), setup.user), reference))
 }
 
 fn compile(environment: Environment, text: &'static str) -> impl FnMut() -> Result<(), Fault> {
@@ -163,7 +163,7 @@ fn evaluate(
     let bound = if over_user {
         user.val(users).map(|user| ("user", user))
     } else {
-        Some(("claims", Val::Claims(claims)))
+        Some(("claims", ValueRef::Claims(claims)))
     };
     move || {
         let (name, value) = bound.ok_or("the user does not fit")?;

@@ -13,10 +13,10 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request};
 use http_body_util::BodyExt;
 use navicert_client::credential::{CredentialSource, SharedFiles, choose};
-use navicert_client::exec::{self, Registry, Surroundings};
-use navicert_client::kubeconfig::{Disk, Effective};
-use navicert_client::metrics::{CallStatus, Metrics, Recorder, Unrecorded};
-use navicert_client::transport::{self, Body, Settings, Transport, Trust, attach_ready};
+use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
+use navicert_client::kubeconfig::{Effective, OsFileSystem};
+use navicert_client::metrics::{CallStatus, Metrics, NoopRecorder, Recorder};
+use navicert_client::transport::{self, Body, Transport, TransportSettings, Trust, attach_cached};
 use navicert_plugin::Environment;
 use navicert_testkit::Ca;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
@@ -31,33 +31,33 @@ pub(crate) fn races() -> Vec<Race> {
     let attach = "client: attach a plugin's cached credential / a keep-alive request";
     let first = "client: first request with a trivial plugin / bare spawn, connect, request";
     let crowd = "client: 64 first requests at once, one plugin run / 64 bare runs of the plugin";
-    let stage = Shared::new(Stage::new);
-    let on_stage = |contest: fn(&Rc<Stage>) -> Result<Contest, Fault>| {
-        let stage = stage.clone();
-        move || contest(&stage.get()?)
+    let setup = Shared::new(Setup::new);
+    let on_stage = |contest: fn(&Rc<Setup>) -> Result<Contest, Fault>| {
+        let setup = setup.clone();
+        move || contest(&setup.get()?)
     };
     vec![
-        Race::new(attach, 0.02, on_stage(|stage| Ok(Contest::time(attached(stage)?, kept_alive(stage)?))))
+        Race::new(attach, 0.02, on_stage(|setup| Ok(Contest::time(attached(setup)?, kept_alive(setup)?))))
             .allocations_at_most(0),
-        Race::new(first, 1.2, on_stage(|stage| Ok(Contest::time(first_request(stage)?, bare_first(stage)?)))),
+        Race::new(first, 1.2, on_stage(|setup| Ok(Contest::time(first_request(setup)?, bare_first(setup)?)))),
         Race::new(
             crowd,
             1.0,
-            on_stage(|stage| Ok(Contest::time(concurrent_first_requests(stage)?, bare_runs(stage)?))),
+            on_stage(|setup| Ok(Contest::time(concurrent_first_requests(setup)?, bare_runs(setup)?))),
         ),
         kubeconfig::race(),
     ]
 }
 
 /// A server, and a plugin that is a file which prints itself: its first line is a comment in YAML.
-struct Stage {
+struct Setup {
     ca: Ca,
     server: BareServer,
     plugin: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let folder = tempfile::tempdir()?;
         let plugin = folder.path().join("plugin");
@@ -67,11 +67,11 @@ impl Stage {
         fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
         let ca = Ca::new("bench");
         let server = BareServer::start(&ca)?;
-        Ok(Stage { ca, server, plugin, _folder: folder })
+        Ok(Setup { ca, server, plugin, _folder: folder })
     }
 
     fn source(&self) -> Result<Arc<dyn CredentialSource>, Fault> {
-        self.source_counted_by(Arc::new(Unrecorded))
+        self.source_counted_by(Arc::new(NoopRecorder))
     }
 
     fn source_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Arc<dyn CredentialSource>, Fault> {
@@ -92,19 +92,22 @@ impl Stage {
             user_exists: true,
             user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
         };
-        let files: SharedFiles = Arc::new(Disk);
-        let around =
-            Surroundings { registry: Registry::new(), recorder, ..Surroundings::new(Environment::empty()) };
-        Ok(choose(&effective, &files, &exec::Settings::default(), &around)?)
+        let files: SharedFiles = Arc::new(OsFileSystem);
+        let around = Surroundings {
+            registry: AuthenticatorRegistry::new(),
+            recorder,
+            ..Surroundings::new(Environment::empty())
+        };
+        Ok(choose(&effective, &files, &exec::ExecSettings::default(), &around)?)
     }
 
     fn transport(&self) -> Result<Transport, Fault> {
-        self.transport_counted_by(Arc::new(Unrecorded))
+        self.transport_counted_by(Arc::new(NoopRecorder))
     }
 
     fn transport_counted_by(&self, recorder: Arc<dyn Recorder>) -> Result<Transport, Fault> {
         let trust = Trust::Pem(self.ca.pem().into_bytes());
-        let settings = Settings { trust, ..Settings::new(self.server.url()) };
+        let settings = TransportSettings { trust, ..TransportSettings::new(self.server.url()) };
         Ok(Transport::new(settings, self.source_counted_by(recorder)?, transport::Around::system())?)
     }
 }
@@ -123,32 +126,32 @@ async fn ask(transport: &Transport) -> Result<(), Fault> {
 }
 
 /// A request's headers are there, its credential is cached: what every request pays.
-fn attached(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Rc::clone(stage), runtime()?);
-    let source = stage.source()?;
-    runtime.block_on(source.current(Default::default()))?;
+fn attached(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (setup, runtime) = (Rc::clone(setup), runtime()?);
+    let source = setup.source()?;
+    runtime.block_on(source.get(Default::default()))?;
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert("accept", HeaderValue::from_static("application/json"));
     headers.insert("user-agent", HeaderValue::from_static("bench"));
     Ok(move || {
-        let credential = attach_ready(&*source, &mut headers).ok_or("nothing is cached")?;
+        let credential = attach_cached(&*source, &mut headers).ok_or("nothing is cached")?;
         std::hint::black_box(&credential);
         headers.remove(AUTHORIZATION).map(drop).ok_or_else(|| "nothing was attached".into())
     })
 }
 
 /// A whole request through the same stack, on a connection that is open.
-fn kept_alive(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Rc::clone(stage), runtime()?);
-    let transport = stage.transport()?;
+fn kept_alive(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (setup, runtime) = (Rc::clone(setup), runtime()?);
+    let transport = setup.transport()?;
     Ok(move || runtime.block_on(ask(&transport)))
 }
 
 /// Everything new: plugin, connection, request.
-fn first_request(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Rc::clone(stage), runtime()?);
+fn first_request(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (setup, runtime) = (Rc::clone(setup), runtime()?);
     Ok(move || {
-        let transport = stage.transport()?;
+        let transport = setup.transport()?;
         runtime.block_on(ask(&transport))
     })
 }
@@ -157,11 +160,11 @@ fn first_request(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> 
 const CONCURRENT: usize = 64;
 
 /// Everything new, for many at once, with one run of the plugin.
-fn concurrent_first_requests(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let (stage, runtime) = (Rc::clone(stage), runtime()?);
+fn concurrent_first_requests(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let (setup, runtime) = (Rc::clone(setup), runtime()?);
     Ok(move || {
         let metrics = Arc::new(Metrics::new());
-        let transport = stage.transport_counted_by(Arc::clone(&metrics) as Arc<dyn Recorder>)?;
+        let transport = setup.transport_counted_by(Arc::clone(&metrics) as Arc<dyn Recorder>)?;
         runtime.block_on(async {
             let asked = (0..CONCURRENT).map(|_| ask(&transport));
             futures_util::future::try_join_all(asked).await
@@ -174,8 +177,8 @@ fn concurrent_first_requests(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result
 }
 
 /// What it costs to run the plugin for each.
-fn bare_runs(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let path = stage.plugin.to_string_lossy().into_owned();
+fn bare_runs(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let path = setup.plugin.to_string_lossy().into_owned();
     let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
     Ok(move || {
         for _ in 0..CONCURRENT {
@@ -186,16 +189,16 @@ fn bare_runs(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + us
 }
 
 /// The least that the same can cost.
-fn bare_first(stage: &Rc<Stage>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let stage = Rc::clone(stage);
-    let path = stage.plugin.to_string_lossy().into_owned();
+fn bare_first(setup: &Rc<Setup>) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
+    let setup = Rc::clone(setup);
+    let path = setup.plugin.to_string_lossy().into_owned();
     let program = BareProgram::new(&path, vec!["KUBERNETES_EXEC_INFO={}".to_owned()])?;
-    let client = BareClient::new(&stage.ca)?;
+    let client = BareClient::new(&setup.ca)?;
     Ok(move || {
         let (bytes, status) = program.run()?;
         if bytes == 0 || status != 0 {
             return Err(format!("the plugin printed {bytes} bytes and ended with {status}").into());
         }
-        client.ask_once(&stage.server)
+        client.ask_once(&setup.server)
     })
 }

@@ -32,32 +32,32 @@ pub(crate) fn races() -> Vec<Race> {
     let latency = "gateway: what it adds to the median latency of such GETs / what kubectl proxy adds";
     let alone = "gateway: what it adds to the median latency of a GET at a time / what kubectl proxy adds";
     let run = "run: navicert run -- kubectl version / kubectl version";
-    let stage = Shared::new(Stage::new);
-    let race = |what, limit, contest: fn(&Rc<Stage>) -> Contest| {
-        let stage = stage.clone();
+    let setup = Shared::new(Setup::new);
+    let race = |what, limit, contest: fn(&Rc<Setup>) -> Contest| {
+        let setup = setup.clone();
         let needs = [Need::Installed("kubectl"), Need::Built("navicert")];
-        Race::new(what, limit, move || Ok(contest(&stage.get()?))).needs(&needs)
+        Race::new(what, limit, move || Ok(contest(&setup.get()?))).needs(&needs)
     };
     vec![
-        race(run, 1.4, |stage| Contest::time(version(stage, true), version(stage, false))),
-        race(alone, 0.5, |stage| Contest::Together {
+        race(run, 1.4, |setup| Contest::time(version(setup, true), version(setup, false))),
+        race(alone, 0.5, |setup| Contest::Together {
             unit: Unit::Seconds,
-            both: added_latency(stage, |way| way.latencies(1, ALONE)),
+            both: added_latency(setup, |way| way.latencies(1, ALONE)),
         }),
-        race(throughput, 1.0 / 1.8, |stage| Contest::time(many(stage, true), many(stage, false))),
-        race(cpu, 1.0 / 3.0, |stage| Contest::Cost {
-            ours: cpu_time(stage, true),
-            reference: cpu_time(stage, false),
+        race(throughput, 1.0 / 1.8, |setup| Contest::time(many(setup, true), many(setup, false))),
+        race(cpu, 1.0 / 3.0, |setup| Contest::Cost {
+            ours: cpu_time(setup, true),
+            reference: cpu_time(setup, false),
         }),
-        race(latency, 0.5, |stage| Contest::Together {
+        race(latency, 0.5, |setup| Contest::Together {
             unit: Unit::Seconds,
-            both: added_latency(stage, |way| way.latencies(CONNECTIONS, REQUESTS)),
+            both: added_latency(setup, |way| way.latencies(CONNECTIONS, REQUESTS)),
         }),
     ]
 }
 
 /// An API server that demands a certificate, a kubeconfig that has one, a gateway and a `kubectl proxy` in front of it.
-struct Stage {
+struct Setup {
     folder: tempfile::TempDir,
     kubectl: PathBuf,
     navicert: PathBuf,
@@ -66,7 +66,7 @@ struct Stage {
     direct: Load,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let ca = Ca::new("gateway bench");
         let upstream = Upstream::start(&ca)?;
@@ -95,7 +95,7 @@ impl Stage {
         let address = told.trim().rsplit(' ').next().ok_or("kubectl proxy says nothing")?;
         let through_proxy = Load::plain(address, CONNECTIONS)?;
         let direct = Load::direct(&upstream, &ca, &identity, CONNECTIONS)?;
-        Ok(Stage {
+        Ok(Setup {
             folder,
             kubectl,
             navicert,
@@ -110,16 +110,16 @@ impl Stage {
     }
 }
 
-fn version(stage: &Rc<Stage>, ours: bool) -> Contestant {
-    let stage = Rc::clone(stage);
+fn version(setup: &Rc<Setup>, ours: bool) -> Contestant {
+    let setup = Rc::clone(setup);
     Box::new(move || {
-        let config = stage.folder.path().join("config");
-        let kubectl = stage.kubectl.to_string_lossy().into_owned();
+        let config = setup.folder.path().join("config");
+        let kubectl = setup.kubectl.to_string_lossy().into_owned();
         let program = if ours {
-            program(&stage.navicert, &config, stage.folder.path())
+            program(&setup.navicert, &config, setup.folder.path())
                 .arguments(["run", "--", &kubectl, "version"])
         } else {
-            program(&stage.kubectl, &config, stage.folder.path()).arguments(["version"])
+            program(&setup.kubectl, &config, setup.folder.path()).arguments(["version"])
         };
         let outcome = program.run()?;
         match outcome.code() {
@@ -129,16 +129,16 @@ fn version(stage: &Rc<Stage>, ours: bool) -> Contestant {
     })
 }
 
-fn many(stage: &Rc<Stage>, ours: bool) -> Contestant {
-    let stage = Rc::clone(stage);
-    Box::new(move || stage.side(ours).1.ask(REQUESTS))
+fn many(setup: &Rc<Setup>, ours: bool) -> Contestant {
+    let setup = Rc::clone(setup);
+    Box::new(move || setup.side(ours).1.ask(REQUESTS))
 }
 
 /// The time its threads spent on a processor, per request.
-fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
-    let stage = Rc::clone(stage);
+fn cpu_time(setup: &Rc<Setup>, ours: bool) -> Meter {
+    let setup = Rc::clone(setup);
     Box::new(move || {
-        let (process, load) = stage.side(ours);
+        let (process, load) = setup.side(ours);
         let before = on_processor(process.pid())?;
         load.ask(MANY)?;
         let spent = on_processor(process.pid())?.saturating_sub(before);
@@ -146,9 +146,9 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
     })
 }
 
-fn added_latency(stage: &Rc<Stage>, ask: fn(&Load) -> Result<Vec<Duration>, Fault>) -> BothSides {
-    let stage = Rc::clone(stage);
-    Box::new(move || load::added_latency([&stage.gateway.1, &stage.proxy.1, &stage.direct], ask))
+fn added_latency(setup: &Rc<Setup>, ask: fn(&Load) -> Result<Vec<Duration>, Fault>) -> BothSides {
+    let setup = Rc::clone(setup);
+    Box::new(move || load::added_latency([&setup.gateway.1, &setup.proxy.1, &setup.direct], ask))
 }
 
 /// From the scheduler's own books, in nanoseconds: the first figure of every thread's `schedstat`.

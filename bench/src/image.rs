@@ -6,10 +6,10 @@ mod helper;
 use std::path::Path;
 use std::sync::Arc;
 
-use navicert_image::config::{Config, ConfigFile};
-use navicert_image::provider::Settings;
-use navicert_image::service_account::Asker;
-use navicert_image::{Credential, Keyring, Location, Pattern, Profile, Providers};
+use navicert_image::config::{ConfigFile, ImageConfig};
+use navicert_image::provider::ProviderSettings;
+use navicert_image::service_account::PullIdentity;
+use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile, Providers};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
@@ -27,8 +27,8 @@ pub(crate) fn races() -> Vec<Race> {
     ]
 }
 
-/// The mix of issue 9: of twenty, twelve exact hosts, five with one label a glob, three with a path; half of all have
-/// three labels. The first ten are the same for every size.
+/// Pattern mix: of twenty, twelve exact hosts, five with a glob label, three with a path; half have three labels. The
+/// first ten are the same for every size.
 fn patterns(count: usize) -> Vec<String> {
     let pattern = |number: usize| {
         let host = match (number % 2, number % 3) {
@@ -52,7 +52,7 @@ const IMAGES: [&str; 5] = [
     "r4.registry.example/a/rather/longer/path/app",
     "r3.example/app",
     "r8.registry.example/app",
-    "nobody.registry.example/app",
+    "unmatched.registry.example/app",
 ];
 
 fn lookup(count: usize) -> impl FnMut() -> Result<(), Fault> {
@@ -63,7 +63,7 @@ fn lookup(count: usize) -> impl FnMut() -> Result<(), Fault> {
         turn = turn.wrapping_add(1);
         let image = IMAGES.get(turn % IMAGES.len()).copied().unwrap_or_default();
         let found = keyring.lookup(std::hint::black_box(image)).len();
-        if (found == 1) == (image != "nobody.registry.example/app") {
+        if (found == 1) == (image != "unmatched.registry.example/app") {
             Ok(())
         } else {
             Err("wrong answer".into())
@@ -72,7 +72,7 @@ fn lookup(count: usize) -> impl FnMut() -> Result<(), Fault> {
 }
 
 fn scan(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
-    let parsed = patterns(count).into_iter().map(|text| Pattern::parse(&text, Profile::Kube));
+    let parsed = patterns(count).into_iter().map(|text| ImagePattern::parse(&text, Profile::Kube));
     let patterns = parsed.collect::<Result<Vec<_>, _>>()?;
     let mut turn = 0_usize;
     Ok(move || {
@@ -80,7 +80,7 @@ fn scan(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
         let image = IMAGES.get(turn % IMAGES.len()).copied().unwrap_or_default();
         let location = Location::parse(std::hint::black_box(image).as_bytes())?;
         let found = patterns.iter().filter(|pattern| pattern.matches(&location)).count();
-        if (found == 1) == (image != "nobody.registry.example/app") {
+        if (found == 1) == (image != "unmatched.registry.example/app") {
             Ok(())
         } else {
             Err("wrong answer".into())
@@ -101,15 +101,16 @@ fn cached(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
     let text =
         format!("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{list}");
     let config =
-        Config::decode(&[ConfigFile { path: "bench".into(), text: text.into() }], Profile::Hardened)?;
+        ImageConfig::decode(&[ConfigFile { path: "bench".into(), text: text.into() }], Profile::Hardened)?;
     std::os::unix::fs::symlink(folder.path().join("answer"), folder.path().join("answer-0"))?;
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let providers = Providers::new(&config, Settings::new(folder.path(), environment, runner, clock));
+    let providers = Providers::new(&config, ProviderSettings::new(folder.path(), environment, runner, clock));
     Ok(move || {
         let _kept: &Path = folder.path();
-        let found = providers.lookup(std::hint::black_box("registry-0.example/team/app"), &Asker::Nobody);
+        let found =
+            providers.lookup(std::hint::black_box("registry-0.example/team/app"), &PullIdentity::None);
         if found.attempts().len() == 1 { Ok(()) } else { Err(format!("{:?}", found.errors().next()).into()) }
     })
 }

@@ -32,22 +32,22 @@ pub(crate) fn races() -> Vec<Race> {
     let latency = "proxy: what it adds to a GET's median latency / what nginx adds";
     let event = "proxy: median delay of a watch's event / a bare copy loop";
     let weight = "proxy: memory with 1000 idle watches / 64 MiB";
-    let stage = Shared::new(Stage::new);
-    let against_nginx = |what, limit, contest: fn(&Rc<Stage>) -> Contest| {
-        let stage = stage.clone();
+    let setup = Shared::new(Setup::new);
+    let against_nginx = |what, limit, contest: fn(&Rc<Setup>) -> Contest| {
+        let setup = setup.clone();
         let needs = [Need::Installed("nginx"), Need::Built("navicert")];
-        Race::new(what, limit, move || Ok(contest(&stage.get()?))).needs(&needs)
+        Race::new(what, limit, move || Ok(contest(&setup.get()?))).needs(&needs)
     };
     let events = || Ok(Contest::Cost { ours: watching::event(true)?, reference: watching::event(false)? });
     vec![
-        against_nginx(throughput, 1.0 / 0.8, |stage| Contest::time(many(stage, true), many(stage, false))),
-        against_nginx(cpu, 2.0, |stage| Contest::Cost {
-            ours: cpu_time(stage, true),
-            reference: cpu_time(stage, false),
+        against_nginx(throughput, 1.0 / 0.8, |setup| Contest::time(many(setup, true), many(setup, false))),
+        against_nginx(cpu, 2.0, |setup| Contest::Cost {
+            ours: cpu_time(setup, true),
+            reference: cpu_time(setup, false),
         }),
-        against_nginx(latency, 1.5, |stage| Contest::Together {
+        against_nginx(latency, 1.5, |setup| Contest::Together {
             unit: Unit::Seconds,
-            both: added_latency(stage),
+            both: added_latency(setup),
         }),
         Race::new(event, 2.0, events).needs(&[Need::Built("navicert")]),
         Race::new(weight, 1.0, || Ok(Contest::sizes(watching::weight, || Ok(64 << 20))))
@@ -57,7 +57,7 @@ pub(crate) fn races() -> Vec<Race> {
 }
 
 /// An API server that demands a certificate, a proxy and an nginx before it that have one.
-struct Stage {
+struct Setup {
     _issuer: Issuer,
     _folder: tempfile::TempDir,
     ours: (Running, Load),
@@ -66,7 +66,7 @@ struct Stage {
 }
 
 /// nginx's workers end only if nginx ends them.
-impl Drop for Stage {
+impl Drop for Setup {
     fn drop(&mut self) {
         if let Some(nginx) = self.nginx.0.take() {
             nginx.signal("TERM");
@@ -75,7 +75,7 @@ impl Drop for Stage {
     }
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let ca = Ca::new("proxy bench");
         let upstream = Upstream::start(&ca)?;
@@ -86,7 +86,7 @@ impl Stage {
         let through_nginx = Load::secured(address, &ca, &authorization, CONNECTIONS)?;
         let direct = Load::direct(&upstream, &ca, &ca.client("navicert-proxy").issue(), 1)?;
         let Front { program, issuer, folder, .. } = front;
-        Ok(Stage {
+        Ok(Setup {
             _issuer: issuer,
             _folder: folder,
             ours: (program, ours),
@@ -209,16 +209,16 @@ fn nginx(folder: &Path, upstream: &str) -> Result<(Running, SocketAddr), Fault> 
     Err(format!("nginx does not listen: {}", program.output()).into())
 }
 
-fn many(stage: &Rc<Stage>, ours: bool) -> Contestant {
-    let stage = Rc::clone(stage);
-    Box::new(move || stage.load(ours).ask(REQUESTS))
+fn many(setup: &Rc<Setup>, ours: bool) -> Contestant {
+    let setup = Rc::clone(setup);
+    Box::new(move || setup.load(ours).ask(REQUESTS))
 }
 
 /// The time its threads (and nginx's workers) spent on a processor, per request.
-fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
-    let stage = Rc::clone(stage);
+fn cpu_time(setup: &Rc<Setup>, ours: bool) -> Meter {
+    let setup = Rc::clone(setup);
     Box::new(move || {
-        let (pid, load) = (stage.pid(ours).ok_or("nginx is gone")?, stage.load(ours));
+        let (pid, load) = (setup.pid(ours).ok_or("nginx is gone")?, setup.load(ours));
         let spent = || -> Result<Duration, Fault> {
             let mut total = on_processor(pid)?;
             let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
@@ -234,8 +234,8 @@ fn cpu_time(stage: &Rc<Stage>, ours: bool) -> Meter {
 }
 
 /// One GET at a time.
-fn added_latency(stage: &Rc<Stage>) -> BothSides {
-    let stage = Rc::clone(stage);
+fn added_latency(setup: &Rc<Setup>) -> BothSides {
+    let setup = Rc::clone(setup);
     let ask = |way: &Load| way.latencies(1, ALONE);
-    Box::new(move || load::added_latency([&stage.ours.1, &stage.nginx.1, &stage.direct], ask))
+    Box::new(move || load::added_latency([&setup.ours.1, &setup.nginx.1, &setup.direct], ask))
 }

@@ -45,29 +45,29 @@ const PEERS: [(&str, [&str; 3], bool); 2] = [
 ];
 
 pub(crate) fn races() -> Vec<Race> {
-    let (plain, tls) = (Shared::new(|| Place::new(false)), Shared::new(|| Place::new(true)));
+    let (plain, tls) = (Shared::new(|| Setup::new(false)), Shared::new(|| Setup::new(true)));
     let mut races = Vec::new();
     for (peer, [time, time_tls, memory], is_helper) in PEERS {
-        for (what, place) in [(time, plain.clone()), (time_tls, tls.clone())] {
+        for (what, setup) in [(time, plain.clone()), (time_tls, tls.clone())] {
             let prepare = move || {
-                let place = place.get()?;
+                let setup = setup.get()?;
                 let timed = |program: PathBuf| {
-                    let place = Rc::clone(&place);
-                    move || place.run(&program, is_helper)
+                    let setup = Rc::clone(&setup);
+                    move || setup.run(&program, is_helper)
                 };
-                Ok(Contest::time(timed(place.ours(is_helper)?), timed(needs::installed(peer)?)))
+                Ok(Contest::time(timed(setup.ours(is_helper)?), timed(needs::installed(peer)?)))
             };
             races.push(Race::new(what, 0.5, prepare).needs(&[Need::Installed(peer), Need::Built(OURS)]));
         }
-        let place = plain.clone();
+        let setup = plain.clone();
         let prepare = move || {
-            let place = place.get()?;
-            let launcher = Rc::new(weighed::launcher(place.folder.path())?);
+            let setup = setup.get()?;
+            let launcher = Rc::new(weighed::launcher(setup.folder.path())?);
             let weighed = |program: PathBuf| {
-                let (place, launcher) = (Rc::clone(&place), Rc::clone(&launcher));
-                move || place.weigh(&launcher, &program, is_helper)
+                let (setup, launcher) = (Rc::clone(&setup), Rc::clone(&launcher));
+                move || setup.weigh(&launcher, &program, is_helper)
             };
-            Ok(Contest::sizes(weighed(place.ours(is_helper)?), weighed(needs::installed(peer)?)))
+            Ok(Contest::sizes(weighed(setup.ours(is_helper)?), weighed(needs::installed(peer)?)))
         };
         races.push(Race::new(memory, 1.0 / 3.0, prepare).needs(&[
             Need::Installed(peer),
@@ -79,19 +79,19 @@ pub(crate) fn races() -> Vec<Race> {
 }
 
 /// Amazon, and the home folder of every program.
-struct Place {
+struct Setup {
     amazon: Amazon,
     folder: TempDir,
 }
 
-impl Place {
+impl Setup {
     fn new(over_tls: bool) -> Result<Self, Fault> {
         let folder = tempfile::tempdir()?;
         symlink(needs::built(OURS)?, folder.path().join("docker-credential-ecr"))?;
         let ca = Ca::new("bench");
         fs::write(folder.path().join("ca.pem"), ca.pem())?;
         let amazon = if over_tls { Amazon::start_tls(&ca) } else { Amazon::start() };
-        Ok(Place { amazon, folder })
+        Ok(Setup { amazon, folder })
     }
 
     /// Our program under the name it has to have.

@@ -6,14 +6,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_signer::pin::GivenPin;
-use navicert_signer::pkcs11::{self, Pkcs11Ring, Selection, bare};
+use navicert_signer::pin::StaticPin;
+use navicert_signer::pkcs11::{self, KeySelection, Pkcs11KeyStore, bare};
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::remote::{KeyRing, Server, SocketSigner};
+use navicert_signer::remote::{KeyStore, SignerServer, SocketSigner};
 use navicert_signer::tls::ClientCertificate;
 use navicert_testkit::{Ca, Identity, KeyKind, SoftHsm};
 use navicert_types::Secret;
-use navicert_types::external_signer::{Configuration, v1};
+use navicert_types::external_signer::{SignerConfiguration, v1};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, ClientConnection, ServerConfig, ServerConnection};
 use rustls_pki_types::{CertificateDer, ServerName};
@@ -62,30 +62,30 @@ fn variable(name: &str) -> Option<PathBuf> {
 pub(crate) fn races() -> Vec<Race> {
     let handshake = "signer: handshake with a SoftHSM key / with a software key, plus one bare C_Sign";
     let stays = "signer: signature by a signer that stays, over its socket / one bare C_Sign";
-    let stage = Shared::new(Stage::new);
-    let race = |what, limit, contest: fn(&Rc<Stage>) -> Result<Contest, Fault>| {
-        let stage = stage.clone();
-        Race::new(what, limit, move || contest(&stage.get()?)).needs(&NEEDS)
+    let setup = Shared::new(Setup::new);
+    let race = |what, limit, contest: fn(&Rc<Setup>) -> Result<Contest, Fault>| {
+        let setup = setup.clone();
+        Race::new(what, limit, move || contest(&setup.get()?)).needs(&NEEDS)
     };
     vec![
-        race(handshake, 1.5, |stage| {
-            Ok(Contest::Time { ours: hardware_handshake(stage)?, reference: software_handshake(stage)? })
+        race(handshake, 1.5, |setup| {
+            Ok(Contest::Time { ours: hardware_handshake(setup)?, reference: software_handshake(setup)? })
         }),
-        race(stays, 3.0, |stage| {
-            Ok(Contest::Time { ours: over_the_socket(stage)?, reference: bare_signature(stage)? })
+        race(stays, 3.0, |setup| {
+            Ok(Contest::Time { ours: over_the_socket(setup)?, reference: bare_signature(setup)? })
         }),
     ]
 }
 
-struct Stage {
-    selection: Selection,
+struct Setup {
+    selection: KeySelection,
     folder: PathBuf,
     ca: Ca,
     server: Arc<ServerConfig>,
     software: Identity,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let module = variable(MODULE).ok_or("missing module of a token")?;
         let folder = variable(FOLDER).ok_or("missing folder of a token")?;
@@ -104,8 +104,8 @@ impl Stage {
             .with_single_cert(issued.chain().to_vec(), issued.rustls_key())?;
         // Tickets are not what is raced.
         server.send_tls13_tickets = 0;
-        let selection = Selection { module, uri: URI.parse()?, pin: None };
-        Ok(Stage { selection, folder, ca, server: Arc::new(server), software })
+        let selection = KeySelection { module, uri: URI.parse()?, pin: None };
+        Ok(Setup { selection, folder, ca, server: Arc::new(server), software })
     }
 
     fn bare(&self) -> Result<impl FnMut() -> Result<Vec<u8>, String> + use<>, Fault> {
@@ -119,24 +119,24 @@ impl Stage {
     }
 }
 
-fn hardware_handshake(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
-    let (identity, key) = pkcs11::open(&stage.selection, Arc::new(GivenPin(Secret::new(PIN.to_owned()))))?;
+fn hardware_handshake(setup: &Rc<Setup>) -> Result<Contestant, Fault> {
+    let (identity, key) = pkcs11::open(&setup.selection, Arc::new(StaticPin(Secret::new(PIN.to_owned()))))?;
     key.log_in()?;
     let resolver = Arc::new(ClientCertificate::new(Arc::new(identity)));
-    let mut config = stage.client()?.with_client_cert_resolver(resolver);
+    let mut config = setup.client()?.with_client_cert_resolver(resolver);
     config.resumption = rustls::client::Resumption::disabled();
-    let (stage, config) = (Rc::clone(stage), Arc::new(config));
-    Ok(Box::new(move || shake_hands(&config, &stage.server)))
+    let (setup, config) = (Rc::clone(setup), Arc::new(config));
+    Ok(Box::new(move || shake_hands(&config, &setup.server)))
 }
 
-fn software_handshake(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
-    let (chain, key) = (stage.software.chain().to_vec(), stage.software.rustls_key());
-    let mut config = stage.client()?.with_client_auth_cert(chain, key)?;
+fn software_handshake(setup: &Rc<Setup>) -> Result<Contestant, Fault> {
+    let (chain, key) = (setup.software.chain().to_vec(), setup.software.rustls_key());
+    let mut config = setup.client()?.with_client_auth_cert(chain, key)?;
     config.resumption = rustls::client::Resumption::disabled();
-    let mut bare = stage.bare()?;
-    let (stage, config) = (Rc::clone(stage), Arc::new(config));
+    let mut bare = setup.bare()?;
+    let (setup, config) = (Rc::clone(setup), Arc::new(config));
     Ok(Box::new(move || {
-        shake_hands(&config, &stage.server)?;
+        shake_hands(&config, &setup.server)?;
         std::hint::black_box(bare()?);
         Ok(())
     }))
@@ -163,15 +163,16 @@ fn shake_hands(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Result
     }
 }
 
-fn over_the_socket(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
-    let choose: pkcs11::ChooseAsk = Arc::new(|_, _| Ok(Arc::new(GivenPin(Secret::new(PIN.to_owned())))));
-    let module = Some(stage.selection.module.clone());
-    let ring: Arc<dyn KeyRing> =
-        Arc::new(Pkcs11Ring::serving(vec![stage.selection.clone()], module, choose)?);
-    let server = Server::bind(&stage.folder.join("private/signer.sock"))?;
+fn over_the_socket(setup: &Rc<Setup>) -> Result<Contestant, Fault> {
+    let choose: pkcs11::PinProviderFactory =
+        Arc::new(|_, _| Ok(Arc::new(StaticPin(Secret::new(PIN.to_owned())))));
+    let module = Some(setup.selection.module.clone());
+    let ring: Arc<dyn KeyStore> =
+        Arc::new(Pkcs11KeyStore::serving(vec![setup.selection.clone()], module, choose)?);
+    let server = SignerServer::bind(&setup.folder.join("private/signer.sock"))?;
     let socket = SocketSigner::new(server.path().to_owned(), "bench");
     std::thread::spawn(move || server.serve(&ring));
-    let configuration = Configuration([("uri".to_owned(), URI.to_owned())].into());
+    let configuration = SignerConfiguration([("uri".to_owned(), URI.to_owned())].into());
     let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
     Ok(Box::new(move || {
         let request = v1::Request::Sign(v1::SignRequest {
@@ -180,7 +181,7 @@ fn over_the_socket(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
             message: sample_message(1),
             ..v1::SignRequest::default()
         });
-        match socket.ask(&request, Duration::from_secs(10), &quiet)? {
+        match socket.request(&request, Duration::from_secs(10), &quiet)? {
             v1::Message::Signature { signature, .. } => {
                 std::hint::black_box(signature);
                 Ok(())
@@ -190,8 +191,8 @@ fn over_the_socket(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
     }))
 }
 
-fn bare_signature(stage: &Rc<Stage>) -> Result<Contestant, Fault> {
-    let mut bare = stage.bare()?;
+fn bare_signature(setup: &Rc<Setup>) -> Result<Contestant, Fault> {
+    let mut bare = setup.bare()?;
     Ok(Box::new(move || {
         std::hint::black_box(bare()?);
         Ok(())

@@ -11,20 +11,20 @@ use std::time::Duration;
 use aws_lc_rs::signature::{ParsedPublicKey, RSA_PKCS1_2048_8192_SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use navicert_authn::Live;
-use navicert_authn::config::{Reloader, Sources};
+use navicert_authn::ReloadableAuthenticator;
+use navicert_authn::config::{AuthnReloader, ConfigSources};
 use navicert_authn::jwks::{
-    Around, BoxFuture, Fetch, FetchError, FetchRequest, Fetched, Stage as FetchStage,
+    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, FetchStage, JwksContext,
 };
-use navicert_authn::metrics::Metrics;
+use navicert_authn::metrics::AuthnMetrics;
 use navicert_authn::revocation::RevocationList;
-use navicert_server::Limits;
-use navicert_server::audit::Audit;
-use navicert_server::callers::Callers;
+use navicert_server::ServerLimits;
+use navicert_server::audit::AuditLog;
+use navicert_server::client_auth::ClientAuth;
 use navicert_server::listener::{self, Security, Socket};
-use navicert_server::metrics::Traffic;
-use navicert_server::serving::Bound;
-use navicert_server::webhook::{Settings, Webhook};
+use navicert_server::metrics::ListenerMetrics;
+use navicert_server::serving::BoundListener;
+use navicert_server::webhook::{Webhook, WebhookSettings};
 use navicert_testkit::bare_server::BareServer;
 use navicert_testkit::{Algorithm, SigningKey};
 use navicert_types::{Clock, SystemClock};
@@ -46,39 +46,39 @@ const TOKENS: usize = THREADS * CONNECTIONS * REQUESTS;
 pub(crate) fn races() -> Vec<Race> {
     let cached = "webhook: cached tokens / bare hyper, constant body";
     let uncached = "webhook: uncached RS256 / bare hyper and bare verification";
-    let stage = Shared::new(Stage::new);
-    let race = |what, limit, contest: fn(Rc<Stage>) -> Contest| {
-        let stage = stage.clone();
-        Race::new(what, limit, move || Ok(contest(stage.get()?)))
+    let setup = Shared::new(Setup::new);
+    let race = |what, limit, contest: fn(Rc<Setup>) -> Contest| {
+        let setup = setup.clone();
+        Race::new(what, limit, move || Ok(contest(setup.get()?)))
     };
     vec![race(cached, 1.0 / 0.7, cached_tokens), race(uncached, 1.0 / 0.85, uncached_tokens)]
 }
 
-fn cached_tokens(stage: Rc<Stage>) -> Contest {
-    let reference = Rc::clone(&stage);
-    Contest::time(move || stage.webhook.ask(&stage.cached), move || reference.bare.ask(&reference.cached))
+fn cached_tokens(setup: Rc<Setup>) -> Contest {
+    let reference = Rc::clone(&setup);
+    Contest::time(move || setup.webhook.ask(&setup.cached), move || reference.bare.ask(&reference.cached))
 }
 
-fn uncached_tokens(stage: Rc<Stage>) -> Contest {
+fn uncached_tokens(setup: Rc<Setup>) -> Contest {
     let ours: Meter = {
-        let stage = Rc::clone(&stage);
+        let setup = Rc::clone(&setup);
         Box::new(move || {
             // Every earlier decision is made again.
-            stage.live.revocations().replace(RevocationList::default());
-            stage.timed(|stage| stage.webhook.ask(&stage.uncached))
+            setup.live.revocations().replace(RevocationList::default());
+            setup.timed(|setup| setup.webhook.ask(&setup.uncached))
         })
     };
     let reference: Meter = Box::new(move || {
-        let asking = stage.timed(|stage| stage.bare.ask(&stage.cached))?;
-        Ok(asking + stage.timed(Stage::verify)?)
+        let asking = setup.timed(|setup| setup.bare.ask(&setup.cached))?;
+        Ok(asking + setup.timed(Setup::verify)?)
     });
     Contest::Cost { ours, reference }
 }
 
-struct Stage {
+struct Setup {
     webhook: Load,
     bare: Load,
-    live: Arc<Live>,
+    live: Arc<ReloadableAuthenticator>,
     /// The same request for every connection.
     cached: Vec<Vec<u8>>,
     uncached: Vec<Vec<u8>>,
@@ -90,7 +90,7 @@ struct Stage {
     _folder: tempfile::TempDir,
 }
 
-impl Stage {
+impl Setup {
     fn new() -> Result<Self, Fault> {
         let key = SigningKey::generate(Algorithm::Rs256, "k");
         let now = SystemClock.now().as_second();
@@ -110,7 +110,7 @@ impl Stage {
         let bare = BareServer::start(answer, THREADS);
         let (load, _) = Load::open(bare.address(), &cached)?;
         let signed: Option<Vec<_>> = tokens.iter().map(|token| signed(token)).collect();
-        Ok(Stage {
+        Ok(Setup {
             webhook,
             bare: load,
             live,
@@ -152,7 +152,7 @@ impl Stage {
     }
 }
 
-fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<Live>, Fault> {
+fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fault> {
     let at = |name: &str| folder.join(name);
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
@@ -171,35 +171,38 @@ fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<Live>, Fault> 
     });
     std::fs::write(at("navicert.yaml"), side_car.to_string())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let around = Around {
-        fetch: Arc::new(Nobody),
-        recorder: Arc::new(Metrics::new("bench", Arc::clone(&clock))),
+    let around = JwksContext {
+        fetch: Arc::new(NoFetch),
+        recorder: Arc::new(AuthnMetrics::new("bench", Arc::clone(&clock))),
         clock,
         random: Arc::new(|| 0.5),
     };
-    let sources =
-        Sources { config: at("config.yaml").into(), side_car: Some(at("navicert.yaml")), profile: None };
-    Ok(Arc::clone(Reloader::open(sources, around)?.live()))
+    let sources = ConfigSources {
+        config: at("config.yaml").into(),
+        navicert_config: Some(at("navicert.yaml")),
+        profile: None,
+    };
+    Ok(Arc::clone(AuthnReloader::open(sources, around)?.authenticator()))
 }
 
 /// The webhook as `navicert serve webhook --plain-http --allow-any-caller` has it, figures included.
-fn serve(live: &Arc<Live>) -> Result<(Runtime, watch::Sender<bool>, SocketAddr), Fault> {
+fn serve(live: &Arc<ReloadableAuthenticator>) -> Result<(Runtime, watch::Sender<bool>, SocketAddr), Fault> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let handler = Webhook::new(
         Arc::clone(live),
-        Callers::anybody(),
-        Settings::default(),
-        Audit::off(),
+        ClientAuth::allow_all(),
+        WebhookSettings::default(),
+        AuditLog::disabled(),
         Arc::clone(&clock),
     );
     let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build()?;
-    let bound = Bound::bind(([127, 0, 0, 1], 0).into())?;
+    let bound = BoundListener::bind(([127, 0, 0, 1], 0).into())?;
     let address = bound.address();
     let socket = Socket {
         listener: bound.into_listener(),
         security: Security::Plain,
-        limits: Limits::default(),
-        traffic: Traffic::new("webhook", clock),
+        limits: ServerLimits::default(),
+        metrics: ListenerMetrics::new("webhook", clock),
     };
     let (stop, stopped) = watch::channel(false);
     runtime.spawn(listener::serve(socket, Arc::new(handler), stopped));
@@ -299,12 +302,12 @@ impl Load {
     }
 }
 
-/// Keys come from a file: nobody is asked for anything.
+/// Fails every fetch: keys come from a file.
 #[derive(Debug)]
-struct Nobody;
+struct NoFetch;
 
-impl Fetch for Nobody {
-    fn get<'f>(&'f self, _: FetchRequest<'f>) -> BoxFuture<'f, Result<Fetched, FetchError>> {
-        Box::pin(std::future::ready(Err(FetchError::new(FetchStage::Connect, "nobody is there"))))
+impl Fetch for NoFetch {
+    fn get<'f>(&'f self, _: FetchRequest<'f>) -> BoxFuture<'f, Result<FetchResponse, FetchError>> {
+        Box::pin(std::future::ready(Err(FetchError::new(FetchStage::Connect, "connection refused"))))
     }
 }

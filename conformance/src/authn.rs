@@ -3,7 +3,7 @@
 use crate::report::Report;
 use crate::suite::compare;
 use navicert_cel::kubernetes::{self, User};
-use navicert_cel::{Arena, Bindings, Claims, Val};
+use navicert_cel::{Arena, Bindings, Claims, ValueRef};
 use navicert_testkit::vectors;
 use serde_json::Value as Json;
 
@@ -48,7 +48,7 @@ fn one(
         let Some(val) = user.val(&arena) else { return Err("no room".to_owned()) };
         Bindings::new().with("user", val)
     } else {
-        Bindings::new().with("claims", Val::Claims(Claims::Object(claims)))
+        Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims)))
     };
     compare(expr, &program.evaluate(&arena, &bindings), expected)
 }

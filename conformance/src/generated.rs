@@ -2,7 +2,7 @@
 
 use crate::report::Report;
 use crate::suite::{compare, same_type};
-use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
+use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
 use navicert_testkit::vectors;
 use serde_json::Value as Json;
 
@@ -46,6 +46,6 @@ fn one(
         return Err(format!("type {} instead of {wanted}", program.result_type()));
     }
     let arena = Arena::new();
-    let bindings = Bindings::new().with("claims", Val::from_json(claims, reading));
+    let bindings = Bindings::new().with("claims", ValueRef::from_json(claims, reading));
     compare("", &program.evaluate(&arena, &bindings), expected)
 }

@@ -1,7 +1,7 @@
 //! The suite's way of writing values, and comparison with ours.
 
 use navicert_cel::instant::Timestamp;
-use navicert_cel::{Val, Value, ValueMap};
+use navicert_cel::{Value, ValueMap, ValueRef};
 use serde_json::Value as Json;
 
 /// A value written as `{"int": "1"}`.
@@ -79,25 +79,25 @@ pub fn base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether our value is the recorded one. Opaque values compare by the text form at the end of the record.
-pub fn agrees(val: &Val<'_>, expected: &Json) -> bool {
+pub fn agrees(val: &ValueRef<'_>, expected: &Json) -> bool {
     let Some((kind, inner)) = expected.as_object().and_then(|object| object.iter().next()) else {
         return false;
     };
     match (kind.as_str(), val) {
         ("opaque", _) => opaque_agrees(val, inner.as_str().unwrap_or("")),
-        ("optional", Val::Optional(content)) => match (content, inner) {
+        ("optional", ValueRef::Optional(content)) => match (content, inner) {
             (None, Json::Null) => true,
             (Some(content), inner) if !inner.is_null() => agrees(content, inner),
             _ => false,
         },
-        ("list", Val::List(list)) => {
+        ("list", ValueRef::List(list)) => {
             let expected = inner.as_array().map_or(&[][..], |items| items);
             list.len() == expected.len()
                 && list.iter().zip(expected).all(|(val, expected)| agrees(&val, expected))
         }
-        ("map", Val::Map(map)) => {
+        ("map", ValueRef::Map(map)) => {
             let expected = inner.as_array().map_or(&[][..], |items| items);
-            let found = |key: &Val<'_>, value: &Val<'_>| {
+            let found = |key: &ValueRef<'_>, value: &ValueRef<'_>| {
                 expected.iter().any(|entry| {
                     entry.get(0).is_some_and(|expected| agrees(key, expected))
                         && entry.get(1).is_some_and(|expected| agrees(value, expected))
@@ -113,26 +113,28 @@ pub fn agrees(val: &Val<'_>, expected: &Json) -> bool {
 }
 
 /// Same kind and same value; NaN equals NaN.
-fn same(left: &Val<'_>, right: &Val<'_>) -> bool {
+fn same(left: &ValueRef<'_>, right: &ValueRef<'_>) -> bool {
     match (left, right) {
-        (Val::Null, Val::Null) => true,
-        (Val::Bool(left), Val::Bool(right)) => left == right,
-        (Val::Int(left), Val::Int(right)) => left == right,
-        (Val::Uint(left), Val::Uint(right)) => left == right,
-        (Val::Double(left), Val::Double(right)) => left == right || (left.is_nan() && right.is_nan()),
-        (Val::Str(left), Val::Str(right)) => left == right,
-        (Val::Bytes(left), Val::Bytes(right)) => left == right,
-        (Val::Duration(left), Val::Duration(right)) => left == right,
-        (Val::Timestamp(left), Val::Timestamp(right)) => left == right,
-        (Val::Type(left), Val::Type(right)) => left == right,
+        (ValueRef::Null, ValueRef::Null) => true,
+        (ValueRef::Bool(left), ValueRef::Bool(right)) => left == right,
+        (ValueRef::Int(left), ValueRef::Int(right)) => left == right,
+        (ValueRef::Uint(left), ValueRef::Uint(right)) => left == right,
+        (ValueRef::Double(left), ValueRef::Double(right)) => {
+            left == right || (left.is_nan() && right.is_nan())
+        }
+        (ValueRef::Str(left), ValueRef::Str(right)) => left == right,
+        (ValueRef::Bytes(left), ValueRef::Bytes(right)) => left == right,
+        (ValueRef::Duration(left), ValueRef::Duration(right)) => left == right,
+        (ValueRef::Timestamp(left), ValueRef::Timestamp(right)) => left == right,
+        (ValueRef::Type(left), ValueRef::Type(right)) => left == right,
         _ => false,
     }
 }
 
 /// The record names the Go type and prints the value; the value's text must be ours.
-fn opaque_agrees(val: &Val<'_>, record: &str) -> bool {
+fn opaque_agrees(val: &ValueRef<'_>, record: &str) -> bool {
     match val {
-        Val::Opaque(opaque) => {
+        ValueRef::Opaque(opaque) => {
             let text = opaque.to_string();
             record.ends_with(&text)
                 || record.contains(&format!("{text} "))

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use navicert_authn::Profile;
-use navicert_authn::jwks::{FixedKeys, KeySet};
+use navicert_authn::AuthnProfile;
+use navicert_authn::jwks::{KeySet, StaticKeys};
 use navicert_testkit::jws::{Algorithm, SigningKey};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
@@ -120,6 +120,6 @@ fn contestant(key: &SigningKey, change: fn(&mut Value), groups: usize) -> Result
         "iss": "https://issuer.example", "aud": "kubernetes", "sub": "alice", "uid": "6f1c2b1e", "tenant": "acme",
         "exp": super::NOW + 300, "groups": groups,
     }));
-    let keys = KeySet::parse(json!({"keys": [key.jwk()]}).to_string().as_bytes(), &Profile::HARDENED)?;
-    Whole::new(&config.to_string(), FixedKeys::new(keys), token)
+    let keys = KeySet::parse(json!({"keys": [key.jwk()]}).to_string().as_bytes(), &AuthnProfile::HARDENED)?;
+    Whole::new(&config.to_string(), StaticKeys::new(keys), token)
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use navicert_testkit::{Ca, Identity};
-use navicert_types::kubeconfig::Config;
+use navicert_types::kubeconfig::Kubeconfig;
 use navicert_types::{Clock, SystemClock};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -99,7 +99,7 @@ pub(crate) struct Load {
 
 impl Load {
     /// As the kubeconfig of a gateway says.
-    pub(crate) fn of_kubeconfig(config: &Config, connections: usize) -> Result<Self, Fault> {
+    pub(crate) fn of_kubeconfig(config: &Kubeconfig, connections: usize) -> Result<Self, Fault> {
         let (cluster, user) = (config.clusters.first(), config.users.first());
         let (cluster, user) = (&cluster.ok_or("no cluster")?.cluster, &user.ok_or("no user")?.user);
         let address: SocketAddr = cluster.server.trim_start_matches("https://").parse()?;

@@ -7,10 +7,10 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 
-use navicert_image::daemon::{Daemon, Service};
+use navicert_image::daemon::{Daemon, DaemonService};
 use navicert_image::docker_helper::Scopes;
 use navicert_image::metrics::TextMetrics;
-use navicert_image::provider::Settings;
+use navicert_image::provider::ProviderSettings;
 use navicert_image::reload::Reloader;
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
@@ -96,9 +96,13 @@ fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let settings = Settings::new(folder.path(), environment, runner, Arc::clone(&clock) as _);
-    let service =
-        Service::new(Reloader::open(&config, settings)?, Scopes::new(), Arc::new(TextMetrics::new()), clock);
+    let settings = ProviderSettings::new(folder.path(), environment, runner, Arc::clone(&clock) as _);
+    let service = DaemonService::new(
+        Reloader::open(&config, settings)?,
+        Scopes::new(),
+        Arc::new(TextMetrics::new()),
+        clock,
+    );
     let socket = folder.path().join("run/image.sock");
     let daemon = Daemon::bind(&socket, service)?;
     thread::spawn(move || daemon.run());

@@ -2,10 +2,10 @@
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use navicert_client::credential::{Asking, CredentialSource};
-use navicert_client::exec::{Authenticator, Plugin, Registry, Settings, Surroundings};
-use navicert_client::kubeconfig::{Disk, Effective};
-use navicert_client::transport::attach_ready;
+use navicert_client::credential::{CredentialSource, RequestOrigin};
+use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings, Plugin, Surroundings};
+use navicert_client::kubeconfig::{Effective, OsFileSystem};
+use navicert_client::transport::attach_cached;
 use navicert_plugin::Environment;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
@@ -38,12 +38,12 @@ fn spawn() -> Result<Contestant, Fault> {
 /// A request that has no `Authorization` gets one.
 fn cached() -> Result<Contestant, Fault> {
     let authenticator = authenticator()?;
-    authenticator.current_blocking(Asking::Foreground)?;
+    authenticator.current_blocking(RequestOrigin::Foreground)?;
     let mut headers = HeaderMap::with_capacity(8);
     Ok(Box::new(move || {
         headers.remove(AUTHORIZATION);
         let source: &dyn CredentialSource = &authenticator;
-        attach_ready(source, &mut headers).map(drop).ok_or_else(|| "nothing is cached".into())
+        attach_cached(source, &mut headers).map(drop).ok_or_else(|| "nothing is cached".into())
     }))
 }
 
@@ -65,10 +65,10 @@ fn authenticator() -> Result<Authenticator, Fault> {
         user_exists: true,
         user: AuthInfo { exec: Some(exec), ..AuthInfo::default() },
     };
-    let plugin = Plugin::of(&effective, &Disk)?.ok_or("a plugin is configured")?;
+    let plugin = Plugin::from_effective(&effective, &OsFileSystem)?.ok_or("a plugin is configured")?;
     let environment: Environment = environment().into_iter().collect();
-    let around = Surroundings { registry: Registry::new(), ..Surroundings::new(environment) };
-    Ok(Authenticator::new(plugin, Settings::default(), around))
+    let around = Surroundings { registry: AuthenticatorRegistry::new(), ..Surroundings::new(environment) };
+    Ok(Authenticator::new(plugin, ExecSettings::default(), around))
 }
 
 /// The plugin inherits what this program was given, as it does on the other side.

@@ -3,10 +3,10 @@
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use navicert_image::config::{Config, ConfigFile};
-use navicert_image::provider::Settings;
-use navicert_image::service_account::Asker;
-use navicert_image::{Credential, Keyring, Location, Pattern, Profile, Providers};
+use navicert_image::config::{ConfigFile, ImageConfig};
+use navicert_image::provider::ProviderSettings;
+use navicert_image::service_account::PullIdentity;
+use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile, Providers};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
@@ -41,17 +41,19 @@ fn cached(count: usize) -> Result<Contestant, Fault> {
         );
     }
     let file = ConfigFile { path: "race".into(), text: text.into() };
-    let config = Config::decode(&[file], Profile::Kube)?;
+    let config = ImageConfig::decode(&[file], Profile::Kube)?;
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let settings =
-        Settings { profile: Profile::Kube, ..Settings::new(folder.path(), environment, runner, clock) };
+    let settings = ProviderSettings {
+        profile: Profile::Kube,
+        ..ProviderSettings::new(folder.path(), environment, runner, clock)
+    };
     let providers = Providers::new(&config, settings);
-    providers.lookup(IMAGE, &Asker::Nobody);
+    providers.lookup(IMAGE, &PullIdentity::None);
     Ok(Box::new(move || {
         let _kept = &folder;
-        let found = providers.lookup(std::hint::black_box(IMAGE), &Asker::Nobody);
+        let found = providers.lookup(std::hint::black_box(IMAGE), &PullIdentity::None);
         match found.answers().count() {
             answers if answers == count => Ok(()),
             answers => Err(format!("{answers} answers: {:?}", found.errors().next()).into()),
@@ -63,7 +65,7 @@ fn cached(count: usize) -> Result<Contestant, Fault> {
 fn matching(pattern: &'static str) -> Result<Contestant, Fault> {
     use std::hint::black_box;
     Ok(Box::new(move || {
-        let pattern = Pattern::parse(black_box(pattern), Profile::Kube)?;
+        let pattern = ImagePattern::parse(black_box(pattern), Profile::Kube)?;
         let matched = pattern.matches(&Location::parse(black_box(IMAGE).as_bytes())?);
         if matched { Ok(()) } else { Err("it does not match".into()) }
     }))

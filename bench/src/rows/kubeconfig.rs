@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use navicert_client::kubeconfig::{Disk, Overrides, Sources, select};
+use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem, Overrides, select};
 
 use super::Row;
 use crate::client::a_thousand_contexts;
@@ -12,10 +12,10 @@ pub(super) const ROWS: [Row; 1] = [("kubeconfig-load", load)];
 
 fn load() -> Result<Contestant, Fault> {
     let folder = tempfile::tempdir()?;
-    let sources = Sources::Explicit(folder.path().join("config"));
+    let sources = KubeconfigSources::Explicit(folder.path().join("config"));
     fs::write(folder.path().join("config"), a_thousand_contexts()?)?;
     Ok(Box::new(move || {
-        let (_, effective) = select(&sources, &Overrides::default(), folder.path(), &Disk)?;
+        let (_, effective) = select(&sources, &Overrides::default(), folder.path(), &OsFileSystem)?;
         let is_right = effective.cluster.server == "https://server-500.example:6443"
             && !effective.user.client_certificate_data.is_empty();
         if is_right { Ok(()) } else { Err(effective.cluster.server.into()) }

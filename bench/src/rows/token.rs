@@ -10,8 +10,8 @@ use aws_lc_rs::signature::{
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, VerificationAlgorithm,
 };
 use navicert_authn::config::load;
-use navicert_authn::jwks::{FixedKeys, KeySet, KeysUnavailable};
-use navicert_authn::{Authenticators, Outcome, Profile, Question};
+use navicert_authn::jwks::{KeySet, KeysUnavailable, StaticKeys};
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest};
 use navicert_types::Timestamp;
 
 use super::{Row, input};
@@ -38,16 +38,16 @@ const MESSAGE: &[u8] = b"race";
 /// One token through the whole authenticator, nothing remembered.
 fn token(token: &str, config: &str) -> Result<Contestant, Fault> {
     let (token, config, keys) = (input(token)?, input(config)?, input("jwks.json")?);
-    let profile = Profile::KUBE;
-    let keys = FixedKeys::new(KeySet::parse(keys.as_bytes(), &profile)?);
+    let profile = AuthnProfile::KUBE;
+    let keys = StaticKeys::new(KeySet::parse(keys.as_bytes(), &profile)?);
     let loaded = load(config.as_bytes(), &profile)?;
     let authenticators = Authenticators::new(loaded.compiled, |_| Arc::new(keys.clone()));
     let now = Timestamp::from_second(NOW)?;
     Ok(Box::new(move || {
-        match authenticators.authenticate(&Question::new(std::hint::black_box(token.trim()), now)) {
-            Outcome::Authenticated(_) => Ok(()),
-            Outcome::NoOpinion(why) => Err(why.to_string().into()),
-            Outcome::Rejected(why) => Err(why.to_string().into()),
+        match authenticators.authenticate(&AuthnRequest::new(std::hint::black_box(token.trim()), now)) {
+            AuthnOutcome::Authenticated(_) => Ok(()),
+            AuthnOutcome::NoOpinion(why) => Err(why.to_string().into()),
+            AuthnOutcome::Rejected(why) => Err(why.to_string().into()),
         }
     }))
 }
@@ -77,10 +77,10 @@ fn verify(
 /// Reads, checks and builds a configuration with so many issuers, each with the expressions of `config-cel.yaml`.
 fn loading(count: usize) -> Result<Contestant, Fault> {
     let text = issuers(&input("config-cel.yaml")?, count)?;
-    let profile = Profile::KUBE;
+    let profile = AuthnProfile::KUBE;
     Ok(Box::new(move || {
         let loaded = load(std::hint::black_box(text.as_bytes()), &profile)?;
-        let undiscovered = |_: &_| Arc::new(FixedKeys::unavailable(KeysUnavailable::NotReady)) as _;
+        let undiscovered = |_: &_| Arc::new(StaticKeys::unavailable(KeysUnavailable::NotReady)) as _;
         std::hint::black_box(Authenticators::new(loaded.compiled, undiscovered));
         Ok(())
     }))

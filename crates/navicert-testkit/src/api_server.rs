@@ -1,5 +1,5 @@
-//! A Kubernetes API server as far as credentials see one: it knows who may come in, says who that was, and
-//! otherwise does what the test tells it to.
+//! A fake Kubernetes API server: authenticates clients, answers `SelfSubjectReview`, and otherwise responds as the test
+//! configures.
 
 mod pod;
 
@@ -17,12 +17,12 @@ use crate::http_server::{ClientAuth, HttpServer, HttpServerBuilder, Request};
 pub use pod::Pod;
 
 /// An API server over TLS, HTTP/1.1 and HTTP/2. It is an [`HttpServer`], so every request, connection and client
-/// certificate is recorded, and any answer can be given on cue.
+/// certificate is recorded, and any response can be configured.
 ///
-/// By itself it answers requests as follows. Who comes is known by client certificate (common name, organizations;
-/// asked for, not demanded, and not verified, as kube-apiserver does it before its HTTP layer) or by a token that
-/// [`accept_token`](Self::accept_token) named. Nobody: 401 with a `Status`. Otherwise 200: a `SelfSubjectReview`
-/// is answered with the user, `/version` with a version, everything else with a `Status` of success.
+/// By default, clients are authenticated by client certificate (common name, organizations; requested, not required, and
+/// not verified, as kube-apiserver does before its HTTP layer) or by a token registered with
+/// [`accept_token`](Self::accept_token). Unauthenticated requests get 401 with a `Status`. Other requests get 200: a
+/// `SelfSubjectReview` with the user, `/version` with a version, everything else with a `Status` of success.
 ///
 /// ```
 /// use navicert_testkit::{ApiServer, Ca, HttpClient};
@@ -83,22 +83,22 @@ impl ApiServer {
         ApiServer { server, admitted }
     }
 
-    /// Lets a bearer token in as this user.
+    /// Accepts a bearer token as this user.
     pub fn accept_token(&self, token: &str, user: &str, groups: &[&str]) {
         let groups = groups.iter().map(|group| (*group).to_owned()).collect();
         let user = User { name: user.to_owned(), groups };
         self.admitted().tokens.insert(token.to_owned(), user);
     }
 
-    /// No longer lets a token in: its requests get a 401.
+    /// Revokes a token: its requests get a 401.
     ///
     /// # Panics
-    /// If it was not let in before.
+    /// If it was not accepted before.
     pub fn revoke_token(&self, token: &str) {
         assert!(self.admitted().tokens.remove(token).is_some(), "that token was never accepted");
     }
 
-    /// Lets everybody in; those without credentials as `system:anonymous`.
+    /// Accepts every request; without credentials as `system:anonymous`.
     pub fn accept_everyone(&self) {
         self.admitted().everyone = true;
     }

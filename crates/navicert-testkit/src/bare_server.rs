@@ -1,4 +1,4 @@
-//! hyper and nothing else: a server that answers everything with the same bytes, to measure others against.
+//! A minimal hyper server that always responds with the same bytes: the baseline of benchmarks.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
 /// Short secrets turn up by chance, above all in base64.
-const SHORTEST: usize = 8;
+const MIN_SECRET_BYTES: usize = 8;
 
 /// The secrets of one test.
 ///
@@ -26,7 +26,7 @@ pub struct Canaries {
 
 /// A secret where none should be.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Sighting {
+pub struct LeakedSecret {
     /// The name it was planted under.
     pub name: String,
     /// How it was spelled: `plain`, `base64`, `hex` or `percent`.
@@ -54,8 +54,8 @@ impl Canaries {
     /// If it is shorter than eight bytes: it would be found by chance.
     pub fn adopt(&mut self, name: &str, secret: &[u8]) {
         assert!(
-            secret.len() >= SHORTEST,
-            "`{name}` is shorter than {SHORTEST} bytes and would be found by chance"
+            secret.len() >= MIN_SECRET_BYTES,
+            "`{name}` is shorter than {MIN_SECRET_BYTES} bytes and would be found by chance"
         );
         self.planted.push((name.to_owned(), secret.to_vec()));
     }
@@ -64,7 +64,7 @@ impl Canaries {
     ///
     /// # Panics
     /// If nothing was planted: such a search proves nothing.
-    pub fn find(&self, output: &[u8]) -> Vec<Sighting> {
+    pub fn find(&self, output: &[u8]) -> Vec<LeakedSecret> {
         assert!(!self.planted.is_empty(), "no canary was planted; this search proves nothing");
         // Folded text (PEM, wrapped base64) is searched without its white space too.
         let unfolded: Vec<u8> = output.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -81,7 +81,7 @@ impl Canaries {
         };
         let sightings = |(name, secret): &(String, Vec<u8>)| {
             let found = spelled(secret).into_iter().filter(|(_, found)| *found);
-            found.map(|(form, _)| Sighting { name: name.clone(), form }).collect::<Vec<_>>()
+            found.map(|(form, _)| LeakedSecret { name: name.clone(), form }).collect::<Vec<_>>()
         };
         self.planted.iter().flat_map(sightings).collect()
     }

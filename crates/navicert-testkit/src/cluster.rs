@@ -107,7 +107,7 @@ impl Cluster {
         let mut line = String::new();
         // One line when it is ready; if it fails, which it does within three minutes, the end of its output.
         BufReader::new(stdout).read_line(&mut line).expect("the cluster's line");
-        assert!(!line.is_empty(), "the control plane did not come up; its complaint is above");
+        assert!(!line.is_empty(), "the control plane did not come up; its error is above");
         let description: Value = serde_json::from_str(&line).expect("the cluster's line is JSON");
         Cluster {
             stdin: child.stdin.take(),
@@ -156,7 +156,7 @@ impl Cluster {
         (&self.files.client_ca, &self.files.client_ca_key)
     }
 
-    /// A certificate, and its key, whose holder may say in `X-Remote-*` headers who is calling.
+    /// Client certificate and key of a front proxy, which may set `X-Remote-*` headers.
     pub fn front_proxy(&self) -> (&Path, &Path) {
         (&self.files.front_proxy, &self.files.front_proxy_key)
     }
@@ -259,7 +259,7 @@ impl Files {
     }
 }
 
-/// Who a certificate is for.
+/// The common name of a certificate.
 fn common_name(pem: &str) -> String {
     let der = CertificateDer::from_pem_slice(pem.as_bytes()).expect("a certificate in PEM");
     let (_, certificate) = X509Certificate::from_der(&der).expect("a certificate");

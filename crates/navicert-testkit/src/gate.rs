@@ -49,7 +49,7 @@ impl Gate {
         self.0.passes.close();
     }
 
-    /// Lets one of those who wait, or the next to arrive, through.
+    /// Lets one waiting handler, or the next to arrive, through.
     pub fn let_one_through(&self) {
         self.0.passes.add_permits(1);
     }

@@ -1,4 +1,4 @@
-//! Debian's `h2load` (package nghttp2-client): a crowd that speaks HTTP/2 as it should, and much of it.
+//! Debian's `h2load` (package nghttp2-client): a standard HTTP/2 load generator.
 
 use std::path::Path;
 

@@ -22,7 +22,7 @@ pub struct ImageRegistry {
     folder: TempDir,
 }
 
-/// Who is let in. The password is a throw-away of the tests, and its hash is given because nothing here can make one.
+/// The registry's user. The password is only used in tests; its bcrypt hash is given because the kit cannot compute one.
 #[derive(Clone, Copy, Debug)]
 pub struct User {
     /// The name.
@@ -90,7 +90,7 @@ impl ImageRegistry {
             }
             said.push_str(&line);
         };
-        // Somebody has to read on, or the registry waits for its own log.
+        // Keep reading, or the registry blocks on its full log pipe.
         std::thread::spawn(move || io::copy(&mut log, &mut io::sink()));
         ImageRegistry { child, host, user, folder }
     }

@@ -1,18 +1,18 @@
-//! Real parts for the workspace's tests: on loopback, in temporary directories, never part of a product.
+//! Test support for the workspace: real servers on loopback and files in temporary directories.
 //!
 //! ```text
-//! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (keys that stay where they are)
+//! Ca ──issues──▶ Identity ──▶ HttpServer ◀── HttpClient, RawClient     SoftHsm (PKCS#11 keys)
 //!                             ├─ Issuer     (SigningKey ▶ tokens)       TestContext, transcript (the CLI as text)
 //!                             └─ ApiServer  (Watch, Tunnel)             vectors (recorded decisions), Canaries (leaked secrets)
-//!                RawServer (any bytes)                                 PluginDesk (an exec plugin that the test answers for)
-//!                Crowd (ten thousand at the door), Load (a steady pace of questions while something goes wrong)
-//!                cloud (Amazon, Google, Azure: what hands out registry passwords)
+//!                RawServer (any bytes)                                 FakeExecPlugin (an exec plugin that the test controls)
+//!                ConnectionFlood (ten thousand connections), Load (steady load during faults)
+//!                cloud (Amazon, Google, Azure: services that issue registry passwords)
 //! ```
 //!
-//! Servers listen on `127.0.0.1`, each in a thread of its own, and are gone when dropped. Nothing sleeps: a slow
-//! answer waits at a [`Gate`] the test opens, and a test waits for the event itself, with a limit
-//! ([`wait::LIMIT`]). The waits are async; [`wait::blocking`] serves tests that are not. What is wrong panics with
-//! a sentence: this crate is test support, and a panic is how a test fails.
+//! Servers listen on `127.0.0.1`, each in a thread of its own, and stop when dropped. Nothing sleeps: a slow response
+//! waits at a [`Gate`] that the test opens, and a test waits for the event itself, with a limit ([`wait::LIMIT`]). The
+//! waits are async; [`wait::blocking`] serves synchronous tests. Failures panic: this crate is test support, and a panic
+//! is how a test fails.
 
 #![expect(
     clippy::expect_used,
@@ -30,8 +30,9 @@ pub mod ca;
 pub mod canary;
 pub mod cloud;
 pub mod cluster;
-pub mod crowd;
+pub mod connection_flood;
 mod environment;
+pub mod fake_exec_plugin;
 pub mod gate;
 pub mod h2load;
 pub mod http_client;
@@ -41,7 +42,6 @@ pub mod issuer;
 pub mod jws;
 pub mod load;
 mod platform;
-pub mod plugin_desk;
 pub mod process;
 pub mod program;
 pub mod raw;
@@ -61,7 +61,8 @@ pub use answer::{Answer, Cut};
 pub use api_server::{ApiServer, Pod};
 pub use ca::{Ca, Identity, KeyKind};
 pub use canary::Canaries;
-pub use crowd::Crowd;
+pub use connection_flood::ConnectionFlood;
+pub use fake_exec_plugin::FakeExecPlugin;
 pub use gate::Gate;
 pub use h2load::H2load;
 pub use http_client::HttpClient;
@@ -70,7 +71,6 @@ pub use image_registry::ImageRegistry;
 pub use issuer::Issuer;
 pub use jws::{Algorithm, SigningKey};
 pub use load::Load;
-pub use plugin_desk::PluginDesk;
 pub use program::Program;
 pub use raw::{RawClient, RawServer, Step};
 pub use softhsm::SoftHsm;

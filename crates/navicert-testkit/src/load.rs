@@ -1,4 +1,4 @@
-//! Questions at a steady pace while something goes wrong: which answers were right, which were wrong, which never came.
+//! Steady load during a fault: counts right, wrong and missing responses.
 
 mod issuer;
 
@@ -12,12 +12,12 @@ use tokio::task::JoinSet;
 
 use crate::{soak, wait};
 
-pub use issuer::Trouble;
+pub use issuer::IssuerFaults;
 
-/// Questions a second.
-const PACE: u32 = 300;
+/// Requests per second of all workers together.
+const REQUESTS_PER_SECOND: u32 = 300;
 
-/// Who ask, each at its share of the pace. Whoever had to wait for an answer catches up.
+/// Number of workers, each with its share of the rate. A worker that waited for a response catches up.
 const WORKERS: u32 = 6;
 
 /// How long one fault lasts: 0.6 s, and a minute where `NAVICERT_SOAK` is 100.
@@ -26,26 +26,26 @@ pub fn period() -> Duration {
 }
 
 /// Waits for [`period`].
-pub async fn lasting() {
+pub async fn sleep_period() {
     let mut interval = tokio::time::interval(period());
     interval.tick().await;
     interval.tick().await;
 }
 
-/// What became of a question.
+/// Result of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The answer a healthy system gives.
+    /// The response of a healthy system.
     Right,
-    /// No such answer, and none could be had: what the question is about was gone.
+    /// No right response, but none was possible because the target was gone.
     Excused,
-    /// Another answer.
+    /// A wrong response.
     Wrong(String),
     /// None.
     Lost(String),
 }
 
-/// Three hundred questions a second, from its start to its end.
+/// Three hundred requests per second, from start to end.
 ///
 /// ```
 /// use navicert_testkit::load::{Load, Verdict};
@@ -94,7 +94,7 @@ impl Load {
         for worker in 0..WORKERS {
             let (ask, shared, count) = (Arc::clone(&ask), Arc::clone(&shared), count.clone());
             workers.spawn(async move {
-                let mut pace = tokio::time::interval(Duration::from_secs(1) * WORKERS / PACE);
+                let mut pace = tokio::time::interval(Duration::from_secs(1) * WORKERS / REQUESTS_PER_SECOND);
                 for number in (worker as usize..).step_by(WORKERS as usize) {
                     if shared.is_over.load(Ordering::Relaxed) {
                         return;

@@ -1,5 +1,5 @@
-//! What a running process shows to somebody who may look at everything: memory, environment, arguments, children. Linux
-//! only; a process that hides itself shows them to root alone.
+//! Memory, environment, arguments and children of a running process. Linux only; reading a non-dumpable process needs
+//! root.
 
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,7 +18,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 pub struct Process(pub u32);
 
 /// What is read at a time.
-const PIECE: usize = 1 << 20;
+const READ_CHUNK_BYTES: usize = 1 << 20;
 
 impl Process {
     /// Everything it can write to: heap, stacks, data. Pages that were never touched are left out.
@@ -31,9 +31,10 @@ impl Process {
         let mut all = Vec::new();
         for (mut start, end) in maps.lines().filter_map(writable) {
             while start < end {
-                let wanted = usize::try_from(end - start).map_or(PIECE, |left| left.min(PIECE));
+                let wanted =
+                    usize::try_from(end - start).map_or(READ_CHUNK_BYTES, |left| left.min(READ_CHUNK_BYTES));
                 let mut piece = vec![0; wanted];
-                // Some regions, such as the kernel's own pages, cannot be read: they are nobody's secrets.
+                // Some regions, such as kernel pages, cannot be read; they hold no secrets of the process.
                 let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read(&mut piece));
                 let Ok(read @ 1..) = read else { break };
                 if piece[..read].iter().any(|byte| *byte != 0) {

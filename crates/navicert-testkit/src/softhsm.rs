@@ -189,7 +189,7 @@ impl SoftHsm {
         self.pkcs11_tool(["--write-object", file, "--type", "cert", "--id", id, "--label", label]);
     }
 
-    /// Signs with a key in the token through `pkcs11-tool`: an opinion of somebody else's.
+    /// Signs with a key in the token through `pkcs11-tool`, an independent implementation.
     ///
     /// Mechanisms are named as that tool does: `SHA256-RSA-PKCS`, `RSA-PKCS-PSS`, `ECDSA` (over a digest), `EDDSA`.
     pub fn sign(&self, key: &HsmKey, mechanism: &str, data: &[u8]) -> Vec<u8> {
@@ -202,7 +202,7 @@ impl SoftHsm {
         std::fs::read(&output).expect("the signature pkcs11-tool wrote")
     }
 
-    /// What the token shows of itself to somebody logged in, as `pkcs11-tool` prints it.
+    /// The objects a logged-in user sees in the token, as `pkcs11-tool` prints them.
     pub fn objects(&self) -> String {
         String::from_utf8_lossy(&self.pkcs11_tool(["--list-objects"]).stdout).into_owned()
     }
@@ -224,8 +224,8 @@ impl SoftHsm {
     fn run<'a>(&self, tool: &str, arguments: impl IntoIterator<Item = &'a str>) -> Outcome {
         let program = Program::new(tool).arguments(arguments).variable("SOFTHSM2_CONF", &self.configuration);
         let outcome = program.run().unwrap_or_else(|error| panic!("cannot run {tool} ({error}): {INSTALL}"));
-        let complaint = String::from_utf8_lossy(&outcome.stderr);
-        assert!(outcome.status.success(), "{tool} failed with {}: {complaint}", outcome.status);
+        let stderr = String::from_utf8_lossy(&outcome.stderr);
+        assert!(outcome.status.success(), "{tool} failed with {}: {stderr}", outcome.status);
         outcome
     }
 

@@ -84,7 +84,7 @@ impl SoftTpm {
         for name in ["state", "store"] {
             std::fs::create_dir(folder.path().join(name)).expect("a directory in our own");
         }
-        // The first line of input is nobody's: it makes standard input a pipe that ends with this process.
+        // The empty first line makes standard input a pipe that closes when this process ends.
         let running = Program::new("dbus-run-session")
             .arguments(["--", "bash", "-c", SCRIPT])
             .directory(folder.path())
@@ -176,8 +176,8 @@ impl SoftTpm {
             tool = tool.variable(name, value);
         }
         let outcome = tool.run().unwrap_or_else(|error| panic!("cannot run {program}: {error}"));
-        let complaint = String::from_utf8_lossy(&outcome.stderr);
-        assert!(outcome.status.success(), "{program} {arguments:?}: {complaint}");
+        let stderr = String::from_utf8_lossy(&outcome.stderr);
+        assert!(outcome.status.success(), "{program} {arguments:?}: {stderr}");
         outcome
     }
 }

@@ -236,13 +236,13 @@ mod tests {
         let good = r#"{"id":"a-1","input":{"n":1},"expect":{"ok":true},"note":"one"}"#;
         let vectors = parse(good).unwrap();
         assert_eq!((vectors[0].id.as_str(), vectors[0].input["n"].as_i64()), ("a-1", Some(1)));
-        for (bad, complaint) in [
+        for (bad, message) in [
             (r#"{"id":"a","input":{},"expect":{}}"#, "line 2: no `note`"),
             (r#"{"id":1,"input":{},"expect":{},"note":""}"#, "line 2: `id` and `note` are text"),
             ("", "line 2: not JSON"),
         ] {
             let problem = parse(&format!("{good}\n{bad}\n{good}")).unwrap_err();
-            assert!(problem.starts_with(complaint), "{problem}");
+            assert!(problem.starts_with(message), "{problem}");
         }
         assert_eq!(parse("").unwrap_err(), "no vectors in it");
     }

@@ -78,13 +78,13 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "waited 1ms in vain for godot")]
-    async fn a_wait_in_vain_says_what_it_waited_for() {
+    async fn expired_wait_names_what_it_waited_for() {
         within_limit(Duration::from_millis(1), "godot", std::future::pending::<()>()).await;
     }
 
     #[tokio::test]
     #[should_panic(expected = "three: the other side is gone; at the end: 2")]
-    async fn a_wait_for_somebody_gone_ends_at_once_and_says_how_far_it_came() {
+    async fn wait_for_a_dropped_sender_fails_at_once_with_the_last_state() {
         let (sender, receiver) = watch::channel(2);
         drop(sender);
         until("three", receiver, |count| *count == 3, ToString::to_string).await;

@@ -47,7 +47,7 @@ struct Counts {
 }
 
 impl Watch {
-    /// A source nobody watches yet.
+    /// A source without watchers.
     #[expect(
         clippy::new_without_default,
         reason = "`Watch::new()` says in a test what `default()` would hide"
@@ -64,7 +64,7 @@ impl Watch {
     /// Sends one event to every open stream.
     ///
     /// # Panics
-    /// If no stream is open: an event nobody gets proves nothing.
+    /// If no stream is open, because the event would be lost.
     pub fn event(&self, event: &Value) {
         self.bytes(format!("{event}\n"));
     }
@@ -106,7 +106,7 @@ impl Watch {
         self.wait(&format!("{count} watch streams to open"), move |counts| counts.opened >= count).await;
     }
 
-    /// Waits until so many streams have gone in all, by whoever's doing.
+    /// Waits until so many streams have ended in total, by either side.
     ///
     /// # Panics
     /// If that does not happen within [`wait::LIMIT`].

@@ -1,4 +1,4 @@
-//! The control plane of `make interop` itself: who the API server says one is, by each way in.
+//! The control plane of `make interop`: the user the API server reports for each kind of credential.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 

@@ -27,7 +27,7 @@ const STYLES: Styles = Styles::styled()
     .valid(AnsiColor::Green.on_default())
     .invalid(AnsiColor::Yellow.on_default());
 
-/// Every Kubernetes credential, on every side.
+/// Kubernetes credentials: for clients, API servers, image pulls and hardware keys.
 #[derive(Debug, Parser)]
 #[command(
     name = "navicert",
@@ -41,22 +41,22 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 
-    /// How results are printed
+    /// Output format
     #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Format,
 }
 
 impl Cli {
-    /// The command line of this process, or why it is none (help and version are such reasons).
+    /// Parses the command line of this process; help and version are returned as errors, as clap does.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        let definition = definition().bin_name(typed_name(arguments.first()));
+        let definition = definition().bin_name(program_name(arguments.first()));
         Cli::from_arg_matches(&definition.try_get_matches_from(arguments)?)
     }
 }
 
-/// What usage texts call the program: as a kubectl plugin it is `kubectl navicert`, whatever path kubectl ran it by.
-fn typed_name(program: Option<&OsString>) -> &'static str {
+/// The program name in usage texts: `kubectl navicert` when run as a kubectl plugin, whatever its path.
+fn program_name(program: Option<&OsString>) -> &'static str {
     match program.and_then(|path| Path::new(path).file_stem()) {
         Some(name) if name == "kubectl-navicert" => "kubectl navicert",
         _ => "navicert",
@@ -74,89 +74,89 @@ pub(crate) fn definition() -> Command {
     ))
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people; where the result is a file, YAML
+    /// Human-readable; YAML if the result is a file
     #[default]
     #[value(alias = "yaml")]
     Text,
-    /// For machines
+    /// Machine-readable
     Json,
 }
 
-/// Whose rules decide.
+/// Rules to apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Profile {
-    /// Exactly as Kubernetes decides
+    /// Exactly the rules of Kubernetes
     Kube,
-    /// Safer where Kubernetes is not
+    /// Stricter than Kubernetes where its rules are unsafe
     Hardened,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Run a command that uses a credential without ever seeing it
+    /// Run a command through a local gateway that adds the credential
     #[command(after_help = run::RUN_HELP)]
     Run(Box<run::RunArgs>),
-    /// Keep a gateway open for commands that share it
+    /// Run a gateway that several commands share
     #[command(after_help = run::GATEWAY_HELP)]
     Gateway(Box<run::GatewayArgs>),
-    /// Remove what a killed gateway leaves behind
+    /// Remove the files of a gateway that was killed
     #[command(hide = true)]
     GatewayGuard {
-        /// The gateway's folder
+        /// Directory of the gateway
         folder: PathBuf,
     },
     /// Show and check kubeconfig files
     #[command(subcommand)]
     Kubeconfig(KubeconfigVerb),
-    /// Ask a cluster who it takes you for
+    /// Show the user a cluster authenticates you as
     Whoami(Box<client::WhoamiArgs>),
-    /// Find out what is wrong with a context: every step from the kubeconfig to the server's answer
+    /// Diagnose a context, from its kubeconfig to the server's response
     #[command(after_help = "\
 Example: navicert doctor prod
 
-The last line is the one thing to do. A credential plugin is run if the server can be reached. No secret is shown.")]
+The last line says what to fix first. A credential plugin is run if the server is reachable. Secrets are never shown.")]
     Doctor(Box<client::DoctorArgs>),
-    /// Check credential plugins, and decide as clients do about them
+    /// Check credential plugins and their output
     #[command(subcommand)]
     ExecPlugin(exec_plugin::ExecPluginVerb),
-    /// Check authentication configurations, and tell whom a token stands for
+    /// Check, test and explain structured authentication configurations
     #[command(subcommand)]
     Authn(authn::AuthnVerb),
-    /// Check and evaluate expressions as Kubernetes does
+    /// Check and evaluate CEL expressions as Kubernetes does
     #[command(subcommand)]
     Cel(cel::CelVerb),
-    /// Image credentials: what a kubelet would pull with, and why
+    /// Get, check and explain image pull credentials
     #[command(subcommand)]
     Image(Box<image::ImageVerb>),
-    /// Keys that stay in their device: show, try and serve them
+    /// List, test and serve PKCS#11 keys
     #[command(subcommand)]
     Signer(signer::SignerVerb),
-    /// Servers: structured authentication for API servers, nginx and Envoy
+    /// Serve structured authentication to API servers, nginx and Envoy
     #[command(after_help = serve::HELP)]
     Serve(Box<serve::ServeArgs>),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     #[command(after_help = "Example: navicert completions bash > /etc/bash_completion.d/navicert")]
     Completions {
-        /// The shell that will read the script
+        /// Shell to print the script for
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
-    /// Write the manual pages
+    /// Print or write the manual pages
     Man {
-        /// Folder to write into, one page per verb; without it the main page goes to standard output
-        #[arg(long, value_name = "FOLDER")]
+        /// Directory to write one page per verb into [default: print the main page]
+        #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KubeconfigVerb {
-    /// Print the merged kubeconfig, secrets hidden
+    /// Print the merged kubeconfig with secrets redacted
     View(Box<ViewArgs>),
-    /// Say whether a context gives a usable client, and what is wrong if not
+    /// Check whether a context is usable and report every problem
     Check(Box<CheckArgs>),
 }
 
@@ -165,24 +165,23 @@ pub(crate) struct ViewArgs {
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 
-    /// Show secrets as they are
+    /// Print secrets unredacted
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// Only the selected context and what it uses
+    /// Print only the selected context, its cluster and its user
     #[arg(long)]
     pub(crate) minify: bool,
 
-    /// Relative paths made absolute, as a client would use them
+    /// Make relative paths absolute, as a client resolves them
     #[arg(long)]
     pub(crate) resolve: bool,
 
-    /// Whose redaction: `kube` hides what kubectl hides, `hardened` also exec arguments and environment,
-    /// auth-provider configuration and credentials in proxy addresses
+    /// Redaction rules: `kube` redacts like kubectl; `hardened` also redacts exec, auth-provider and proxy-url secrets
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with_all = ["raw", "minify", "resolve"])]
     pub(crate) jsonl: bool,
 }
@@ -192,18 +191,19 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 
-    /// Check every context, not only the selected one
+    /// Check every context instead of the selected one
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 }
 
-/// Which cluster, as whom: kubectl's own flag names (client-credentials.md C146).
+/// Cluster and user to connect with, by kubectl's flag names.
 ///
-/// There is no `--token` and no `--password`: an argument is visible to every user of the machine.
+/// There is no `--token` and no `--password`: command lines are visible to every user of the machine.
+// C146
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionArgs {
-    /// Kubeconfig file to use, alone, instead of `KUBECONFIG` or `~/.kube/config`
+    /// Kubeconfig file to use instead of `KUBECONFIG` or `~/.kube/config`
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
@@ -227,11 +227,11 @@ pub(crate) struct ConnectionArgs {
     #[arg(short, long, value_name = "URL")]
     pub(crate) server: Option<String>,
 
-    /// Name the server's certificate is checked for
+    /// Server name to verify the server's certificate against
     #[arg(long, value_name = "NAME")]
     pub(crate) tls_server_name: Option<String>,
 
-    /// Do not check the server's certificate (dangerous)
+    /// Skip verification of the server's certificate (insecure)
     #[arg(long)]
     pub(crate) insecure_skip_tls_verify: bool,
 
@@ -267,7 +267,7 @@ pub(crate) struct ConnectionArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) proxy_url: Option<String>,
 
-    /// Do not ask the server for compressed answers
+    /// Do not request compressed responses
     #[arg(long)]
     pub(crate) disable_compression: bool,
 }
@@ -283,7 +283,7 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
 mod tests {
     use std::ffi::OsString;
 
-    use super::{definition, typed_name};
+    use super::{definition, program_name};
 
     #[test]
     fn usage_texts_name_the_command_as_it_is_typed() {
@@ -294,9 +294,9 @@ mod tests {
             ("kubectl-navicert", "kubectl navicert"),
             ("/opt/kubectl-navicert/navicert-0.1", "navicert"),
         ] {
-            assert_eq!(typed_name(Some(&OsString::from(program))), name, "{program}");
+            assert_eq!(program_name(Some(&OsString::from(program))), name, "{program}");
         }
-        assert_eq!(typed_name(None), "navicert");
+        assert_eq!(program_name(None), "navicert");
     }
 
     #[test]

@@ -1,9 +1,9 @@
-//! The environment: the one room that reads it. Everything below takes values.
+//! Environment variables. Only this module reads them; all others take values.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// A variable navicert reads, and what for. docs/environment.md lists the same table, and a test compares them.
+/// An environment variable and its meaning. A test compares the list with docs/environment.md.
 pub(crate) struct Variable {
     pub(crate) name: &'static str,
     pub(crate) meaning: &'static str,
@@ -12,85 +12,79 @@ pub(crate) struct Variable {
 /// Every variable navicert itself reads.
 pub(crate) const VARIABLES: &[Variable] = &[
     Variable { name: "KUBECONFIG", meaning: "kubeconfig files to merge, separated as in `PATH`" },
-    Variable { name: "HOME", meaning: "where `.kube/config` and `.kube/kuberc` are looked for" },
+    Variable { name: "HOME", meaning: "directory of `.kube/config` and `.kube/kuberc`" },
     Variable {
         name: "KUBERC",
-        meaning: "kuberc file with the policy for credential plugins; `off` for none",
+        meaning: "kuberc file with the policy for credential plugins; `off` disables it",
     },
-    Variable { name: "KUBECTL_KUBERC", meaning: "`false`: there is no kuberc" },
+    Variable { name: "KUBECTL_KUBERC", meaning: "`false` disables kuberc" },
     Variable {
         name: "HTTPS_PROXY",
-        meaning: "proxy for https servers, unless `proxy-url` names one; also in lower case, as the next two",
+        meaning: "proxy for https servers without `proxy-url`; also read in lower case, like the next two",
     },
     Variable { name: "HTTP_PROXY", meaning: "proxy for http servers" },
-    Variable { name: "NO_PROXY", meaning: "servers that are reached without a proxy" },
-    Variable { name: "DISABLE_HTTP2", meaning: "any value: HTTP/1.1 only" },
+    Variable { name: "NO_PROXY", meaning: "hosts to connect to without a proxy" },
+    Variable { name: "DISABLE_HTTP2", meaning: "any value disables HTTP/2" },
     Variable {
         name: "HTTP2_READ_IDLE_TIMEOUT_SECONDS",
-        meaning: "how long an HTTP/2 connection may be silent before the server is asked",
+        meaning: "idle time before an HTTP/2 connection is checked with a ping",
     },
-    Variable { name: "HTTP2_PING_TIMEOUT_SECONDS", meaning: "how long it may take to answer" },
+    Variable { name: "HTTP2_PING_TIMEOUT_SECONDS", meaning: "timeout of that ping" },
     Variable {
         name: "KUBERNETES_SERVICE_HOST",
-        meaning: "in a pod: the API server, when there is no kubeconfig",
+        meaning: "in a pod: host of the API server, used without a kubeconfig",
     },
-    Variable { name: "KUBERNETES_SERVICE_PORT", meaning: "in a pod: its port" },
+    Variable { name: "KUBERNETES_SERVICE_PORT", meaning: "in a pod: port of the API server" },
     Variable { name: "POD_NAMESPACE", meaning: "in a pod: the namespace" },
     Variable {
         name: "NAVICERT_IMAGE_CONFIG",
-        meaning: "credential provider configuration: a file or a folder",
+        meaning: "credential provider configuration, file or directory",
     },
-    Variable { name: "NAVICERT_IMAGE_BIN_DIR", meaning: "folder with the credential providers' executables" },
+    Variable { name: "NAVICERT_IMAGE_BIN_DIR", meaning: "directory of the credential provider executables" },
     Variable {
         name: "NAVICERT_IMAGE_SOCKET",
         meaning: "socket of the daemon behind `docker-credential-navicert`",
     },
     Variable {
         name: "NAVICERT_IMAGE_SCOPES",
-        meaning: "which part of a registry is meant: `host=host/path`, separated by commas",
+        meaning: "repository path to look up per registry host: `host=host/path`, comma-separated",
     },
     Variable {
         name: "NAVICERT_IMAGE_MIRRORS",
-        meaning: "which registry's credentials a mirror takes: `mirror=registry`, separated by commas",
+        meaning: "registry whose credentials to use for a mirror: `mirror=registry`, comma-separated",
     },
-    Variable {
-        name: "NAVICERT_PKCS11_MODULE",
-        meaning: "PKCS#11 module for keys whose URI or kubeconfig names none",
-    },
+    Variable { name: "NAVICERT_PKCS11_MODULE", meaning: "default PKCS#11 module" },
     Variable {
         name: "NAVICERT_PINENTRY",
-        meaning: "program that asks for the PIN of a token, instead of the terminal",
+        meaning: "program that prompts for the PIN of a token, instead of the terminal",
     },
     Variable { name: "NAVICERT_SIGNER_SOCKET", meaning: "socket of `navicert signer serve`" },
-    Variable {
-        name: "XDG_CONFIG_HOME",
-        meaning: "where `navicert/image` is looked for, instead of `~/.config`",
-    },
+    Variable { name: "XDG_CONFIG_HOME", meaning: "directory of `navicert/image`, instead of `~/.config`" },
     Variable {
         name: "XDG_RUNTIME_DIR",
-        meaning: "where the sockets are (`navicert/image.sock`, `navicert/signer.sock`) and the files of gateways",
+        meaning: "directory of the sockets (`navicert/image.sock`, `navicert/signer.sock`) and the files of gateways",
     },
-    Variable { name: "TMPDIR", meaning: "where the files of gateways are when there is no runtime folder" },
-    Variable { name: "NO_COLOR", meaning: "any value: no colours" },
-    Variable { name: "CLICOLOR_FORCE", meaning: "any value: colours even into a pipe" },
+    Variable { name: "TMPDIR", meaning: "directory of the files of gateways without `XDG_RUNTIME_DIR`" },
+    Variable { name: "NO_COLOR", meaning: "any value disables colours" },
+    Variable { name: "CLICOLOR_FORCE", meaning: "any value forces colours, even into a pipe" },
 ];
 
-/// What was read from the environment at start.
+/// The process environment at startup.
 #[derive(Debug)]
 pub(crate) struct Environment {
     /// `KUBECONFIG`, if set (also when empty).
     pub(crate) kubeconfig: Option<OsString>,
-    /// The home folder.
+    /// The home directory.
     pub(crate) home: Option<PathBuf>,
-    /// Everything: what plugins inherit. Its `Debug` shows no values.
+    /// All variables, which plugins inherit. Its `Debug` shows no values.
     pub(crate) inherited: navicert_plugin::Environment,
-    /// The working folder; relative paths on the command line are relative to it.
+    /// The working directory, which relative paths on the command line are resolved against.
     pub(crate) current_dir: PathBuf,
 }
 
 impl Environment {
     /// Reads the process's environment.
-    #[expect(clippy::disallowed_methods, reason = "this is the one room that reads the environment")]
+    #[expect(clippy::disallowed_methods, reason = "the only function that reads the environment")]
     pub(crate) fn read() -> Self {
         Environment {
             kubeconfig: std::env::var_os("KUBECONFIG"),
@@ -100,7 +94,7 @@ impl Environment {
         }
     }
 
-    /// One variable, as it was at start.
+    /// The value of a variable at startup.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         self.inherited.variable(name).map(ToOwned::to_owned)
     }
@@ -111,7 +105,7 @@ mod tests {
     use super::VARIABLES;
 
     #[test]
-    fn the_page_of_variables_lists_exactly_what_is_read() {
+    fn docs_list_exactly_the_variables_that_are_read() {
         let page = include_str!("../../../docs/environment.md");
         let listed: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
         let expected: Vec<String> = VARIABLES

@@ -1,34 +1,34 @@
-//! The exit codes: stable, documented in `navicert --help` and docs/exit-codes.md, decided once for every verb.
+//! Exit codes: stable, the same for every verb, documented in `navicert --help` and docs/exit-codes.md.
 
 use std::process::ExitCode;
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Yes, or done.
+    /// Success.
     Done,
-    /// No: rejected, lint errors, mismatch.
+    /// Failure: rejected, not valid, mismatch.
     No,
-    /// The command line was not understood (clap uses the same number).
+    /// Usage error; clap uses the same number.
     Usage,
-    /// A file given to us is not what it should be.
+    /// An input file is invalid.
     BadInput,
-    /// A peer could not be reached.
+    /// A peer is unreachable.
     Unreachable,
-    /// A policy says no.
+    /// Denied by a policy.
     Denied,
-    /// A bug of ours.
+    /// Internal error.
     Bug,
-    /// As the command that `run` ran.
+    /// The exit code of the command started by `run`.
     Child(u8),
 }
 
 impl Exit {
-    /// What shells say of a command that is not there, and of one that is and cannot be executed.
+    /// The exit codes that shells use for a command that is not found and for one that is not executable.
     pub(crate) const NOT_FOUND: Exit = Exit::Child(127);
     pub(crate) const NOT_EXECUTABLE: Exit = Exit::Child(126);
 
-    /// The number a shell sees. A larger one is worse.
+    /// The numeric exit code.
     pub(crate) fn number(self) -> u8 {
         match self {
             Exit::Done => 0,
@@ -49,13 +49,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The table shown at the end of `--help`. The codes 4 and 5 belong to verbs that talk to a peer or run a plugin.
+/// The table at the end of `--help`. Codes 4 and 5 come only from verbs that connect to a peer or run a plugin.
 pub(crate) const HELP: &str = "\
 Exit codes:
-  0   yes, or done
-  1   no: rejected, lint errors, mismatch
-  2   usage: the command line was not understood
-  3   bad input file
-  4   a peer could not be reached
+  0   success
+  1   failure: rejected, not valid, mismatch
+  2   usage error
+  3   invalid input file
+  4   peer unreachable
   5   denied by policy
-  70  a bug in navicert";
+  70  internal error";

@@ -4,7 +4,7 @@
 //! args ──▶ command/<verb> ──▶ library crates
 //!  env ──▶      │
 //!               ▼
-//!          output (stdout: results; stderr: sentences) ──▶ exit
+//!          output (stdout: results; stderr: messages) ──▶ exit
 //! ```
 
 mod args;
@@ -22,7 +22,7 @@ use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
 fn main() -> ExitCode {
-    report_panics_without_their_text();
+    redact_panic_messages();
     let cli = match Cli::read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     exit.into()
 }
 
-/// One verb, one call; a failure becomes one sentence and its exit code.
+/// Runs the verb and turns a failure into one message and an exit code.
 fn run(cli: Cli) -> Exit {
     let mut output = Output::new(cli.output);
     let environment = Environment::read();
@@ -53,28 +53,28 @@ fn run(cli: Cli) -> Exit {
     };
     match result {
         Ok(exit) => exit,
-        // The reader went away (`navicert … | head`): nobody is left to tell.
+        // The reader closed the pipe, as in `navicert … | head`.
         Err(Failure::OutputClosed) => Exit::Done,
-        Err(Failure::Told(exit)) => exit,
-        Err(Failure::Sentence { exit, text }) => {
+        Err(Failure::AlreadyReported(exit)) => exit,
+        Err(Failure::Message { exit, text }) => {
             output.error(&text);
             exit
         }
     }
 }
 
-/// Help and version are answers and go to stdout with 0; anything else is a usage error.
+/// Help and version go to stdout with exit code 0; anything else is a usage error.
 fn usage(error: &clap::Error) -> ExitCode {
     let _ = error.print();
     if error.use_stderr() { Exit::Usage.into() } else { Exit::Done.into() }
 }
 
-/// A panic's text may quote what it choked on, and that may be a secret: say where, not what.
-fn report_panics_without_their_text() {
+/// Prints only the location of a panic: its message may quote a secret.
+fn redact_panic_messages() {
     panic::set_hook(Box::new(|info| {
         let place = info.location().map(ToString::to_string).unwrap_or_default();
         anstream::eprintln!(
-            "error: this is a bug in navicert, at {place}; please report it with the command line you used"
+            "error: internal error in navicert at {place}; please report it with the command line you used"
         );
     }));
 }

@@ -1,4 +1,4 @@
-//! What navicert prints: results on standard output, sentences on standard error, and how a verb fails.
+//! Output of the verbs: results on standard output, errors and warnings on standard error.
 
 use std::io::{self, Write};
 
@@ -10,21 +10,21 @@ use crate::exit::Exit;
 
 pub(crate) mod snippet;
 
-/// Why a verb could not finish.
+/// Why a verb failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// One sentence for standard error, naming file, field and way out.
-    Sentence { exit: Exit, text: String },
-    /// The verb has printed what is wrong already.
-    Told(Exit),
-    /// Whoever read our output has gone.
+    /// A message for standard error that names the file, the field and the fix.
+    Message { exit: Exit, text: String },
+    /// The verb has already printed the errors.
+    AlreadyReported(Exit),
+    /// The reader of standard output closed it.
     OutputClosed,
 }
 
 impl Failure {
-    /// A file given to us is not what it should be.
+    /// An input file is invalid.
     pub(crate) fn bad_input(text: impl Into<String>) -> Self {
-        Failure::Sentence { exit: Exit::BadInput, text: text.into() }
+        Failure::Message { exit: Exit::BadInput, text: text.into() }
     }
 }
 
@@ -32,12 +32,12 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::bad_input(format!("cannot write to standard output: {error}")),
+            _ => Failure::bad_input(format!("failed to write to standard output: {error}")),
         }
     }
 }
 
-/// Where results and sentences go.
+/// The process's output streams.
 pub(crate) struct Output {
     format: Format,
     out: AutoStream<io::Stdout>,
@@ -45,69 +45,68 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Standard output and error; colours only where a person looks.
+    /// Standard output and error, coloured only on terminals.
     pub(crate) fn new(format: Format) -> Self {
         Output { format, out: AutoStream::auto(io::stdout()), err: AutoStream::auto(io::stderr()) }
     }
 
-    /// Whether a machine asked.
+    /// Whether `-o json` was requested.
     pub(crate) fn is_json(&self) -> bool {
         self.format == Format::Json
     }
 
-    /// A result as text.
+    /// Prints a result as text.
     pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
         self.out.write_all(text.as_bytes())?;
         Ok(self.out.flush()?)
     }
 
-    /// A result as bytes, untouched.
+    /// Prints a result as bytes, without stripping anything.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         out.write_all(bytes)?;
         Ok(out.flush()?)
     }
 
-    /// A result as indented JSON.
+    /// Prints a result as indented JSON.
     pub(crate) fn json(&mut self, value: &Value) -> Result<(), Failure> {
         self.text(&escaped(&format!("{value:#}\n")))
     }
 
-    /// One line of a batch's answers.
+    /// Prints one result line of a `--jsonl` batch.
     pub(crate) fn line(&mut self, value: &Value) -> Result<(), Failure> {
         self.text(&escaped(&format!("{value}\n")))
     }
 
-    /// A sentence that stops us.
+    /// Prints an error.
     pub(crate) fn error(&mut self, text: &str) {
         self.note(&format!("{}error:{} {text}", style::ERROR, style::END));
     }
 
-    /// A sentence that does not.
+    /// Prints a warning.
     pub(crate) fn warning(&mut self, text: &str) {
         self.note(&format!("{}warning:{} {text}", style::WARNING, style::END));
     }
 
-    /// A finished block for standard error, such as an annotated snippet.
+    /// Prints a formatted block on standard error, such as an annotated snippet.
     pub(crate) fn note(&mut self, text: &str) {
-        // If standard error is gone there is nobody left to tell.
+        // A closed standard error leaves no place to report the failure.
         let _ = writeln!(self.err, "{text}");
     }
 }
 
-/// JSON that nothing is taken out of on the way: where colours are removed, a DEL goes with them. It can only stand in a
-/// string.
+/// Escapes DEL in JSON text, because stripping colours removes it. DEL can only occur inside a JSON string.
 fn escaped(json: &str) -> String {
     json.replace('\u{7f}', "\\u007f")
 }
 
-/// An error with everything behind it, in one sentence.
+/// An error with its chain of sources, on one line.
 pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        // Some errors already say what they were caused by.
+        // Some errors already include their source.
         if !text.contains(&cause_text) {
             text = format!("{text}: {cause_text}");
         }
@@ -116,7 +115,7 @@ pub(crate) fn with_sources(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Colours; `anstream` removes them where nobody would see them.
+/// ANSI colours; `anstream` strips them if the stream is not a terminal.
 pub(crate) mod style {
     pub(crate) const ERROR: &str = "\u{1b}[1;31m";
     pub(crate) const GOOD: &str = "\u{1b}[1;32m";

@@ -1,5 +1,5 @@
-//! `navicert doctor` and `navicert whoami` against real servers: broken set-ups, a transcript each, whose last line is the
-//! one thing to do.
+//! `navicert doctor` and `navicert whoami` against real servers: one transcript per broken setup, whose last line is the
+//! fix.
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// `iss` https://issuer.example, `aud` prod, expired in 2023 and good until 2100.
 const EXPIRED: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjpbInByb2QiXSwic3ViIjoiYW5uIiwiZXhwIjoxNzAwMDAwMDAwfQ.c2lnbmF0dXJl";
 const GOOD: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGxlIiwiYXVkIjpbInByb2QiXSwic3ViIjoiYW5uIiwiZXhwIjo0MTAyNDQ0ODAwfQ.c2lnbmF0dXJl";
-const OPAQUE: &str = "canary-token-of-nobody";
+const OPAQUE: &str = "canary-unknown-token";
 const KNOWN: &str = "canary-token-of-ann";
 
 /// A server, and a folder with the kubeconfig for it.
@@ -102,13 +102,13 @@ fn check(name: &str, ending: &str, context: TestContext) {
     assert!(last.starts_with(ending), "{name} ends with: {last}");
 }
 
-/// A set-up that does not work: the last line is the one thing to do.
+/// A broken setup: the last line is the fix.
 fn check_broken(name: &str, context: TestContext) {
     check(name, "to do: ", context);
 }
 
 #[test]
-fn a_context_that_works_has_nothing_to_do() {
+fn working_context_has_no_problems() {
     check("healthy", "nothing to do", Setup::new().context(34));
     check("plugin", "nothing to do", Setup::new().plugin("v1").context(34));
     check("json", "}", Setup::new().context(34));
@@ -123,7 +123,7 @@ fn the_plugin_is_run_once() {
     let context = context.file("login", &format!("#!/bin/sh\necho run >> runs\necho '{answer}'\n"));
     make_executable(&context.directory().join("login"));
     assert_eq!(context.run("navicert doctor").code(), Some(4), "the server of this kubeconfig is gone");
-    assert!(!context.directory().join("runs").exists(), "a login for nothing helps nobody");
+    assert!(!context.directory().join("runs").exists(), "the plugin is not run if the server is unreachable");
     let setup = Setup::new().plugin("v1");
     let context = setup.context(34).file("login", &format!("#!/bin/sh\necho run >> runs\necho '{answer}'\n"));
     make_executable(&context.directory().join("login"));
@@ -135,18 +135,18 @@ fn the_plugin_is_run_once() {
 }
 
 #[test]
-fn an_old_kubectl_is_worth_a_word_although_it_works() {
+fn old_kubectl_is_a_recommendation() {
     check("old-kubectl", "it works; still worth doing", Setup::new().plugin("v1").context(20));
 }
 
 #[test]
-fn broken_files_are_told_with_the_line() {
+fn invalid_files_are_reported_with_the_line() {
     check_broken("no-file", context(34));
     check_broken("not-yaml", context(34).file("config", "clusters:\n- name: east\n  cluster: {server: 7}\n"));
 }
 
 #[test]
-fn a_context_cluster_or_authority_that_is_not_there_is_named() {
+fn missing_context_cluster_or_authority_is_named() {
     check_broken("no-context", Setup::new().context(34));
     check_broken("no-cluster", Setup::new().context(34));
     let setup = Setup::new().cluster("certificate-authority", json!("gone.crt"));
@@ -154,14 +154,14 @@ fn a_context_cluster_or_authority_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_told_apart_by_how() {
+fn unreachable_servers_are_distinguished_by_cause() {
     // No resolver is asked for a label of 64 characters: there can be none.
     let name = format!("https://{}.example", "n".repeat(64));
     let setup = Setup::new().cluster("server", json!(name)).cluster("tls-server-name", json!("kubernetes"));
     check_broken("no-address", setup.context(34));
     let setup = Setup::new();
     setup.api.refuse_connections();
-    check_broken("nobody-listens", setup.context(34));
+    check_broken("connection-refused", setup.context(34));
     let setup = Setup::new();
     let plain = navicert_testkit::HttpServer::start_plain();
     let url = plain.url().replace("http://", "https://");
@@ -169,7 +169,7 @@ fn a_server_that_cannot_be_reached_is_told_apart_by_how() {
 }
 
 #[test]
-fn a_server_that_is_not_the_one_is_told_apart_by_why() {
+fn untrusted_servers_are_distinguished_by_cause() {
     let setup = Setup::new();
     let other = Ca::new("another root");
     setup.api.present(&other.server().issue());
@@ -187,7 +187,7 @@ fn a_server_that_is_not_the_one_is_told_apart_by_why() {
 }
 
 #[test]
-fn a_plugin_that_is_not_there_may_not_run_or_fails_is_told_apart() {
+fn missing_denied_and_failing_plugins_are_distinguished() {
     check_broken("no-plugin", Setup::new().plugin("v1").context(34));
     check_broken("denied-plugin", Setup::new().plugin("v1").context(34));
     check_broken("broken-kuberc", Setup::new().plugin("v1").context(34));
@@ -197,7 +197,7 @@ fn a_plugin_that_is_not_there_may_not_run_or_fails_is_told_apart() {
 }
 
 #[test]
-fn a_refusal_is_explained_by_what_was_sent() {
+fn rejection_is_explained_by_the_credential_sent() {
     check_broken("expired-token", Setup::new().user(json!({"token": EXPIRED})).context(34));
     check_broken("unknown-token", Setup::new().user(json!({"token": OPAQUE})).context(34));
     check_broken("other-issuer", Setup::new().user(json!({"token": GOOD})).context(34));
@@ -214,7 +214,7 @@ fn a_refusal_is_explained_by_what_was_sent() {
 }
 
 #[test]
-fn whoami_says_who_or_why_not_with_its_exit_code() {
+fn whoami_prints_the_user_or_the_error_with_its_exit_code() {
     let setup = Setup::new();
     check_file(&page("whoami"), setup.context(34));
     let setup = Setup::new().user(json!({"token": OPAQUE}));

@@ -1,5 +1,4 @@
-//! The documents say what is there: paths they name exist, pages they link to exist, and README.md shows what the program
-//! really prints and lists every verb.
+//! Documentation tests: named paths and linked pages exist, and README.md shows real output and lists every verb.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
@@ -17,7 +16,7 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn every_file_the_walks_name_exists() {
+fn every_file_named_in_architecture_exists() {
     let architecture = page("ARCHITECTURE.md");
     let named: Vec<&str> = architecture.split('`').filter(|text| text.starts_with("crates/")).collect();
     assert!(named.len() >= 10, "the walks name only {} files", named.len());
@@ -78,7 +77,7 @@ fn the_readme_shows_what_the_program_prints() {
 
 /// What README.md says happens after its reader has corrected the example.
 #[test]
-fn the_examples_of_the_readme_can_be_corrected() {
+fn readme_examples_can_be_fixed_as_described() {
     let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
     let examples = context.directory().join("examples");
     copy_examples(&examples);

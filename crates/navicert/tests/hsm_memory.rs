@@ -63,7 +63,7 @@ impl Setup {
             .variable("NAVICERT_PINENTRY", hsm_support::pinentry(self.home.path(), PIN))
     }
 
-    /// A signer that stays, once it has logged in.
+    /// A running signer that has logged in.
     fn serve(&self, uri: &str) -> Running {
         let serving = self.navicert(&["signer", "serve", uri]).start_running().unwrap();
         wait::blocking(serving.wait_for_output("signing with 1 key"));
@@ -145,9 +145,9 @@ fn assert_shows_none(what: &str, process: Process, secrets: &[Vec<u8>]) {
     }
 }
 
-// Issue 8: the process's memory, environment, temporary files and arguments hold neither PIN nor key.
+// The process's memory, environment, temporary files and arguments hold neither PIN nor key.
 #[test]
-fn neither_pin_nor_key_is_anywhere_while_kubectl_uses_the_key() {
+fn pin_and_key_appear_in_no_process_while_kubectl_uses_the_key() {
     let Some(_) = tools::kubectl() else { return };
     let Some(setup) = Setup::new() else { return };
     let certificate = setup.ann.leaf().to_vec();
@@ -175,7 +175,7 @@ fn neither_pin_nor_key_is_anywhere_while_kubectl_uses_the_key() {
             if let Some(serving) = &serving {
                 let signer = Process(serving.pid());
                 assert!(signer.shows(&certificate).unwrap(), "what the signer has to know is found");
-                // SoftHSM is software: the key is in the memory of whoever loads it, and nowhere else.
+                // SoftHSM is software: the key is in the memory of the process that loads the module, and nowhere else.
                 assert_shows_none("the signer", signer, secrets.get(..1).unwrap());
             }
         });
@@ -184,7 +184,7 @@ fn neither_pin_nor_key_is_anywhere_while_kubectl_uses_the_key() {
 
 // A PIN that comes from a file is not kept either.
 #[test]
-fn a_signer_that_stays_forgets_the_pin_that_it_read() {
+fn running_signer_does_not_keep_the_pin() {
     let Some(setup) = Setup::new() else { return };
     let file = setup.home.path().join("pin");
     fs::write(&file, format!("{PIN}\n")).unwrap();
@@ -195,12 +195,12 @@ fn a_signer_that_stays_forgets_the_pin_that_it_read() {
         assert!(signer.shows(setup.ann.leaf()).unwrap());
         assert_shows_none("the signer", signer, &[PIN.as_bytes().to_vec()]);
     }
-    assert!(!setup.home.path().join("asked").exists(), "nobody was asked");
+    assert!(!setup.home.path().join("asked").exists(), "no PIN prompt");
 }
 
-// The control: somebody who does hold these is found out by the same search, in each of their spellings.
+// Control: the same search finds a process that holds these values, in each of their encodings.
 #[test]
-fn somebody_who_holds_a_pin_or_a_key_is_found_out() {
+fn process_that_holds_a_pin_or_key_is_detected() {
     let ann = Ca::new("root").client("ann").issue();
     let script = "read pin; read hex; read pem; echo ready; read more";
     let spelled = spellings(&ann);

@@ -1,4 +1,4 @@
-//! `navicert image serve` as a process: what it leaves behind, what it lets nobody see, and what it counts.
+//! `navicert image serve` as a process: cleanup, secrets and metrics.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,7 +14,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
 use image_support::Place;
-use navicert_image::socket::{Verb, ask};
+use navicert_image::socket::{DaemonVerb, call};
 use navicert_testkit::Program;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
@@ -69,7 +69,7 @@ fn navicert(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) 
 }
 
 #[test]
-fn a_daemon_told_to_end_takes_its_socket_along() {
+fn stopped_daemon_removes_its_socket() {
     for signal in ["-TERM", "-INT"] {
         let place = Place::new(NO_ACCOUNT);
         let daemon = Daemon::start(&place, &[]);
@@ -95,13 +95,13 @@ fn a_daemon_leaves_no_core_dump() {
 }
 
 #[test]
-fn what_a_daemon_counts_and_forgets_can_be_asked_for() {
+fn daemon_metrics_and_invalidation_work() {
     // I156, I163, I253, I261, I264
     let place = Place::new(NO_ACCOUNT);
     let daemon = Daemon::start(&place, &["--mirror", "mirror.example:5000=registry.example"]);
     let socket = place.path("run/navicert/image.sock");
     for server in ["registry.example", "mirror.example:5000"] {
-        let reply = ask(&socket, Verb::Get, server).unwrap().unwrap();
+        let reply = call(&socket, DaemonVerb::Get, server).unwrap().unwrap();
         let answer = String::from_utf8(reply.stdout.to_vec()).unwrap();
         assert_eq!(
             answer,
@@ -140,7 +140,7 @@ fn what_a_daemon_counts_and_forgets_can_be_asked_for() {
 }
 
 #[test]
-fn a_provider_that_is_not_installed_does_not_keep_the_daemon_from_serving_the_others() {
+fn missing_provider_does_not_stop_the_daemon_from_serving_others() {
     // I251
     let place = Place::new(NO_ACCOUNT);
     let config = fs::read_to_string(place.path("config.yaml")).unwrap();
@@ -148,15 +148,15 @@ fn a_provider_that_is_not_installed_does_not_keep_the_daemon_from_serving_the_ot
     fs::write(place.path("config.yaml"), format!("{config}{absent}")).unwrap();
     let daemon = Daemon::start(&place, &[]);
     let socket = place.path("run/navicert/image.sock");
-    assert_eq!(ask(&socket, Verb::Get, "registry.example").unwrap().unwrap().code, 0);
-    let failed = ask(&socket, Verb::Get, "other.example").unwrap().unwrap();
+    assert_eq!(call(&socket, DaemonVerb::Get, "registry.example").unwrap().unwrap().code, 0);
+    let failed = call(&socket, DaemonVerb::Get, "other.example").unwrap().unwrap();
     assert!(failed.code == 1 && String::from_utf8_lossy(&failed.stdout).contains("absent"));
     let (code, said) = daemon.stop("-TERM");
     assert!(code == Some(0) && said.contains("absent"), "{said}");
 }
 
 #[test]
-fn where_no_configuration_is_named_and_none_is_found_the_way_out_is_told() {
+fn missing_configuration_error_names_the_flag_to_set() {
     let place = Place::new(NO_ACCOUNT);
     fs::create_dir_all(place.path("xdg/navicert/image")).unwrap();
     let program =

@@ -1,5 +1,5 @@
-//! `navicert image get --service-account|--pod`: what is asked of an API server, what of it reaches the provider, and
-//! what is said when the API server will not.
+//! `navicert image get --service-account|--pod`: requests to the API server, what reaches the provider, and the errors
+//! when the API server rejects a request.
 
 #![expect(clippy::unwrap_used, reason = "a test's helpers fail by panicking")]
 
@@ -113,7 +113,7 @@ fn a_pod_s_token_is_bound_to_the_pod() {
 }
 
 #[test]
-fn explain_says_how_long_a_slow_plugin_took() {
+fn explain_shows_the_run_time_of_slow_plugins() {
     // I264
     let place =
         Place::new("{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}");
@@ -127,7 +127,7 @@ fn explain_says_how_long_a_slow_plugin_took() {
 }
 
 #[test]
-fn what_the_api_server_refuses_is_told_with_the_role_that_is_missing() {
+fn api_server_rejection_names_the_missing_role() {
     // I112, I116, I243
     let place = Place::new(ATTRIBUTES);
     let api = api_server(&place);
@@ -174,7 +174,7 @@ fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() 
 }
 
 #[test]
-fn a_credential_plugin_the_kuberc_forbids_is_not_run_for_an_image_either() {
+fn kuberc_policy_applies_to_image_lookups() {
     // C740
     let place = Place::new(ATTRIBUTES);
     let api = api_server(&place);

@@ -280,7 +280,7 @@ credentialPluginAllowlist: [{command: navicert-signer-pkcs11, pathLib: [/usr/lib
 }
 
 #[test]
-fn says_in_one_sentence_what_is_in_the_way() {
+fn installer_errors_are_one_sentence() {
     let setup = Setup::new();
     let one_sentence = |outcome: &Outcome, sentence: &str| {
         let told = text(outcome);

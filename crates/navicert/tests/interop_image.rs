@@ -48,7 +48,7 @@ fn a_real_api_server_gives_the_token_that_reaches_the_provider() {
         assert_eq!(claims.pointer("/sub"), Some(&json!("system:serviceaccount:images:builder")));
         assert_eq!(claims.pointer("/kubernetes.io/pod/name"), bound.as_ref());
     }
-    let outcome = place.ask("get", &["--service-account", "images/nobody"]);
+    let outcome = place.ask("get", &["--service-account", "images/missing"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    assert!(said.contains("failed to get service account: serviceaccounts \"nobody\" not found"), "{said}");
+    assert!(said.contains("failed to get service account: serviceaccounts \"missing\" not found"), "{said}");
 }

@@ -1,5 +1,5 @@
 //! `navicert serve proxy` between the current kubectl and a real kube-apiserver (`make interop`): in both modes the API
-//! server sees exactly whom a token stands for, and a missing permission is named as the rule to add.
+//! server sees exactly the user a token authenticates, and readiness names missing RBAC rules.
 
 #![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -111,10 +111,10 @@ async fn readiness(serving: &Serving, code: u16, without: &str) -> String {
         loop {
             let reply = serving.inspect("/readyz?verbose").await;
             reply.text().clone_into(&mut last);
-            if reply.status.as_u16() == code && !last.contains("not asked yet") && !last.contains(without) {
+            if reply.status.as_u16() == code && !last.contains("not checked yet") && !last.contains(without) {
                 return;
             }
-            // Rules take a moment to count, and permissions are looked at when somebody asks.
+            // RBAC rules take a moment to apply, and permissions are checked on request.
             serving.program.signal("HUP");
             tokio::task::yield_now().await;
         }
@@ -126,7 +126,7 @@ async fn readiness(serving: &Serving, code: u16, without: &str) -> String {
 
 // S270, S256, S233, S235: the rules that readiness names are exactly those that are missing.
 #[tokio::test(flavor = "multi_thread")]
-async fn by_impersonation_the_api_server_sees_the_mapped_user_once_the_named_rules_are_there() {
+async fn impersonation_passes_the_mapped_user_once_the_reported_rules_exist() {
     let cluster = Cluster::shared();
     let identity = cluster.client_authority().client("navicert-proxy").issue();
     let folder = tempfile::tempdir().unwrap();
@@ -161,7 +161,7 @@ async fn as_a_front_proxy_the_api_server_sees_the_mapped_user() {
     let serving = setup.start(&[]).await;
     readiness(&serving, 200, "[-]").await;
     works_as_ann(cluster, &setup, &serving, "as-front-proxy").await;
-    // S268: no token makes somebody a member of the cluster's own groups.
+    // S268: no token can add a user to the cluster's system groups.
     let masters = setup.token(&json!({"uid": "7", "foo": [], "groups": ["x"], "sub": "system:admin\n"}));
     assert_eq!(setup.get(&serving, "/api", &masters).await.status, 401);
     serving.end().await;
@@ -169,7 +169,7 @@ async fn as_a_front_proxy_the_api_server_sees_the_mapped_user() {
 
 // S228: a certificate that the API server does not take for a front proxy's is found out at the start.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_front_proxy_that_is_none_is_not_ready() {
+async fn untrusted_front_proxy_is_not_ready() {
     let cluster = Cluster::shared();
     let identity = cluster.client_authority().client("navicert-other").issue();
     let folder = tempfile::tempdir().unwrap();
@@ -177,14 +177,14 @@ async fn a_front_proxy_that_is_none_is_not_ready() {
     let user = json!({"client-certificate": files.certificate, "client-key": files.key});
     let setup = prepare(cluster, "{mode: requestHeader}", &user);
     let serving = setup.start(&[]).await;
-    let told = readiness(&serving, 503, "cannot be asked").await;
+    let told = readiness(&serving, 503, "failed to send a request to the API server").await;
     assert!(told.contains("--requestheader-client-ca-file"), "{told}");
     serving.end().await;
 }
 
 // S276, S277: a service account's own token, both ways.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_accounts_token_is_passed_on_or_impersonated() {
+async fn service_account_tokens_are_forwarded_or_impersonated() {
     let cluster = Cluster::shared();
     admin(cluster, &["create", "serviceaccount", "robot", "-n", "default"], "");
     let made = kubectl(cluster, cluster.admin_kubeconfig(), &["create", "token", "robot", "-n", "default"])

@@ -1,5 +1,5 @@
-//! A real kube-apiserver asks `navicert serve webhook` whose tokens are, in both versions; and takes the files of
-//! `examples/deploy` (`make interop`).
+//! A real kube-apiserver uses `navicert serve webhook` in both API versions, and accepts the files of `examples/deploy`
+//! (`make interop`).
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
@@ -122,9 +122,9 @@ fn whoami(cluster: &Cluster, kubeconfig: &Path) -> (Option<i32>, Value, String) 
     (outcome.code(), told, String::from_utf8_lossy(&outcome.stderr).into_owned())
 }
 
-// S208–S222: what the API server makes of our answers.
+// S208–S222: how the API server interprets the webhook's responses.
 #[test]
-fn kube_apiserver_takes_our_word_in_both_versions() {
+fn kube_apiserver_accepts_reviews_in_both_versions() {
     for version in ["v1", "v1beta1"] {
         let webhook = Webhook::start();
         let flags = [
@@ -144,7 +144,7 @@ fn kube_apiserver_takes_our_word_in_both_versions() {
             },
         });
         assert_eq!(told.pointer("/status/userInfo"), Some(&expected), "{version}");
-        // A bad token is a 401 of the API server's, at once: nothing is asked again and again.
+        // A bad token is a 401 of the API server without retries.
         let bad = navicert_testkit::jws::with_tampered_signature(&webhook.token());
         let (code, _, complaint) = whoami(&cluster, &kubeconfig(&cluster, webhook.folder.path(), &bad));
         assert!(code != Some(0) && complaint.contains("Unauthorized"), "{complaint}");

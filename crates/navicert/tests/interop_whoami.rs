@@ -8,15 +8,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_testkit::cluster::Cluster;
-use navicert_testkit::{PluginDesk, TestContext};
+use navicert_testkit::{FakeExecPlugin, TestContext};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 const LIFE: Duration = Duration::from_secs(3);
 
-fn context(cluster: &Cluster, desk: &PluginDesk) -> TestContext {
+fn context(cluster: &Cluster, plugin_server: &FakeExecPlugin) -> TestContext {
     let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
-    let plugin = desk.write_plugin(&context.directory());
+    let plugin = plugin_server.write_plugin(&context.directory());
     let config = json!({
         "current-context": "real",
         "contexts": [{"name": "real", "context": {"cluster": "c", "user": "u"}}],
@@ -40,10 +40,10 @@ fn text<'a>(review: &'a Value, pointer: &str) -> &'a str {
 }
 
 #[test]
-fn whoami_is_whoever_the_plugin_says_with_every_new_certificate_and_token() {
+fn whoami_follows_the_plugins_rotating_certificate_and_token() {
     let cluster = Cluster::shared();
     let authority = cluster.client_authority();
-    let desk = PluginDesk::start(move |run| {
+    let plugin_server = FakeExecPlugin::start(move |run| {
         let now = SystemClock.now();
         let mut status = json!({"expirationTimestamp": (now + LIFE).to_string()});
         let given = status.as_object_mut().unwrap();
@@ -57,7 +57,7 @@ fn whoami_is_whoever_the_plugin_says_with_every_new_certificate_and_token() {
         }
         status
     });
-    let context = context(cluster, &desk);
+    let context = context(cluster, &plugin_server);
     let mut credentials = BTreeSet::new();
     for run in 1..=6 {
         let review = review(&context);
@@ -66,7 +66,7 @@ fn whoami_is_whoever_the_plugin_says_with_every_new_certificate_and_token() {
         let id = text(&review, "/status/userInfo/extra/authentication.kubernetes.io~1credential-id/0");
         credentials.insert(id.to_owned());
     }
-    assert_eq!(desk.runs().len(), 6, "one run each");
+    assert_eq!(plugin_server.runs().len(), 6, "one run each");
     assert!(credentials.iter().filter(|id| id.starts_with("X509SHA256=")).count() >= 3, "{credentials:?}");
     let outcome = context.run("navicert doctor");
     let told = String::from_utf8_lossy(&outcome.stdout);
@@ -77,16 +77,19 @@ fn whoami_is_whoever_the_plugin_says_with_every_new_certificate_and_token() {
 #[test]
 fn a_refusal_of_the_real_server_is_explained() {
     let cluster = Cluster::shared();
-    let desk = PluginDesk::start(|_| json!({"token": "nobody-knows-this"}));
-    let context = context(cluster, &desk);
+    let plugin_server = FakeExecPlugin::start(|_| json!({"token": "unknown-token"}));
+    let context = context(cluster, &plugin_server);
     let outcome = context.run("navicert whoami");
     assert_eq!(outcome.code(), Some(1));
     let said = String::from_utf8_lossy(&outcome.stderr);
-    assert!(said.starts_with("error: the server answered 401 Unauthorized: Unauthorized;"), "{said}");
+    assert!(
+        said.starts_with("error: server rejected the request: 401 Unauthorized: Unauthorized;"),
+        "{said}"
+    );
     let told = context.run("navicert doctor").stdout;
     let told = String::from_utf8_lossy(&told);
     assert!(
-        told.contains("FAIL  request    the server answered 401, also to what the plugin gave anew"),
+        told.contains("FAIL  request    server responded with 401 Unauthorized, also for a new credential from the plugin"),
         "{told}"
     );
 }

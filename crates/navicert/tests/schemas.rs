@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use navicert_authn::config::NavicertConfiguration;
-use navicert_server::Limits;
+use navicert_server::ServerLimits;
 use navicert_server::proxy;
-use navicert_server::settings::Servers;
+use navicert_server::settings::ServerSettings;
 use navicert_server::webhook;
 use navicert_types::authentication_test::AuthenticationTest;
 use serde_json::{Map, Value, json};
@@ -92,12 +92,12 @@ fn the_schema_of_servers_is_what_is_read() {
         let whole =
             json!({"apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "servers": servers});
         let read = NavicertConfiguration::parse(whole.to_string().as_bytes()).unwrap();
-        Servers::parse(&read.servers.unwrap()).map_err(|wrong| wrong.to_string())
+        ServerSettings::parse(&read.servers.unwrap()).map_err(|wrong| wrong.to_string())
     };
     let read = parse(&servers).unwrap();
     assert_eq!(
         read.webhook,
-        webhook::Settings {
+        webhook::WebhookSettings {
             server_audiences: vec!["x".into()],
             expose_errors: true,
             timeout: Duration::from_secs(90),
@@ -105,9 +105,11 @@ fn the_schema_of_servers_is_what_is_read() {
             ..Default::default()
         }
     );
-    assert_eq!(read.limits.limits(Limits::default()).http2_streams, 250);
+    assert_eq!(read.limits.apply_to(ServerLimits::default()).http2_streams, 250);
     assert_eq!(read.proxy.max_stream_age, proxy::settings::MaxStreamAge::TokenExpiry);
-    assert!(read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::Allowed::ALL);
+    assert!(
+        read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::AllowedNames::ALL
+    );
     for place in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {
         let mut other = servers.clone();
         other.pointer_mut(place).unwrap()["zz"] = json!(1);

@@ -1,5 +1,5 @@
-//! `navicert signer` with keys in SoftHSM: transcripts, the printed lines pasted verbatim, a signer that stays, and no PIN
-//! anywhere it should not be (T42, T44).
+//! `navicert signer` with keys in SoftHSM: transcripts, the printed kubeconfig used verbatim, a long-running signer, and
+//! no PIN in any process (T42, T44).
 
 #![expect(
     clippy::unwrap_used,
@@ -128,7 +128,7 @@ fn what_signer_list_prints_works_when_pasted_verbatim() {
 }
 
 #[test]
-fn without_the_kuberc_nothing_runs_and_the_exit_code_says_denied() {
+fn signer_is_denied_without_a_kuberc_entry() {
     // X1, T42
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
@@ -189,7 +189,7 @@ impl Drop for Serving {
 }
 
 #[test]
-fn one_pin_serves_every_client_while_a_signer_stays() {
+fn running_signer_needs_one_pin_for_all_clients() {
     // C885
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
@@ -199,13 +199,13 @@ fn one_pin_serves_every_client_while_a_signer_stays() {
     for _ in 0..3 {
         assert!(stdout(&context.run("navicert whoami")).starts_with("username  ann\n"));
     }
-    assert_eq!(times_asked(&context), 1, "nobody is asked again");
+    assert_eq!(times_asked(&context), 1, "no second PIN prompt");
     let second = context.run("navicert signer serve 'pkcs11:token=my%20token;id=%01'");
     let complaint = String::from_utf8_lossy(&second.stderr);
-    assert!(complaint.contains("a signer is already there"), "{complaint}");
+    assert!(complaint.contains("a signer is already listening"), "{complaint}");
     #[cfg(target_os = "linux")]
     for name in ["cmdline", "environ"] {
-        // Where the process forbids looking, nobody else can look either.
+        // If the process is not dumpable, no other process of the user can read it either.
         let seen = std::fs::read(format!("/proc/{}/{name}", serving.0.id())).unwrap_or_default();
         assert!(!String::from_utf8_lossy(&seen).contains(PIN), "{name}");
     }
@@ -217,7 +217,7 @@ fn one_pin_serves_every_client_while_a_signer_stays() {
 }
 
 #[test]
-fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
+fn unmodified_kubectl_uses_the_key_without_access_to_it() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let Some(context) = with_kubectl(&setup) else { return };
     assert!(stdout(&context.run("navicert run -- kubectl get --raw /version")).contains("gitVersion"));
@@ -233,7 +233,7 @@ fn an_unmodified_kubectl_uses_the_key_and_cannot_see_it() {
 }
 
 #[test]
-fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
+fn removed_token_is_reported_and_works_again_after_insertion() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let context = setup.context(PIN);
     setup.paste(&context);
@@ -254,18 +254,18 @@ fn a_token_taken_out_in_the_middle_is_said_and_works_when_it_is_back() {
 }
 
 /// The folder of SoftHSM's tokens, moved away while this lives.
-struct Away(PathBuf);
+struct TokenRemoved(PathBuf);
 
-impl Away {
+impl TokenRemoved {
     fn take(setup: &Setup) -> Self {
         let tokens = setup.hsm.configuration().parent().unwrap().join("tokens");
         std::fs::rename(&tokens, tokens.with_extension("away")).unwrap();
         std::fs::create_dir(&tokens).unwrap();
-        Away(tokens)
+        TokenRemoved(tokens)
     }
 }
 
-impl Drop for Away {
+impl Drop for TokenRemoved {
     fn drop(&mut self) {
         std::fs::remove_dir(&self.0).unwrap();
         std::fs::rename(self.0.with_extension("away"), &self.0).unwrap();
@@ -278,9 +278,9 @@ fn with_kubectl(setup: &Setup) -> Option<TestContext> {
     Some(context)
 }
 
-// Issue 8, C845: a warm connection needs no token; the next handshake does, and kubectl's user is told so.
+// C845: an open connection needs no token; the next handshake does, and the error reaches the kubectl user.
 #[test]
-fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_before() {
+fn token_removed_under_a_gateway_fails_the_next_handshake_only() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let Some(context) = with_kubectl(&setup) else { return };
     let serving = Serving::start(&setup, &context);
@@ -289,14 +289,14 @@ fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_bef
     let get = format!("kubectl --kubeconfig {} get --raw /version", told.trim());
     let succeeds = |when: &str| assert!(stdout(&context.run(&get)).contains("gitVersion"), "{when}");
     succeeds("with the token");
-    let away = Away::take(&setup);
+    let away = TokenRemoved::take(&setup);
     succeeds("over the connection that is there");
     assert_eq!(setup.api.connections().len(), 1);
     setup.api.cut_connections(navicert_testkit::Cut::Reset);
     let gone = context.run(&get);
     let complaint = String::from_utf8_lossy(&gone.stderr).into_owned();
     assert_eq!(gone.code(), Some(1), "{complaint}");
-    assert!(complaint.contains("the token `my token` was removed"), "{complaint}");
+    assert!(complaint.contains("token `my token` was removed"), "{complaint}");
     drop(away);
     succeeds("with the token again");
     assert_eq!(times_asked(&context), 2, "the device was away, so its PIN was needed once more");
@@ -305,7 +305,7 @@ fn a_token_taken_out_under_a_gateway_is_missed_by_the_next_handshake_and_not_bef
 
 // C845: without a signer that stays, every signature asks for the PIN, so the questions are the signatures, or the touches.
 #[test]
-fn commands_that_share_a_gateway_share_one_touch() {
+fn commands_that_share_a_gateway_need_one_touch() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let Some(context) = with_kubectl(&setup) else { return };
     let run = |flags: &str| {
@@ -329,7 +329,7 @@ fn commands_that_share_a_gateway_share_one_touch() {
 }
 
 #[test]
-fn a_token_that_is_not_there_and_a_signer_that_talks_nonsense_are_told_to_kubectls_user() {
+fn missing_token_and_invalid_signer_response_are_reported_to_the_kubectl_user() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     let Some(context) = with_kubectl(&setup) else { return };
     let run = "navicert run -- kubectl get --raw /version";
@@ -340,8 +340,8 @@ fn a_token_that_is_not_there_and_a_signer_that_talks_nonsense_are_told_to_kubect
         assert!(complaint.contains(of), "{complaint}");
         complaint
     };
-    let away = Away::take(&setup);
-    complains("no token `my token` is present; is the device plugged in?");
+    let away = TokenRemoved::take(&setup);
+    complains("PKCS#11 token not found: `my token`; check that the device is plugged in");
     drop(away);
     let nonsense = context.home().join("nonsense");
     std::fs::write(&nonsense, "#!/bin/sh\nprintf '\\033[2Jcanary-nonsense\\n'\n").unwrap();
@@ -353,14 +353,14 @@ fn a_token_that_is_not_there_and_a_signer_that_talks_nonsense_are_told_to_kubect
         assert_ne!(text, replaced);
         std::fs::write(&path, replaced).unwrap();
     }
-    let complaint = complains("answered something that cannot be used");
+    let complaint = complains("invalid response from signer");
     assert!(!complaint.contains("canary"), "{complaint}");
     assert!(setup.api.requests().is_empty());
 }
 
-// Issue 8: two users on one machine: the second gets no signature either, not even where the first was careless with modes.
+// A second user of the machine gets no signature, even if the socket's mode is too permissive.
 #[test]
-fn another_user_gets_nothing_from_a_signer_that_stays() {
+fn other_user_cannot_use_a_running_signer() {
     if let Some(socket) = std::env::var_os("NAVICERT_TEST_SOCKET") {
         return as_the_other_user(Path::new(&socket));
     }
@@ -371,7 +371,7 @@ fn another_user_gets_nothing_from_a_signer_that_stays() {
     let other = Program::new("setpriv")
         .arguments(["--reuid=nobody", "--clear-groups", "--"])
         .arguments([std::env::current_exe().unwrap()])
-        .arguments(["another_user_gets_nothing_from_a_signer_that_stays", "--exact", "--nocapture"])
+        .arguments(["other_user_cannot_use_a_running_signer", "--exact", "--nocapture"])
         .directory(Path::new("/"))
         .variable("NAVICERT_TEST_SOCKET", &socket);
     let said = |expected: &str| {

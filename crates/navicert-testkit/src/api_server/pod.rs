@@ -18,7 +18,7 @@ pub struct Pod {
     pub name: String,
     /// The events of a watch on pods.
     pub events: Watch,
-    /// Its log, for whoever follows it.
+    /// Its log stream.
     pub log: Watch,
     /// Commands that were run in it: each prints `hello from <name>`, and what it read.
     pub exec: Tunnel,
@@ -46,8 +46,8 @@ impl Pod {
 }
 
 impl ApiServer {
-    /// Adds the one pod there is, and as much of discovery as kubectl needs to find it. These answers ask nobody who they
-    /// are; look at the recorded requests for that.
+    /// Adds one pod, and the discovery documents kubectl needs to find it. These endpoints do not authenticate; check the
+    /// recorded requests for credentials.
     pub fn add_pod(&self, name: &str, stdin: bool) -> Pod {
         let pod = Pod {
             name: name.to_owned(),

@@ -82,7 +82,7 @@ fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "kubectl") {
         return kubectl::run(&arguments);
     }
-    match tell(arguments.iter().any(|argument| argument == "--embedded")) {
+    match print_text(arguments.iter().any(|argument| argument == "--embedded")) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             println!("\nthe demo failed: {problem}");
@@ -91,34 +91,34 @@ fn main() -> ExitCode {
     }
 }
 
-fn tell(embedded: bool) -> Result<(), String> {
+fn print_text(embedded: bool) -> Result<(), String> {
     println!("navicert: every Kubernetes credential, on every side\n");
-    let stage = Stage::set(Tools::find(embedded))?;
-    stage.name_stand_ins();
+    let demo = Demo::set(Tools::find(embedded))?;
+    demo.name_stand_ins();
     println!("$ export KUBECONFIG={KUBECONFIG}\n");
 
-    stage.scene(
+    demo.scene(
         "Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.",
     );
-    stage.run(&["kubeconfig", "view"], 0)?;
+    demo.run(&["kubeconfig", "view"], 0)?;
 
-    stage.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
-    stage.run(&["kubeconfig", "check", "--context", "lab"], 1)?;
+    demo.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
+    demo.run(&["kubeconfig", "check", "--context", "lab"], 1)?;
 
-    stage.scene("The same question for a machine.");
-    stage.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;
+    demo.scene("The same question for a machine.");
+    demo.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;
 
-    stage.scene("A rule for tokens, before it meets one: the trap, and then the value of every part.");
-    stage.run(&["cel", "check", "claims.groups.exists(g, g == 'admin')"], 1)?;
+    demo.scene("A rule for tokens, before it meets one: the trap, and then the value of every part.");
+    demo.run(&["cel", "check", "claims.groups.exists(g, g == 'admin')"], 1)?;
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
-    stage.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
+    demo.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
-    token::tell(&stage)?;
-    client::tell(&stage)?;
-    gateway::tell(&stage)?;
-    key::tell(&stage)?;
-    proxy::tell(&stage)?;
-    image::tell(&stage)?;
+    token::tell(&demo)?;
+    client::tell(&demo)?;
+    gateway::tell(&demo)?;
+    key::tell(&demo)?;
+    proxy::tell(&demo)?;
+    image::tell(&demo)?;
 
     println!("End of the demo. `navicert --help` lists the commands, docs/ explains them.");
     Ok(())
@@ -149,7 +149,7 @@ impl Tools {
 }
 
 /// A temporary folder with the demo's files, and the programs it runs.
-struct Stage {
+struct Demo {
     folder: tempfile::TempDir,
     navicert: PathBuf,
     tools: Tools,
@@ -157,7 +157,7 @@ struct Stage {
     plain: &'static str,
 }
 
-impl Stage {
+impl Demo {
     fn set(tools: Tools) -> Result<Self, String> {
         let folder =
             tempfile::tempdir().map_err(|error| format!("failed to make a temporary folder: {error}"))?;
@@ -172,7 +172,7 @@ impl Stage {
         }
         let (bold, plain) =
             if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-        Ok(Stage { folder, navicert: beside("navicert")?, tools, bold, plain })
+        Ok(Demo { folder, navicert: beside("navicert")?, tools, bold, plain })
     }
 
     /// Says which stand-ins are used, in one line each.

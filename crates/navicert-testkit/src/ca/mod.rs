@@ -71,8 +71,8 @@ impl Ca {
         Ca { issuer: Arc::new(issuer), intermediates: Vec::new() }
     }
 
-    /// Somebody else's root, to issue in its name: the same common name, the same key. Its own certificate is another one,
-    /// but what it issues is good wherever the other root is trusted.
+    /// A root with the common name and key of an existing root. Its certificate differs, but what it issues is valid
+    /// wherever the existing root is trusted.
     ///
     /// # Panics
     /// If the text is no private key in PEM.

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
-use super::complaints::{Complaints, read_form};
+use super::request_violations::{RequestViolations, read_form};
 use crate::answer::Answer;
 use crate::ca::Ca;
 use crate::http_server::{HttpServer, Request};
@@ -19,7 +19,7 @@ use crate::http_server::{HttpServer, Request};
 #[derive(Debug)]
 pub struct Amazon {
     server: HttpServer,
-    complaints: Complaints,
+    violations: RequestViolations,
     state: Arc<Mutex<State>>,
 }
 
@@ -53,7 +53,7 @@ impl Amazon {
     }
 
     fn serve(ca: Option<&Ca>) -> Self {
-        let complaints = Complaints::default();
+        let violations = RequestViolations::default();
         let state = Arc::new(Mutex::new(State {
             keys: vec![("AKIDEXAMPLE".to_owned(), Amazon::SECRET.to_owned(), None)],
             password: "password-of-the-registry".to_owned(),
@@ -61,30 +61,30 @@ impl Amazon {
             roles: Vec::new(),
             agent_token: None,
         }));
-        let (known, heard) = (Arc::clone(&state), complaints.clone());
+        let (known, recorded) = (Arc::clone(&state), violations.clone());
         let answer = move |request: &Request| {
             let state = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            reply(&state, &heard, request)
+            reply(&state, &recorded, request)
         };
         let builder = HttpServer::builder().http1_only().otherwise(answer);
         let server = match ca {
             Some(ca) => builder.start(ca),
             None => builder.start_plain(),
         };
-        Amazon { server, complaints, state }
+        Amazon { server, violations, state }
     }
 
     /// The secret of the first key.
     pub const SECRET: &'static str = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY";
 
-    /// The server: its URL, what it saw, and how to make it misbehave.
+    /// The HTTP server: URL, recorded requests and fault injection.
     pub fn server(&self) -> &HttpServer {
         &self.server
     }
 
-    /// What was wrong with the requests.
-    pub fn complaints(&self) -> &Complaints {
-        &self.complaints
+    /// Violations found in the requests.
+    pub fn violations(&self) -> &RequestViolations {
+        &self.violations
     }
 
     /// The registry's password from now on, and until when, in seconds since the epoch.
@@ -95,7 +95,7 @@ impl Amazon {
         });
     }
 
-    /// A role for whoever shows this token; its credentials come with this session token.
+    /// Adds a role that this web identity token may assume; its credentials include this session token.
     pub fn trust(&self, role: &str, token: &str, session_token: &str) {
         self.change(|state| {
             let id = format!("ASIAROLE{}", state.keys.len());
@@ -114,26 +114,26 @@ impl Amazon {
     }
 }
 
-fn reply(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn reply(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     match request.path() {
-        "/" if request.header("x-amz-target").is_some() => registry(state, complaints, request),
-        "/" => sts(state, complaints, request),
-        "/agent" => agent(state, complaints, request),
-        path if path.starts_with("/latest/") => metadata(state, complaints, request),
+        "/" if request.header("x-amz-target").is_some() => registry(state, violations, request),
+        "/" => sts(state, violations, request),
+        "/agent" => agent(state, violations, request),
+        path if path.starts_with("/latest/") => metadata(state, violations, request),
         path => {
-            complaints.add(format!("nobody is at {path}"));
+            violations.add(format!("unexpected path {path}"));
             Answer::status(404)
         }
     }
 }
 
-fn registry(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn registry(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     let target = request.header("x-amz-target").unwrap_or_default();
     let (service, is_public) = match target {
         "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken" => ("ecr", false),
         "SpencerFrontendService.GetAuthorizationToken" => ("ecr-public", true),
         _ => {
-            complaints.add(format!("there is no operation `{target}`"));
+            violations.add(format!("there is no operation `{target}`"));
             return fault(400, "UnknownOperationException", "");
         }
     };
@@ -148,10 +148,10 @@ fn registry(state: &State, complaints: &Complaints, request: &Request) -> Answer
     }
     // Amazon's own clients send more, and sign it.
     if request.header("amz-sdk-request").is_none() {
-        complaints.expect(request, "POST", &headers);
+        violations.expect(request, "POST", &headers);
     }
     if request.body != b"{}" {
-        complaints.add("the body is not `{}`");
+        violations.add("the body is not `{}`");
     }
     if let Err(message) = signature(state, request, service) {
         return fault(403, "InvalidSignatureException", &message);
@@ -172,7 +172,7 @@ fn fault(status: u16, code: &str, message: &str) -> Answer {
     Answer::json(&json!({"__type": code, "message": message})).with_status(status)
 }
 
-fn sts(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn sts(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     let form = read_form(request.text());
     let field =
         |name: &str| form.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str());
@@ -189,9 +189,9 @@ fn sts(state: &State, complaints: &Complaints, request: &Request) -> Answer {
         "AssumeRoleWithWebIdentity" => {
             let headers =
                 [("content-type", "application/x-www-form-urlencoded"), ("accept", "application/xml")];
-            complaints.expect(request, "POST", &headers);
+            violations.expect(request, "POST", &headers);
             let (role, token) = (field("RoleArn"), field("WebIdentityToken"));
-            complaints.expect_form(
+            violations.expect_form(
                 "AssumeRoleWithWebIdentity",
                 request.text(),
                 &[
@@ -233,31 +233,31 @@ fn sts(state: &State, complaints: &Complaints, request: &Request) -> Answer {
     )
 }
 
-fn agent(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn agent(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     let mut headers = vec![("accept", "application/json")];
     if let Some(token) = &state.agent_token {
         headers.push(("authorization", token.as_str()));
     }
-    complaints.expect(request, "GET", &headers);
+    violations.expect(request, "GET", &headers);
     if request.header("authorization") != state.agent_token.as_deref() {
-        return Answer::text("who are you?").with_status(401);
+        return Answer::text("unauthenticated").with_status(401);
     }
     credentials(state)
 }
 
-fn metadata(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn metadata(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     let roles = "/latest/meta-data/iam/security-credentials/";
     match request.path() {
         "/latest/api/token" => {
-            complaints.expect(request, "PUT", &[("x-aws-ec2-metadata-token-ttl-seconds", "21600")]);
+            violations.expect(request, "PUT", &[("x-aws-ec2-metadata-token-ttl-seconds", "21600")]);
             Answer::text(METADATA_TOKEN)
         }
         path if request.header("x-aws-ec2-metadata-token") != Some(METADATA_TOKEN) => {
-            complaints.add(format!("{path}: without the metadata server's token"));
+            violations.add(format!("{path}: without the metadata server's token"));
             Answer::status(401)
         }
         path if path == roles => {
-            complaints.expect(request, "GET", &[("x-aws-ec2-metadata-token", METADATA_TOKEN)]);
+            violations.expect(request, "GET", &[("x-aws-ec2-metadata-token", METADATA_TOKEN)]);
             Answer::text(ROLE)
         }
         path if path.strip_prefix(roles) == Some(ROLE) => credentials(state),

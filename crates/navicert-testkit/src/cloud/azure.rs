@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
-use super::complaints::Complaints;
+use super::request_violations::RequestViolations;
 use crate::answer::Answer;
 use crate::http_server::{HttpServer, Request};
 
@@ -14,7 +14,7 @@ use crate::http_server::{HttpServer, Request};
 #[derive(Debug)]
 pub struct Azure {
     server: HttpServer,
-    complaints: Complaints,
+    violations: RequestViolations,
     state: Arc<Mutex<State>>,
 }
 
@@ -44,25 +44,25 @@ impl Azure {
             tenant: tenant.to_owned(),
             ..State::default()
         };
-        let complaints = Complaints::default();
+        let violations = RequestViolations::default();
         let state = Arc::new(Mutex::new(state));
-        let (known, heard) = (Arc::clone(&state), complaints.clone());
+        let (known, recorded) = (Arc::clone(&state), violations.clone());
         let answer = move |request: &Request| {
             let state = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            reply(&state, &heard, request)
+            reply(&state, &recorded, request)
         };
         let server = HttpServer::builder().otherwise(answer).start_plain();
-        Azure { server, complaints, state }
+        Azure { server, violations, state }
     }
 
-    /// The server: its URL, what it saw, and how to make it misbehave.
+    /// The HTTP server: URL, recorded requests and fault injection.
     pub fn server(&self) -> &HttpServer {
         &self.server
     }
 
-    /// What was wrong with the requests.
-    pub fn complaints(&self) -> &Complaints {
-        &self.complaints
+    /// Violations found in the requests.
+    pub fn violations(&self) -> &RequestViolations {
+        &self.violations
     }
 
     /// The tokens from now on. The registry's becomes a JSON web token that ends at this second, and is returned.
@@ -105,21 +105,21 @@ const RESOURCE: &str = "https://containerregistry.azure.net";
 const AGENT: (&str, &str) = ("user-agent", "kubernetes-credentialprovider-acr");
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 
-fn reply(state: &State, complaints: &Complaints, request: &Request) -> Answer {
+fn reply(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
     let directory = format!("/{}/oauth2/v2.0/token", state.tenant);
     match request.path() {
         "/metadata/identity/oauth2/token" => {
-            complaints.expect(request, "GET", &[("metadata", "true")]);
+            violations.expect(request, "GET", &[("metadata", "true")]);
             let mut fields = vec![("api-version", "2018-02-01"), ("resource", RESOURCE)];
             fields.extend(state.which.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-            complaints.expect_form("the metadata server", request.query().unwrap_or_default(), &fields);
+            violations.expect_form("the metadata server", request.query().unwrap_or_default(), &fields);
             Answer::json(
                 &json!({"access_token": state.access_token, "expires_in": "86399", "expires_on": "1"}),
             )
         }
-        path if path == directory => application(state, complaints, request),
+        path if path == directory => application(state, violations, request),
         "/metadata/endpoints" => {
-            complaints.expect(request, "GET", &[]);
+            violations.expect(request, "GET", &[]);
             let cloud = json!({
                 "name": "custom", "suffixes": {"acrLoginServer": state.suffix},
                 "authentication": {"loginEndpoint": format!("http://{}", request.header("host").unwrap_or_default())},
@@ -127,12 +127,12 @@ fn reply(state: &State, complaints: &Complaints, request: &Request) -> Answer {
             Answer::json(&json!([cloud]))
         }
         "/v2/" => {
-            complaints.expect(request, "GET", &[AGENT]);
+            violations.expect(request, "GET", &[AGENT]);
             let challenge = format!("Bearer realm=\"{}\",service=\"{}\"", state.realm, state.service);
             Answer::status(401).header("www-authenticate", &challenge)
         }
         "/oauth2/exchange" => {
-            complaints.expect(request, "POST", &[AGENT, FORM]);
+            violations.expect(request, "POST", &[AGENT, FORM]);
             let fields = [
                 ("access_token", state.access_token.as_str()),
                 ("grant_type", "access_token_refresh_token"),
@@ -140,18 +140,18 @@ fn reply(state: &State, complaints: &Complaints, request: &Request) -> Answer {
                 ("service", &state.service),
                 ("tenant", &state.tenant),
             ];
-            complaints.expect_form("the exchange", request.text(), &fields);
+            violations.expect_form("the exchange", request.text(), &fields);
             Answer::json(&json!({"refresh_token": state.refresh_token}))
         }
         path => {
-            complaints.add(format!("nobody is at {path}"));
+            violations.add(format!("unexpected path {path}"));
             Answer::status(404)
         }
     }
 }
 
-fn application(state: &State, complaints: &Complaints, request: &Request) -> Answer {
-    complaints.expect(request, "POST", &[FORM]);
+fn application(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
+    violations.expect(request, "POST", &[FORM]);
     let (client_id, assertion) = state.application.clone().unwrap_or_default();
     let scope = format!("{RESOURCE}/.default");
     let fields = [
@@ -161,6 +161,6 @@ fn application(state: &State, complaints: &Complaints, request: &Request) -> Ans
         ("client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"),
         ("scope", &scope),
     ];
-    complaints.expect_form("the directory", request.text(), &fields);
+    violations.expect_form("the directory", request.text(), &fields);
     Answer::json(&json!({"access_token": state.access_token, "expires_in": 3599, "token_type": "Bearer"}))
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 
-use super::complaints::Complaints;
+use super::request_violations::RequestViolations;
 use crate::answer::Answer;
 use crate::http_server::{HttpServer, Request};
 
@@ -12,7 +12,7 @@ use crate::http_server::{HttpServer, Request};
 #[derive(Debug)]
 pub struct Google {
     server: HttpServer,
-    complaints: Complaints,
+    violations: RequestViolations,
     state: Arc<Mutex<State>>,
 }
 
@@ -28,28 +28,28 @@ struct State {
 impl Google {
     /// Starts it, with an access token for the machine's service account that is good for so many seconds.
     pub fn start(token: &str, expires_in: Option<u64>) -> Self {
-        let complaints = Complaints::default();
+        let violations = RequestViolations::default();
         let state = State { token: token.to_owned(), expires_in, ..State::default() };
         let state = Arc::new(Mutex::new(state));
-        let (known, heard) = (Arc::clone(&state), complaints.clone());
+        let (known, recorded) = (Arc::clone(&state), violations.clone());
         let answer = move |request: &Request| {
             let state = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
             match request.path() {
-                "/v1/token" => exchange(&state, &heard, request),
+                "/v1/token" => exchange(&state, &recorded, request),
                 path => match path.strip_prefix("/computeMetadata/v1/instance/") {
-                    Some(path) => metadata(&state, &heard, request, path),
+                    Some(path) => metadata(&state, &recorded, request, path),
                     None => {
-                        heard.add(format!("nobody is at {path}"));
+                        recorded.add(format!("unexpected path {path}"));
                         Answer::status(404)
                     }
                 },
             }
         };
         let server = HttpServer::builder().otherwise(answer).start_plain();
-        Google { server, complaints, state }
+        Google { server, violations, state }
     }
 
-    /// The server: its URL, what it saw, and how to make it misbehave.
+    /// The HTTP server: URL, recorded requests and fault injection.
     pub fn server(&self) -> &HttpServer {
         &self.server
     }
@@ -59,9 +59,9 @@ impl Google {
         self.server.address().to_string()
     }
 
-    /// What was wrong with the requests.
-    pub fn complaints(&self) -> &Complaints {
-        &self.complaints
+    /// Violations found in the requests.
+    pub fn violations(&self) -> &RequestViolations {
+        &self.violations
     }
 
     /// Gives the machine an attribute.
@@ -81,9 +81,9 @@ impl Google {
     }
 }
 
-fn metadata(state: &State, complaints: &Complaints, request: &Request, path: &str) -> Answer {
+fn metadata(state: &State, violations: &RequestViolations, request: &Request, path: &str) -> Answer {
     let headers = [("metadata-flavor", "Google"), ("user-agent", "GKE auth-provider-gcp image pull")];
-    complaints.expect(request, "GET", &headers);
+    violations.expect(request, "GET", &headers);
     let answer = match path {
         "service-accounts/default/token" => {
             let mut token = json!({"access_token": state.token, "token_type": "Bearer"});
@@ -103,8 +103,8 @@ fn metadata(state: &State, complaints: &Complaints, request: &Request, path: &st
     answer.header("metadata-flavor", "Google")
 }
 
-fn exchange(state: &State, complaints: &Complaints, request: &Request) -> Answer {
-    complaints.expect(request, "POST", &[("content-type", "application/json")]);
+fn exchange(state: &State, violations: &RequestViolations, request: &Request) -> Answer {
+    violations.expect(request, "POST", &[("content-type", "application/json")]);
     let (audience, subject, access) = state.exchange.clone().unwrap_or_default();
     let expected = json!({
         "audience": audience,

@@ -9,13 +9,13 @@
 
 mod amazon;
 mod azure;
-mod complaints;
 mod google;
+mod request_violations;
 
 pub use amazon::Amazon;
 pub use azure::Azure;
-pub use complaints::Complaints;
 pub use google::Google;
+pub use request_violations::RequestViolations;
 
 #[cfg(doc)]
 use crate::HttpServer;

@@ -33,10 +33,9 @@ pub(super) struct Listening {
     pub(super) done: blocking_mpsc::Sender<()>,
 }
 
-/// A port of our own, also while nobody listens on it.
+/// A reserved port, also while the server does not listen.
 ///
-/// A bound socket that never listens keeps the port: connections to it are refused, and nobody else gets it
-/// before we listen again.
+/// A bound socket that never listens keeps the port: connections are refused, and no other process can bind it.
 pub(super) struct Port {
     _reservation: TcpSocket,
     address: SocketAddr,

@@ -118,7 +118,7 @@ impl Request {
 pub struct Connection {
     /// Its number, counted from 0.
     pub id: usize,
-    /// Who called.
+    /// Address of the client.
     pub peer: SocketAddr,
     /// What TLS agreed on; `None` before the handshake is done, and on a server without TLS.
     pub tls: Option<Tls>,

@@ -24,7 +24,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |request| handle(request, line.clone(), Arc::clone(&shared)));
-    // A failed connection shows in the log as closed; there is nobody to tell more.
+    // A failed connection appears in the log as closed; no other report is needed.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades()

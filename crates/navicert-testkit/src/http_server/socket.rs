@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// How much of a connection's input is kept.
-const KEPT: usize = 1024 * 1024;
+const MAX_RECORDED_BYTES: usize = 1024 * 1024;
 
 /// A TCP stream that is reset rather than closed if it was told so, and reports when it is gone.
 pub(super) struct Socket {
@@ -103,7 +103,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Spy<S> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = KEPT - received.len();
+        let room = MAX_RECORDED_BYTES - received.len();
         received.extend(buffer.filled()[before..].iter().take(room));
         Poll::Ready(Ok(()))
     }

@@ -39,7 +39,7 @@ impl Shared {
         let mut id = 0;
         self.log.send_modify(|log| {
             id = log.connections.len();
-            // Before the connection can be seen in the log: whoever sees it there may want to cut it.
+            // Before the connection appears in the log, because a test may then cut it.
             self.cuts.lock().unwrap_or_else(PoisonError::into_inner).insert(id, cut);
             log.connections.push(Connection { id, peer, tls: None, closed: false, received: Arc::default() });
         });

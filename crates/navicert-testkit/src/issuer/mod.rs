@@ -56,12 +56,12 @@ struct State {
     jwks_path: String,
     /// Known once the port is.
     url: OnceLock<String>,
-    says: Mutex<Says>,
+    says: Mutex<IssuerDocuments>,
 }
 
 /// What the issuer says just now.
 #[derive(Debug, Default)]
-struct Says {
+struct IssuerDocuments {
     keys: Vec<SigningKey>,
     odd_keys: Vec<Value>,
     discovery: Map<String, Value>,
@@ -245,7 +245,7 @@ impl IssuerBuilder {
             jwks_path: format!("{below}{JWKS}"),
             path: self.path,
             url: OnceLock::new(),
-            says: Mutex::new(Says { keys: self.keys, ..Says::default() }),
+            says: Mutex::new(IssuerDocuments { keys: self.keys, ..IssuerDocuments::default() }),
         });
         let speaker = Arc::clone(&state);
         let server = self.server.otherwise(move |request| speaker.answer(request)).start(ca);
@@ -295,7 +295,7 @@ impl State {
         json!({"keys": keys})
     }
 
-    fn says(&self) -> MutexGuard<'_, Says> {
+    fn says(&self) -> MutexGuard<'_, IssuerDocuments> {
         self.says.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

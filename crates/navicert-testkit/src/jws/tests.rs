@@ -8,7 +8,7 @@ fn decode(text: &str) -> Vec<u8> {
     URL_SAFE_NO_PAD.decode(text).unwrap()
 }
 
-/// Verifies a token by the JWK, as somebody who knows only the JWKS would.
+/// Verifies a token with the JWK alone.
 fn verifies(token: &str, jwk: &Value, algorithm: Algorithm) -> bool {
     let (input, signature) = token.rsplit_once('.').unwrap();
     let (message, signature) = (input.as_bytes(), decode(signature));

@@ -1,76 +1,76 @@
-//! Everything that can be wrong with an issuer, one after another, while a server that knows it is asked all the time.
+//! Issuer faults, one after another, while a server that trusts the issuer is under load.
 
 use std::time::Duration;
 
 use navicert_types::{Clock as _, SystemClock};
 
-use super::{Load, lasting};
+use super::{Load, sleep_period};
 use crate::program::Running;
 use crate::{Algorithm, Answer, Gate, Issuer, SigningKey, wait};
 
-/// Longer than the longest pause between two tries of a server whose issuer is in trouble: a minute, and a fifth more.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Longer than the longest back-off between two fetches of a failing issuer's keys: a minute plus 20 % jitter.
+const MAX_REFETCH_DELAY: Duration = Duration::from_secs(120);
 
-/// A server whose issuer gets into trouble.
+/// A server and its issuer, for fault injection.
 #[derive(Clone, Copy, Debug)]
-pub struct Trouble<'t> {
-    /// The issuer. When it is over, its tokens may be signed with one more key.
+pub struct IssuerFaults<'t> {
+    /// The issuer. After the run it has one more signing key.
     pub issuer: &'t Issuer,
-    /// For whom its tokens are.
+    /// Audience of its tokens.
     pub audience: &'t str,
-    /// The server, whose log has to say what happened.
+    /// The server, whose log must report every fault.
     pub server: &'t Running,
 }
 
-impl Trouble<'_> {
-    /// Answers of 500, nonsense and none at all, no connection, and new keys, each for [`super::period`]. `ask` starts a load;
-    /// `accepts` says whether the server accepts a token.
+impl IssuerFaults<'_> {
+    /// Injects status 500, an invalid key set, a stalled response, refused connections and a key rotation, each for
+    /// [`super::period`]. `ask` starts a load; `accepts` returns whether the server accepts a token.
     ///
     /// # Panics
-    /// If an answer was wrong or lost, or the log does not say what happened.
-    pub async fn befall(self, ask: impl Fn() -> Load, accepts: impl AsyncFn(&str) -> bool) {
-        let (Trouble { issuer, server, .. }, gate) = (self, Gate::new());
+    /// If a response is wrong or lost, or the log does not report a fault.
+    pub async fn run(self, ask: impl Fn() -> Load, accepts: impl AsyncFn(&str) -> bool) {
+        let (IssuerFaults { issuer, server, .. }, gate) = (self, Gate::new());
         let path = issuer.jwks_path().to_owned();
-        under("a healthy issuer", &ask).await;
+        load_during("a healthy issuer", &ask).await;
 
         issuer.answer(&path, Answer::status(500));
-        self.make_it_ask("one", &accepts).await;
-        under("JWKS 500", &ask).await;
-        server.wait_for_output_within("the answer is 500, not 200", PATIENCE).await;
+        self.trigger_refetch("one", &accepts).await;
+        load_during("JWKS 500", &ask).await;
+        server.wait_for_output_within("returned status 500, expected 200", MAX_REFETCH_DELAY).await;
 
         issuer.answer(&path, Answer::text("{\"keys\": 5}"));
-        under("JWKS nonsense", &ask).await;
-        server.wait_for_output_within("not a JSON Web Key Set", PATIENCE).await;
+        load_during("JWKS nonsense", &ask).await;
+        server.wait_for_output_within("not a JSON Web Key Set", MAX_REFETCH_DELAY).await;
 
         issuer.answer(&path, Answer::json(&issuer.jwks()).after(&gate));
-        under("a slow JWKS", &ask).await;
+        load_during("a slow JWKS", &ask).await;
         gate.open();
         issuer.forget_answers();
-        server.wait_for_output_within("an issuer is well again", PATIENCE).await;
+        server.wait_for_output_within("jwks_refresh_recovered", MAX_REFETCH_DELAY).await;
 
         issuer.refuse_connections();
-        self.make_it_ask("two", &accepts).await;
-        under("an issuer that is down", &ask).await;
-        server.wait_for_output_within("Connection refused", PATIENCE).await;
+        self.trigger_refetch("two", &accepts).await;
+        load_during("an issuer that is down", &ask).await;
+        server.wait_for_output_within("Connection refused", MAX_REFETCH_DELAY).await;
         issuer.accept_connections();
-        server.wait_for_repeated_output("an issuer is well again", 2, PATIENCE).await;
+        server.wait_for_repeated_output("jwks_refresh_recovered", 2, MAX_REFETCH_DELAY).await;
 
-        // Tokens of the old key all the time, and of the new one from the moment it is known.
+        // Tokens of the old key stay accepted, tokens of the new key are accepted once it is fetched.
         let key = SigningKey::generate(Algorithm::Es256, "rotated");
         issuer.add_key(key.clone());
         let token = self.token_of(&key);
         let load = ask();
         wait::within("the new key", async { while !accepts(&token).await {} }).await;
-        lasting().await;
+        sleep_period().await;
         assert!(accepts(&token).await, "a token of the new key");
         load.end("a rotating JWKS").await;
-        server.wait_for_repeated_output("an issuer's keys have changed", 2, PATIENCE).await;
+        server.wait_for_repeated_output("jwks_changed", 2, MAX_REFETCH_DELAY).await;
     }
 
-    /// A token of a key that nobody has: the issuer is asked at once, and from then on until it is well again.
-    async fn make_it_ask(self, kid: &str, accepts: &impl AsyncFn(&str) -> bool) {
+    /// Presents a token signed with an unknown key, which makes the server refetch the key set until it succeeds.
+    async fn trigger_refetch(self, kid: &str, accepts: &impl AsyncFn(&str) -> bool) {
         let token = self.token_of(&SigningKey::generate(Algorithm::Es256, kid));
-        assert!(!accepts(&token).await, "a token of nobody's key");
+        assert!(!accepts(&token).await, "a token of an unknown key");
     }
 
     fn token_of(self, key: &SigningKey) -> String {
@@ -78,8 +78,8 @@ impl Trouble<'_> {
     }
 }
 
-async fn under(what: &str, ask: &impl Fn() -> Load) {
+async fn load_during(what: &str, ask: &impl Fn() -> Load) {
     let load = ask();
-    lasting().await;
+    sleep_period().await;
     load.end(what).await;
 }

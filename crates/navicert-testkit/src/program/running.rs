@@ -57,7 +57,7 @@ impl Program {
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
             while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                // Enough for every wait, and bounded for those who print for ever.
+                // Bounded, for programs that print endlessly; enough for every wait.
                 sender.send_modify(|output| {
                     if output.bytes.len() < 1 << 20 {
                         output.bytes.extend_from_slice(&buffer[..count]);
@@ -165,7 +165,7 @@ impl Running {
         Outcome { status: self.status(), stdout, stderr: Vec::new() }
     }
 
-    /// Waits for its end, whoever else still holds its output.
+    /// Waits for its exit, even if another process still holds its output open.
     ///
     /// # Panics
     /// If its end cannot be learned.

@@ -39,7 +39,7 @@ impl RawClient {
     /// Connects without TLS.
     ///
     /// # Panics
-    /// If nobody listens there.
+    /// If the connection fails.
     pub async fn connect(address: SocketAddr) -> Self {
         RawClient { stream: Box::new(tcp(address).await), ahead: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl RawClient {
     /// Connects with TLS to a server known to `ca`, offering these application protocols.
     ///
     /// # Panics
-    /// If nobody listens there or the handshake fails.
+    /// If the connection or the handshake fails.
     pub async fn connect_tls(
         address: SocketAddr,
         ca: &Ca,
@@ -72,7 +72,7 @@ impl RawClient {
         RawClient { stream: Box::new(stream), ahead: Vec::new() }
     }
 
-    /// Over a connection that somebody else made.
+    /// Uses an existing connection.
     pub fn over(stream: impl Stream + 'static) -> Self {
         RawClient { stream: Box::new(stream), ahead: Vec::new() }
     }
@@ -173,7 +173,7 @@ impl std::fmt::Debug for RawClient {
 
 async fn tcp(address: SocketAddr) -> TcpStream {
     let stream = wait::within("a connection", TcpStream::connect(address)).await;
-    let stream = stream.unwrap_or_else(|error| panic!("nobody answers on {address}: {error}"));
+    let stream = stream.unwrap_or_else(|error| panic!("failed to connect to {address}: {error}"));
     stream.set_nodelay(true).expect("a connected socket");
     stream
 }

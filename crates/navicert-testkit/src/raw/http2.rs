@@ -1,4 +1,4 @@
-//! Just enough of HTTP/2's bytes to break its manners: frames, and fields in the plainest form of HPACK.
+//! Minimal HTTP/2 encoding for tests that violate the protocol: frames, and header fields without HPACK compression.
 
 /// What a client says first: the preface and empty settings.
 pub fn preface() -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Bytes on a socket, with nothing between: for peers that break the rules of HTTP on purpose.
+//! Raw bytes on a socket, for peers that violate HTTP on purpose.
 
 mod client;
 pub mod http2;

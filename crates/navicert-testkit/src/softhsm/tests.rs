@@ -91,7 +91,7 @@ fn a_missing_tool_is_named_with_the_packages_to_install() {
 }
 
 #[test]
-fn a_tool_that_fails_stops_the_test_with_its_complaint() {
+fn a_tool_that_fails_stops_the_test_with_its_stderr() {
     let Some(hsm) = SoftHsm::start("failing", "1234") else { return };
     let message = panicked(|| hsm.import_certificate(b"no certificate", "01", "x"));
     assert!(message.contains("pkcs11-tool failed with exit status"), "{message}");

@@ -33,7 +33,7 @@ pub(super) struct Console {
     pub(super) skipped: bool,
     pub(super) sessions: Vec<Session>,
     fence: Fence,
-    /// The lines of a skipped fence, which are nobody's business.
+    /// The lines of a skipped fence, kept verbatim.
     lines: Vec<String>,
 }
 
@@ -240,14 +240,14 @@ mod tests {
 
     #[test]
     fn what_is_no_transcript_is_refused_with_its_line() {
-        for (text, complaint) in [
+        for (text, message) in [
             ("a\n```console\n$ x\n", "2: a fence without an end"),
             ("```console\nx\n```\n", "2: a console fence begins with `$ `"),
             ("```console loud\n$ x\n```\n", "1: `loud` means nothing behind `console`"),
             ("```console skip=\"\"\n$ x\n```\n", "1: skip= needs a \"reason\", last on the line"),
             ("```sh file=a mode=9\n```\n", "1: `9` is no file mode"),
         ] {
-            assert_eq!(Document::parse(text).unwrap_err(), complaint);
+            assert_eq!(Document::parse(text).unwrap_err(), message);
         }
     }
 }

@@ -104,7 +104,7 @@ fn overwriting_changes_what_differs_and_nothing_else() {
 
 #[test]
 fn what_cannot_be_run_is_refused_with_its_line() {
-    for (text, complaint) in [
+    for (text, message) in [
         ("nothing\n", "it runs no command"),
         ("```console skip=\"x\"\n$ sh\n```\n", "it runs no command"),
         ("```console\n$ rm -rf x\n```\n", "test.md:2: `rm` is no program this context knows"),
@@ -115,7 +115,7 @@ fn what_cannot_be_run_is_refused_with_its_line() {
         ("```console\n$ sh -c 'echo \"$ x\"'\n```\n", "would be read as Markdown"),
     ] {
         let report = checked(text, true).0.unwrap_err();
-        assert!(report.contains(complaint), "{report}");
+        assert!(report.contains(message), "{report}");
     }
 }
 

@@ -8,73 +8,72 @@ use super::Profile;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuthnVerb {
-    /// Say everything that is wrong with an authentication configuration
+    /// Check an AuthenticationConfiguration and report every problem
     Check(CheckArgs),
-    /// Say whom a token stands for
+    /// Print the user a token authenticates
     Eval(EvalArgs),
-    /// Say why a token is taken or refused, step by step
+    /// Explain step by step why a token is accepted or rejected
     Explain(ExplainArgs),
-    /// Run the cases of an AuthenticationTest file, and name the rules that no case would miss
+    /// Run AuthenticationTest files and report untested rules
     Test(TestArgs),
-    /// Turn --oidc-* flags of kube-apiserver into an AuthenticationConfiguration
+    /// Convert kube-apiserver's --oidc-* flags to an AuthenticationConfiguration
     Migrate(MigrateArgs),
 }
 
-/// What every verb takes: whose rules, and our own file beside the configuration.
+/// Flags of every verb: the profile and the NavicertConfiguration file.
 #[derive(Debug, Args)]
 pub(crate) struct SettingsArgs {
-    /// Whose rules: `kube` decides exactly as kube-apiserver
+    /// Rules to apply: `kube` decides exactly as kube-apiserver
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
-    /// NavicertConfiguration file: rules one by one, algorithms, key files and revoked tokens
+    /// NavicertConfiguration file: single rules, signature algorithms, key files and revoked tokens
     #[arg(long, value_name = "FILE")]
     pub(crate) navicert_config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct TestArgs {
-    /// AuthenticationTest files
+    /// AuthenticationTest files to run
     #[arg(required = true, value_name = "SUITE")]
     pub(crate) suites: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 
-    /// Also fail if a rule or a mapping could be taken away without any case noticing
+    /// Fail if a rule or mapping is not covered by any case
     #[arg(long)]
     pub(crate) require_coverage: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
-    /// Where the flags are: a static pod manifest, a kubeadm ClusterConfiguration, a k3s or RKE2 config.yaml, or a text
-    /// with a command line (`-` for standard input)
+    /// Static pod manifest, kubeadm ClusterConfiguration, k3s or RKE2 config.yaml, or command line (`-`: standard input)
     #[arg(value_name = "FILE", required_unless_present = "flags")]
     pub(crate) file: Option<PathBuf>,
 
-    /// The flags themselves, after `--`
+    /// Flags to convert, after `--`
     #[arg(last = true, value_name = "FLAGS", conflicts_with = "file")]
     pub(crate) flags: Vec<String>,
 
-    /// The version of the configuration that is written
+    /// API version of the configuration to write
     #[arg(long, value_enum, value_name = "VERSION", default_value_t)]
     pub(crate) api_version: ApiVersion,
 
-    /// The issuer's certificates, if the file of --oidc-ca-file is somewhere else here
+    /// Local copy of the --oidc-ca-file certificates
     #[arg(long, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
 
-    /// Also turn --anonymous-auth into an `anonymous` block
+    /// Also convert --anonymous-auth to an `anonymous` block
     #[arg(long)]
     pub(crate) anonymous: bool,
 
-    /// Also write a NavicertConfiguration that keeps the signature algorithms as narrow as the flags had them
+    /// Also write a NavicertConfiguration that keeps --oidc-signing-algs
     #[arg(long, value_name = "FILE")]
     pub(crate) write_navicert_config: Option<PathBuf>,
 }
 
-/// Versions of AuthenticationConfiguration that are written.
+/// API versions of AuthenticationConfiguration that `migrate` can write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ApiVersion {
     /// Kubernetes 1.34 and later
@@ -86,82 +85,82 @@ pub(crate) enum ApiVersion {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The AuthenticationConfiguration file
+    /// AuthenticationConfiguration file
     #[arg(required_unless_present = "jsonl")]
     pub(crate) file: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 
-    /// Also look at every issuer now: name, connection, certificate, discovery, keys and algorithms
+    /// Also contact every issuer: check DNS, connection, certificate, discovery document, keys and algorithms
     #[arg(long, conflicts_with = "jsonl")]
     pub(crate) online: bool,
 
-    /// Fail if there is anything to look at
+    /// Fail on lint warnings
     #[arg(long)]
     pub(crate) deny_lints: bool,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with = "file")]
     pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// The AuthenticationConfiguration file
+    /// AuthenticationConfiguration file
     #[arg(long, value_name = "FILE", required_unless_present = "jsonl")]
     pub(crate) config: Option<PathBuf>,
 
-    /// JSON file with the issuer's keys (a JWKS document), or with one such document per issuer URL
+    /// JWKS file, or JSON object of JWKS documents by issuer URL
     #[arg(long, value_name = "FILE")]
     pub(crate) jwks: Option<PathBuf>,
 
-    /// Ask the issuer itself for its keys, now
+    /// Fetch the keys from the issuer
     #[arg(long, conflicts_with_all = ["jwks", "jsonl"])]
     pub(crate) online: bool,
 
-    /// File with the token; without it the token is read from standard input
+    /// File with the token [default: standard input]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// The time to judge at, in seconds since 1970; now if not given
+    /// Time to evaluate the token at, in seconds since 1970 [default: now]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) now: Option<i64>,
 
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with_all = ["config", "jwks", "token_file", "now"])]
     pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The AuthenticationConfiguration file
+    /// AuthenticationConfiguration file
     #[arg(long, value_name = "FILE")]
     pub(crate) config: PathBuf,
 
-    /// JSON file with the issuer's keys (a JWKS document), or with one such document per issuer URL
+    /// JWKS file, or JSON object of JWKS documents by issuer URL
     #[arg(long, value_name = "FILE")]
     pub(crate) jwks: Option<PathBuf>,
 
-    /// Ask the issuer itself for its keys, now
+    /// Fetch the keys from the issuer
     #[arg(long, conflicts_with = "jwks")]
     pub(crate) online: bool,
 
-    /// File with the token; without it the token is read from standard input
+    /// File with the token [default: standard input]
     #[arg(long, value_name = "FILE")]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// The time to judge at, in seconds since 1970; now if not given
+    /// Time to evaluate the token at, in seconds since 1970 [default: now]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) now: Option<i64>,
 
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
 
-    /// Also show what the parts of expressions came out as: these are values of the token's claims
+    /// Also show the values of subexpressions, which include the token's claims
     #[arg(long)]
     pub(crate) show_values: bool,
 }

@@ -9,13 +9,13 @@ use super::Profile;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CelVerb {
-    /// Say whether an expression compiles, and what type it has
+    /// Compile an expression and print its type
     Check(CheckArgs),
     /// Evaluate an expression over claims, a user or variables
     Eval(EvalArgs),
 }
 
-/// Which variables an expression may use.
+/// Variables an expression may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
     /// Claim mappings and claim validation rules: `claims`
@@ -27,14 +27,14 @@ pub(crate) enum Subject {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The expression; `-` reads it from standard input
+    /// Expression; `-` reads it from standard input
     pub(crate) expression: String,
 
-    /// Which variables it may use
+    /// Variables the expression may use
     #[arg(long = "for", value_enum, default_value_t, value_name = "SUBJECT")]
     pub(crate) subject: Subject,
 
-    /// It has to be a rule: of type bool
+    /// Require type bool, as for a validation rule
     #[arg(long)]
     pub(crate) rule: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// The expression; `-` reads it from standard input
+    /// Expression; `-` reads it from standard input
     #[arg(required_unless_present = "jsonl")]
     pub(crate) expression: Option<String>,
 
@@ -56,19 +56,19 @@ pub(crate) struct EvalArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "claims")]
     pub(crate) user: Option<PathBuf>,
 
-    /// A variable of your own, repeatable; its numbers are int where they are whole
+    /// Variable to define, with whole numbers as int; repeatable
     #[arg(long = "var", value_name = "NAME=JSON", value_parser = variable, conflicts_with_all = ["claims", "user"])]
     pub(crate) variables: Vec<(String, Value)>,
 
-    /// It has to be a rule: of type bool; then false exits with 1
+    /// Require type bool, and exit with 1 if the value is false
     #[arg(long)]
     pub(crate) rule: bool,
 
-    /// Also show the value of every part of the expression
+    /// Also print the value of every subexpression
     #[arg(long)]
     pub(crate) trace: bool,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with_all = ["expression", "claims", "user", "variables", "rule", "trace"])]
     pub(crate) jsonl: bool,
 
@@ -78,11 +78,11 @@ pub(crate) struct EvalArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LanguageArgs {
-    /// Whose language: `kube` is exactly Kubernetes'; `hardened` also stops an evaluation that takes longer than a second
+    /// Rules to apply: `kube` evaluates exactly as Kubernetes; `hardened` also stops after one second
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
-    /// Also the libraries math, encoders (base64) and bindings (cel.bind), which Kubernetes does not have
+    /// Also enable the math, encoders (base64) and bindings (cel.bind) libraries, which Kubernetes lacks
     #[arg(long)]
     pub(crate) extended: bool,
 }
@@ -90,6 +90,6 @@ pub(crate) struct LanguageArgs {
 fn variable(text: &str) -> Result<(String, Value), String> {
     let (name, json) = text.split_once('=').ok_or("expected NAME=JSON")?;
     let value = serde_json::from_str(json)
-        .map_err(|error| format!("the value is not JSON at column {}", error.column()))?;
+        .map_err(|error| format!("the value is invalid JSON at column {}", error.column()))?;
     Ok((name.to_owned(), value))
 }

@@ -1,4 +1,4 @@
-//! The flags of `navicert whoami` and `navicert doctor`.
+//! Arguments of `navicert whoami` and `navicert doctor`.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,14 @@ pub(crate) struct WhoamiArgs {
     #[command(flatten)]
     pub(crate) plugins: PluginArgs,
 
-    /// Ask so many times, once a second, as one long-lived client: what a program sees while credentials change
+    /// Send this many requests, one per second, from one long-lived client [default: 1]
     #[arg(long, value_name = "COUNT", default_value_t = 1, hide_default_value = true)]
     pub(crate) times: u32,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Context to examine instead of `current-context`
+    /// Context to diagnose instead of `current-context`
     #[arg(value_name = "CONTEXT", conflicts_with = "context")]
     pub(crate) examined: Option<String>,
 
@@ -32,7 +32,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) plugins: PluginArgs,
 }
 
-/// Which credential plugins may run.
+/// Policy for credential plugins.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PluginArgs {
     /// Kuberc file with the plugin policy, instead of `KUBERC` or `~/.kube/kuberc`

@@ -1,4 +1,4 @@
-//! The `image` verbs.
+//! Arguments of `navicert image`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,89 +9,87 @@ use super::Profile;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageVerb {
-    /// Print the credentials a kubelet would pull an image with
+    /// Print the credentials a kubelet would use to pull an image
     Get(GetArgs),
-    /// Say which providers match an image and why, what would run, and which credentials would be tried
+    /// Explain which providers match an image, which plugins run and which credentials are tried
     Explain(ExplainArgs),
     /// Check a credential provider configuration
     Check(CheckArgs),
-    /// Say whether a pattern of `matchImages` matches an image
+    /// Check whether a `matchImages` pattern matches an image
     Match(MatchArgs),
-    /// Look an image up in a docker configuration file, as the kubelet does
+    /// Look up an image in a Docker configuration file, as the kubelet does
     Keyring(KeyringArgs),
-    /// Check what a plugin printed
+    /// Check the response of a provider plugin
     Response(ResponseArgs),
     /// Write a containers auth.json for podman, skopeo and buildah
     AuthFile(AuthFileArgs),
-    /// Put a provider plugin through every rule it has to keep
+    /// Check a provider plugin against every rule of the protocol
     PluginCheck(PluginCheckArgs),
-    /// Run the per-user daemon that `docker-credential-navicert` asks
+    /// Run the per-user daemon that serves `docker-credential-navicert`
     Serve(ServeArgs),
-    /// Make the daemon forget an image's credentials
+    /// Remove an image's credentials from the daemon's cache
     Invalidate(InvalidateArgs),
-    /// Print what the daemon has counted, in Prometheus' text format
+    /// Print the daemon's metrics in the Prometheus text format
     Metrics(MetricsArgs),
 }
 
-/// Which providers, spelled as the kubelet spells it.
+/// Credential providers, with the kubelet's flag names.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Providers")]
 pub(crate) struct ProviderArgs {
-    /// Credential provider configuration: a file, or a folder of files [default: `NAVICERT_IMAGE_CONFIG`, or
-    /// `~/.config/navicert/image/config`, or `/etc/navicert/image/config`]
+    /// Credential provider configuration, file or directory [default: `~/.config/navicert/image/config` or `/etc/…`]
     #[arg(long = "image-credential-provider-config", visible_alias = "config", value_name = "PATH")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Folder with the providers' executables [default: `NAVICERT_IMAGE_BIN_DIR`, or `bin` beside the default
-    /// configuration]
-    #[arg(long = "image-credential-provider-bin-dir", visible_alias = "bin-dir", value_name = "FOLDER")]
+    /// Directory of the provider executables [default: `bin` beside the default configuration]
+    #[arg(long = "image-credential-provider-bin-dir", visible_alias = "bin-dir", value_name = "DIR")]
     pub(crate) bin_dir: Option<PathBuf>,
 
-    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
+    /// Rules to apply: `kube` decides exactly as the kubelet [default: hardened; with --jsonl: kube]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 }
 
-/// On whose behalf, for providers with `tokenAttributes`.
+/// Service account to pull as, for providers with `tokenAttributes`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service account")]
 pub(crate) struct AccountArgs {
-    /// Service account to ask as: its annotations are read and a token is requested, bound to no pod
+    /// Service account to request a token for, not bound to a pod
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced, conflicts_with = "pod")]
-    pub(crate) service_account: Option<Named>,
+    pub(crate) service_account: Option<NamespacedName>,
 
-    /// Pod to ask as, exactly as its kubelet would: its service account, with a token bound to the pod
+    /// Pod whose service account to request a token for, bound to the pod as the kubelet does
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = namespaced)]
-    pub(crate) pod: Option<Named>,
+    pub(crate) pod: Option<NamespacedName>,
 
-    /// Kubeconfig file of the API server to ask, instead of `KUBECONFIG` or `~/.kube/config`
+    /// Kubeconfig file to use instead of `KUBECONFIG` or `~/.kube/config`
     #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
-    /// Context of the kubeconfig, instead of `current-context`
+    /// Context to use instead of `current-context`
     #[arg(long, value_name = "NAME")]
     pub(crate) context: Option<String>,
 
-    /// File with a service account token to hand on as it is; no API server is asked
+    /// File with a service account token to pass to providers, without contacting an API server
     #[arg(long, value_name = "FILE", conflicts_with_all = ["service_account", "pod"])]
     pub(crate) service_account_token_file: Option<PathBuf>,
 
-    /// Annotation of the service account, to go with the token file; repeatable
+    /// Service account annotation to pass with the token file; repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = super::key_and_value, requires = "service_account_token_file")]
     pub(crate) service_account_annotation: Vec<(String, String)>,
 }
 
-/// An object of a namespace.
+/// Namespace and name of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamespacedName {
     pub(crate) namespace: String,
     pub(crate) name: String,
 }
 
-fn namespaced(text: &str) -> Result<Named, String> {
+fn namespaced(text: &str) -> Result<NamespacedName, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(Named { namespace: namespace.to_owned(), name: name.to_owned() })
+            Ok(NamespacedName { namespace: namespace.to_owned(), name: name.to_owned() })
         }
         _ => Err("expected NAMESPACE/NAME".to_owned()),
     }
@@ -99,16 +97,15 @@ fn namespaced(text: &str) -> Result<Named, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
-    /// The image, as in a pod
+    /// Image name, as in a pod
     pub(crate) image: String,
 
-    /// Print passwords as they are
+    /// Print passwords unredacted
     #[arg(long)]
     pub(crate) show_secrets: bool,
 
-    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
-    /// first
-    #[arg(long, value_name = "FOLDER")]
+    /// Kubelet root directory; its Docker configuration is tried first, as the kubelet does
+    #[arg(long, value_name = "DIR")]
     pub(crate) kubelet_root_dir: Option<PathBuf>,
 
     #[command(flatten)]
@@ -120,16 +117,15 @@ pub(crate) struct GetArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// The image, as in a pod
+    /// Image name, as in a pod
     pub(crate) image: String,
 
-    /// Run no plugin
+    /// Do not run plugins
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Root folder of a kubelet: the node's docker configuration is looked for there, as the kubelet does, and tried
-    /// first
-    #[arg(long, value_name = "FOLDER")]
+    /// Kubelet root directory; its Docker configuration is tried first, as the kubelet does
+    #[arg(long, value_name = "DIR")]
     pub(crate) kubelet_root_dir: Option<PathBuf>,
 
     #[command(flatten)]
@@ -141,7 +137,7 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long)]
     pub(crate) jsonl: bool,
 
@@ -151,67 +147,67 @@ pub(crate) struct CheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct MatchArgs {
-    /// An entry of `matchImages`
+    /// `matchImages` pattern
     #[arg(required_unless_present = "jsonl")]
     pub(crate) pattern: Option<String>,
 
-    /// The image, as in a pod
+    /// Image name, as in a pod
     #[arg(required_unless_present = "jsonl")]
     pub(crate) image: Option<String>,
 
-    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
+    /// Rules to apply: `kube` decides exactly as the kubelet [default: hardened; with --jsonl: kube]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with_all = ["pattern", "image"])]
     pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct KeyringArgs {
-    /// A docker config.json
+    /// Docker config.json file
     #[arg(required_unless_present = "jsonl")]
     pub(crate) docker_config: Option<PathBuf>,
 
-    /// The image, as in a pod
+    /// Image name, as in a pod
     #[arg(required_unless_present = "jsonl")]
     pub(crate) image: Option<String>,
 
-    /// Print passwords as they are
+    /// Print passwords unredacted
     #[arg(long)]
     pub(crate) show_secrets: bool,
 
-    /// Whose rules: `kube` is the kubelet to the letter [default: `hardened`; with `--jsonl`: `kube`]
+    /// Rules to apply: `kube` decides exactly as the kubelet [default: hardened; with --jsonl: kube]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with_all = ["docker_config", "image", "show_secrets"])]
     pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ResponseArgs {
-    /// What the plugin printed; standard input if absent
+    /// File with the plugin's output [default: standard input]
     pub(crate) file: Option<PathBuf>,
 
-    /// The version the provider is configured with
+    /// API version the provider is configured with
     #[arg(long, value_name = "VERSION", default_value = "credentialprovider.kubelet.k8s.io/v1")]
     pub(crate) api_version: String,
 
-    /// Read one JSON object per line from standard input and answer each with one line
+    /// Read one JSON object per line from standard input and print one result line for each
     #[arg(long, conflicts_with = "file")]
     pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AuthFileArgs {
-    /// The images that will be pulled, as in a pod
+    /// Images to write credentials for, as in a pod
     #[arg(required = true)]
     pub(crate) images: Vec<String>,
 
-    /// The file to write, readable by its owner alone
+    /// File to write, with mode 0600
     #[arg(long, value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -227,34 +223,34 @@ pub(crate) struct AuthFileArgs {
     after_help = "Example: navicert image plugin-check --image registry.example/app -- ./my-provider --flag"
 )]
 pub(crate) struct PluginCheckArgs {
-    /// An image the plugin has credentials for
+    /// Image the plugin has credentials for
     #[arg(long, value_name = "IMAGE", default_value = "registry.example/app")]
     pub(crate) image: String,
 
-    /// The version the plugin is spoken to in
+    /// API version to call the plugin with
     #[arg(long, value_name = "VERSION", default_value = "credentialprovider.kubelet.k8s.io/v1")]
     pub(crate) api_version: String,
 
-    /// How many seconds a run may take
+    /// Timeout of each run in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) limit: u64,
 
-    /// The plugin and its arguments
+    /// Plugin and its arguments
     #[arg(required = true, last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The socket to listen on, instead of the one in the runtime folder
+    /// Socket to listen on [default: `navicert/image.sock` in the runtime directory]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
 
-    /// Which part of a registry is meant by tools that can only name the registry; repeatable
+    /// Repository path to look up for tools that pass only the registry host; repeatable
     #[arg(long, value_name = "HOST=HOST/PATH")]
     pub(crate) scope: Vec<String>,
 
-    /// A mirror, and the registry whose credentials it is given; repeatable
+    /// Mirror and the registry whose credentials to use for it; repeatable
     #[arg(long, value_name = "MIRROR=REGISTRY")]
     pub(crate) mirror: Vec<String>,
 
@@ -264,17 +260,17 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct InvalidateArgs {
-    /// The image, as in a pod
+    /// Image name, as in a pod
     pub(crate) image: String,
 
-    /// The daemon's socket, instead of the one in the runtime folder
+    /// Socket of the daemon [default: `navicert/image.sock` in the runtime directory]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
-    /// The daemon's socket, instead of the one in the runtime folder
+    /// Socket of the daemon [default: `navicert/image.sock` in the runtime directory]
     #[arg(long, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
 }

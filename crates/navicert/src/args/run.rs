@@ -1,4 +1,4 @@
-//! The flags of `navicert run` and `navicert gateway`.
+//! Arguments of `navicert run` and `navicert gateway`.
 
 use std::ffi::OsString;
 
@@ -11,29 +11,29 @@ Examples:
   navicert run -- kubectl get pods
   navicert run --context prod --read-only -- bash
 
-The command finds a kubeconfig in KUBECONFIG that leads to a private gateway on loopback. The gateway has the credential;
-the command has a token that is good for this gateway and as long as it runs. The exit code is the command's own; 127
-if there is no such command, 126 if it cannot be executed.";
+The command gets a KUBECONFIG that points to a private gateway on the loopback address. The gateway holds the credential;
+the command gets a token that is valid for this gateway only, while it runs. The exit code is the command's; 127 if the
+command is not found, 126 if it is not executable.";
 
 pub(crate) const GATEWAY_HELP: &str = "\
 Example: navicert gateway --context prod     and in other terminals: navicert run --context prod --gateway auto -- CMD
 
-Prints the path of a kubeconfig and serves until it is told to end (Ctrl-C, SIGTERM).";
+Prints the path of a kubeconfig and serves until interrupted (Ctrl-C or SIGTERM).";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 
-    /// Whose gateway to use
+    /// Gateway to use
     #[arg(long, value_enum, value_name = "WHICH", default_value_t)]
-    pub(crate) gateway: WhichGateway,
+    pub(crate) gateway: GatewayChoice,
 
-    /// Variable that the command does not inherit, such as a secret of the credential plugin; repeatable
+    /// Environment variable to remove from the command's environment; repeatable
     #[arg(long, value_name = "NAME")]
     pub(crate) drop_env: Vec<OsString>,
 
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -44,23 +44,23 @@ pub(crate) struct GatewayArgs {
     pub(crate) access: AccessArgs,
 }
 
-/// What a gateway gives access to.
+/// Cluster a gateway gives access to, and what it allows.
 #[derive(Debug, Args)]
 pub(crate) struct AccessArgs {
     #[command(flatten)]
     pub(crate) connection: ConnectionArgs,
 
-    /// Refuse whatever would change something: create, update, patch, delete, exec, attach, port-forward, proxy
+    /// Reject create, update, patch, delete, exec, attach, port-forward and proxy requests
     #[arg(long, help_heading = "Options")]
     pub(crate) read_only: bool,
 }
 
-/// Whose gateway to use.
+/// Gateway to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WhichGateway {
-    /// One of its own, for this command alone
+pub(crate) enum GatewayChoice {
+    /// Private gateway for this command
     #[default]
     Own,
-    /// That of a running `navicert gateway` for the same context and user, if there is one
+    /// Running `navicert gateway` for the same context and user, or a private one
     Auto,
 }

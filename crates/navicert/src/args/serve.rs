@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use navicert_server::settings::address;
+use navicert_server::settings::parse_listen_address;
 
 use super::client::PluginArgs;
 use super::{ConnectionArgs, Profile};
@@ -16,8 +16,8 @@ Examples:
     --tls-cert-file tls.crt --tls-private-key-file tls.key --client-ca-file apiserver-ca.crt
   navicert serve --check --authentication-config auth.yaml --navicert-config navicert.yaml
 
-SIGHUP looks at all files at once (they are watched anyway) and opens the audit log again. \
-SIGTERM and SIGINT finish what has begun, then end.";
+SIGHUP reloads all files immediately (changed files are also reloaded automatically) and reopens the audit log. \
+SIGTERM and SIGINT drain in-flight requests, then exit.";
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -25,7 +25,7 @@ pub(crate) struct ServeArgs {
     #[command(subcommand)]
     pub(crate) server: Option<ServerVerb>,
 
-    /// Say what is wrong with the files, and serve nothing
+    /// Check the files and exit
     #[arg(long, required = true)]
     pub(crate) check: bool,
 
@@ -35,10 +35,10 @@ pub(crate) struct ServeArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServerVerb {
-    /// Answer an API server's TokenReviews, and nginx's or Envoy's question whether a request may pass
+    /// Authentication webhook for API servers (TokenReview), nginx (auth_request) and Envoy (ext_authz)
     Webhook(Box<WebhookArgs>),
 
-    /// Stand before an API server: whoever shows a good token goes on, named exactly
+    /// Authenticating reverse proxy for a Kubernetes API server
     #[command(after_help = PROXY_HELP)]
     Proxy(Box<ProxyArgs>),
 }
@@ -50,10 +50,9 @@ Examples:
   navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml \\
     --kubeconfig proxy.kubeconfig
 
-The proxy's own credential is that of the kubeconfig's user (token, file, certificate, exec plugin, HSM), or of the \
-pod's service account. In a ClusterRole it needs the verb `impersonate` for what the configuration maps; \
-`/readyz?verbose` says what is missing, as the rule to add. Every other setting is in `servers.proxy` of the \
-NavicertConfiguration.";
+The proxy authenticates to the API server with the kubeconfig's user (token, file, certificate, exec plugin, HSM) or \
+the pod's service account. Its ClusterRole needs the verb `impersonate` for every attribute the configuration maps; \
+`/readyz?verbose` prints missing rules. All other settings are in `servers.proxy` of the NavicertConfiguration.";
 
 #[derive(Debug, Args)]
 pub(crate) struct WebhookArgs {
@@ -61,10 +60,10 @@ pub(crate) struct WebhookArgs {
     pub(crate) shared: SharedArgs,
 
     #[command(flatten)]
-    pub(crate) callers: CallerArgs,
+    pub(crate) callers: ClientAuthArgs,
 
-    /// What the API servers that ask are called, as kube-apiserver spells it (its default: --service-account-issuer)
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Callers")]
+    /// API audiences of the API servers that call this webhook, as in kube-apiserver
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Client authentication")]
     pub(crate) api_audiences: Vec<String>,
 
     #[command(flatten)]
@@ -76,7 +75,7 @@ pub(crate) struct ProxyArgs {
     #[command(flatten)]
     pub(crate) shared: SharedArgs,
 
-    /// How the API server is told who is calling [default: impersonation, or `servers.proxy.mode`]
+    /// How to pass the user to the API server [default: impersonation, or `servers.proxy.mode`]
     #[arg(long, value_enum, value_name = "MODE", help_heading = "Options")]
     pub(crate) mode: Option<ProxyMode>,
 
@@ -87,28 +86,28 @@ pub(crate) struct ProxyArgs {
     pub(crate) plugins: PluginArgs,
 }
 
-/// How the API server is told who is calling.
+/// How the proxy passes the user to the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProxyMode {
-    /// By `Impersonate-*` headers: any cluster
+    /// `Impersonate-*` headers; works with any cluster
     Impersonation,
-    /// By `X-Remote-*` headers, and a client certificate that the API server trusts for it
+    /// `X-Remote-*` headers, with a client certificate that the API server trusts for them
     RequestHeader,
 }
 
-/// Whose tokens are known, and by which rules.
+/// Issuers and the rules for their tokens.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Authentication")]
 pub(crate) struct FilesArgs {
-    /// AuthenticationConfiguration file, as kube-apiserver takes it
+    /// AuthenticationConfiguration file, as for kube-apiserver
     #[arg(long, value_name = "FILE")]
     pub(crate) authentication_config: Option<PathBuf>,
 
-    /// NavicertConfiguration file: rules one by one, revoked tokens, and settings of the servers
+    /// NavicertConfiguration file: single rules, revoked tokens and server settings
     #[arg(long, value_name = "FILE")]
     pub(crate) navicert_config: Option<PathBuf>,
 
-    /// Whose rules: `kube` decides exactly as kube-apiserver [default: hardened]
+    /// Rules to apply: `kube` decides exactly as kube-apiserver [default: hardened]
     #[arg(long, value_enum, value_name = "PROFILE")]
     pub(crate) profile: Option<Profile>,
 
@@ -116,49 +115,49 @@ pub(crate) struct FilesArgs {
     pub(crate) oidc: OidcArgs,
 }
 
-/// kube-apiserver's own flags, instead of a file. Any of them and `--authentication-config` exclude each other.
+/// kube-apiserver's `--oidc-*` flags, mutually exclusive with `--authentication-config`.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Authentication by kube-apiserver's flags, instead of a file")]
+#[command(next_help_heading = "Authentication by kube-apiserver's flags (instead of a file)")]
 pub(crate) struct OidcArgs {
-    /// The issuer's URL
+    /// URL of the issuer
     #[arg(long, value_name = "URL")]
     pub(crate) oidc_issuer_url: Option<String>,
 
-    /// The audience of its tokens
+    /// Audience (client ID) that tokens must be issued for
     #[arg(long, value_name = "ID")]
     pub(crate) oidc_client_id: Option<String>,
 
-    /// Certificates the issuer's is checked with; the system's if not given
+    /// Certificate authority of the issuer, PEM [default: system root certificates]
     #[arg(long, value_name = "FILE")]
     pub(crate) oidc_ca_file: Option<String>,
 
-    /// The claim with the user's name [default: sub]
+    /// Claim to use as the user name [default: sub]
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_username_claim: Option<String>,
 
-    /// What is put before names; `-` for nothing [default: the issuer's URL and `#`, unless the claim is `email`]
+    /// Prefix of user names; `-` for none [default: the issuer's URL and `#`, unless the claim is `email`]
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_username_prefix: Option<String>,
 
-    /// The claim with the groups
+    /// Claim to use as the groups
     #[arg(long, value_name = "CLAIM")]
     pub(crate) oidc_groups_claim: Option<String>,
 
-    /// What is put before groups
+    /// Prefix of group names
     #[arg(long, value_name = "PREFIX", allow_hyphen_values = true)]
     pub(crate) oidc_groups_prefix: Option<String>,
 
-    /// Algorithms of signatures, with commas between them [default: RS256]
+    /// Accepted signature algorithms, comma-separated [default: RS256]
     #[arg(long, value_name = "NAMES")]
     pub(crate) oidc_signing_algs: Vec<String>,
 
-    /// A claim that has to have this value; repeatable
+    /// Claim and the value it must have; repeatable
     #[arg(long, value_name = "CLAIM=VALUE")]
     pub(crate) oidc_required_claim: Vec<String>,
 }
 
 impl OidcArgs {
-    /// The flags that were given, by their names.
+    /// The flags present on the command line, by name.
     pub(crate) fn given(&self) -> Vec<(String, String)> {
         let single = [
             ("oidc-issuer-url", &self.oidc_issuer_url),
@@ -176,7 +175,7 @@ impl OidcArgs {
     }
 }
 
-/// What every server takes. What is not given here is taken from `servers` of the NavicertConfiguration.
+/// Flags of every server. They override `servers` of the NavicertConfiguration.
 #[derive(Debug, Args)]
 pub(crate) struct SharedArgs {
     #[command(flatten)]
@@ -185,7 +184,7 @@ pub(crate) struct SharedArgs {
     #[command(flatten)]
     pub(crate) listener: ListenerArgs,
 
-    /// Say what is wrong with the files, and serve nothing
+    /// Check the files and exit
     #[arg(long, help_heading = "Options")]
     pub(crate) check: bool,
 }
@@ -193,122 +192,122 @@ pub(crate) struct SharedArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct ListenerArgs {
-    /// Where to listen; `:PORT` is every address of this machine [default: :8443]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    /// Address to listen on; `:PORT` listens on all interfaces [default: :8443]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// The server's certificate and those between it and a root, PEM; followed when it changes
+    /// Certificate chain of the server, PEM; reloaded when the file changes
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_cert_file: Option<PathBuf>,
 
-    /// Its private key, PEM
+    /// Private key of the server, PEM; reloaded when the file changes
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_private_key_file: Option<PathBuf>,
 
-    /// No TLS: tokens travel in the clear. Only on loopback, or behind something that has TLS
+    /// Serve without TLS (insecure unless on loopback or behind a TLS proxy)
     #[arg(long, conflicts_with_all = ["tls_cert_file", "tls_private_key_file"])]
     pub(crate) plain_http: bool,
 
-    /// Where `/healthz`, `/readyz` and `/metrics` are answered, without TLS [default: nowhere]
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    /// Address to serve `/healthz`, `/readyz` and `/metrics` on, without TLS [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen_address)]
     pub(crate) health_listen: Option<SocketAddr>,
 
-    /// File for one line of JSON per decision; `-` is standard output [default: none]
+    /// Audit log, one JSON line per decision; `-` is standard output [default: none]
     #[arg(long, value_name = "FILE")]
     pub(crate) audit_log_path: Option<PathBuf>,
 
-    /// How much is logged
+    /// Log level
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t)]
     pub(crate) log_level: LogLevel,
 
-    /// How it is logged, on standard error
+    /// Log format, on standard error
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     pub(crate) log_format: LogFormat,
 
-    /// After SIGTERM: how long it goes on as before, not ready any more [default: 0s]
+    /// Keep serving this long after readiness fails [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) shutdown_delay: Option<Duration>,
 
-    /// From then on: how long what has begun may take [default: 25s]
+    /// Then drain in-flight requests for at most this long [default: 25s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) shutdown_grace: Option<Duration>,
 }
 
-/// Who may ask: whoever can ask whose a token is can try stolen ones.
+/// Clients allowed to call the webhook: an open webhook lets an attacker test stolen tokens.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Callers")]
-pub(crate) struct CallerArgs {
-    /// Certificates that callers' are checked with, PEM
+#[command(next_help_heading = "Client authentication")]
+pub(crate) struct ClientAuthArgs {
+    /// Certificate authority for client certificates, PEM
     #[arg(long, value_name = "FILE")]
     pub(crate) client_ca_file: Option<PathBuf>,
 
-    /// A name that a caller's certificate may have; repeatable [default: any]
+    /// Allowed common name of client certificates; repeatable [default: any]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) client_allowed_names: Vec<String>,
 
-    /// File with a token that callers may show instead
+    /// File with a bearer token that clients may present instead of a certificate
     #[arg(long, value_name = "FILE")]
     pub(crate) bearer_token_file: Option<PathBuf>,
 
-    /// Anybody who reaches it may ask (dangerous)
+    /// Allow unauthenticated clients (insecure)
     #[arg(long, conflicts_with_all = ["client_ca_file", "bearer_token_file"])]
     pub(crate) allow_any_caller: bool,
 }
 
-/// The file for kube-apiserver's `--authentication-token-webhook-config-file`.
+/// Kubeconfig for kube-apiserver's `--authentication-token-webhook-config-file`.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Kubeconfig for the API server")]
 pub(crate) struct KubeconfigArgs {
-    /// Print the file for --authentication-token-webhook-config-file, and serve nothing
+    /// Print the file for --authentication-token-webhook-config-file and exit
     #[arg(long)]
     pub(crate) print_kubeconfig: bool,
 
-    /// Where the API server reaches the webhook [default: the address it listens on]
+    /// URL at which the API server reaches the webhook [default: the listen address]
     #[arg(long, value_name = "URL", requires = "print_kubeconfig")]
     pub(crate) server_url: Option<String>,
 
-    /// Certificates that the webhook's is checked with; copied into the file [default: those of --tls-cert-file]
+    /// Certificate authority of the webhook, embedded in the file [default: --tls-cert-file]
     #[arg(long, value_name = "FILE", requires = "print_kubeconfig")]
     pub(crate) certificate_authority: Option<PathBuf>,
 
-    /// The API server's client certificate, where the API server has it
+    /// Path of the client certificate on the API server's host
     #[arg(long, value_name = "FILE", requires = "print_kubeconfig")]
     pub(crate) client_certificate: Option<PathBuf>,
 
-    /// Its key, where the API server has it
+    /// Path of the client key on the API server's host
     #[arg(long, value_name = "FILE", requires = "print_kubeconfig")]
     pub(crate) client_key: Option<PathBuf>,
 }
 
-/// How much is logged.
+/// Log level.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogLevel {
-    /// What stops something
+    /// Failures that need action now
     Error,
-    /// What may
+    /// Conditions that will need action
     Warn,
-    /// What changes
+    /// State changes
     #[default]
     Info,
-    /// Every decision
+    /// Details of every request
     Debug,
     /// Everything
     Trace,
 }
 
-/// How it is logged.
+/// Log format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people
+    /// Human-readable
     #[default]
     Text,
     /// One JSON object per line
     Json,
 }
 
-/// `1m30s`, as in Kubernetes.
+/// Parses a duration such as `1m30s`, as Kubernetes does.
 fn duration(text: &str) -> Result<Duration, String> {
     let read: navicert_types::time::Duration =
         text.parse().map_err(|error: navicert_types::time::DurationError| error.to_string())?;
-    read.to_std().ok_or_else(|| "a duration is not negative".to_owned())
+    read.to_std().ok_or_else(|| "must not be negative".to_owned())
 }

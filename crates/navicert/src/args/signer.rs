@@ -1,4 +1,4 @@
-//! The flags of `navicert signer`. There is none for a PIN: an argument is visible to every user of the machine.
+//! Arguments of `navicert signer`. No flag takes a PIN: command lines are visible to every user of the machine.
 
 use std::path::PathBuf;
 
@@ -6,47 +6,47 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SignerVerb {
-    /// Show tokens, their keys and certificates, what each can sign, and the kubeconfig lines that use it
+    /// List tokens with their keys, certificates and signature schemes, and the kubeconfig lines to use them
     #[command(after_help = "\
 Example: navicert signer list --module /usr/lib/x86_64-linux-gnu/libykcs11.so
 
-Without a module, NAVICERT_PKCS11_MODULE or the usual places are looked at. No PIN is needed.")]
+Without --module, uses NAVICERT_PKCS11_MODULE or searches the default module paths. No PIN is needed.")]
     List(ListArgs),
-    /// Make one test signature per scheme, and check each
+    /// Create and verify one test signature per scheme
     #[command(after_help = "\
 Example: navicert signer check 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
 
-The PIN is asked for at the terminal, by NAVICERT_PINENTRY, or read from the URI's `pin-source` file.")]
+The PIN is read from the URI's `pin-source` file, from the NAVICERT_PINENTRY program or from the terminal.")]
     Check(CheckArgs),
-    /// Log in once and sign for every client of this user, until stopped
+    /// Log in once and sign for all clients of this user
     #[command(after_help = "\
 Example: navicert signer serve 'pkcs11:token=YubiKey;id=%01?module-path=/usr/lib/libykcs11.so'
 
-Clients whose kubeconfig has `signerApiVersion: v1` find it by themselves, and need no PIN while it runs.")]
+Clients with `signerApiVersion: v1` in their kubeconfig find the socket and need no PIN while it runs.")]
     Serve(ServeArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// PKCS#11 module to look into; several times for several
+    /// PKCS#11 module to search; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) module: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The key, as a `pkcs11:` URI (RFC 7512)
+    /// Key, as a `pkcs11:` URI (RFC 7512)
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The keys, as `pkcs11:` URIs (RFC 7512)
+    /// Keys, as `pkcs11:` URIs (RFC 7512)
     #[arg(value_name = "URI", required = true)]
     pub(crate) uri: Vec<String>,
 
-    /// Socket to listen on, instead of `navicert/signer.sock` in the runtime folder
+    /// Socket to listen on [default: `navicert/signer.sock` in the runtime directory]
     #[arg(long, value_name = "PATH")]
     pub(crate) socket: Option<PathBuf>,
 }

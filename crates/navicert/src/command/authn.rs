@@ -1,4 +1,4 @@
-//! `navicert authn …`: authentication configurations and tokens, decided as kube-apiserver decides or safer.
+//! `navicert authn`: checks authentication configurations and evaluates tokens as kube-apiserver does, or more strictly.
 
 mod check;
 mod eval;
@@ -12,7 +12,7 @@ mod test;
 use std::io::{self, BufRead};
 
 use serde_json::{Value, json};
-use settings::Settings;
+use settings::AuthnSettings;
 
 use crate::args;
 use crate::args::authn::AuthnVerb;
@@ -24,13 +24,15 @@ use crate::output::{Failure, Output};
 pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         AuthnVerb::Check(args) if args.jsonl => {
-            let profile = Settings::read_or(&args.settings, args::Profile::Kube, output)?.profile;
-            answer_lines(|question| navicert_authn::batch::check(question, &profile), output)
+            let profile =
+                AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
+            process_lines(|question| navicert_authn::batch::check(question, &profile), output)
         }
         AuthnVerb::Check(args) => check::run(args, environment, output),
         AuthnVerb::Eval(args) if args.jsonl => {
-            let profile = Settings::read_or(&args.settings, args::Profile::Kube, output)?.profile;
-            answer_lines(|question| navicert_authn::batch::eval(question, &profile), output)
+            let profile =
+                AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
+            process_lines(|question| navicert_authn::batch::eval(question, &profile), output)
         }
         AuthnVerb::Eval(args) => eval::run(args, environment, output),
         AuthnVerb::Explain(args) => explain::run(args, environment, output),
@@ -39,11 +41,11 @@ pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Outp
     }
 }
 
-/// A batch: one question per line, one answer per line.
-fn answer_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result<Exit, Failure> {
+/// Processes a batch: one input line, one result line.
+fn process_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
-            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -55,7 +57,7 @@ fn answer_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result
                 }
                 answer
             }
-            Err(error) => json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
+            Err(error) => json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())}),
         };
         output.line(&answer)?;
     }

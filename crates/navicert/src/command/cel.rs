@@ -1,4 +1,4 @@
-//! `navicert cel check|eval`: expressions compiled and evaluated as kube-apiserver does it.
+//! `navicert cel check|eval`: compiles and evaluates expressions as kube-apiserver does.
 
 mod eval;
 
@@ -17,12 +17,12 @@ use crate::output::{Failure, Output};
 pub(crate) fn run(verb: &CelVerb, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         CelVerb::Check(args) => check(args, output),
-        CelVerb::Eval(args) if args.jsonl => answer_lines(output),
+        CelVerb::Eval(args) if args.jsonl => process_lines(output),
         CelVerb::Eval(args) => eval::run(args, output),
     }
 }
 
-/// Compiles; the answer is the expression's type.
+/// Compiles the expression and prints its type.
 fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
     let text = expression(&args.expression)?;
     let environment = subject_environment(args.subject, &args.language)?;
@@ -35,12 +35,12 @@ fn check(args: &CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
             output.text(&format!("{}\n", program.result_type()))?;
             Ok(Exit::Done)
         }
-        Err(error) => refused(&error, output),
+        Err(error) => report_compile_error(&error, output),
     }
 }
 
-/// Tells why an expression does not compile.
-fn refused(error: &CompileError, output: &mut Output) -> Result<Exit, Failure> {
+/// Prints the compile errors of an expression.
+fn report_compile_error(error: &CompileError, output: &mut Output) -> Result<Exit, Failure> {
     if output.is_json() {
         let complaints = error.diagnostics.iter().map(|diagnostic| {
             json!({
@@ -57,11 +57,11 @@ fn refused(error: &CompileError, output: &mut Output) -> Result<Exit, Failure> {
     Ok(Exit::No)
 }
 
-/// A batch: one question per line, one answer per line.
-fn answer_lines(output: &mut Output) -> Result<Exit, Failure> {
+/// Processes a batch: one input line, one result line.
+fn process_lines(output: &mut Output) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
-            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -73,7 +73,9 @@ fn answer_lines(output: &mut Output) -> Result<Exit, Failure> {
 fn answer(line: &[u8]) -> Value {
     let question: Value = match serde_json::from_slice(line) {
         Ok(question) => question,
-        Err(error) => return json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
+        Err(error) => {
+            return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
+        }
     };
     let mut answer = batch::answer(&question);
     if let Some(members) = answer.as_object_mut() {
@@ -103,7 +105,7 @@ fn extended(builder: EnvironmentBuilder) -> EnvironmentBuilder {
 }
 
 fn built(builder: EnvironmentBuilder) -> Result<Environment, Failure> {
-    let usage = |error: navicert_cel::EnvironmentError| Failure::Sentence {
+    let usage = |error: navicert_cel::EnvironmentError| Failure::Message {
         exit: Exit::Usage,
         text: error.to_string(),
     };
@@ -117,22 +119,26 @@ fn expression(argument: &str) -> Result<String, Failure> {
     }
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|error| {
-        Failure::bad_input(format!("cannot read the expression from standard input: {error}"))
+        Failure::bad_input(format!("failed to read the expression from standard input: {error}"))
     })?;
     Ok(text.trim_end().to_owned())
 }
 
-/// A JSON file; its content is not repeated in errors, it may be a token's.
+/// Reads a JSON file. Errors do not quote its content, which may be a token's.
 fn json_object(path: &Path) -> Result<Value, Failure> {
     let name = path.display();
-    let text =
-        std::fs::read(path).map_err(|error| Failure::bad_input(format!("cannot read `{name}`: {error}")))?;
+    let text = std::fs::read(path)
+        .map_err(|error| Failure::bad_input(format!("failed to read `{name}`: {error}")))?;
     let value: Value = serde_json::from_slice(&text).map_err(|error| {
-        Failure::bad_input(format!("`{name}` is not JSON: line {}, column {}", error.line(), error.column()))
+        Failure::bad_input(format!(
+            "`{name}` is not valid JSON: line {}, column {}",
+            error.line(),
+            error.column()
+        ))
     })?;
     if value.is_object() {
         Ok(value)
     } else {
-        Err(Failure::bad_input(format!("`{name}` has to hold a JSON object")))
+        Err(Failure::bad_input(format!("`{name}` must contain a JSON object")))
     }
 }

@@ -1,11 +1,11 @@
-//! From the command line and the environment to what calls an API server: shared by the verbs that do.
+//! Builds API server clients from the command line and the environment, for all verbs that need one.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use navicert_client::exec::{PluginPolicy, Surroundings};
 use navicert_client::in_cluster::PodEnvironment;
-use navicert_client::kubeconfig::{Disk, Sources};
+use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem};
 use navicert_client::{doctor, exec, kuberc, transport};
 
 use crate::args::ConnectionArgs;
@@ -14,14 +14,14 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::Failure;
 
-/// Everything a walk or a request needs, as the command line and the environment say.
+/// Collects what a diagnosis or a request needs from the command line and the environment.
 pub(crate) fn patient(
     connection: &ConnectionArgs,
     plugins: &PluginArgs,
     environment: &Environment,
 ) -> doctor::Patient {
     let lookup = |name: &str| environment.variable(name).and_then(|value| value.into_string().ok());
-    let sources = Sources::locate(
+    let sources = KubeconfigSources::locate(
         connection.kubeconfig.as_deref(),
         environment.kubeconfig.as_deref(),
         environment.home.as_deref(),
@@ -39,29 +39,30 @@ pub(crate) fn patient(
             port: lookup("KUBERNETES_SERVICE_PORT").unwrap_or_default(),
             namespace: lookup("POD_NAMESPACE").unwrap_or_default(),
         },
-        files: Arc::new(Disk),
-        exec: exec::Settings::default(),
+        files: Arc::new(OsFileSystem),
+        exec: exec::ExecSettings::default(),
         around,
-        transport: transport::Environment::read(lookup),
+        transport: transport::TransportEnvironment::read(lookup),
     }
 }
 
-/// The kuberc's policy; one that cannot be read permits nothing (C740).
+/// The kuberc's plugin policy; an unreadable kuberc denies every plugin.
+// C740
 pub(crate) fn policy(flag: Option<&Path>, environment: &Environment) -> PluginPolicy {
     let (variable, feature) = (environment.variable("KUBERC"), environment.variable("KUBECTL_KUBERC"));
-    let wishes = kuberc::Wishes {
+    let wishes = kuberc::KubercLocation {
         flag,
         variable: variable.as_deref(),
         feature: feature.as_deref(),
         home: environment.home.as_deref(),
     };
-    kuberc::Source::locate(wishes).and_then(|source| kuberc::load(&source, &Disk)).into()
+    kuberc::KubercSource::locate(wishes).and_then(|source| kuberc::load(&source, &OsFileSystem)).into()
 }
 
-/// Runs a future to its end: one thread is enough for one request.
+/// Runs a future to completion on a single-threaded runtime.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| {
-        Failure::Sentence { exit: Exit::Bug, text: format!("cannot wait for the network: {error}") }
+        Failure::Message { exit: Exit::Bug, text: format!("failed to start the async runtime: {error}") }
     })?;
     Ok(runtime.block_on(future))
 }

@@ -1,6 +1,6 @@
-//! `navicert doctor`: every step from the kubeconfig to the server's answer, one line each, and the one thing to do.
+//! `navicert doctor`: checks every step from the kubeconfig to the server's response and prints what to fix first.
 
-use navicert_client::doctor::{self, Conclusion, Finding, Report, Step, Verdict};
+use navicert_client::doctor::{self, Conclusion, DoctorReport, DoctorStep, StepResult, StepStatus};
 use serde_json::{Value, json};
 
 use super::connect;
@@ -9,7 +9,7 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output, style};
 
-/// Walks and tells.
+/// Runs the diagnosis and prints each step.
 pub(crate) fn run(
     args: &DoctorArgs,
     environment: &Environment,
@@ -19,8 +19,8 @@ pub(crate) fn run(
     if let Some(context) = &args.examined {
         patient.overrides.context.clone_from(context);
     }
-    let mut lines = Lines { output, skipped: Vec::new(), failure: None };
-    let report = connect::block_on(doctor::examine(&patient, &mut |finding| lines.tell(finding)))?;
+    let mut lines = ReportPrinter { output, skipped: Vec::new(), failure: None };
+    let report = connect::block_on(doctor::diagnose(&patient, &mut |finding| lines.print(finding)))?;
     lines.end(&report)?;
     Ok(match report.conclusion() {
         Conclusion::Healthy => Exit::Done,
@@ -31,44 +31,44 @@ pub(crate) fn run(
     })
 }
 
-/// Prints findings as they come; neighbours that were skipped for the same reason share a line.
-struct Lines<'a> {
+/// Prints results as they arrive; consecutive steps skipped for the same reason share a line.
+struct ReportPrinter<'a> {
     output: &'a mut Output,
-    skipped: Vec<Finding>,
+    skipped: Vec<StepResult>,
     failure: Option<Failure>,
 }
 
-impl Lines<'_> {
-    fn tell(&mut self, finding: &Finding) {
+impl ReportPrinter<'_> {
+    fn print(&mut self, finding: &StepResult) {
         if self.output.is_json() {
             return;
         }
-        let same = |last: &Finding| finding.verdict == Verdict::Skip && last.text == finding.text;
+        let same = |last: &StepResult| finding.status == StepStatus::Skip && last.text == finding.text;
         if !self.skipped.last().is_some_and(same) {
-            self.tell_skipped();
+            self.print_skipped();
         }
-        match finding.verdict {
-            Verdict::Skip => self.skipped.push(finding.clone()),
-            _ => self.line(finding.verdict, finding.step.name(), &finding.text),
+        match finding.status {
+            StepStatus::Skip => self.skipped.push(finding.clone()),
+            _ => self.line(finding.status, finding.step.name(), &finding.text),
         }
     }
 
-    fn tell_skipped(&mut self) {
+    fn print_skipped(&mut self) {
         let skipped = std::mem::take(&mut self.skipped);
         let Some(first) = skipped.first() else { return };
         let names: Vec<&str> = skipped.iter().map(|finding| finding.step.name()).collect();
         match names.as_slice() {
-            [name] => self.line(Verdict::Skip, name, &first.text),
-            _ => self.line(Verdict::Skip, "…", &format!("{}: {}", names.join(", "), first.text)),
+            [name] => self.line(StepStatus::Skip, name, &first.text),
+            _ => self.line(StepStatus::Skip, "…", &format!("{}: {}", names.join(", "), first.text)),
         }
     }
 
-    fn line(&mut self, verdict: Verdict, name: &str, text: &str) {
+    fn line(&mut self, verdict: StepStatus, name: &str, text: &str) {
         let colour = match verdict {
-            Verdict::Pass => style::GOOD,
-            Verdict::Warn => style::WARNING,
-            Verdict::Fail => style::ERROR,
-            Verdict::Skip => style::FAINT,
+            StepStatus::Pass => style::GOOD,
+            StepStatus::Warn => style::WARNING,
+            StepStatus::Fail => style::ERROR,
+            StepStatus::Skip => style::FAINT,
         };
         let text = text.replace('\n', "\n                ");
         let line = format!("{colour}{verdict}{}  {name:<9}  {text}\n", style::END);
@@ -77,8 +77,8 @@ impl Lines<'_> {
         }
     }
 
-    fn end(mut self, report: &Report) -> Result<(), Failure> {
-        self.tell_skipped();
+    fn end(mut self, report: &DoctorReport) -> Result<(), Failure> {
+        self.print_skipped();
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -90,28 +90,28 @@ impl Lines<'_> {
     }
 }
 
-/// The one thing to do.
-fn last_line(report: &Report) -> String {
+/// The last line: what to fix.
+fn last_line(report: &DoctorReport) -> String {
     match (report.failure(), report.to_do()) {
         (Some(_), Some(to_do)) => format!("\nto do: {to_do}\n"),
-        (Some(failure), None) => format!("\nto do: mend `{}`\n", failure.step.name()),
-        (None, Some(to_do)) => format!("\nit works; still worth doing: {to_do}\n"),
-        (None, None) => "\nnothing to do: it works\n".to_owned(),
+        (Some(failure), None) => format!("\nto do: fix `{}`\n", failure.step.name()),
+        (None, Some(to_do)) => format!("\nno errors; recommended: {to_do}\n"),
+        (None, None) => "\nno problems found\n".to_owned(),
     }
 }
 
-fn as_json(report: &Report) -> Value {
-    let step = |finding: &Finding| {
+fn as_json(report: &DoctorReport) -> Value {
+    let step = |finding: &StepResult| {
         json!({
-            "step": Step::name(finding.step),
-            "verdict": finding.verdict.to_string(),
+            "step": DoctorStep::name(finding.step),
+            "verdict": finding.status.to_string(),
             "text": finding.text,
             "toDo": finding.to_do,
         })
     };
     json!({
         "healthy": report.failure().is_none(),
-        "steps": report.findings.iter().map(step).collect::<Vec<_>>(),
+        "steps": report.results.iter().map(step).collect::<Vec<_>>(),
         "toDo": report.to_do(),
         "username": report.user.as_ref().map(|user| &user.username),
     })

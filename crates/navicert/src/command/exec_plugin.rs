@@ -1,4 +1,4 @@
-//! `navicert exec-plugin`: for people who write credential plugins, and for machines that compare clients.
+//! `navicert exec-plugin`: for authors of credential plugins, and for tests that compare clients.
 
 mod check;
 mod decode;
@@ -11,7 +11,7 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Does what the verb says.
+/// Dispatches to the verb.
 pub(crate) fn run(
     verb: &ExecPluginVerb,
     environment: &Environment,
@@ -19,7 +19,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match verb {
         ExecPluginVerb::Check(args) => check::run(args, environment, output),
-        ExecPluginVerb::Decode(_) => lines::answer_each(decode::answer, output),
-        ExecPluginVerb::Info(_) => lines::answer_each(info::answer, output),
+        ExecPluginVerb::Decode(_) => lines::process_lines(decode::answer, output),
+        ExecPluginVerb::Info(_) => lines::process_lines(info::answer, output),
     }
 }

@@ -1,4 +1,4 @@
-//! `navicert image …`: image credentials, as a kubelet would use them (docs/images.md).
+//! `navicert image`: image pull credentials, as a kubelet uses them (docs/images.md).
 
 mod api_server;
 mod batch;
@@ -11,11 +11,11 @@ mod serve;
 use std::path::Path;
 use std::sync::Arc;
 
-use navicert_image::metrics::{NoMetrics, Recorder};
-use navicert_image::places::{CONFIG_VARIABLE, Places};
-use navicert_image::provider::{Providers, Settings};
+use navicert_image::default_paths::{CONFIG_VARIABLE, DefaultPaths};
+use navicert_image::metrics::{MetricsRecorder, NoMetrics};
+use navicert_image::provider::{ProviderSettings, Providers};
 use navicert_image::reload::{LoadError, load};
-use navicert_image::service_account::{Asker, Pod, ServiceAccounts};
+use navicert_image::service_account::{PodRef, PullIdentity, ServiceAccounts};
 use navicert_image::{Profile, Repository};
 use navicert_plugin::ProcessRunner;
 use navicert_types::{Secret, SystemClock};
@@ -26,7 +26,7 @@ use crate::exit::Exit;
 use crate::output::{Failure, Output, with_sources};
 use api_server::ApiServer;
 
-/// One verb, one call.
+/// Dispatches to the verb.
 pub(crate) fn run(verb: ImageVerb, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match verb {
         ImageVerb::Get(args) => lookup::get(&args, environment, output),
@@ -55,28 +55,28 @@ fn profile(named: Option<crate::args::Profile>, default: Profile) -> Profile {
     }
 }
 
-/// Flags first, then the environment and its folders.
-fn places(args: &ProviderArgs, environment: &Environment) -> Result<Places, Failure> {
-    let places = Places::new(&|name| environment.variable(name));
+/// Paths of the configuration and executables: from the flags, else from the environment and default directories.
+fn provider_paths(args: &ProviderArgs, environment: &Environment) -> Result<DefaultPaths, Failure> {
+    let places = DefaultPaths::new(&|name| environment.variable(name));
     let places = places.map_err(|error| Failure::bad_input(error.to_string()))?;
     if args.config.is_none() && !places.config.exists() {
         return Err(Failure::bad_input(format!(
-            "there is no credential provider configuration: `{}` does not exist; name one with \
+            "missing credential provider configuration: `{}` does not exist; set \
              `--image-credential-provider-config` or `{CONFIG_VARIABLE}`",
             places.config.display()
         )));
     }
-    Ok(Places {
+    Ok(DefaultPaths {
         config: args.config.clone().unwrap_or(places.config),
         bin_dir: args.bin_dir.clone().unwrap_or(places.bin_dir),
         ..places
     })
 }
 
-fn settings(args: &ProviderArgs, bin_dir: &Path, environment: &Environment) -> Settings {
+fn settings(args: &ProviderArgs, bin_dir: &Path, environment: &Environment) -> ProviderSettings {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
-    let mut settings = Settings::new(bin_dir, environment.inherited.clone(), runner, clock);
+    let mut settings = ProviderSettings::new(bin_dir, environment.inherited.clone(), runner, clock);
     settings.profile = profile(args.profile, Profile::Hardened);
     settings
 }
@@ -91,64 +91,65 @@ fn providers(
     recorded_providers(args, (service_accounts, recorder), environment, output)
 }
 
-/// The same, with somebody who takes note of what happens.
+/// Loads the providers with a metrics recorder.
 fn recorded_providers(
     args: &ProviderArgs,
-    (service_accounts, recorder): (Option<Arc<dyn ServiceAccounts>>, Arc<dyn Recorder>),
+    (service_accounts, recorder): (Option<Arc<dyn ServiceAccounts>>, Arc<dyn MetricsRecorder>),
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Providers, Failure> {
-    let places = places(args, environment)?;
-    let settings = Settings { service_accounts, recorder, ..settings(args, &places.bin_dir, environment) };
-    let config = load(&places.config, settings.profile).map_err(|error| told(&error, output))?;
+    let places = provider_paths(args, environment)?;
+    let settings =
+        ProviderSettings { service_accounts, recorder, ..settings(args, &places.bin_dir, environment) };
+    let config = load(&places.config, settings.profile).map_err(|error| report_load_error(&error, output))?;
     Ok(Providers::new(&config, settings))
 }
 
-/// A configuration that is none: every problem on a line of its own.
-fn told(error: &LoadError, output: &mut Output) -> Failure {
+/// Prints every problem of an invalid configuration, one per line.
+fn report_load_error(error: &LoadError, output: &mut Output) -> Failure {
     match error {
         LoadError::Config(errors) => {
             errors.problems().iter().for_each(|problem| output.error(&problem.to_string()));
-            Failure::Told(Exit::BadInput)
+            Failure::AlreadyReported(Exit::BadInput)
         }
         error => Failure::bad_input(with_sources(error)),
     }
 }
 
 fn repository(image: &str) -> Result<Repository, Failure> {
-    Repository::of_image(image).map_err(|error| {
+    Repository::from_image(image).map_err(|error| {
         let text = error.to_string();
         let named = text.contains(&format!("`{image}`"));
-        let text = if named { text } else { format!("`{image}` is not an image name: {text}") };
-        Failure::Sentence { exit: Exit::Usage, text }
+        let text = if named { text } else { format!("invalid image name `{image}`: {text}") };
+        Failure::Message { exit: Exit::Usage, text }
     })
 }
 
-/// On whose behalf is asked, and the API server that knows about it.
-fn asker(
+/// The identity to pull as, and the API server that issues its tokens.
+fn pull_identity(
     args: &AccountArgs,
     environment: &Environment,
-) -> Result<(Asker, Option<Arc<dyn ServiceAccounts>>), Failure> {
+) -> Result<(PullIdentity, Option<Arc<dyn ServiceAccounts>>), Failure> {
     if let Some(file) = &args.service_account_token_file {
         let token = std::fs::read_to_string(file)
-            .map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", file.display())))?;
+            .map_err(|error| Failure::bad_input(format!("failed to read `{}`: {error}", file.display())))?;
         let annotations = args.service_account_annotation.iter().cloned().collect();
-        return Ok((Asker::Bearer { token: Secret::new(token.trim().to_owned()), annotations }, None));
+        return Ok((PullIdentity::Bearer { token: Secret::new(token.trim().to_owned()), annotations }, None));
     }
     if args.pod.is_none() && args.service_account.is_none() {
-        return Ok((Asker::Nobody, None));
+        return Ok((PullIdentity::None, None));
     }
     let api = ApiServer::connect(args, environment)?;
     let pod = match (&args.pod, &args.service_account) {
-        (Some(pod), _) => api.pod(pod).map_err(|error| Failure::Sentence {
+        (Some(pod), _) => api.pod(pod).map_err(|error| Failure::Message {
             exit: Exit::Unreachable,
-            text: format!("cannot read the pod `{}/{}`: {error}", pod.namespace, pod.name),
+            text: format!("failed to read pod `{}/{}`: {error}", pod.namespace, pod.name),
         })?,
-        (None, account) => account.as_ref().map_or_else(Pod::default, |account| Pod {
+        (None, account) => account.as_ref().map_or_else(PodRef::default, |account| PodRef {
             namespace: account.namespace.clone(),
             service_account_name: account.name.clone(),
-            ..Pod::default()
+            ..PodRef::default()
         }),
     };
-    Ok((Asker::Pod(pod), Some(Arc::new(api))))
+    Ok((PullIdentity::Pod(pod), Some(Arc::new(api))))
 }

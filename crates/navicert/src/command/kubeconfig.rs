@@ -7,7 +7,9 @@ mod view;
 
 use std::path::Path;
 
-use navicert_client::kubeconfig::{Disk, Effective, Merged, Overrides, Sources, load};
+use navicert_client::kubeconfig::{
+    Effective, KubeconfigSources, MergedKubeconfig, OsFileSystem, Overrides, load,
+};
 
 use crate::args::{ConnectionArgs, KubeconfigVerb};
 use crate::env::Environment;
@@ -27,47 +29,48 @@ pub(crate) fn run(
     }
 }
 
-/// Locates, loads and merges what the command line and the environment name; what cannot be loaded is told, all of it.
+/// Locates, loads and merges the kubeconfig files; prints every error if a file cannot be loaded.
 pub(crate) fn merged(
     connection: &ConnectionArgs,
     environment: &Environment,
     output: &mut Output,
-) -> Result<Merged, Failure> {
-    let sources = Sources::locate(
+) -> Result<MergedKubeconfig, Failure> {
+    let sources = KubeconfigSources::locate(
         connection.kubeconfig.as_deref(),
         environment.kubeconfig.as_deref(),
         environment.home.as_deref(),
     );
-    let loaded = load(&sources, &environment.current_dir, &Disk).map_err(|errors| {
+    let loaded = load(&sources, &environment.current_dir, &OsFileSystem).map_err(|errors| {
         report::file_errors(&errors, output);
-        Failure::Told(Exit::BadInput)
+        Failure::AlreadyReported(Exit::BadInput)
     })?;
-    if loaded.files.is_empty() && matches!(sources, Sources::List(_)) {
+    if loaded.files.is_empty() && matches!(sources, KubeconfigSources::List(_)) {
         // C121
         let names: Vec<String> = loaded.missing.iter().map(|path| path.display().to_string()).collect();
         output.warning(&format!("Config not found: {}", names.join(", ")));
     }
-    Ok(Merged::new(loaded))
+    Ok(MergedKubeconfig::new(loaded))
 }
 
-/// The cluster and user that the command line and the environment select; what stands in the way is told, all of it.
+/// Selects the cluster and user by command line and environment; prints every error if the selection fails.
 pub(crate) fn selected(
     connection: &ConnectionArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Effective, Failure> {
     let merged = merged(connection, environment, output)?;
-    merged.select(&connection.overrides(&environment.current_dir), &Disk).map_err(|problems| {
+    merged.select(&connection.overrides(&environment.current_dir), &OsFileSystem).map_err(|problems| {
         for problem in &problems {
-            let (hint, place) = (problem.way_out(), merged.place_of_problem(problem));
+            let (hint, place) = (problem.way_out(), merged.location_of_problem(problem));
             report::Finding { fatal: true, message: problem.to_string(), hint, place }.print(output);
         }
-        Failure::Told(Exit::BadInput)
+        Failure::AlreadyReported(Exit::BadInput)
     })
 }
 
 impl ConnectionArgs {
-    /// The overrides this command line asks for. Paths are relative to the working folder (C132).
+    /// The overrides of this command line. Paths are relative to the working directory.
+    // C132
     pub(crate) fn overrides(&self, current_dir: &Path) -> Overrides {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let path = |value: &Option<String>| {

@@ -1,4 +1,4 @@
-//! One file per verb. A verb maps arguments to a library call and its result to output; it holds no logic.
+//! One file per verb. A verb maps arguments to a library call and the result to output; it holds no other logic.
 
 pub(crate) mod authn;
 pub(crate) mod cel;

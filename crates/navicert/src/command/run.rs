@@ -1,4 +1,4 @@
-//! `navicert run -- CMD`: the command gets the terminal, the signals and a kubeconfig; its end is ours.
+//! `navicert run -- CMD`: the command gets the terminal, the signals and a kubeconfig; navicert exits with its status.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::Arc;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use navicert_client::exec::interactive::{ProcessTerminal, Terminal};
 use navicert_plugin::{Command, PermitError, Policy, ResolveError, RunError, foreground};
 
-use crate::args::run::{RunArgs, WhichGateway};
-use crate::command::gateway::{Access, leave_guard};
+use crate::args::run::{GatewayChoice, RunArgs};
+use crate::command::gateway::{Access, spawn_guard};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output, with_sources};
 
-/// What tells a credential plugin or signer how to get at a credential; not the command's business.
-const OURS: [&str; 3] =
+/// Variables for credential plugins and signers, which are removed from the command's environment.
+const PLUGIN_VARIABLES: [&str; 3] =
     ["KUBERNETES_EXEC_INFO", "EXTERNAL_SIGNER_PLUGIN_CONFIG", "EXTERNAL_SIGNER_REQUEST_FD"];
 
-/// Runs the command, and ends as it does.
+/// Runs the command and exits with its status.
 pub(crate) fn run(args: &RunArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let access = Access::select(&args.access, environment, output)?;
-    let terminal = Arc::new(UntilStarted::default());
-    let joined = if args.gateway == WhichGateway::Auto { access.join() } else { None };
+    let terminal = Arc::new(TerminalUntilStart::default());
+    let joined = if args.gateway == GatewayChoice::Auto { access.join() } else { None };
     let (running, kubeconfig) = match joined {
         Some(kubeconfig) => (None, kubeconfig),
         None => {
@@ -31,19 +31,19 @@ pub(crate) fn run(args: &RunArgs, environment: &Environment, output: &mut Output
         }
     };
     let command = command(args, kubeconfig.as_os_str(), environment);
-    let permitted = Policy::AllowAll.permit(command).map_err(|error| not_permitted(&error))?;
+    let permitted = Policy::AllowAll.permit(command).map_err(|error| permit_failure(&error))?;
     if let Some(running) = &running {
-        // Before the command has said anything: a Ctrl-Z that meets the guard between its birth and its own process group
-        // would stop it for good, and whoever starts it waits until it runs.
-        leave_guard(running, environment);
+        // Before the command starts: a Ctrl-Z between the guard's fork and its `setpgid` would stop the guard forever, and
+        // its parent waits until it runs.
+        spawn_guard(running, environment);
     }
     let ended = foreground::run(permitted, || terminal.started.store(true, Ordering::SeqCst));
-    // Before anything else: the port is closed and the files are gone when our end can be seen.
+    // Close the port and remove the files before this process's exit can be observed.
     drop(running);
-    match ended.map_err(|error| not_started(&error))? {
+    match ended.map_err(|error| start_failure(&error))? {
         navicert_plugin::Exit::Code(code) => Ok(Exit::Child(u8::try_from(code).unwrap_or(u8::MAX))),
         navicert_plugin::Exit::Signal(signal) => {
-            let _ = foreground::end_by(signal);
+            let _ = foreground::exit_by_signal(signal);
             Ok(Exit::Child(u8::try_from(signal.saturating_add(128)).unwrap_or(u8::MAX)))
         }
     }
@@ -57,7 +57,7 @@ fn command(args: &RunArgs, kubeconfig: &OsStr, environment: &Environment) -> Com
     let mut command = Command::new(program, environment.inherited.clone())
         .args(arguments.iter().cloned())
         .env("KUBECONFIG", kubeconfig);
-    for name in OURS.iter().map(OsString::from).chain(args.drop_env.iter().cloned()) {
+    for name in PLUGIN_VARIABLES.iter().map(OsString::from).chain(args.drop_env.iter().cloned()) {
         command = command.drop_env(name);
     }
     for (name, value) in without_proxy(environment) {
@@ -66,7 +66,7 @@ fn command(args: &RunArgs, kubeconfig: &OsStr, environment: &Environment) -> Com
     command
 }
 
-/// Some clients would ask a proxy for the way to loopback.
+/// Adds loopback to `NO_PROXY`: some clients would connect to it through a proxy.
 fn without_proxy(environment: &Environment) -> Vec<(&'static str, OsString)> {
     const PROXIES: [&str; 6] =
         ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
@@ -84,36 +84,36 @@ fn without_proxy(environment: &Environment) -> Vec<(&'static str, OsString)> {
     ["NO_PROXY", "no_proxy"].into_iter().map(extended).collect()
 }
 
-fn not_permitted(error: &PermitError) -> Failure {
+fn permit_failure(error: &PermitError) -> Failure {
     let exit = match error {
         PermitError::Unresolved(ResolveError::NotExecutable { .. }) => Exit::NOT_EXECUTABLE,
         PermitError::Unresolved(_) => Exit::NOT_FOUND,
-        PermitError::Refused(_) => Exit::Denied,
+        PermitError::Denied(_) => Exit::Denied,
         _ => Exit::Usage,
     };
-    Failure::Sentence { exit, text: with_sources(error) }
+    Failure::Message { exit, text: with_sources(error) }
 }
 
-fn not_started(error: &RunError) -> Failure {
+fn start_failure(error: &RunError) -> Failure {
     let exit = match error {
         RunError::NotFound { .. } | RunError::InterpreterNotFound { .. } => Exit::NOT_FOUND,
         _ => Exit::NOT_EXECUTABLE,
     };
-    Failure::Sentence { exit, text: with_sources(error) }
+    Failure::Message { exit, text: with_sources(error) }
 }
 
-/// The terminal is a credential plugin's until the command starts, and the command's from then on.
+/// Lets credential plugins use the terminal only until the command starts.
 #[derive(Debug, Default)]
-struct UntilStarted {
+struct TerminalUntilStart {
     started: AtomicBool,
 }
 
-impl Terminal for UntilStarted {
+impl Terminal for TerminalUntilStart {
     fn stdin_is_terminal(&self) -> bool {
         !self.started.load(Ordering::SeqCst) && ProcessTerminal.stdin_is_terminal()
     }
 
-    fn is_controlling(&self) -> bool {
-        ProcessTerminal.is_controlling()
+    fn has_controlling_terminal(&self) -> bool {
+        ProcessTerminal.has_controlling_terminal()
     }
 }

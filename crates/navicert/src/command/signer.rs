@@ -1,4 +1,4 @@
-//! `navicert signer`: keys that stay in their device.
+//! `navicert signer`: PKCS#11 keys.
 
 mod check;
 mod list;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use navicert_plugin::ProcessRunner;
 use navicert_signer::SignError;
 use navicert_signer::error::Reason;
-use navicert_signer::pkcs11::Selection;
-use navicert_signer::program::Surroundings;
+use navicert_signer::pkcs11::KeySelection;
+use navicert_signer::program::SignerEnvironment;
 use navicert_types::{SystemClock, redact};
 
 use crate::args::signer::SignerVerb;
@@ -20,13 +20,13 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Runs one of the verbs below `signer`.
+/// Dispatches to the verb.
 pub(crate) fn run(
     verb: &SignerVerb,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let around = Surroundings {
+    let around = SignerEnvironment {
         environment: environment.inherited.clone(),
         runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),
     };
@@ -37,22 +37,22 @@ pub(crate) fn run(
     }
 }
 
-/// The key a URI on the command line means.
-fn selection(uri: &str, default_module: Option<&Path>) -> Result<Selection, Failure> {
+/// The key a URI on the command line selects.
+fn selection(uri: &str, default_module: Option<&Path>) -> Result<KeySelection, Failure> {
     let configuration = BTreeMap::from([("uri".to_owned(), uri.to_owned())]);
-    Selection::read(&configuration, default_module).map_err(|error| {
+    KeySelection::read(&configuration, default_module).map_err(|error| {
         let behind =
             std::error::Error::source(&error).map(|source| format!(": {source}")).unwrap_or_default();
-        Failure::Sentence { exit: Exit::Usage, text: format!("{error}{behind}") }
+        Failure::Message { exit: Exit::Usage, text: format!("{error}{behind}") }
     })
 }
 
-/// One sentence, and the exit code that fits.
+/// The error message with its exit code.
 fn failure(error: &SignError) -> Failure {
     let exit = match error.reason() {
         Reason::NoDevice => Exit::Unreachable,
         _ if matches!(error, SignError::Module { .. }) => Exit::BadInput,
         _ => Exit::No,
     };
-    Failure::Sentence { exit, text: redact::terminal(&error.with_sources()).into_owned() }
+    Failure::Message { exit, text: redact::terminal(&error.with_sources()).into_owned() }
 }

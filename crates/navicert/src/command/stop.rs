@@ -1,29 +1,29 @@
-//! Long-running verbs end in good order.
+//! Graceful shutdown of long-running verbs.
 
 use std::io;
 
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The two signals that mean "end in good order".
-pub(crate) struct Stop {
+/// Handlers of SIGTERM and SIGINT.
+pub(crate) struct StopSignals {
     runtime: Runtime,
     terminate: Signal,
     interrupt: Signal,
 }
 
-impl Stop {
-    /// From now on they do not end the process by themselves.
+impl StopSignals {
+    /// Installs the handlers, so that the signals no longer kill the process.
     pub(crate) fn new() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let (terminate, interrupt) = {
             let _inside = runtime.enter();
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
         };
-        Ok(Stop { runtime, terminate, interrupt })
+        Ok(StopSignals { runtime, terminate, interrupt })
     }
 
-    /// Until one of them comes.
+    /// Waits for one of the signals.
     pub(crate) fn wait(mut self) {
         self.runtime.block_on(async {
             tokio::select! {

@@ -1,12 +1,12 @@
-//! `navicert whoami`: whom the server takes us for.
+//! `navicert whoami`: the user the server authenticates the client as.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use navicert_client::in_cluster;
-use navicert_client::kubeconfig::{Disk, Effective};
+use navicert_client::kubeconfig::{Effective, OsFileSystem};
 use navicert_client::transport;
-use navicert_client::whoami::{Review, WhoamiError, whoami};
+use navicert_client::whoami::{SelfSubjectReview, WhoamiError, whoami};
 use navicert_types::redact;
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Asks and prints.
+/// Sends a SelfSubjectReview and prints the user.
 pub(crate) fn run(
     args: &WhoamiArgs,
     environment: &Environment,
@@ -25,13 +25,13 @@ pub(crate) fn run(
     let effective = selected(args, environment, output)?;
     let patient = connect::patient(&args.connection, &args.plugins, environment);
     let transport = transport::connect(&effective, &patient.exec, &patient.around, &patient.transport)
-        .map_err(|error| refused(Exit::No, &error, &effective))?;
+        .map_err(|error| failure(Exit::No, &error, &effective))?;
     connect::block_on(async {
         let mut seconds = tokio::time::interval(Duration::from_secs(1));
         for time in 1..=args.times {
             seconds.tick().await;
             let review =
-                whoami(&transport).await.map_err(|error| refused(exit(&error), &error, &effective))?;
+                whoami(&transport).await.map_err(|error| failure(exit(&error), &error, &effective))?;
             if output.is_json() {
                 output.json(&as_json(&review))?;
             } else if args.times > 1 {
@@ -44,22 +44,22 @@ pub(crate) fn run(
     })?
 }
 
-/// What the kubeconfig selects; without one, a pod's own service account.
+/// The cluster and user the kubeconfig selects; without a kubeconfig, the pod's service account.
 fn selected(args: &WhoamiArgs, environment: &Environment, output: &mut Output) -> Result<Effective, Failure> {
     let merged = super::kubeconfig::merged(&args.connection, environment, output)?;
     let overrides = args.connection.overrides(&environment.current_dir);
     if merged.origins().is_empty() {
         let pod = connect::patient(&args.connection, &args.plugins, environment).pod;
-        if let Some(effective) = in_cluster::configuration(&pod, &overrides, &Disk) {
+        if let Some(effective) = in_cluster::configuration(&pod, &overrides, &OsFileSystem) {
             return Ok(effective);
         }
     }
-    let effective = merged.select(&overrides, &Disk).map_err(|problems| {
+    let effective = merged.select(&overrides, &OsFileSystem).map_err(|problems| {
         for problem in &problems {
             let way_out = problem.way_out().map(|hint| format!("; {hint}")).unwrap_or_default();
             output.error(&format!("{problem}{way_out}"));
         }
-        Failure::Told(Exit::No)
+        Failure::AlreadyReported(Exit::No)
     })?;
     for advice in effective.advice() {
         output.warning(&advice.to_string());
@@ -77,8 +77,8 @@ fn exit(error: &WhoamiError) -> Exit {
     }
 }
 
-/// One sentence, and where to learn more.
-fn refused(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> Failure {
+/// The error message, with the command that diagnoses it.
+fn failure(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> Failure {
     let context = effective.context.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let mut text = error.to_string();
     let mut behind = error.source();
@@ -89,11 +89,11 @@ fn refused(exit: Exit, error: &dyn std::error::Error, effective: &Effective) -> 
         }
         behind = source.source();
     }
-    let text = format!("{}; `navicert doctor{context}` looks for the reason", redact::terminal(&text));
-    Failure::Sentence { exit, text }
+    let text = format!("{}; run `navicert doctor{context}` to diagnose", redact::terminal(&text));
+    Failure::Message { exit, text }
 }
 
-fn as_text(review: &Review) -> String {
+fn as_text(review: &SelfSubjectReview) -> String {
     let user = &review.user;
     let mut text = format!("username  {}\n", user.username);
     if !user.uid.is_empty() {
@@ -109,8 +109,8 @@ fn as_text(review: &Review) -> String {
     redact::terminal(&text).into_owned()
 }
 
-/// The object itself, as `kubectl auth whoami -o json` prints it.
-fn as_json(review: &Review) -> Value {
+/// The SelfSubjectReview object, as `kubectl auth whoami -o json` prints it.
+fn as_json(review: &SelfSubjectReview) -> Value {
     let user = &review.user;
     let mut info = Map::new();
     info.insert("username".to_owned(), json!(user.username));

@@ -1,42 +1,42 @@
-//! Draws a problem under the line it is about. The line is shown with every value masked that might be a secret:
-//! an error message ends up in terminals, tickets and logs.
+//! Renders a problem below the source line it refers to. Values that may be secrets are masked, because error messages
+//! end up in terminals, tickets and logs.
 
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use navicert_types::tree::Span;
 
-/// One problem of one file.
-pub(crate) struct Problem<'a> {
+/// One problem in one file.
+pub(crate) struct SnippetProblem<'a> {
     /// The file as the user named it.
     pub(crate) file: &'a str,
     /// The file's whole text.
     pub(crate) text: &'a str,
-    /// Whether the place itself may be a secret: then not even harmless fields of its line are shown.
+    /// Whether the span itself may be a secret: then even harmless fields of its line are masked.
     pub(crate) hidden: bool,
-    /// Where.
+    /// Location of the problem.
     pub(crate) span: Span,
-    /// One clause saying what is wrong.
+    /// Error message.
     pub(crate) message: String,
-    /// The way out.
+    /// How to fix it.
     pub(crate) hint: Option<String>,
-    /// Whether it stops us.
+    /// Error rather than warning.
     pub(crate) fatal: bool,
 }
 
-/// The problem as a block of text for a terminal, secrets masked.
-pub(crate) fn render(problem: &Problem<'_>) -> String {
-    let shown = if problem.hidden { &[] } else { SHOWN };
+/// Renders the problem for a terminal, with secrets masked.
+pub(crate) fn render(problem: &SnippetProblem<'_>) -> String {
+    let shown = if problem.hidden { &[] } else { HARMLESS_FIELDS };
     draw(problem, masked_line(problem.text, problem.span, shown))
 }
 
-/// The same for a file that holds no secrets: its line as it is.
-pub(crate) fn render_open(problem: &Problem<'_>) -> String {
+/// Renders the problem for a terminal, for a file that holds no secrets: its line is shown unmasked.
+pub(crate) fn render_open(problem: &SnippetProblem<'_>) -> String {
     let line = line_of(problem.text, problem.span);
     draw(problem, (line.to_owned(), place_in(line, line, problem.span)))
 }
 
-fn draw(problem: &Problem<'_>, (line, place): (String, Range<usize>)) -> String {
+fn draw(problem: &SnippetProblem<'_>, (line, place): (String, Range<usize>)) -> String {
     let level = if problem.fatal { Level::ERROR } else { Level::WARNING };
     let title = level.primary_title(problem.message.as_str());
     let snippet = Snippet::source(line.as_str())
@@ -52,7 +52,7 @@ fn draw(problem: &Problem<'_>, (line, place): (String, Range<usize>)) -> String 
 }
 
 /// Fields whose values are never secret; everything else is shown as `…`.
-const SHOWN: &[&str] = &[
+const HARMLESS_FIELDS: &[&str] = &[
     "apiVersion",
     "as",
     "cacheType",
@@ -81,7 +81,7 @@ const SHOWN: &[&str] = &[
 ];
 
 /// Fields whose values are lists of harmless words, in brackets or one to a line.
-const SHOWN_LISTS: &[&str] = &["matchImages"];
+const HARMLESS_LIST_FIELDS: &[&str] = &["matchImages"];
 
 /// The line of `span` with its secrets masked, and the bytes of it to underline.
 fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usize>) {
@@ -104,7 +104,7 @@ fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usiz
 fn is_harmless_list(text: &str, line: &str, span: Span) -> bool {
     let named = |line: &str| {
         let (name, value) = line.trim_start_matches([' ', '\t', '-']).split_once(':')?;
-        SHOWN_LISTS.contains(&name).then(|| value.trim().to_owned())
+        HARMLESS_LIST_FIELDS.contains(&name).then(|| value.trim().to_owned())
     };
     if line.contains(['@', '{', '}', '&', '!', '|']) {
         return false;
@@ -173,11 +173,11 @@ mod tests {
     use super::*;
 
     fn masked(line: &str) -> String {
-        masked_line(line, Span { start: 0, end: 1, line: 1, column: 1 }, SHOWN).0
+        masked_line(line, Span { start: 0, end: 1, line: 1, column: 1 }, HARMLESS_FIELDS).0
     }
 
     #[test]
-    fn values_are_masked_unless_the_field_is_known_to_be_harmless() {
+    fn values_are_masked_unless_the_field_is_harmless() {
         for (line, shown) in [
             ("    server: https://h", "    server: https://h"),
             ("    token: canary", "    token: …"),
@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn patterns_are_shown_unless_they_carry_a_password() {
-        let masked =
-            |text: &str, line| masked_line(text, Span { start: 0, end: 1, line, column: 1 }, SHOWN).0;
+        let masked = |text: &str, line| {
+            masked_line(text, Span { start: 0, end: 1, line, column: 1 }, HARMLESS_FIELDS).0
+        };
         for (text, line, shown) in [
             ("  matchImages: ['a.io/*', b.io]", 1, "  matchImages: ['a.io/*', b.io]"),
             ("- matchImages: [a.io]", 1, "- matchImages: [a.io]"),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_may_be_a_secret_shows_not_even_a_harmless_field() {
+    fn span_that_may_be_a_secret_masks_even_harmless_fields() {
         let span = Span { start: 0, end: 1, line: 1, column: 9 };
         assert_eq!(masked_line("  name: canary", span, &[]).0, "  name: …");
     }
@@ -229,14 +230,14 @@ mod tests {
             [("token: cänary", 8, 7), ("token: x", 400, 9), ("", 1, 1), ("ä: ö", 4, 2)]
         {
             let span = Span { start: 0, end: length, line: 1, column };
-            let (shown, place) = masked_line(line, span, SHOWN);
+            let (shown, place) = masked_line(line, span, HARMLESS_FIELDS);
             assert!(shown.get(place.clone()).is_some(), "{shown:?} {place:?}");
         }
     }
 
     #[test]
-    fn a_problem_names_file_line_and_way_out() {
-        let problem = Problem {
+    fn rendered_problem_names_file_line_and_fix() {
+        let problem = SnippetProblem {
             file: "a.yaml",
             text: "kind: Config\ntoken: canary\n",
             hidden: false,

@@ -1,5 +1,5 @@
-//! What tests with keys in devices share: the signer's own program, a pinentry program that knows a PIN, and what `navicert
-//! signer list` prints, put where it belongs.
+//! Shared by tests with hardware keys: the signer program, a pinentry program with a fixed PIN, and the kubeconfig that
+//! `navicert signer list` prints.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

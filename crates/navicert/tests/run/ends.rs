@@ -1,4 +1,4 @@
-//! Exit codes, signals and the environment are the command's own; nothing is left, however it ended.
+//! Exit codes, signals and environment of the command; no files remain, however it ends.
 
 use std::net::TcpStream;
 
@@ -7,7 +7,7 @@ use navicert_testkit::{tools, wait};
 use super::setup::{Setup, kubectl, text};
 
 #[test]
-fn the_exit_code_is_the_commands_own() {
+fn exit_code_is_the_commands() {
     let setup = Setup::new();
     for code in [0, 1, 3, 42, 255] {
         let outcome = setup.shell(&format!("exit {code}")).run().unwrap();
@@ -26,17 +26,17 @@ fn the_exit_code_is_the_commands_own() {
 }
 
 #[test]
-fn standard_streams_are_the_commands_own() {
+fn standard_streams_are_the_commands() {
     let setup = Setup::new();
     let outcome = setup.shell("cat; echo complaint >&2").stdin("through").run().unwrap();
     assert_eq!((text(&outcome.stdout), text(&outcome.stderr)), ("through".into(), "complaint\n".into()));
 }
 
 #[test]
-fn a_signal_to_navicert_is_the_commands_to_handle() {
+fn signals_to_navicert_are_forwarded_to_the_command() {
     let setup = Setup::new();
     for (signal, number) in [("TERM", 15), ("INT", 2), ("HUP", 1), ("USR1", 10), ("USR2", 12), ("QUIT", 3)] {
-        // A command that handles it goes on and says so.
+        // A command that handles it continues and prints so.
         let script =
             format!("sleep 60 & trap 'echo got {signal}; kill $!; exit 7' {signal}; echo ready; wait");
         let running = setup.shell(&script).start_running().unwrap();
@@ -44,7 +44,7 @@ fn a_signal_to_navicert_is_the_commands_to_handle() {
         running.signal(signal);
         wait::blocking(running.wait_for_output(&format!("got {signal}")));
         assert_eq!(wait::blocking(running.wait()).code(), Some(7), "{signal}");
-        // One that does not, dies of it, and so do we.
+        // A command that does not handle it is killed by it, and so is navicert.
         let running = setup.shell("echo ready; exec sleep 60").start_running().unwrap();
         wait::blocking(running.wait_for_output("ready"));
         running.signal(signal);
@@ -76,7 +76,7 @@ fn a_signal_that_was_ignored_stays_ignored() {
 }
 
 #[test]
-fn the_command_sees_its_kubeconfig_and_none_of_what_plugins_are_told() {
+fn command_gets_the_kubeconfig_but_no_plugin_variables() {
     let setup = Setup::new();
     let outcome = setup
         .navicert(&["run", "--drop-env", "CLOUD_SECRET", "--", "/usr/bin/env"])
@@ -98,7 +98,7 @@ fn the_command_sees_its_kubeconfig_and_none_of_what_plugins_are_told() {
 }
 
 #[test]
-fn the_commands_kubeconfig_keeps_the_names_and_has_nothing_of_the_users() {
+fn child_kubeconfig_keeps_names_and_has_no_credentials() {
     let setup = Setup::new();
     let outcome =
         setup.shell("cat $KUBECONFIG; stat -c '%a' $KUBECONFIG $(dirname $KUBECONFIG)").run().unwrap();
@@ -113,9 +113,9 @@ fn the_commands_kubeconfig_keeps_the_names_and_has_nothing_of_the_users() {
     }
 }
 
-// Issue 8: parent killed with -9: port closed, files gone.
+// Parent killed with SIGKILL: the port is closed and the files are removed.
 #[test]
-fn nothing_is_left_of_a_gateway_that_was_killed() {
+fn killed_gateway_leaves_no_files() {
     let setup = Setup::new();
     let running = setup.shell("cat $KUBECONFIG; echo up; exec sleep 60").start_running().unwrap();
     let told = wait::blocking(running.wait_for_output("up\n"));
@@ -123,7 +123,7 @@ fn nothing_is_left_of_a_gateway_that_was_killed() {
         told.lines().find_map(|line| line.trim().strip_prefix("server: https://")).unwrap().to_owned();
     assert!(TcpStream::connect(&server).is_ok());
     let folder = setup.left_behind().pop().unwrap();
-    // The guard has to be there: it is what cleans up.
+    // The guard must be running: it removes the files.
     wait_until(|| is_waiting_for(&folder));
     running.signal("KILL");
     let _ = running.status();
@@ -133,7 +133,7 @@ fn nothing_is_left_of_a_gateway_that_was_killed() {
 }
 
 #[test]
-fn a_next_gateway_removes_what_even_the_guard_could_not() {
+fn next_gateway_removes_files_that_the_guard_missed() {
     let setup = Setup::new();
     let dead = setup.folder.path().join("runtime/navicert/navicert-run-dead");
     std::fs::create_dir_all(&dead).unwrap();
@@ -146,7 +146,7 @@ fn a_next_gateway_removes_what_even_the_guard_could_not() {
 }
 
 #[test]
-fn the_port_is_closed_when_the_command_has_ended_whoever_it_left_behind() {
+fn port_is_closed_after_the_command_exits_even_if_its_children_run_on() {
     let setup = Setup::new();
     let outcome = setup.shell("grep -o 'https://.*' $KUBECONFIG").run().unwrap();
     let server = text(&outcome.stdout).trim().trim_start_matches("https://").to_owned();
@@ -165,9 +165,9 @@ fn terminal(setup: &Setup) -> navicert_testkit::program::Running {
         .unwrap()
 }
 
-// A terminal's manner: the command reads it, and Ctrl-C is the command's, once.
+// The command reads the terminal, and Ctrl-C reaches it exactly once.
 #[test]
-fn the_terminal_and_its_interrupt_are_the_commands() {
+fn command_owns_the_terminal_and_its_interrupt() {
     let setup = Setup::new();
     let navicert = env!("CARGO_BIN_EXE_navicert");
     let shell = terminal(&setup);

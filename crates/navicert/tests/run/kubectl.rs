@@ -150,9 +150,9 @@ fn a_port_is_forwarded() {
     setup.assert_all_as_ann();
 }
 
-// Issue 8: what changes something is refused, and kubectl says why.
+// Requests that change something are rejected, and kubectl shows why.
 #[test]
-fn a_read_only_gateway_lets_kubectl_look_and_nothing_else() {
+fn read_only_gateway_allows_only_reads() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
@@ -175,14 +175,14 @@ fn a_read_only_gateway_lets_kubectl_look_and_nothing_else() {
     assert!(methods.iter().all(|method| method == "GET"), "{methods:?}");
 }
 
-// C443 and the details of problem.rs: at night, the sentence matters.
+// C443: the error message shown by kubectl.
 #[test]
-fn kubectl_tells_why_the_api_server_cannot_be_reached() {
+fn kubectl_shows_why_the_api_server_is_unreachable() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.refuse_connections();
     let outcome = setup.kubectl(&[], &["get", "--raw", "/version"]).run().unwrap();
     assert_eq!(outcome.code(), Some(1));
     let told = text(&outcome.stderr);
-    assert!(told.contains("the API server cannot be reached") && told.contains("refused"), "{told}");
+    assert!(told.contains("failed to reach the API server") && told.contains("refused"), "{told}");
 }

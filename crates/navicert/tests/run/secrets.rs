@@ -1,4 +1,4 @@
-//! What a command can get hold of: not the key, not the credential, and nothing at all for another user.
+//! Secrets that a command, or another user, must not be able to read.
 
 use std::fs;
 
@@ -7,9 +7,9 @@ use navicert_testkit::{Canaries, report, tools, wait};
 
 use super::setup::{Setup, kubectl, text};
 
-// Issue 8: memory, environment, temporary files and arguments of the command hold no key.
+// Memory, environment, temporary files and arguments of the command hold no key.
 #[test]
-fn the_key_is_nowhere_the_command_can_look() {
+fn key_is_not_accessible_to_the_command() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     let pod = setup.api.add_pod("web", false);
@@ -35,7 +35,7 @@ fn the_key_is_nowhere_the_command_can_look() {
 
 // A command runs as the same user; it still cannot read navicert's memory.
 #[test]
-fn navicerts_memory_is_closed_to_the_users_other_programs() {
+fn memory_is_not_readable_by_other_processes_of_the_user() {
     let Some(user) = Other::find() else { return };
     let setup = Setup::new();
     user.own(&setup);
@@ -45,9 +45,9 @@ fn navicerts_memory_is_closed_to_the_users_other_programs() {
     assert_eq!(text(&outcome.stdout), "closed\n", "{}", text(&outcome.stderr));
 }
 
-// Issue 8: two users on one machine: the second gets nothing.
+// A second user of the machine cannot use the gateway.
 #[test]
-fn another_user_gets_nothing() {
+fn other_user_cannot_use_the_gateway() {
     let Some(_) = tools::kubectl() else { return };
     let Some(other) = Other::find() else { return };
     let setup = Setup::new();
@@ -60,7 +60,7 @@ fn another_user_gets_nothing() {
     super::setup::set_mode(setup.folder.path(), 0o755);
     let read = other.command(&["cat", own]).run().unwrap();
     assert_ne!(read.code(), Some(0), "the file is its owner's");
-    // Even with a copy of it, which nobody should have: the connection is refused before a byte is read.
+    // Even with a copy of the kubeconfig, the connection is rejected before a byte is read.
     let stolen = setup.folder.path().join("stolen");
     let kubectl = kubectl().canonicalize().unwrap();
     let program =
@@ -81,10 +81,10 @@ struct Other;
 impl Other {
     fn find() -> Option<Self> {
         let me = navicert_testkit::Program::new("id").arguments(["-u"]).run().unwrap();
-        let nobody = navicert_testkit::Program::new("setpriv")
+        let other_user = navicert_testkit::Program::new("setpriv")
             .arguments(["--reuid=nobody", "--clear-groups", "true"])
             .run();
-        if text(&me.stdout).trim() == "0" && nobody.is_ok_and(|outcome| outcome.code() == Some(0)) {
+        if text(&me.stdout).trim() == "0" && other_user.is_ok_and(|outcome| outcome.code() == Some(0)) {
             return Some(Other);
         }
         report::skipped("root", "only root can run a program as another user");

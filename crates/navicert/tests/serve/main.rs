@@ -1,5 +1,4 @@
-//! `navicert serve webhook` as a process: signals, files that change, what it prints and what it never does, and Debian's nginx
-//! asking it.
+//! `navicert serve webhook` as a process: signals, reloads, output, secrets, and Debian's nginx as a client.
 #![cfg(unix)]
 #![expect(
     clippy::indexing_slicing,
@@ -24,26 +23,26 @@ use serde_json::{Value, json};
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
 /// An issuer, and a folder with everything a webhook needs.
-struct Place {
+struct Setup {
     ca: Ca,
     issuer: Issuer,
     folder: tempfile::TempDir,
 }
 
-/// A webhook at work.
+/// A running webhook.
 struct Serving {
     running: Running,
     listen: String,
     health: String,
 }
 
-impl Place {
+impl Setup {
     fn new() -> Self {
         let ca = Ca::new("serve");
-        let place = Place { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() };
-        place.write("config.yaml", &place.config("oidc:"));
-        place.write_identity(&place.ca);
-        place
+        let setup = Setup { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() };
+        setup.write("config.yaml", &setup.config("oidc:"));
+        setup.write_identity(&setup.ca);
+        setup
     }
 
     fn config(&self, prefix: &str) -> String {
@@ -115,7 +114,7 @@ impl Place {
     }
 }
 
-/// With TLS, and no questions asked of whoever asks.
+/// Flags for TLS without client authentication.
 const OPEN: &[&str] =
     &["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key", "--allow-any-caller"];
 
@@ -126,7 +125,7 @@ impl Serving {
         (reply.status.as_u16(), reply.text().to_owned())
     }
 
-    /// A figure of the webhook's listener.
+    /// A metric of the webhook's listener.
     async fn figure(&self, name: &str) -> usize {
         let (_, page) = self.inspect("/metrics").await;
         let name = format!("{name}{{server=\"webhook\"}} ");
@@ -144,7 +143,7 @@ impl Serving {
         Some(reply.json()["status"]["user"]["username"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// Asks until the answer is this one.
+    /// Repeats the request until it gets this response.
     async fn until(&self, ca: &Ca, token: &str, expected: &str) {
         let asking = async {
             while self.name(ca, token).await.as_deref() != Some(expected) {

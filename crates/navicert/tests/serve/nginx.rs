@@ -1,23 +1,23 @@
-//! Debian's nginx with `auth_request` at `/auth`: who passes, and as whom.
+//! Debian's nginx with `auth_request` at `/auth`: which requests pass, and with which user.
 
 use std::net::TcpListener;
 
 use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, tools, wait};
 use serde_json::json;
 
-use super::Place;
+use super::Setup;
 
 #[tokio::test]
-async fn nginx_lets_pass_whom_the_webhook_knows_and_tells_the_server_behind_who_it_is() {
+async fn nginx_forwards_authenticated_requests_with_the_user_headers() {
     let Some(nginx) = tools::installed("nginx", "nginx") else { return };
-    let place = Place::new();
-    let serving = place.serve(&["--plain-http", "--allow-any-caller"]).await;
+    let setup = Setup::new();
+    let serving = setup.serve(&["--plain-http", "--allow-any-caller"]).await;
     let behind = HttpServer::start_plain();
     behind.answer("/page", Answer::text("the page"));
     // Free a moment ago; nginx takes it at once.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let folder = place.folder.path().display();
-    place.write(
+    let folder = setup.folder.path().display();
+    setup.write(
         "nginx.conf",
         &format!(
             "daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr warn;
@@ -55,7 +55,7 @@ http {{
     );
     let nginx = Program::new(nginx)
         .arguments(["-e", "stderr", "-c"])
-        .arguments([place.path("nginx.conf")])
+        .arguments([setup.path("nginx.conf")])
         .start_running()
         .unwrap();
     let listens = async {
@@ -74,7 +74,7 @@ http {{
         client.send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap()
     };
     for _ in 0..3 {
-        let reply = ask(Some(format!("Bearer {}", place.token(&json!({}))))).await;
+        let reply = ask(Some(format!("Bearer {}", setup.token(&json!({}))))).await;
         assert_eq!((reply.status.as_u16(), reply.text()), (200, "the page"), "{}", nginx.output());
     }
     for request in behind.requests() {
@@ -85,14 +85,14 @@ http {{
     for refused in [None, Some("Bearer opaque"), Some("Bearer"), Some("Basic YTpi")] {
         assert_eq!(ask(refused.map(str::to_owned)).await.status, 401, "{refused:?}");
     }
-    let expired = place.token(&json!({"exp": 1_000}));
+    let expired = setup.token(&json!({"exp": 1_000}));
     assert_eq!(ask(Some(format!("Bearer {expired}"))).await.status, 401);
-    assert_eq!(behind.requests().len(), 3, "nobody else gets there");
+    assert_eq!(behind.requests().len(), 3, "only authenticated requests are forwarded");
     drop(serving);
     assert_eq!(
-        ask(Some(format!("Bearer {}", place.token(&json!({}))))).await.status,
+        ask(Some(format!("Bearer {}", setup.token(&json!({}))))).await.status,
         500,
-        "nobody to ask: nobody passes"
+        "without the webhook every request is rejected"
     );
     nginx.signal("QUIT");
 }

@@ -3,34 +3,31 @@
 use navicert_testkit::{Ca, Program, RawClient, wait};
 use serde_json::json;
 
-use super::{NAVICERT, OPEN, Place};
+use super::{NAVICERT, OPEN, Setup};
 
-// A certificate and a configuration that are replaced count without a word; SIGHUP is a word, and opens the log again.
+// A replaced certificate or configuration is reloaded automatically; SIGHUP reloads at once and reopens the audit log.
 #[tokio::test]
-async fn files_are_followed_and_sighup_opens_the_audit_log_again() {
-    let place = Place::new();
-    let serving = place.serve(&[OPEN, &["--audit-log-path", "audit.log"]].concat()).await;
-    let token = place.token(&json!({}));
-    serving.until(&place.ca, &token, "oidc:ann").await;
-    place.write("config.yaml", &place.config("other:"));
-    serving.until(&place.ca, &token, "other:ann").await;
-    place.write("config.yaml", "jwt: [");
-    serving.running.wait_for_output("the earlier configuration stays in use").await;
-    assert_eq!(serving.name(&place.ca, &token).await.as_deref(), Some("other:ann"));
+async fn changed_files_are_reloaded_and_sighup_reopens_the_audit_log() {
+    let setup = Setup::new();
+    let serving = setup.serve(&[OPEN, &["--audit-log-path", "audit.log"]].concat()).await;
+    let token = setup.token(&json!({}));
+    serving.until(&setup.ca, &token, "oidc:ann").await;
+    setup.write("config.yaml", &setup.config("other:"));
+    serving.until(&setup.ca, &token, "other:ann").await;
+    setup.write("config.yaml", "jwt: [");
+    serving.running.wait_for_output("previous configuration stays in use").await;
+    assert_eq!(serving.name(&setup.ca, &token).await.as_deref(), Some("other:ann"));
     let (code, told) = serving.inspect("/readyz?verbose").await;
-    assert!(
-        code == 200 && told.contains("[+]configuration ok: the files that are there now are not in use"),
-        "{told}"
-    );
+    assert!(code == 200 && told.contains("[+]configuration ok: configuration files are invalid"), "{told}");
 
     let new = Ca::new("new");
-    place.write_identity(&new);
+    setup.write_identity(&new);
     serving.until(&new, &token, "other:ann").await;
 
-    std::fs::rename(place.path("audit.log"), place.path("audit.log.1")).unwrap();
+    std::fs::rename(setup.path("audit.log"), setup.path("audit.log.1")).unwrap();
     serving.running.signal("HUP");
     let made = async {
-        while !place.path("audit.log").exists() {
+        while !setup.path("audit.log").exists() {
             tokio::task::yield_now().await;
         }
     };
@@ -49,18 +46,18 @@ async fn files_are_followed_and_sighup_opens_the_audit_log_again() {
     assert_eq!(serving.inspect("/healthz").await, (200, "ok".to_owned()));
 }
 
-// SIGTERM: what has begun is finished, nothing new is taken, and the exit code is 0.
+// SIGTERM: in-flight requests complete, new ones are rejected, and the exit code is 0.
 #[tokio::test]
-async fn sigterm_finishes_what_has_begun() {
-    let place = Place::new();
-    let serving = place.serve(OPEN).await;
+async fn sigterm_drains_in_flight_requests() {
+    let setup = Setup::new();
+    let serving = setup.serve(OPEN).await;
     let body = json!({
-        "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": place.token(&json!({}))},
+        "kind": "TokenReview", "apiVersion": "authentication.k8s.io/v1", "spec": {"token": setup.token(&json!({}))},
     });
     let body = body.to_string();
     let (begun, rest) = body.split_at(30);
     let address = serving.listen.parse().unwrap();
-    let mut client = RawClient::connect_tls(address, &place.ca, None, &["http/1.1"]).await;
+    let mut client = RawClient::connect_tls(address, &setup.ca, None, &["http/1.1"]).await;
     let head =
         format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{begun}", body.len());
     client.write(head.as_bytes()).await;
@@ -87,9 +84,9 @@ async fn sigterm_finishes_what_has_begun() {
 
 // S198–S201, S203: kube-apiserver's own flags, with the algorithms they allow.
 #[tokio::test]
-async fn kube_apiservers_flags_do_instead_of_a_file() {
-    let place = Place::new();
-    place.write("ca.pem", &place.ca.pem());
+async fn oidc_flags_replace_the_configuration_file() {
+    let setup = Setup::new();
+    setup.write("ca.pem", &setup.ca.pem());
     let running = Program::new(NAVICERT)
         .arguments([
             "serve",
@@ -101,11 +98,11 @@ async fn kube_apiservers_flags_do_instead_of_a_file() {
             "--health-listen",
             "127.0.0.1:0",
         ])
-        .arguments(["--oidc-issuer-url", &place.issuer.issuer_url(), "--oidc-client-id", "aud1"])
+        .arguments(["--oidc-issuer-url", &setup.issuer.issuer_url(), "--oidc-client-id", "aud1"])
         .arguments(["--oidc-ca-file", "ca.pem", "--oidc-username-prefix", "-", "--oidc-groups-claim=groups"])
         .arguments(["--oidc-signing-algs=RS256,ES256"])
         .arguments(OPEN)
-        .directory(place.folder.path())
+        .directory(setup.folder.path())
         .start_running()
         .unwrap();
     let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
@@ -113,12 +110,12 @@ async fn kube_apiservers_flags_do_instead_of_a_file() {
     let told: serde_json::Value = serde_json::from_str(line).unwrap();
     let address = |name: &str| told[name].as_str().unwrap().to_owned();
     let serving = super::Serving { listen: address("listen"), health: address("health"), running };
-    serving.until(&place.ca, &place.token(&json!({})), "ann").await;
+    serving.until(&setup.ca, &setup.token(&json!({})), "ann").await;
     let key = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es384, "narrow");
-    place.issuer.add_key(key.clone());
-    let claims = place.issuer.claims("ann", "aud1", navicert_types::Clock::now(&navicert_types::SystemClock));
+    setup.issuer.add_key(key.clone());
+    let claims = setup.issuer.claims("ann", "aud1", navicert_types::Clock::now(&navicert_types::SystemClock));
     assert_eq!(
-        serving.name(&place.ca, &key.token(&claims)).await.as_deref(),
+        serving.name(&setup.ca, &key.token(&claims)).await.as_deref(),
         Some(""),
         "ES384 is not among them"
     );
@@ -127,8 +124,8 @@ async fn kube_apiservers_flags_do_instead_of_a_file() {
 // The file for --authentication-token-webhook-config-file holds no secret, and our own reader understands it.
 #[test]
 fn the_kubeconfig_for_the_api_server_is_printed() {
-    let place = Place::new();
-    place.write("token", "a-long-enough-secret");
+    let setup = Setup::new();
+    setup.write("token", "a-long-enough-secret");
     let arguments = ["serve", "webhook", "--authentication-config", "config.yaml", "--print-kubeconfig"];
     let outcome = Program::new(NAVICERT)
         .arguments(arguments)
@@ -141,7 +138,7 @@ fn the_kubeconfig_for_the_api_server_is_printed() {
             "token",
         ])
         .arguments(["--server-url", "https://navicert.auth.svc:8443", "--client-certificate", "/pki/c.crt"])
-        .directory(place.folder.path())
+        .directory(setup.folder.path())
         .run()
         .unwrap();
     let text = String::from_utf8(outcome.stdout).unwrap();

@@ -1,5 +1,5 @@
-//! Faults while three hundred requests a second go through: no wrong answer, none lost that could have been given, and the log
-//! says what happened. A few seconds here, a minute each in `make soak`.
+//! Faults under a load of three hundred requests per second: no wrong response, no avoidable failure, and the log reports
+//! every fault. A few seconds each here, a minute in `make soak`.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::Request;
-use navicert_testkit::load::{Trouble, Verdict, lasting, period};
+use navicert_testkit::load::{IssuerFaults, Verdict, period, sleep_period};
 use navicert_testkit::{Answer, Cut, Gate, HttpClient, Load, soak, wait};
 use navicert_types::Clock as _;
 use serde_json::{Value, json};
 
 use super::setup::{Serving, Setup};
 
-/// What is asked where, and when there may be no answer.
+/// Client of the load test.
 #[derive(Clone, Default)]
-struct Asking {
+struct LoadClient {
     addresses: Vec<String>,
-    /// The second address is asked instead of the first.
+    /// Use the second address instead of the first.
     has_moved: Arc<AtomicBool>,
-    /// Odd while the API server is gone.
+    /// Odd while the API server is down.
     outages: Arc<AtomicUsize>,
 }
 
-/// Requests of ann's, and some that are turned down.
+/// Requests of ann, and some that are rejected.
 pub(crate) fn requests(setup: &Setup, serving: &Serving) -> Load {
-    ask(setup, Asking { addresses: vec![serving.address.to_string()], ..Asking::default() })
+    ask(setup, LoadClient { addresses: vec![serving.address.to_string()], ..LoadClient::default() })
 }
 
-fn ask(setup: &Setup, asking: Asking) -> Load {
+fn ask(setup: &Setup, asking: LoadClient) -> Load {
     let good = (0..30).map(|number| (setup.token(&json!({"jti": number.to_string()})), 200));
     let bad =
         [setup.token(&json!({"exp": 1_000})), setup.token(&json!({"aud": "other"})), "opaque".to_owned()];
@@ -58,12 +58,12 @@ fn ask(setup: &Setup, asking: Asking) -> Load {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issuer_in_trouble_makes_no_answer_wrong() {
+async fn issuer_faults_cause_no_wrong_response() {
     let setup = Setup::new();
     let serving = setup.start(&[]).await;
-    let trouble = Trouble { issuer: &setup.issuer, audience: "kubernetes", server: &serving.program };
+    let trouble = IssuerFaults { issuer: &setup.issuer, audience: "kubernetes", server: &serving.program };
     let accepts = async |token: &str| setup.get(&serving, "/api", token).await.status == 200;
-    Box::pin(trouble.befall(|| requests(&setup, &serving), accepts)).await;
+    Box::pin(trouble.run(|| requests(&setup, &serving), accepts)).await;
     for seen in setup.api.requests() {
         let user = seen.header_values("impersonate-user");
         let is_known = ["corp:ann", "corp:bob"].iter().any(|known| user.as_slice() == [*known]);
@@ -73,7 +73,7 @@ async fn an_issuer_in_trouble_makes_no_answer_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn certificate_and_configuration_are_replaced_and_no_request_notices() {
+async fn replacing_certificate_and_configuration_loses_no_request() {
     let setup = Setup::new();
     let serving = setup.start(&[]).await;
     let load = requests(&setup, &serving);
@@ -102,17 +102,17 @@ async fn certificate_and_configuration_are_replaced_and_no_request_notices() {
         let user = seen.header_values("impersonate-user");
         assert!(matches!(user.as_slice(), [user] if user.ends_with(":ann")), "{user:?}");
     }
-    for told in ["the TLS certificate has been replaced", "the configuration has been reloaded"] {
+    for told in ["reloaded TLS certificate", "reloaded configuration"] {
         serving.program.wait_for_repeated_output(told, 2, wait::LIMIT).await;
     }
     serving.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_of_the_api_server_is_a_502_while_it_lasts_and_nothing_else() {
+async fn api_server_restart_causes_only_502_responses_while_it_lasts() {
     let setup = Setup::new();
     let serving = setup.start(&["--audit-log-path", "audit.log"]).await;
-    let asking = Asking { addresses: vec![serving.address.to_string()], ..Asking::default() };
+    let asking = LoadClient { addresses: vec![serving.address.to_string()], ..LoadClient::default() };
     let (load, outages) = (ask(&setup, asking.clone()), &asking.outages);
     let (clock, mut restarts) = (navicert_types::SystemClock, 0);
     let until = clock.monotonic() + period();
@@ -131,7 +131,7 @@ async fn a_restart_of_the_api_server_is_a_502_while_it_lasts_and_nothing_else() 
         load.more(20).await;
     }
     load.end(&format!("{restarts} restarts of the API server")).await;
-    serving.program.wait_for_output("request not answered by the API server").await;
+    serving.program.wait_for_output("failed to forward request to the API server").await;
     let folder = setup.folder.path().to_owned();
     serving.end().await;
     let log = fs::read_to_string(folder.join("audit.log")).unwrap();
@@ -141,18 +141,18 @@ async fn a_restart_of_the_api_server_is_a_502_while_it_lasts_and_nothing_else() 
     assert!(failed.iter().all(|line| line["decision"] == "error" && line["user"]["username"] == "corp:ann"));
 }
 
-// One replica ends while another goes on, as in a rollout: whoever minds readiness loses nothing.
+// One replica stops while another runs, as in a rollout: clients that respect readiness lose no request.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_ends_loses_no_request() {
+async fn stopping_a_replica_loses_no_request() {
     let setup = Setup::new();
     let first = setup.start(&["--shutdown-delay", "2s"]).await;
     let second = setup.start(&[]).await;
-    let asking = Asking {
+    let asking = LoadClient {
         addresses: vec![first.address.to_string(), second.address.to_string()],
-        ..Asking::default()
+        ..LoadClient::default()
     };
     let load = ask(&setup, asking.clone());
-    lasting().await;
+    sleep_period().await;
     first.program.signal("TERM");
     let noticed = async { while first.inspect("/readyz").await.status != 503 {} };
     wait::within("not ready", Box::pin(noticed)).await;
@@ -160,7 +160,7 @@ async fn a_replica_that_ends_loses_no_request() {
     let outcome = first.program.wait().await;
     assert_eq!(outcome.code(), Some(0));
     let said = super::setup::text(&outcome.stdout);
-    for told in ["shutting down: what has begun is finished", "everything was finished"] {
+    for told in ["shutting down, draining in-flight requests", "all requests finished"] {
         assert!(said.contains(told), "{said}");
     }
     load.more(20).await;
@@ -169,7 +169,7 @@ async fn a_replica_that_ends_loses_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_begun_is_answered_after_sigterm() {
+async fn in_flight_requests_complete_after_sigterm() {
     let setup = Setup::new();
     let gate = Gate::new();
     setup.api.answer("/slow", Answer::text("done").after(&gate));

@@ -1,10 +1,9 @@
-//! Floods at the proxy's door, from processes of their own where they are large: strange tokens, thousands of connections that
-//! only stand there, requests that are taken back, and more HTTP/2 than one should send. Requests go through all the time, and
-//! memory stays bounded.
+//! Floods against the proxy, large ones from separate processes: unknown tokens, thousands of idle connections, rapid
+//! resets and heavy HTTP/2 load. Valid requests succeed throughout, and memory stays bounded.
 
-use navicert_testkit::crowd::{self, Crowd, Plan};
+use navicert_testkit::connection_flood::{self, ConnectionFlood, FloodPlan};
 use navicert_testkit::jws::{Algorithm, SigningKey};
-use navicert_testkit::load::lasting;
+use navicert_testkit::load::sleep_period;
 use navicert_testkit::process::Process;
 use navicert_testkit::{Answer, Gate, H2load, soak};
 use navicert_types::{Clock as _, SystemClock};
@@ -13,25 +12,25 @@ use serde_json::json;
 use super::faults::requests;
 use super::setup::{Serving, Setup};
 
-/// What the crowd's process runs, and does nothing otherwise.
+/// Entry point of the flooding process; does nothing in a normal test run.
 #[test]
-fn crowd() {
-    crowd::play();
+fn flood_process() {
+    connection_flood::run_if_child();
 }
 
-const CROWD: &str = "floods::crowd";
+const FLOOD_TEST: &str = "floods::flood_process";
 
 fn resident(serving: &Serving) -> u64 {
     Process(serving.program.pid()).resident().unwrap()
 }
 
-fn plan(serving: &Serving, standing: usize, resetting: usize, token: String) -> Plan {
-    Plan { address: serving.address, standing, resetting, path: "/slow".to_owned(), token }
+fn plan(serving: &Serving, standing: usize, resetting: usize, token: String) -> FloodPlan {
+    FloodPlan { address: serving.address, idle: standing, resetting, path: "/slow".to_owned(), token }
 }
 
-// H22, A64, B16: strange tokens cost the issuer a request now and then, and good traffic nothing.
+// H22, A64, B16: unknown tokens cause rate-limited requests to the issuer and do not affect valid traffic.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_strange_tokens_leaves_good_traffic_alone() {
+async fn flood_of_unknown_tokens_does_not_affect_valid_traffic() {
     let setup = Setup::new();
     let serving = setup.start(&[]).await;
     let load = requests(&setup, &serving);
@@ -56,40 +55,42 @@ async fn a_flood_of_strange_tokens_leaves_good_traffic_alone() {
     // Three at once, and one more every ten seconds.
     let may = 20 + (clock.monotonic() - started).as_secs() / 10;
     assert!(fetched as u64 <= may, "{fetched} requests for keys");
-    assert!(weight < crowd::most_kib(0), "{weight} KiB after {before} KiB");
+    assert!(weight < connection_flood::max_memory_kib(0), "{weight} KiB after {before} KiB");
     assert_eq!(setup.api.requests().iter().filter(|seen| seen.path() == "/api").count(), 0);
     serving.end().await;
 }
 
-// Ten thousand in `make soak`: as many as there are places by default. Every fifth asks without a token and is sent away with its
-// 401 (S274), so that more have to come for all places to be taken.
+// Ten thousand in `make soak`, the default connection limit. Every fifth connection sends a request without a token and is
+// closed after its 401 (S274), so more are opened to reach the limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_of_idle_connections_dial_nobody_and_keep_nobody_waiting() {
+async fn thousands_of_idle_connections_open_no_upstream_connection_and_delay_no_request() {
     let count = (1_000 * soak::factor()).min(10_000);
     let setup = Setup::new();
     let limits = format!("{{selfCheck: off}}, limits: {{connections: {count}}}");
     setup.configure(&limits, &json!({"claim": "sub", "prefix": "corp:"}));
     let serving = setup.start(&[]).await;
     let before = resident(&serving);
-    let crowd = Crowd::gather(CROWD, &setup.ca, &plan(&serving, count + count / 2, 0, String::new())).await;
+    let flood =
+        ConnectionFlood::start(FLOOD_TEST, &setup.ca, &plan(&serving, count + count / 2, 0, String::new()))
+            .await;
     assert_eq!(setup.api.connections().len(), 0, "nothing is dialled for them");
     let load = requests(&setup, &serving);
     load.more(200).await;
-    lasting().await;
+    sleep_period().await;
     let weight = resident(&serving).saturating_sub(before);
     load.end(&format!("{count} idle connections, {before} KiB before, {weight} KiB more")).await;
-    assert!(weight < crowd::most_kib(count), "{weight} KiB for {count} connections");
+    assert!(weight < connection_flood::max_memory_kib(count), "{weight} KiB for {count} connections");
     assert!(setup.api.connections().len() < 20, "only good traffic has dialled");
-    let met = crowd.leave().await;
-    assert!(met.sent_away > 0, "there was no place for all: {met:?}");
-    serving.program.wait_for_output("no place is free: idle connections are ended to make room").await;
+    let report = flood.stop().await;
+    assert!(report.closed_by_server > 0, "the connection limit was never reached: {report:?}");
+    serving.program.wait_for_output("connection limit reached, evicting idle connections").await;
     serving.end().await;
 }
 
-// CVE-2023-44487: whoever asks and takes back, over and over, is sent away before it costs much; meanwhile h2load asks for as
-// much as it can get.
+// CVE-2023-44487: a client that resets its requests continuously is disconnected, while h2load sends as many requests as
+// it can.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_http2_and_of_resets_leaves_good_traffic_alone() {
+async fn http2_and_reset_floods_do_not_affect_valid_traffic() {
     if !H2load::is_installed() {
         return;
     }
@@ -101,7 +102,7 @@ async fn a_flood_of_http2_and_of_resets_leaves_good_traffic_alone() {
     load.more(20).await;
     let before = resident(&serving);
     let token = setup.token(&json!({}));
-    let crowd = Crowd::gather(CROWD, &setup.ca, &plan(&serving, 0, 8, token.clone())).await;
+    let flood = ConnectionFlood::start(FLOOD_TEST, &setup.ca, &plan(&serving, 0, 8, token.clone())).await;
     let (url, requests) = (format!("https://{}/api/v1/pods", serving.address), 2_000 * soak::factor());
     let asking = tokio::task::spawn_blocking(move || {
         let authorization = format!("Bearer {token}");
@@ -119,10 +120,10 @@ async fn a_flood_of_http2_and_of_resets_leaves_good_traffic_alone() {
     assert_eq!((counts.good, counts.refused, counts.bad), (requests, 0, 0));
     load.more(20).await;
     let weight = resident(&serving).saturating_sub(before);
-    let met = crowd.leave().await;
-    load.end(&format!("{requests} of h2load, {met:?}, {before} KiB before, {weight} KiB more")).await;
-    assert!(met.resets >= 1_000 && met.goaways >= 8, "{met:?}");
-    assert!(weight < crowd::most_kib(0), "{weight} KiB more than {before} KiB");
+    let report = flood.stop().await;
+    load.end(&format!("{requests} of h2load, {report:?}, {before} KiB before, {weight} KiB more")).await;
+    assert!(report.resets >= 1_000 && report.goaways >= 8, "{report:?}");
+    assert!(weight < connection_flood::max_memory_kib(0), "{weight} KiB more than {before} KiB");
     gate.open();
     serving.end().await;
 }

@@ -63,16 +63,16 @@ async fn exec_and_port_forward_go_through_as_the_mapped_user() {
     serving.end().await;
 }
 
-// S239: kubectl is told, not left to believe that it acts as somebody else.
+// S239: kubectl gets an error instead of silently acting as its own user.
 #[tokio::test(flavor = "multi_thread")]
-async fn acting_as_somebody_else_is_refused_in_words() {
+async fn impersonation_is_rejected_with_a_message() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
     let serving = setup.start(&[]).await;
     let refused = setup.kubectl(&serving, &["get", "--raw", "/version", "--as", "admin"]).run().unwrap();
     assert_eq!(refused.code(), Some(1));
-    assert!(text(&refused.stderr).contains("impersonation is not allowed here"), "{}", text(&refused.stderr));
+    assert!(text(&refused.stderr).contains("impersonation is not allowed"), "{}", text(&refused.stderr));
     assert_eq!(setup.api.requests().len(), 0);
     serving.end().await;
 }

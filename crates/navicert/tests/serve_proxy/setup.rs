@@ -1,4 +1,4 @@
-//! Everything around a proxy: a folder with its files, an issuer, an API server, and the program itself.
+//! Test setup of a proxy: directory with its files, issuer, API server and the running program.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ pub(crate) struct Setup {
     pub(crate) folder: tempfile::TempDir,
 }
 
-/// A proxy at work.
+/// A running proxy.
 pub(crate) struct Serving {
     pub(crate) program: Running,
     pub(crate) address: SocketAddr,
@@ -69,7 +69,7 @@ impl Setup {
         self.ca.server().issue().write_to(self.folder.path(), "server");
     }
 
-    /// As editors and ConfigMaps do it: never half a file.
+    /// Replaces a file atomically, as editors and ConfigMaps do.
     fn replace(&self, name: &str, text: &str) {
         let (path, new) = (self.folder.path().join(name), self.folder.path().join(format!("{name}.new")));
         fs::write(&new, text).unwrap();
@@ -106,7 +106,7 @@ impl Setup {
             .directory(self.folder.path())
     }
 
-    /// Starts it and waits until it knows its issuer.
+    /// Starts the proxy and waits until it has the issuer's keys.
     pub(crate) async fn start(&self, flags: &[&str]) -> Serving {
         let program = self.navicert(flags).start_running().unwrap();
         let told = program.wait_for_output("listening on ").await;
@@ -177,11 +177,11 @@ impl Setup {
 }
 
 impl Serving {
-    /// Asks the listener for probes.
+    /// Sends a request to the health listener.
     pub(crate) async fn inspect(&self, path: &str) -> Reply {
         let request =
             http::Request::get(format!("http://{}{path}", self.health)).body(bytes::Bytes::new()).unwrap();
-        Box::pin(HttpClient::trusting(&Ca::new("nobody")).send(request)).await.unwrap()
+        Box::pin(HttpClient::trusting(&Ca::new("unused")).send(request)).await.unwrap()
     }
 
     pub(crate) async fn end(self) {

@@ -1,15 +1,15 @@
-//! Starting: what is said, what is checked, what is written to the audit log, and what is never written anywhere.
+//! Startup: error messages, readiness, the audit log and secrets that must never be logged.
 
 use std::fs;
 
-use navicert_authn::metrics::hashed;
+use navicert_authn::metrics::sha256_label;
 use navicert_testkit::{Answer, Canaries, wait};
 use serde_json::{Value, json};
 
 use super::setup::{Setup, text};
 
 #[test]
-fn what_is_wrong_is_said_before_anything_listens() {
+fn configuration_errors_are_reported_before_listening() {
     let setup = Setup::new();
     let fine = setup.navicert(&["--check"]).run().unwrap();
     assert_eq!(
@@ -31,9 +31,9 @@ fn what_is_wrong_is_said_before_anything_listens() {
     assert!(text(&bad.stderr).contains("has `as`"), "{}", text(&bad.stderr));
 }
 
-// S270: readiness names the rule to add, and follows when it is there.
+// S270: readiness names the missing rule and recovers once it exists.
 #[tokio::test(flavor = "multi_thread")]
-async fn readiness_names_the_rule_that_is_missing() {
+async fn readiness_reports_the_missing_rbac_rule() {
     let setup = Setup::new();
     setup.configure("{}", &json!({"claim": "sub", "prefix": ""}));
     let review = |may: bool| {
@@ -67,9 +67,9 @@ async fn readiness_names_the_rule_that_is_missing() {
     serving.end().await;
 }
 
-// S247, S282: a token, a key and a claim never leave through a log, whatever its level.
+// S247, S282: no token, key or claim is logged, at any level.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_audit_log_has_the_real_user_and_no_log_has_a_token() {
+async fn audit_log_has_the_real_user_and_no_log_has_a_token() {
     let setup = Setup::new();
     let serving = setup.start(&["--audit-log-path", "audit.log", "--log-level", "trace"]).await;
     let good = setup.token(&json!({"jti": "canary-good-token", "secret": "canary-claim"}));
@@ -89,9 +89,9 @@ async fn the_audit_log_has_the_real_user_and_no_log_has_a_token() {
     assert_eq!((&lines[0]["method"], &lines[0]["path"]), (&json!("GET"), &json!("/api/v1/pods")));
     assert_eq!((&lines[1]["decision"], &lines[1]["reason"]), (&json!("deny"), &json!("audience")));
     assert_eq!((&lines[2]["reason"], &lines[2]["user"]), (&json!("malformed"), &Value::Null));
-    // S224: which token it was is told by a hash.
-    assert_eq!(lines[0]["jtiHash"], hashed(b"canary-good-token"));
-    assert_eq!(lines[1]["jtiHash"], hashed(b"canary-bad-token"));
+    // S224: tokens are identified by a hash.
+    assert_eq!(lines[0]["jtiHash"], sha256_label(b"canary-good-token"));
+    assert_eq!(lines[1]["jtiHash"], sha256_label(b"canary-bad-token"));
     assert_eq!(lines[2]["jtiHash"], Value::Null);
     let key = fs::read_to_string(setup.folder.path().join("proxy.key")).unwrap();
     let mut canaries = Canaries::new();

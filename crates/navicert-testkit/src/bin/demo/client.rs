@@ -1,15 +1,15 @@
-//! The scene about clients: a plugin whose token expires, is revoked and rotates with its certificate, and a client that goes
-//! on as if nothing had happened.
+//! Demonstrates credential rotation: a plugin's token expires, is revoked and rotates with its certificate, and the client
+//! continues without errors.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_testkit::{Answer, ApiServer, Ca, PluginDesk};
+use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
-use super::{Stage, write};
+use super::{Demo, write};
 
 /// How long a token lives, and the request at which the server revokes the one it sees.
 const LIFE: Duration = Duration::from_secs(2);
@@ -25,8 +25,8 @@ struct Seen {
     certificates: BTreeSet<String>,
 }
 
-/// Tells it.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+/// Runs the demonstration.
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let ca = Ca::new("demo");
     let (api, seen) = (ApiServer::start(&ca), Arc::new(Mutex::new(Seen::default())));
     let server = Arc::clone(&seen);
@@ -49,7 +49,7 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
         }))
     });
     let issuer = ca.clone();
-    let desk = PluginDesk::start(move |run| {
+    let plugin_server = FakeExecPlugin::start(move |run| {
         let identity = issuer.client(&format!("ann, certificate {}", run.div_ceil(2))).issue();
         json!({
             "token": format!("this-is-a-secret-{run}"),
@@ -57,7 +57,7 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
             "clientCertificateData": identity.chain_pem(), "clientKeyData": identity.key_pem(),
         })
     });
-    let plugins = stage.folder.path().join("plugins");
+    let plugins = demo.folder.path().join("plugins");
     std::fs::create_dir(&plugins).map_err(|error| format!("cannot make {}: {error}", plugins.display()))?;
     let config = json!({
         "current-context": "rotating",
@@ -65,14 +65,14 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
         "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo.crt"}}],
         "users": [{"name": "ann", "user": {"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": desk.write_plugin(&plugins),
+            "command": plugin_server.write_plugin(&plugins),
         }}}],
     });
-    write(&stage.folder.path().join("rotating.yaml"), &config.to_string())?;
-    write(&stage.folder.path().join("demo.crt"), &ca.pem())?;
+    write(&demo.folder.path().join("rotating.yaml"), &config.to_string())?;
+    write(&demo.folder.path().join("demo.crt"), &ca.pem())?;
 
-    stage.scene("A plugin's token expires after two seconds, is revoked on the way, and rotates with its certificate.");
-    stage.run(&["whoami", "--kubeconfig", "rotating.yaml", "--times", "6"], 0)?;
+    demo.scene("A plugin's token expires after two seconds, is revoked on the way, and rotates with its certificate.");
+    demo.run(&["whoami", "--kubeconfig", "rotating.yaml", "--times", "6"], 0)?;
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
     println!(
         "The server saw {} tokens and {} certificates, and said 401 once; every request was answered.\n",

@@ -1,32 +1,31 @@
-//! The scene about `navicert run`: a command uses a key and never sees it.
+//! Demonstrates `navicert run`: a command uses a key without access to it.
 
 use navicert_testkit::{ApiServer, Ca};
 use serde_json::json;
 
-use super::{Stage, write};
+use super::{Demo, write};
 
 /// kubectl uses ann's certificate through the gateway, and never reads her key.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let ca = Ca::new("demo");
     let api = ApiServer::start(&ca);
     api.add_pod("web", false);
-    let ann = ca.client("ann").organization("developers").issue().write_to(stage.folder.path(), "ann");
-    write(&stage.folder.path().join("demo-ca.crt"), &ca.pem())?;
+    let ann = ca.client("ann").organization("developers").issue().write_to(demo.folder.path(), "ann");
+    write(&demo.folder.path().join("demo-ca.crt"), &ca.pem())?;
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "demo",
         "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
         "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
         "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
     });
-    write(&stage.folder.path().join("demo.yaml"), &config.to_string())?;
+    write(&demo.folder.path().join("demo.yaml"), &config.to_string())?;
 
-    stage
-        .scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
+    demo.scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
     let shown = "grep -v -e token -e certificate $KUBECONFIG";
-    stage.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
-    stage.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
-    stage.scene("An agent may look, and change nothing.");
-    stage.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
+    demo.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
+    demo.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
+    demo.scene("An agent may look, and change nothing.");
+    demo.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
     let requests = api.requests();
     let by_ann = requests.iter().all(|request| {
         let client = request.client.as_ref().is_some_and(|client| client.common_name == "ann");

@@ -1,4 +1,4 @@
-//! The scene about image credentials: a registry with a password, one provider, what a kubelet would do with it, and
+//! Demonstrates image credentials: a registry with a password, one provider, what a kubelet would do with it, and
 //! then skopeo, or its stand-in, pulling through the helper.
 
 use std::fs::Permissions;
@@ -11,44 +11,44 @@ use navicert_testkit::http_server::Request;
 use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::{Value, json};
 
-use super::{KUBECONFIG, Stage, beside, link, write};
+use super::{Demo, KUBECONFIG, beside, link, write};
 
 const PASSWORD: &str = "this-is-a-password";
 const IMAGE: &str = "team/app";
 
-/// Tells it.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+/// Runs the demonstration.
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let ca = Ca::new("demo");
     let registry = registry(&ca);
     let host = registry.address().to_string();
     let address = registry.address().ip().to_string();
     let image = format!("{host}/{IMAGE}:v1");
-    prepare(stage, &host, &address)?;
+    prepare(demo, &host, &address)?;
 
-    stage.scene("Image credentials: one provider, and why a kubelet would ask it. Nothing secret is shown.");
-    stage.show("cat providers.yaml", &Program::new("cat").arguments(["providers.yaml"]), 0)?;
+    demo.scene("Image credentials: one provider, and why a kubelet would ask it. Nothing secret is shown.");
+    demo.show("cat providers.yaml", &Program::new("cat").arguments(["providers.yaml"]), 0)?;
     println!("$ export NAVICERT_IMAGE_CONFIG=providers.yaml NAVICERT_IMAGE_BIN_DIR=bin\n");
-    stage.run(&["image", "explain", &image], 0)?;
+    demo.run(&["image", "explain", &image], 0)?;
 
-    stage.scene("The same provider for everybody else: skopeo, podman and docker ask it through a helper.");
-    stage.show("cat auth.json", &Program::new("cat").arguments(["auth.json"]), 0)?;
+    demo.scene("The same provider for everybody else: skopeo, podman and docker ask it through a helper.");
+    demo.show("cat auth.json", &Program::new("cat").arguments(["auth.json"]), 0)?;
     let source = format!("docker://{image}");
     let words =
         ["copy", "--quiet", "--src-tls-verify=false", "--authfile", "auth.json", &source, "dir:pulled"];
     let line = format!("skopeo --insecure-policy {} && ls pulled", words.join(" "));
-    if stage.tools.skopeo {
+    if demo.tools.skopeo {
         let pull = Program::new("skopeo").arguments(["--insecure-policy"]).arguments(words);
-        stage.show(&line, &pull, 0)?;
+        demo.show(&line, &pull, 0)?;
     } else {
         println!("$ {line}");
-        Puller { stage, client: HttpClient::trusting(&ca), host: &host }.pull()?;
+        Puller { demo, client: HttpClient::trusting(&ca), host: &host }.pull()?;
     }
-    stage.show_output(&Program::new("ls").arguments(["pulled"]), 0)
+    demo.show_output(&Program::new("ls").arguments(["pulled"]), 0)
 }
 
 /// The stand-in for skopeo: asks the helper for the password, and copies the image with it into the folder `pulled`.
 struct Puller<'s> {
-    stage: &'s Stage,
+    demo: &'s Demo,
     client: HttpClient,
     host: &'s str,
 }
@@ -56,7 +56,7 @@ struct Puller<'s> {
 impl Puller<'_> {
     fn pull(&self) -> Result<(), String> {
         let password = self.password()?;
-        let folder = self.stage.folder.path().join("pulled");
+        let folder = self.demo.folder.path().join("pulled");
         std::fs::create_dir(&folder)
             .map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
         let save = |name: &str, bytes: &[u8]| {
@@ -79,8 +79,8 @@ impl Puller<'_> {
 
     /// The value of `Authorization`, from what the helper answers.
     fn password(&self) -> Result<String, String> {
-        let helper = Program::new(self.stage.folder.path().join("bin/docker-credential-navicert"));
-        let outcome = self.stage.finish(KUBECONFIG, &helper.arguments(["get"]).stdin(self.host))?;
+        let helper = Program::new(self.demo.folder.path().join("bin/docker-credential-navicert"));
+        let outcome = self.demo.finish(KUBECONFIG, &helper.arguments(["get"]).stdin(self.host))?;
         let answer: Value = serde_json::from_slice(&outcome.stdout)
             .map_err(|error| format!("invalid answer of docker-credential-navicert: {error}"))?;
         let field = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -103,8 +103,8 @@ impl Puller<'_> {
 }
 
 /// The configuration, the provider, and where skopeo looks for helpers.
-fn prepare(stage: &Stage, host: &str, address: &str) -> Result<(), String> {
-    let folder = stage.folder.path();
+fn prepare(demo: &Demo, host: &str, address: &str) -> Result<(), String> {
+    let folder = demo.folder.path();
     let config = format!(
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: registry-login\n  \
          matchImages: ['{address}', '{host}']\n  defaultCacheDuration: 10m\n  \

@@ -1,31 +1,30 @@
-//! The scene about keys that never leave a token: one is made there, kubectl uses it, and it cannot be read.
+//! Demonstrates PKCS#11 keys: a key is generated in a token, kubectl uses it, and it cannot be exported.
 
 use std::os::unix::fs::PermissionsExt as _;
 
 use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Program, SoftHsm};
 use serde_json::{Value, json};
 
-use super::{Stage, beside, link, write};
+use super::{Demo, beside, link, write};
 
 const PIN: &str = "demo-pin-271828";
 
 /// With SoftHSM where it is installed, else with a signer whose key is in a file.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let ca = Ca::new("demo keys");
     let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Required(ca.clone())));
     api.add_pod("web", false);
-    write(&stage.folder.path().join("keys-ca.crt"), &ca.pem())?;
-    let outcome =
-        if stage.tools.softhsm { in_softhsm(stage, &ca, &api) } else { in_software(stage, &ca, &api) };
+    write(&demo.folder.path().join("keys-ca.crt"), &ca.pem())?;
+    let outcome = if demo.tools.softhsm { in_softhsm(demo, &ca, &api) } else { in_software(demo, &ca, &api) };
     // The other scenes have no such policy.
-    let _ = std::fs::remove_file(stage.folder.path().join(".kube/kuberc"));
+    let _ = std::fs::remove_file(demo.folder.path().join(".kube/kuberc"));
     outcome
 }
 
-fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     let hsm = SoftHsm::new("demo", PIN);
     let module = hsm.module().display().to_string();
-    stage.scene("A key is born in a token. Its certificate is issued for the public half; the private half has no copy.");
+    demo.scene("A key is born in a token. Its certificate is issued for the public half; the private half has no copy.");
     println!(
         "$ pkcs11-tool --module {module} --token-label demo --login --keypairgen --key-type EC:prime256v1 --id 01 --label ann"
     );
@@ -36,12 +35,12 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     );
     hsm.import_certificate(chain.first().ok_or("no certificate")?, "01", "ann");
 
-    let pinentry = stage.folder.path().join("pinentry");
+    let pinentry = demo.folder.path().join("pinentry");
     write(&pinentry, &format!("#!/bin/sh\ncat >/dev/null\nprintf 'OK\\nD {PIN}\\nOK\\n'\n"))?;
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&pinentry, executable).map_err(|error| error.to_string())?;
     let settings = json!({
-        "pathExec": stage_link(stage, "navicert-signer-pkcs11")?, "signerApiVersion": "v1",
+        "pathExec": stage_link(demo, "navicert-signer-pkcs11")?, "signerApiVersion": "v1",
         "uri": "pkcs11:token=demo;id=%01;type=private",
     });
     let variables = vec![
@@ -49,9 +48,9 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
         ("NAVICERT_PKCS11_MODULE", module.clone()),
         ("NAVICERT_PINENTRY", pinentry.display().to_string()),
     ];
-    used(stage, api, &settings, &variables)?;
+    used(demo, api, &settings, &variables)?;
 
-    stage.scene("The private half cannot be read: not by kubectl, not by navicert, not with the PIN.");
+    demo.scene("The private half cannot be read: not by kubectl, not by navicert, not with the PIN.");
     let shown = ["--list-objects", "--type", "privkey"];
     let mut program = Program::new("pkcs11-tool")
         .arguments(["--module", &module, "--token-label", "demo", "--login", "--pin", PIN])
@@ -59,7 +58,7 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     for (name, value) in &variables {
         program = program.variable(name, value);
     }
-    stage.show("pkcs11-tool … --login --list-objects --type privkey", &program, 0)?;
+    demo.show("pkcs11-tool … --login --list-objects --type privkey", &program, 0)?;
     let objects = hsm.objects();
     if objects.contains("never extractable") {
         Ok(())
@@ -69,48 +68,43 @@ fn in_softhsm(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
 }
 
 /// The same with the signer that the tests use.
-fn in_software(stage: &Stage, ca: &Ca, api: &ApiServer) -> Result<(), String> {
-    stage.scene("A key that only a signer program reads: here in a file, elsewhere in a token.");
+fn in_software(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+    demo.scene("A key that only a signer program reads: here in a file, elsewhere in a token.");
     println!();
-    let folder = stage.folder.path().join("signer");
+    let folder = demo.folder.path().join("signer");
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let ann = ca.client("ann").organization("developers").issue();
     std::fs::write(folder.join("key.der"), ann.key_der()).map_err(|error| error.to_string())?;
     write(&folder.join("chain.pem"), &ann.chain_pem())?;
-    let settings = json!({"pathExec": stage_link(stage, "navicert-fake-signer")?, "signerApiVersion": "v1"});
+    let settings = json!({"pathExec": stage_link(demo, "navicert-fake-signer")?, "signerApiVersion": "v1"});
     let variables = vec![("FAKE_SIGNER_FOLDER", folder.display().to_string())];
-    used(stage, api, &settings, &variables)
+    used(demo, api, &settings, &variables)
 }
 
 /// kubectl with the key behind these settings.
-fn used(
-    stage: &Stage,
-    api: &ApiServer,
-    settings: &Value,
-    variables: &[(&str, String)],
-) -> Result<(), String> {
+fn used(demo: &Demo, api: &ApiServer, settings: &Value, variables: &[(&str, String)]) -> Result<(), String> {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "key",
         "contexts": [{"name": "key", "context": {"cluster": "demo", "user": "ann"}}],
         "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "keys-ca.crt"}}],
         "users": [{"name": "ann", "user": {"auth-provider": {"name": "externalSigner", "config": settings}}}],
     });
-    write(&stage.folder.path().join("key.yaml"), &config.to_string())?;
+    write(&demo.folder.path().join("key.yaml"), &config.to_string())?;
     let kuberc = json!({
         "apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference", "credentialPluginPolicy": "Allowlist",
         "credentialPluginAllowlist": [{"command": settings["pathExec"]}],
     });
-    std::fs::create_dir_all(stage.folder.path().join(".kube")).map_err(|error| error.to_string())?;
-    write(&stage.folder.path().join(".kube/kuberc"), &kuberc.to_string())?;
+    std::fs::create_dir_all(demo.folder.path().join(".kube")).map_err(|error| error.to_string())?;
+    write(&demo.folder.path().join(".kube/kuberc"), &kuberc.to_string())?;
 
-    stage.scene("kubectl uses it, through a gateway that asks the signer for one signature per connection.");
+    demo.scene("kubectl uses it, through a gateway that asks the signer for one signature per connection.");
     let run = |line: &str, arguments: &[&str]| {
         println!("$ navicert {line}");
-        let mut program = Program::new(&stage.navicert).arguments(arguments);
+        let mut program = Program::new(&demo.navicert).arguments(arguments);
         for (name, value) in variables {
             program = program.variable(name, value);
         }
-        stage.show_with("key.yaml", &program, 0)
+        demo.show_with("key.yaml", &program, 0)
     };
     run("whoami", &["whoami"])?;
     let get = ["run", "--", "kubectl", "get", "pods", "-o", "name"];
@@ -128,7 +122,7 @@ fn used(
 }
 
 /// A program of ours, by its name alone in the demo's own `PATH`.
-fn stage_link(stage: &Stage, name: &str) -> Result<String, String> {
-    link(&beside(name)?, &stage.folder.path().join("bin").join(name))?;
+fn stage_link(demo: &Demo, name: &str) -> Result<String, String> {
+    link(&beside(name)?, &demo.folder.path().join("bin").join(name))?;
     Ok(name.to_owned())
 }

@@ -1,4 +1,4 @@
-//! The scene about `navicert serve proxy`: from a token to `Impersonate-User`, then a change while it runs, then a revoked token.
+//! Demonstrates `navicert serve proxy`: from a token to `Impersonate-User`, then a change while it runs, then a revoked token.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use navicert_testkit::{ApiServer, Ca, HttpClient, Issuer, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::json;
 
-use super::{Stage, write};
+use super::{Demo, write};
 
 /// An issuer, an API server, and the proxy between them; what the API server is told is shown.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
-    let play = Play::set(stage)?;
-    stage.scene(
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+    let play = ProxyDemo::set(demo)?;
+    demo.scene(
         "A proxy before an API server that knows nothing of your issuer: a token becomes Impersonate-User.",
     );
     println!("$ navicert serve proxy --authentication-config auth.yaml --navicert-config navicert.yaml …");
-    let proxy = play.serve(stage)?;
+    let proxy = play.serve(demo)?;
     let told = wait::blocking(proxy.wait_for_output("listening on "));
     let address = told
         .split([' ', ','])
@@ -27,12 +27,12 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     let token = play.token();
     play.until(&address, &token, 200, "sso:ann")?;
 
-    stage.scene("The configuration changes while it runs: names get another prefix.");
-    play.configure(stage.folder.path(), "corp:")?;
+    demo.scene("The configuration changes while it runs: names get another prefix.");
+    play.configure(demo.folder.path(), "corp:")?;
     play.until(&address, &token, 200, "corp:ann")?;
 
-    stage.scene("The token is revoked: refused from now on, although it was good a moment ago.");
-    play.revoke(stage.folder.path(), &["4f2a"])?;
+    demo.scene("The token is revoked: refused from now on, although it was good a moment ago.");
+    play.revoke(demo.folder.path(), &["4f2a"])?;
     play.until(&address, &token, 401, "")?;
     proxy.signal("TERM");
     match wait::blocking(proxy.wait()).code() {
@@ -41,17 +41,17 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     }
 }
 
-struct Play {
+struct ProxyDemo {
     ca: Ca,
     issuer: Issuer,
     api: ApiServer,
 }
 
-impl Play {
-    fn set(stage: &Stage) -> Result<Self, String> {
+impl ProxyDemo {
+    fn set(demo: &Demo) -> Result<Self, String> {
         let ca = Ca::new("proxy demo");
         let (issuer, api) = (Issuer::start(&ca), ApiServer::start(&ca));
-        let folder = stage.folder.path();
+        let folder = demo.folder.path();
         ca.server().issue().write_to(folder, "front");
         let own = ca.client("navicert-proxy").issue().write_to(folder, "front-own");
         write(&folder.join("front-ca.crt"), &ca.pem())?;
@@ -62,7 +62,7 @@ impl Play {
             "users": [{"name": "u", "user": {"client-certificate": own.certificate, "client-key": own.key}}],
         });
         write(&folder.join("front.kubeconfig"), &kubeconfig.to_string())?;
-        let play = Play { ca, issuer, api };
+        let play = ProxyDemo { ca, issuer, api };
         play.configure(folder, "sso:")?;
         play.revoke(folder, &[])?;
         let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
@@ -89,16 +89,16 @@ impl Play {
         replace(folder, "revoked.yaml", &list.to_string())
     }
 
-    fn serve(&self, stage: &Stage) -> Result<Running, String> {
-        Program::new(&stage.navicert)
+    fn serve(&self, demo: &Demo) -> Result<Running, String> {
+        Program::new(&demo.navicert)
             .arguments(["serve", "proxy", "--authentication-config", "auth.yaml"])
             .arguments(["--navicert-config", "navicert.yaml", "--kubeconfig", "front.kubeconfig"])
             .arguments(["--tls-cert-file", "front.crt", "--tls-private-key-file", "front.key"])
             .arguments(["--listen", "127.0.0.1:0", "--log-level", "error"])
             .own_environment()
             .variable("PATH", "/usr/bin:/bin")
-            .variable("HOME", stage.folder.path())
-            .directory(stage.folder.path())
+            .variable("HOME", demo.folder.path())
+            .directory(demo.folder.path())
             .start_running()
             .map_err(|error| format!("the proxy does not start: {error}"))
     }

@@ -1,4 +1,4 @@
-//! The scene about a token: it is refused, `explain` says why, the configuration is fixed while a server runs, the same
+//! Demonstrates `navicert authn explain`: a token is rejected, `explain` says why, the configuration is fixed while a server runs, the same
 //! login succeeds, and then its token is revoked.
 
 use navicert_testkit::jws::{Algorithm, SigningKey};
@@ -7,7 +7,7 @@ use navicert_testkit::{Ca, HttpClient, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use super::{Stage, write};
+use super::{Demo, write};
 
 const CONFIGURATION: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
@@ -41,8 +41,8 @@ tokens:
 - {issuer: https://login.example.com, jti: 4f2a}
 ";
 
-/// Tells it.
-pub(super) fn tell(stage: &Stage) -> Result<(), String> {
+/// Runs the demonstration.
+pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let key = SigningKey::generate(Algorithm::Es256, "k1");
     let now = SystemClock.now().as_second();
     let token = key.token(&json!({
@@ -51,7 +51,7 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
     }));
     let keys = json!({"keys": [key.jwk()]}).to_string();
     let ca = Ca::new("tokens");
-    ca.server().issue().write_to(stage.folder.path(), "webhook");
+    ca.server().issue().write_to(demo.folder.path(), "webhook");
     for (name, text) in [
         ("authn.yaml", CONFIGURATION),
         ("navicert.yaml", SIDE_CAR),
@@ -60,29 +60,29 @@ pub(super) fn tell(stage: &Stage) -> Result<(), String> {
         ("keys.json", keys.as_str()),
         ("api-server-ca.crt", &ca.pem()),
     ] {
-        write(&stage.folder.path().join(name), text)?;
+        write(&demo.folder.path().join(name), text)?;
     }
     // One thread for the scene, so that it can wait for the server.
-    wait::blocking(scene(stage, &ca, &token))
+    wait::blocking(scene(demo, &ca, &token))
 }
 
-async fn scene(stage: &Stage, ca: &Ca, token: &str) -> Result<(), String> {
-    let server = Server::start(stage, ca, token).await?;
-    stage.scene("A token is refused, and the API server says no more than `Unauthorized`. Why?");
+async fn scene(demo: &Demo, ca: &Ca, token: &str) -> Result<(), String> {
+    let server = Server::start(demo, ca, token).await?;
+    demo.scene("A token is refused, and the API server says no more than `Unauthorized`. Why?");
     println!("$ navicert {}\n", Server::COMMAND);
     server.says("not authenticated").await?;
     let question = ["--config", "authn.yaml", "--jwks", "keys.json", "--token-file", "token.jwt"];
     let words: Vec<&str> = ["authn", "explain"].into_iter().chain(question).collect();
-    stage.run(&words, 1)?;
+    demo.run(&words, 1)?;
 
-    stage.scene("Fixed while the server runs: the same token is accepted.");
+    demo.scene("Fixed while the server runs: the same token is accepted.");
     println!("$ sed -i 's/Kubernetes]/kubernetes]/' authn.yaml");
-    stage.replace("authn.yaml", &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
+    demo.replace("authn.yaml", &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
     server.says("authenticated as oidc:ann, in oidc:dev").await?;
 
-    stage.scene("And now it is revoked, which kube-apiserver has no way to do.");
-    stage.replace("revoked.yaml", REVOKED)?;
-    stage.show("cat revoked.yaml", &Program::new("cat").arguments(["revoked.yaml"]), 0)?;
+    demo.scene("And now it is revoked, which kube-apiserver has no way to do.");
+    demo.replace("revoked.yaml", REVOKED)?;
+    demo.show("cat revoked.yaml", &Program::new("cat").arguments(["revoked.yaml"]), 0)?;
     server.says("not authenticated").await?;
     server.end().await
 }
@@ -100,12 +100,12 @@ impl<'s> Server<'s> {
         --navicert-config navicert.yaml --listen 127.0.0.1:0 --tls-cert-file webhook.crt \
         --tls-private-key-file webhook.key --client-ca-file api-server-ca.crt";
 
-    async fn start(stage: &Stage, ca: &Ca, token: &'s str) -> Result<Self, String> {
-        let program = Program::new(&stage.navicert)
+    async fn start(demo: &Demo, ca: &Ca, token: &'s str) -> Result<Self, String> {
+        let program = Program::new(&demo.navicert)
             .arguments(Server::COMMAND.split_whitespace())
             .own_environment()
-            .variable("HOME", stage.folder.path())
-            .directory(stage.folder.path())
+            .variable("HOME", demo.folder.path())
+            .directory(demo.folder.path())
             .start_running()
             .map_err(|error| format!("cannot start the webhook: {error}"))?;
         let told = program.wait_for_output("listening on ").await;

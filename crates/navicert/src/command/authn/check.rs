@@ -1,32 +1,32 @@
-//! `navicert authn check FILE`: everything that is wrong with an authentication configuration, each under its line;
-//! what is legal and still goes wrong; where kube-apiserver says otherwise; and, if asked, a look at every issuer.
+//! `navicert authn check FILE`: errors of an authentication configuration with their source lines, lint warnings,
+//! differences from kube-apiserver and, with `--online`, a probe of every issuer.
 
-use navicert_authn::Profile;
+use navicert_authn::AuthnProfile;
 use navicert_authn::config::lint::{Lint, lint};
-use navicert_authn::config::{ConfigError, load_beside};
+use navicert_authn::config::{ConfigError, load_excluding_issuers};
 use navicert_types::tree::{self, Node, Span, Syntax};
 use serde_json::{Value, json};
 
-use super::online::{self, Sight};
-use super::settings::{Settings, bytes};
+use super::online::{self, IssuerReport};
+use super::settings::{AuthnSettings, bytes};
 use crate::args::authn::CheckArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
-use crate::output::snippet::{self, Problem};
+use crate::output::snippet::{self, SnippetProblem};
 use crate::output::{Failure, Output};
 
 /// Checks one file.
 pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
-    let settings = Settings::read(&args.settings, output)?;
+    let settings = AuthnSettings::read(&args.settings, output)?;
     let path = args.file.as_deref().unwrap_or("".as_ref());
     let name = path.display().to_string();
     let text = bytes(path)?;
     let findings = findings(&text, &settings);
     let lints = lints(&text, &settings);
     let is_valid = !findings.iter().any(|finding| finding.fatal);
-    let sights = if args.online && is_valid {
+    let probes = if args.online && is_valid {
         let compiled = settings.compile(&text, &settings.profile).map_err(Failure::bad_input)?;
-        online::sights(&settings, &compiled, environment)?
+        online::probe_issuers(&settings, &compiled, environment)?
     } else {
         Vec::new()
     };
@@ -38,7 +38,7 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             "valid": is_valid,
             "findings": problems.into_iter().map(Finding::json).collect::<Vec<_>>(),
             "lints": to_look_at.into_iter().map(Finding::json).collect::<Vec<_>>(),
-            "online": sights.iter().map(Sight::json).collect::<Vec<_>>(),
+            "online": probes.iter().map(IssuerReport::json).collect::<Vec<_>>(),
         }))?;
     } else {
         let source = String::from_utf8_lossy(&text);
@@ -46,11 +46,11 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             finding.print(&name, &source, output);
         }
         output.text(&format!("{name}: {}\n", verdict(&all)))?;
-        for sight in &sights {
-            output.text(&sight.text())?;
+        for probe in &probes {
+            output.text(&probe.text())?;
         }
     }
-    let exits: Vec<Exit> = sights.iter().map(Sight::exit).collect();
+    let exits: Vec<Exit> = probes.iter().map(IssuerReport::exit).collect();
     let worst =
         [Exit::No, Exit::Unreachable].into_iter().find(|exit| exits.contains(exit)).unwrap_or(Exit::Done);
     Ok(match (is_valid, all.is_empty()) {
@@ -65,16 +65,19 @@ fn verdict(findings: &[&Finding]) -> String {
     let others = findings.len() - fatal;
     let mut verdict = match fatal {
         0 => "valid".to_owned(),
-        1 => "not valid, 1 problem".to_owned(),
-        count => format!("not valid, {count} problems"),
+        1 => "invalid, 1 error".to_owned(),
+        count => format!("invalid, {count} errors"),
     };
     if others > 0 {
-        verdict += &format!(", {others} to look at");
+        verdict += &match others {
+            1 => ", 1 warning".to_owned(),
+            count => format!(", {count} warnings"),
+        };
     }
     verdict
 }
 
-/// A problem, or something to look at.
+/// An error or a lint warning.
 #[derive(Clone, PartialEq)]
 struct Finding {
     fatal: bool,
@@ -95,7 +98,7 @@ impl Finding {
             return if self.fatal { output.error(&message) } else { output.warning(&message) };
         };
         let hint = self.hint.clone();
-        let problem = Problem { file, text, hidden: false, span, message, hint, fatal: self.fatal };
+        let problem = SnippetProblem { file, text, hidden: false, span, message, hint, fatal: self.fatal };
         output.note(&snippet::render_open(&problem));
     }
 
@@ -110,14 +113,14 @@ impl Finding {
     }
 }
 
-/// What the chosen profile refuses, and where the other one says otherwise.
-fn findings(text: &[u8], settings: &Settings) -> Vec<Finding> {
+/// Errors of the selected profile, marked where the other profile decides differently.
+fn findings(text: &[u8], settings: &AuthnSettings) -> Vec<Finding> {
     let ours = problems(text, &settings.profile, settings);
-    let is_kube = settings.profile == Profile::KUBE;
+    let is_kube = settings.profile == AuthnProfile::KUBE;
     let (other, takes, refuses) = if is_kube {
-        (Profile::HARDENED, "profile `hardened` takes this", "profile `hardened` refuses this")
+        (AuthnProfile::HARDENED, "profile `hardened` accepts this", "profile `hardened` rejects this")
     } else {
-        (Profile::KUBE, "kube-apiserver takes this", "kube-apiserver refuses this")
+        (AuthnProfile::KUBE, "kube-apiserver accepts this", "kube-apiserver rejects this")
     };
     let theirs = problems(text, &other, settings);
     let same = |one: &Finding, list: &[Finding]| list.iter().any(|known| known.message == one.message);
@@ -144,9 +147,9 @@ fn findings(text: &[u8], settings: &Settings) -> Vec<Finding> {
     found
 }
 
-fn problems(text: &[u8], profile: &Profile, settings: &Settings) -> Vec<Finding> {
+fn problems(text: &[u8], profile: &AuthnProfile, settings: &AuthnSettings) -> Vec<Finding> {
     let fatal = |message, hint, place| Finding { fatal: true, code: "", message, hint, place };
-    match load_beside(text, profile, &settings.side_car.disallowed_issuers) {
+    match load_excluding_issuers(text, profile, &settings.navicert_config.disallowed_issuers) {
         Ok(_) => Vec::new(),
         Err(ConfigError::Decode(diagnostics)) => diagnostics
             .into_iter()
@@ -170,23 +173,24 @@ fn problems(text: &[u8], profile: &Profile, settings: &Settings) -> Vec<Finding>
     }
 }
 
-fn lints(text: &[u8], settings: &Settings) -> Vec<Finding> {
-    let loaded = load_beside(text, &settings.profile, &settings.side_car.disallowed_issuers);
+fn lints(text: &[u8], settings: &AuthnSettings) -> Vec<Finding> {
+    let loaded =
+        load_excluding_issuers(text, &settings.profile, &settings.navicert_config.disallowed_issuers);
     let (Ok(loaded), Ok(tree)) = (loaded, tree::parse(text, Syntax::JsonOrYaml)) else {
         return Vec::new();
     };
-    lint(&loaded).into_iter().map(|lint| noticed(lint, text, &tree)).collect()
+    lint(&loaded).into_iter().map(|lint| finding_from_lint(lint, text, &tree)).collect()
 }
 
-fn noticed(lint: Lint, text: &[u8], tree: &Node) -> Finding {
+fn finding_from_lint(lint: Lint, text: &[u8], tree: &Node) -> Finding {
     let whole = lint.path.nearest(tree).span;
-    let place = narrowed(text, whole, &lint.part).unwrap_or(whole);
+    let place = narrow_span(text, whole, &lint.part).unwrap_or(whole);
     let message = format!("{}: {}", lint.path, lint.message);
     Finding { fatal: false, code: lint.code, message, hint: Some(lint.hint), place: Some(place) }
 }
 
-/// The place of a part of an expression in the file, if it is written there as it is in the expression.
-fn narrowed(text: &[u8], whole: Span, part: &str) -> Option<Span> {
+/// The span of a subexpression in the file, if the file contains it literally.
+fn narrow_span(text: &[u8], whole: Span, part: &str) -> Option<Span> {
     let written = std::str::from_utf8(text.get(whole.start..whole.end)?).ok()?;
     let part = part.lines().next().filter(|part| !part.is_empty())?;
     let offset = written.find(part)?;

@@ -1,40 +1,40 @@
-//! `navicert authn eval`: one token, and whom it stands for, with keys from a file or from the issuer itself.
+//! `navicert authn eval`: the user a token authenticates, with keys from a file or from the issuer.
 
 use std::io::{self, Read};
 use std::path::Path;
 
-use navicert_authn::{Outcome, Question, batch};
+use navicert_authn::{AuthnOutcome, AuthnRequest, batch};
 use navicert_types::{Clock as _, Secret, SystemClock, Timestamp};
 use serde_json::Value;
 
-use super::settings::{Settings, bytes, text};
+use super::settings::{AuthnSettings, bytes, text};
 use crate::args::authn::EvalArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Evaluates one token. 0: it stands for somebody; 1: it does not; 3: a file is not what it should be.
+/// Evaluates one token. Exit codes: 0 authenticated, 1 rejected, 3 invalid input file.
 pub(super) fn run(args: &EvalArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
-    let settings = Settings::read(&args.settings, output)?;
+    let settings = AuthnSettings::read(&args.settings, output)?;
     let config = bytes(args.config.as_deref().unwrap_or("".as_ref()))?;
     let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = token(args.token_file.as_deref())?;
     let authenticators =
         settings.authenticators(&config, &settings.profile, &keys).map_err(Failure::bad_input)?;
-    let outcome = authenticators.authenticate(&Question::new(token.expose().trim(), now(args.now)?));
-    let answer = batch::answer(&outcome);
+    let outcome = authenticators.authenticate(&AuthnRequest::new(token.expose().trim(), now(args.now)?));
+    let answer = batch::outcome_json(&outcome);
     if output.is_json() {
         output.json(&answer)?;
     } else {
         output.text(&described(&answer))?;
     }
-    Ok(if matches!(outcome, Outcome::Authenticated(_)) { Exit::Done } else { Exit::No })
+    Ok(if matches!(outcome, AuthnOutcome::Authenticated(_)) { Exit::Done } else { Exit::No })
 }
 
-/// What time it is, or is said to be.
+/// The time of `--now`, or the current time.
 pub(super) fn now(seconds: Option<i64>) -> Result<Timestamp, Failure> {
     let now = seconds.map_or_else(|| Ok(SystemClock.now()), Timestamp::from_second);
-    now.map_err(|_| Failure::bad_input("`--now` is no time in seconds since 1970"))
+    now.map_err(|_| Failure::bad_input("`--now` is out of range: expected seconds since 1970"))
 }
 
 fn described(answer: &Value) -> String {
@@ -56,7 +56,7 @@ fn described(answer: &Value) -> String {
     text
 }
 
-/// A text of the token for a terminal.
+/// A string of the token, escaped for the terminal.
 fn plain(value: Option<&Value>) -> String {
     navicert_types::redact::terminal(value.and_then(Value::as_str).unwrap_or_default()).to_string()
 }
@@ -66,8 +66,8 @@ pub(super) fn token(path: Option<&Path>) -> Result<Secret<String>, Failure> {
         return text(path).map(Secret::new);
     }
     let mut token = String::new();
-    io::stdin()
-        .read_to_string(&mut token)
-        .map_err(|error| Failure::bad_input(format!("cannot read the token from standard input: {error}")))?;
+    io::stdin().read_to_string(&mut token).map_err(|error| {
+        Failure::bad_input(format!("failed to read the token from standard input: {error}"))
+    })?;
     Ok(Secret::new(token))
 }

@@ -1,35 +1,37 @@
-//! `navicert authn explain`: every step of a token's way, where it ended, what kube-apiserver would have logged, and
-//! the one thing to do about it.
+//! `navicert authn explain`: every step of the evaluation of a token, the step that failed, kube-apiserver's log line and
+//! how to fix it.
 
-use navicert_authn::explain::{Diagnosis, Evaluated, Explanation, Finding, KubeSays, Verdict, diagnose};
-use navicert_authn::{Outcome, Question, batch};
+use navicert_authn::explain::{
+    Diagnosis, Explanation, ExpressionTrace, StepFinding, StepOutcome, UpstreamDecision, diagnose,
+};
+use navicert_authn::{AuthnOutcome, AuthnRequest, batch};
 use navicert_types::redact::terminal;
 use serde_json::{Value, json};
 
 use super::eval;
-use super::settings::{Settings, bytes};
+use super::settings::{AuthnSettings, bytes};
 use crate::args::authn::ExplainArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// How much of a log line is shown: one about a key set repeats all of it.
-const LONGEST_LINE: usize = 600;
+/// Log lines are truncated to this length: one about a key set repeats the whole set.
+const MAX_LOG_LINE_CHARS: usize = 600;
 
-/// Explains one token. 0: it stands for somebody; 1: it does not.
+/// Explains one token. Exit codes: 0 authenticated, 1 rejected.
 pub(super) fn run(
     args: &ExplainArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let settings = Settings::read(&args.settings, output)?;
+    let settings = AuthnSettings::read(&args.settings, output)?;
     let config = bytes(&args.config)?;
     let keys = settings.key_source(&config, args.jwks.as_deref(), args.online, environment)?;
     let token = eval::token(args.token_file.as_deref())?;
     let diagnosis = diagnose(
         |profile| settings.authenticators(&config, profile, &keys),
         &settings.profile,
-        &Question::new(token.expose().trim(), eval::now(args.now)?),
+        &AuthnRequest::new(token.expose().trim(), eval::now(args.now)?),
         |issuer| settings.key_set(issuer, &keys),
     )
     .map_err(Failure::bad_input)?;
@@ -39,13 +41,13 @@ pub(super) fn run(
         output.text(&as_text(&diagnosis, args.show_values))?;
     }
     let outcome = &diagnosis.explanation.outcome;
-    Ok(if matches!(outcome, Outcome::Authenticated(_)) { Exit::Done } else { Exit::No })
+    Ok(if matches!(outcome, AuthnOutcome::Authenticated(_)) { Exit::Done } else { Exit::No })
 }
 
 fn as_text(diagnosis: &Diagnosis, show_values: bool) -> String {
     let mut text = findings(diagnosis, show_values);
     if !show_values && findings(diagnosis, true) != text {
-        text += "(the values of claims are left out; `--show-values` shows them)\n";
+        text += "(claim values are redacted; use `--show-values` to show them)\n";
     }
     if let Some(remedy) = &diagnosis.explanation.remedy {
         text += &format!("to do: {}\n", terminal(remedy));
@@ -59,34 +61,34 @@ fn findings(diagnosis: &Diagnosis, show_values: bool) -> String {
     for expression in shown(explanation, show_values) {
         text += &format!("\n{}: {}\n", expression.path, terminal(&expression.text));
         for part in &expression.parts {
-            text += &format!("  {} {}\n", terminal(&part.text), terminal(&part.told(show_values)));
+            text += &format!("  {} {}\n", terminal(&part.text), terminal(&part.describe(show_values)));
         }
     }
-    text += &format!("\n{}\n", terminal(&ending(explanation)));
+    text += &format!("\n{}\n", terminal(&conclusion(explanation)));
     for hint in &explanation.hints {
         text += &format!("  {}\n", terminal(&hint.text(show_values)));
     }
-    for sentence in kube(diagnosis, show_values) {
+    for sentence in upstream_lines(diagnosis, show_values) {
         text += &format!("{}\n", terminal(&sentence));
     }
     text
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &StepFinding) -> String {
     let place = if finding.path.is_root() { String::new() } else { format!("  ({})", finding.path) };
     match &finding.verdict {
-        Verdict::Pass => format!("PASS  {}{place}\n", finding.step.title()),
-        Verdict::Skip => format!("SKIP  {}{place}\n", finding.step.title()),
-        Verdict::Fail(why) => {
+        StepOutcome::Pass => format!("PASS  {}{place}\n", finding.step.title()),
+        StepOutcome::Skip => format!("SKIP  {}{place}\n", finding.step.title()),
+        StepOutcome::Fail(why) => {
             format!("FAIL  {}{place}\n      {}\n", finding.step.title(), terminal(why))
         }
     }
 }
 
-/// Expressions to show: all of them with their values, or the one at which it ended.
-fn shown(explanation: &Explanation, show_values: bool) -> impl Iterator<Item = &Evaluated> {
+/// Expressions to show: all with their values, or only the one that rejected the token.
+fn shown(explanation: &Explanation, show_values: bool) -> impl Iterator<Item = &ExpressionTrace> {
     let ended_at = match &explanation.outcome {
-        Outcome::Rejected(rejection) => rejection.refusal.path().cloned(),
+        AuthnOutcome::Rejected(rejection) => rejection.refusal.path().cloned(),
         _ => None,
     };
     explanation.expressions.iter().filter(move |expression| {
@@ -94,37 +96,35 @@ fn shown(explanation: &Explanation, show_values: bool) -> impl Iterator<Item = &
     })
 }
 
-fn ending(explanation: &Explanation) -> String {
+fn conclusion(explanation: &Explanation) -> String {
     match &explanation.outcome {
-        Outcome::Authenticated(user) => format!("authenticated as `{}`", user.username()),
-        Outcome::NoOpinion(why) => format!("no opinion: {why}"),
-        Outcome::Rejected(rejection) => format!("rejected ({}): {rejection}", rejection.refusal.class()),
+        AuthnOutcome::Authenticated(user) => format!("authenticated as `{}`", user.username()),
+        AuthnOutcome::NoOpinion(why) => format!("no opinion: {why}"),
+        AuthnOutcome::Rejected(rejection) => format!("rejected ({}): {rejection}", rejection.refusal.class()),
     }
 }
 
-/// What kube-apiserver makes of it.
-fn kube(diagnosis: &Diagnosis, show_values: bool) -> Vec<String> {
-    let is_taken = matches!(diagnosis.explanation.outcome, Outcome::Authenticated(_));
+/// How kube-apiserver decides.
+fn upstream_lines(diagnosis: &Diagnosis, show_values: bool) -> Vec<String> {
+    let is_taken = matches!(diagnosis.explanation.outcome, AuthnOutcome::Authenticated(_));
     match &diagnosis.kube {
-        KubeSays::Takes if is_taken => Vec::new(),
-        KubeSays::Takes => {
-            let mut lines = vec!["kube-apiserver itself would take this token".to_owned()];
+        UpstreamDecision::Accepts if is_taken => Vec::new(),
+        UpstreamDecision::Accepts => {
+            let mut lines = vec!["kube-apiserver would accept this token".to_owned()];
             let rules = diagnosis.decisive.iter();
-            lines.extend(
-                rules.map(|rule| format!("  it is rule {rule} that refuses it: {}", rule.sentence())),
-            );
+            lines.extend(rules.map(|rule| format!("  rejected by rule {rule}: {}", rule.summary())));
             lines
         }
-        KubeSays::Logs(line) => {
+        UpstreamDecision::Logs(line) => {
             let mut line = line.text(show_values);
-            if let Some((end, _)) = line.char_indices().nth(LONGEST_LINE) {
+            if let Some((end, _)) = line.char_indices().nth(MAX_LOG_LINE_CHARS) {
                 line.truncate(end);
                 line.push('…');
             }
-            vec![format!("kube-apiserver would have logged: {line}")]
+            vec![format!("kube-apiserver would log: {line}")]
         }
-        KubeSays::RefusesConfiguration(why) => {
-            vec![format!("kube-apiserver would not start with this: {why}")]
+        UpstreamDecision::RejectsConfiguration(why) => {
+            vec![format!("kube-apiserver would reject this configuration: {why}")]
         }
     }
 }
@@ -133,15 +133,17 @@ fn as_json(diagnosis: &Diagnosis, show_values: bool) -> Value {
     let explanation = &diagnosis.explanation;
     let steps = explanation.findings.iter().map(|finding| {
         let (verdict, why) = match &finding.verdict {
-            Verdict::Pass => ("pass", None),
-            Verdict::Fail(why) => ("fail", Some(why)),
-            Verdict::Skip => ("skip", None),
+            StepOutcome::Pass => ("pass", None),
+            StepOutcome::Fail(why) => ("fail", Some(why)),
+            StepOutcome::Skip => ("skip", None),
         };
         json!({"step": finding.step.title(), "path": finding.path.to_string(), "verdict": verdict, "why": why})
     });
     let expressions = shown(explanation, show_values).map(|expression| {
-        let parts =
-            expression.parts.iter().map(|part| json!({"text": part.text, "came": part.told(show_values)}));
+        let parts = expression
+            .parts
+            .iter()
+            .map(|part| json!({"text": part.text, "came": part.describe(show_values)}));
         json!({
             "path": expression.path.to_string(),
             "text": expression.text,
@@ -150,17 +152,17 @@ fn as_json(diagnosis: &Diagnosis, show_values: bool) -> Value {
     });
     let hints = explanation.hints.iter().map(|hint| hint.text(show_values));
     let logged = match &diagnosis.kube {
-        KubeSays::Logs(line) => Some(line.text(show_values)),
+        UpstreamDecision::Logs(line) => Some(line.text(show_values)),
         _ => None,
     };
     let rules = diagnosis.decisive.iter().map(ToString::to_string);
-    let mut value = batch::answer(&explanation.outcome);
+    let mut value = batch::outcome_json(&explanation.outcome);
     if let Some(members) = value.as_object_mut() {
         members.insert("steps".to_owned(), steps.collect());
         members.insert("expressions".to_owned(), expressions.collect());
         members.insert("hints".to_owned(), hints.collect());
         members.insert("kubeWouldLog".to_owned(), json!(logged));
-        members.insert("kubeTakesIt".to_owned(), json!(matches!(diagnosis.kube, KubeSays::Takes)));
+        members.insert("kubeTakesIt".to_owned(), json!(matches!(diagnosis.kube, UpstreamDecision::Accepts)));
         members.insert("decisiveRules".to_owned(), rules.collect());
         members.insert("toDo".to_owned(), json!(explanation.remedy));
     }

@@ -1,22 +1,22 @@
-//! `navicert authn test SUITE…`: unit tests for an authentication configuration, and what they leave untested.
+//! `navicert authn test SUITE…`: runs unit tests of an authentication configuration and reports untested rules.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use navicert_authn::config::load_beside;
-use navicert_authn::suite::{CaseReport, Report, Suite};
-use navicert_types::authentication_test::{AuthenticationTest, Given, TestProfile};
+use navicert_authn::config::load_excluding_issuers;
+use navicert_authn::suite::{CaseReport, Suite, SuiteReport};
+use navicert_types::authentication_test::{AuthenticationTest, TestInput, TestProfile};
 use navicert_types::redact::terminal;
 use serde_json::{Value, json};
 
 use super::eval;
-use super::settings::{Settings, bytes, key_sets, refused};
+use super::settings::{AuthnSettings, bytes, key_sets, report_diagnostics};
 use crate::args;
 use crate::args::authn::TestArgs;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Runs suites. 0: every case passes; 1: some do not; 3: a file is not what it should be.
+/// Runs the suites. Exit codes: 0 all cases pass, 1 a case fails, 3 invalid input file.
 pub(super) fn run(args: &TestArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut passes = true;
     let mut results = Vec::new();
@@ -38,21 +38,19 @@ pub(super) fn run(args: &TestArgs, output: &mut Output) -> Result<Exit, Failure>
     Ok(if passes { Exit::Done } else { Exit::No })
 }
 
-fn as_text(name: &str, report: &Report) -> String {
+fn as_text(name: &str, report: &SuiteReport) -> String {
     let mut text: String = report.cases.iter().map(case).collect();
     let failed = report.cases.iter().filter(|case| !case.differences.is_empty()).count();
     let count = report.cases.len();
     let mut verdict = format!("{name}: {}", counted(count, "case"));
-    verdict +=
-        &if failed == 0 { ", all pass".to_owned() } else { format!(", {failed} of them not as expected") };
+    verdict += &if failed == 0 { ", all pass".to_owned() } else { format!(", {failed} failed") };
     match &report.coverage {
-        None => verdict += "; coverage is measured when all pass\n",
+        None => verdict += "; coverage is only measured if all cases pass\n",
         Some(coverage) if coverage.gaps.is_empty() => {
-            verdict +=
-                &format!("; every one of {} is tested\n", counted(coverage.covered, "rule and mapping"));
+            verdict += &format!("; {} covered\n", counted(coverage.covered, "rule and mapping"));
         }
         Some(coverage) => {
-            verdict += &format!("; {} could be taken away and no case would notice:\n", coverage.gaps.len());
+            verdict += &format!("; {} not covered by any case:\n", coverage.gaps.len());
             for gap in &coverage.gaps {
                 verdict += &format!("  {}: {}\n", gap.path, gap.missing);
             }
@@ -89,7 +87,7 @@ fn case(case: &CaseReport) -> String {
     text
 }
 
-fn as_json(name: &str, report: &Report) -> Value {
+fn as_json(name: &str, report: &SuiteReport) -> Value {
     let cases = report.cases.iter().map(|case| {
         let differences = case.differences.iter().map(
             |difference| json!({"field": difference.field, "expected": difference.expected, "got": difference.got}),
@@ -108,28 +106,31 @@ fn as_json(name: &str, report: &Report) -> Value {
     json!({"suite": name, "passes": report.passes(), "cases": cases.collect::<Vec<_>>(), "coverage": coverage})
 }
 
-/// Reads a suite and everything it refers to.
+/// Reads a suite and the files it references.
 fn read(path: &Path, args: &TestArgs, output: &mut Output) -> Result<Suite, Failure> {
     let name = path.display().to_string();
     let text = bytes(path)?;
-    let test = AuthenticationTest::parse(&text).map_err(|wrong| refused(&wrong, &name, &text, output))?;
+    let test =
+        AuthenticationTest::parse(&text).map_err(|wrong| report_diagnostics(&wrong, &name, &text, output))?;
     let beside = |file: &str| path.parent().unwrap_or(Path::new("")).join(file);
     let otherwise = match test.profile.unwrap_or_default() {
         TestProfile::Kube => args::Profile::Kube,
         TestProfile::Hardened => args::Profile::Hardened,
     };
-    let Settings { profile, side_car, .. } = Settings::read_or(&args.settings, otherwise, output)?;
+    let AuthnSettings { profile, navicert_config, .. } =
+        AuthnSettings::read_with_default(&args.settings, otherwise, output)?;
     let configuration = beside(&test.configuration);
     let text = bytes(&configuration)?;
-    let loaded = load_beside(&text, &profile, &side_car.disallowed_issuers).map_err(|error| {
-        let file = configuration.display();
-        Failure::bad_input(format!(
-            "`{file}` is not valid (`navicert authn check {file}` shows where): {error}"
-        ))
-    })?;
+    let loaded =
+        load_excluding_issuers(&text, &profile, &navicert_config.disallowed_issuers).map_err(|error| {
+            let file = configuration.display();
+            Failure::bad_input(format!(
+                "invalid configuration `{file}` (run `navicert authn check {file}` for details): {error}"
+            ))
+        })?;
     let jwks = if test.jwks.is_empty() { Value::Null } else { key_sets(&beside(&test.jwks))? };
     let tokens = tokens(&test, beside)?;
-    Ok(Suite { test, configuration: loaded.configuration, jwks, tokens, side_car, profile })
+    Ok(Suite { test, configuration: loaded.configuration, jwks, tokens, navicert_config, profile })
 }
 
 fn tokens(
@@ -138,7 +139,7 @@ fn tokens(
 ) -> Result<HashMap<String, String>, Failure> {
     let mut tokens = HashMap::new();
     for case in &test.cases {
-        if let Given::TokenFile(file) = &case.given {
+        if let TestInput::TokenFile(file) = &case.input {
             tokens.insert(file.clone(), eval::token(Some(&beside(file)))?.expose().clone());
         }
     }

@@ -1,37 +1,38 @@
-//! `navicert cel eval`: one expression over claims, a user or variables, with a trace if asked.
+//! `navicert cel eval`: evaluates one expression over claims, a user or variables, optionally with a trace.
 
 use std::time::Duration;
 
 use navicert_cel::kubernetes::{User, VERSION, render};
 use navicert_cel::{
-    Arena, Bindings, Claims, Environment, Evaluation, EvaluationError, Limits, Program, Reading, Traced, Val,
+    Arena, Bindings, Claims, Environment, EvalLimits, Evaluation, EvaluationError, Program, Reading, Traced,
+    ValueRef,
 };
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Map, Value, json};
 
-use super::{built, compile, expression, extended, json_object, refused, subject_environment};
+use super::{built, compile, expression, extended, json_object, report_compile_error, subject_environment};
 use crate::args::Profile;
 use crate::args::cel::{EvalArgs, Subject};
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// How long an evaluation may take in profile `hardened`; the cost limit ends nearly all of them long before.
+/// Time limit of an evaluation in profile `hardened`; nearly all reach the cost limit long before.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Compiles, evaluates, prints the value.
+/// Compiles and evaluates the expression, and prints the value.
 pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure> {
     let text = expression(args.expression.as_deref().unwrap_or_default())?;
     let data = Data::read(args)?;
     let environment = data.environment(args)?;
     let program = match compile(&environment, &text, args.rule) {
         Ok(program) => program,
-        Err(error) => return refused(&error, output),
+        Err(error) => return report_compile_error(&error, output),
     };
     let arena = Arena::new();
     let bindings = data.bindings(&arena)?;
     let start = SystemClock.monotonic();
     let late = || SystemClock.monotonic().saturating_sub(start) > DEADLINE;
-    let mut limits = Limits::KUBERNETES;
+    let mut limits = EvalLimits::KUBERNETES;
     if args.language.profile != Some(Profile::Kube) {
         limits.interrupt = Some(&late);
     }
@@ -41,11 +42,11 @@ pub(super) fn run(args: &EvalArgs, output: &mut Output) -> Result<Exit, Failure>
         (program.evaluate_within(&arena, &bindings, &limits), Vec::new())
     };
     print(&program, &outcome, &trace, output)?;
-    let refused_rule = args.rule && matches!(&outcome, Ok(Evaluation { value: Val::Bool(false), .. }));
+    let refused_rule = args.rule && matches!(&outcome, Ok(Evaluation { value: ValueRef::Bool(false), .. }));
     Ok(if outcome.is_err() || refused_rule { Exit::No } else { Exit::Done })
 }
 
-/// What the variables stand for.
+/// Values of the variables.
 enum Data {
     Claims(Map<String, Value>),
     User(User),
@@ -84,7 +85,9 @@ impl Data {
 
     fn bindings<'a>(&'a self, arena: &'a Arena) -> Result<Bindings<'a>, Failure> {
         match self {
-            Data::Claims(claims) => Ok(Bindings::new().with("claims", Val::Claims(Claims::Object(claims)))),
+            Data::Claims(claims) => {
+                Ok(Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims))))
+            }
             Data::User(user) => {
                 let user = user.val(arena).ok_or_else(|| Failure::bad_input("the user is too large"))?;
                 Ok(Bindings::new().with("user", user))
@@ -92,7 +95,7 @@ impl Data {
             Data::Variables(variables) => {
                 let reading = Reading { integers: true, unescape: false };
                 let bind = |bindings: Bindings<'a>, (name, value): &'a (String, Value)| {
-                    bindings.with(name, Val::from_json(value, reading))
+                    bindings.with(name, ValueRef::from_json(value, reading))
                 };
                 Ok(variables.iter().fold(Bindings::new(), bind))
             }
@@ -107,9 +110,9 @@ fn print(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let parts: Vec<(&str, String)> =
-        trace.iter().map(|traced| part(program, traced)).filter(tells_something).collect();
+        trace.iter().map(|traced| part(program, traced)).filter(is_informative).collect();
     if output.is_json() {
-        return output.json(&in_json(outcome, &parts));
+        return output.json(&as_json(outcome, &parts));
     }
     let width = parts.iter().map(|(text, _)| text.chars().count()).max().unwrap_or_default();
     for (text, value) in &parts {
@@ -134,18 +137,18 @@ fn part<'a>(program: &'a Program, traced: &Traced<'_>) -> (&'a str, String) {
     (program.tree().source().slice(traced.span), value)
 }
 
-/// A literal is its own value, and a variable's value is the input.
-fn tells_something((text, value): &(&str, String)) -> bool {
+/// Whether a subexpression is worth printing: literals and plain variables are not, their values are known.
+fn is_informative((text, value): &(&str, String)) -> bool {
     let is_literal = text.starts_with(['\'', '"']) || serde_json::from_str::<Value>(text).is_ok();
     let is_variable = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     !(is_literal || is_variable) || value.starts_with("error: ")
 }
 
-fn shown(value: &Val<'_>) -> String {
+fn shown(value: &ValueRef<'_>) -> String {
     render::value(value).map_or_else(|| render::type_name(value), |json| json.to_string())
 }
 
-fn in_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, String)]) -> Value {
+fn as_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, String)]) -> Value {
     let mut answer = match outcome {
         Ok(found) => json!({
             "ok": true,

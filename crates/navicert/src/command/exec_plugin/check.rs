@@ -1,14 +1,14 @@
-//! `navicert exec-plugin check`: which rules a plugin breaks, case by case, and one line at the end.
+//! `navicert exec-plugin check`: reports the rules a plugin violates, case by case, with a one-line conclusion.
 
 use std::time::Duration;
 
 use navicert_client::exec::Surroundings;
-use navicert_client::exec::conformance::{Case, Finding, Rule, Subject};
-use navicert_types::exec_credential::Version;
+use navicert_client::exec::conformance::{ConformanceCase, PluginRule, PluginUnderTest, RuleViolation};
+use navicert_types::exec_credential::ExecVersion;
 use serde_json::{Value, json};
 
 use super::terminal::with_terminal;
-use crate::args::exec_plugin::{CheckPluginArgs, ExecVersion};
+use crate::args::exec_plugin::{CheckPluginArgs, ExecVersionArg};
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
@@ -21,15 +21,15 @@ pub(super) fn run(
 ) -> Result<Exit, Failure> {
     let (command, arguments) =
         args.command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
-    let subject = Subject::new(command, arguments.to_vec(), Duration::from_secs(args.limit));
+    let subject = PluginUnderTest::new(command, arguments.to_vec(), Duration::from_secs(args.limit));
     let around = Surroundings::new(environment.inherited.clone());
     let only = args.api_version.map(|version| match version {
-        ExecVersion::V1 => Version::V1,
-        ExecVersion::V1beta1 => Version::V1Beta1,
+        ExecVersionArg::V1 => ExecVersion::V1,
+        ExecVersionArg::V1beta1 => ExecVersion::V1Beta1,
     });
     let mut reports = Vec::new();
-    for case in Case::all(only) {
-        let report = Report::of(case, &subject, &around);
+    for case in ConformanceCase::all(only) {
+        let report = CaseReport::run(case, &subject, &around);
         if !output.is_json() {
             report.print(output)?;
         }
@@ -40,7 +40,7 @@ pub(super) fn run(
         output.json(&json!({
             "conforms": broken.is_empty(),
             "broken": broken.iter().map(|rule| rule.name()).collect::<Vec<_>>(),
-            "cases": reports.iter().map(Report::json).collect::<Vec<_>>(),
+            "cases": reports.iter().map(CaseReport::json).collect::<Vec<_>>(),
         }))?;
     } else {
         output.text(&conclusion(command, &broken))?;
@@ -48,65 +48,68 @@ pub(super) fn run(
     Ok(if broken.is_empty() { Exit::Done } else { Exit::No })
 }
 
-/// The rules that are no mere advice, each once.
-fn broken(reports: &[Report]) -> Vec<Rule> {
+/// The violated rules that are not advice, without duplicates.
+fn broken(reports: &[CaseReport]) -> Vec<PluginRule> {
     let findings = reports.iter().flat_map(|report| report.findings.iter().flatten());
-    let mut rules: Vec<Rule> =
+    let mut rules: Vec<PluginRule> =
         findings.map(|finding| finding.rule).filter(|rule| !rule.is_advice()).collect();
     rules.sort();
     rules.dedup();
     rules
 }
 
-fn conclusion(command: &str, broken: &[Rule]) -> String {
+fn conclusion(command: &str, broken: &[PluginRule]) -> String {
     let names: Vec<&str> = broken.iter().map(|rule| rule.name()).collect();
     match names.as_slice() {
-        [] => format!("`{command}` keeps every rule that clients insist on\n"),
-        [name] => format!("`{command}` breaks the rule {name}\n"),
-        _ => format!("`{command}` breaks the rules {}\n", names.join(", ")),
+        [] => format!("`{command}` conforms to every required rule\n"),
+        [name] => format!("`{command}` violates the rule {name}\n"),
+        _ => format!("`{command}` violates the rules {}\n", names.join(", ")),
     }
 }
 
-/// What came of one case; no findings at all if it could not be run.
-struct Report {
-    case: Case,
-    findings: Option<Vec<Finding>>,
+/// The result of one case; `None` if the case could not be run.
+struct CaseReport {
+    case: ConformanceCase,
+    findings: Option<Vec<RuleViolation>>,
 }
 
-impl Report {
-    fn of(case: Case, subject: &Subject, around: &Surroundings) -> Self {
+impl CaseReport {
+    fn run(case: ConformanceCase, subject: &PluginUnderTest, around: &Surroundings) -> Self {
         let findings = if case.terminal {
             with_terminal(|| subject.run(case, around)).ok()
         } else {
             Some(subject.run(case, around))
         };
-        Report { case, findings }
+        CaseReport { case, findings }
     }
 
     fn print(&self, output: &mut Output) -> Result<(), Failure> {
         let Some(findings) = &self.findings else {
-            return output.text(&format!("{}: not run, there is no pseudo-terminal here\n", self.case));
+            return output.text(&format!("{}: skipped, failed to open a pseudo-terminal\n", self.case));
         };
         let verdict = match findings.iter().any(|finding| !finding.rule.is_advice()) {
-            true => "broken",
-            false => "good",
+            true => "fail",
+            false => "pass",
         };
         output.text(&format!("{}: {verdict}\n", self.case))?;
         for finding in findings {
             let sort = if finding.rule.is_advice() { " (advice)" } else { "" };
             let (rule, message) = (finding.rule.name(), &finding.message);
-            output.text(&format!("  {rule}{sort}: {message}\n    demanded: {}\n", finding.rule.demand()))?;
+            output.text(&format!(
+                "  {rule}{sort}: {message}\n    required: {}\n",
+                finding.rule.requirement()
+            ))?;
         }
         Ok(())
     }
 
     fn json(&self) -> Value {
-        let finding = |finding: &Finding| {
+        let finding = |finding: &RuleViolation| {
             json!({
                 "rule": finding.rule.name(),
                 "advice": finding.rule.is_advice(),
                 "message": finding.message,
-                "demand": finding.rule.demand(),
+                "demand": finding.rule.requirement(),
             })
         };
         json!({

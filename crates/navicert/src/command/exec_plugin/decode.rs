@@ -1,19 +1,19 @@
-//! `navicert exec-plugin decode --jsonl`: what a client makes of a plugin's output. The answer holds the token: it goes to
-//! whoever gave it.
+//! `navicert exec-plugin decode --jsonl`: decodes plugin output as a client does. The result includes the token, which the
+//! caller provided.
 
 use navicert_client::exec::{ExecError, response};
-use navicert_types::exec_credential::Version;
+use navicert_types::exec_credential::ExecVersion;
 use serde_json::{Value, json};
 
 use super::lines::text;
 
-/// Answers one question.
+/// Processes one line.
 pub(super) fn answer(question: &Value) -> Result<Value, String> {
     let (api_version, stdout) = (text(question, "apiVersion")?, text(question, "stdout")?);
     let exit = question.get("exit").map_or(Some(0), Value::as_i64).and_then(|code| i32::try_from(code).ok());
-    let exit = exit.ok_or("`exit` has to be an exit code")?;
+    let exit = exit.ok_or("`exit` must be an exit code")?;
     let refused = |error: &dyn ToString| Ok(json!({"ok": false, "error": error.to_string()}));
-    let Some(version) = Version::of(api_version) else {
+    let Some(version) = ExecVersion::from_api_version(api_version) else {
         return refused(&ExecError::InvalidVersion(api_version.to_owned()));
     };
     if exit != 0 {

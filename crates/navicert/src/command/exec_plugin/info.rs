@@ -1,29 +1,29 @@
-//! `navicert exec-plugin info --jsonl`: what a plugin would be told, to the byte, for a user and a cluster as a
-//! kubeconfig has them. Standard input counts as no terminal.
+//! `navicert exec-plugin info --jsonl`: the exact `KUBERNETES_EXEC_INFO` a plugin receives for a user and cluster of a
+//! kubeconfig. Standard input is treated as not being a terminal.
 
 use std::path::{Path, PathBuf};
 
 use navicert_client::exec::Plugin;
-use navicert_client::exec::interactive::{self, Stdin, Terminal};
-use navicert_client::kubeconfig::{self, MemoryFolder, Overrides, Sources};
+use navicert_client::exec::interactive::{self, StdinUse, Terminal};
+use navicert_client::kubeconfig::{self, KubeconfigSources, MemoryFileSystem, Overrides};
 use navicert_types::kubeconfig::Cluster;
 use serde_json::{Map, Value, json};
 
 use super::lines::text;
 
-/// The folder of the question's kubeconfig; no folder of that name is on a disk.
+/// Directory of the line's kubeconfig in the in-memory file system.
 const ROOT: &str = "/$DIR";
 
-/// Answers one question.
+/// Processes one line.
 pub(super) fn answer(question: &Value) -> Result<Value, String> {
-    let config = spelled_out(&config(question)?.to_string());
-    Ok(match told(&config) {
+    let config = escape_for_yaml(&config(question)?.to_string());
+    Ok(match exec_info(&config) {
         Ok(info) => json!({ "info": info }),
         Err(error) => json!({"info": null, "error": error}),
     })
 }
 
-/// The kubeconfig that the question describes: reading it back is what applies its defaults.
+/// The kubeconfig that the line describes; parsing it applies the defaults.
 fn config(question: &Value) -> Result<Value, String> {
     let mut cluster = Map::new();
     cluster.insert("server".to_owned(), json!(text(question, "server")?));
@@ -56,8 +56,8 @@ fn config(question: &Value) -> Result<Value, String> {
     }))
 }
 
-/// The same JSON as YAML can read it: some characters may only be escaped there.
-fn spelled_out(json: &str) -> String {
+/// Escapes the characters that YAML accepts only in escaped form.
+fn escape_for_yaml(json: &str) -> String {
     let is_plain = |symbol: char| matches!(symbol, '\n' | ' '..='~' | '\u{85}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..);
     let mut text = String::with_capacity(json.len());
     for symbol in json.chars() {
@@ -70,26 +70,26 @@ fn spelled_out(json: &str) -> String {
     text
 }
 
-/// What a client would say, `None` if it would not ask the plugin.
-fn told(config: &str) -> Result<Option<String>, String> {
-    let files = MemoryFolder::new(ROOT, [(PathBuf::from("config"), config.as_bytes().to_vec())]);
-    let sources = Sources::list([PathBuf::from("config")]);
+/// The exec info a client would pass, `None` if the client would not run the plugin.
+fn exec_info(config: &str) -> Result<Option<String>, String> {
+    let files = MemoryFileSystem::new(ROOT, [(PathBuf::from("config"), config.as_bytes().to_vec())]);
+    let sources = KubeconfigSources::list([PathBuf::from("config")]);
     let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new(ROOT), &files)
         .map_err(|error| error.to_string())?;
     if let Some(obstacle) = effective.obstacles(&files).first() {
         return Err(obstacle.to_string());
     }
-    let Some(plugin) = Plugin::of(&effective, &files).map_err(|error| error.to_string())? else {
+    let Some(plugin) = Plugin::from_effective(&effective, &files).map_err(|error| error.to_string())? else {
         return Ok(None);
     };
     let mode = effective.user.exec.as_ref().map(|exec| exec.interactive_mode.as_str()).unwrap_or_default();
-    let interactive = interactive::decide(mode, &NoTerminal, &Stdin::Free)
+    let interactive = interactive::decide(mode, &NoTerminal, &StdinUse::Free)
         .map_err(|error| format!("exec plugin cannot support interactive mode: {error}"))?;
-    let question = plugin.question(interactive).map_err(|error| error.to_string())?;
+    let question = plugin.exec_info(interactive).map_err(|error| error.to_string())?;
     Ok(Some(question.expose().clone()))
 }
 
-/// A batch has no terminal, whatever navicert itself has.
+/// A batch has no terminal, even if navicert's standard input is one.
 #[derive(Debug)]
 struct NoTerminal;
 
@@ -98,7 +98,7 @@ impl Terminal for NoTerminal {
         false
     }
 
-    fn is_controlling(&self) -> bool {
+    fn has_controlling_terminal(&self) -> bool {
         false
     }
 }

@@ -1,5 +1,4 @@
-//! A pseudo-terminal as standard input for as long as a piece of work takes: plugins behave differently when somebody
-//! could answer them.
+//! Temporarily replaces standard input with a pseudo-terminal: plugins behave differently if they can prompt the user.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -9,12 +8,12 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::stdio::{dup2_stdin, stdin};
 
-/// Does the work with a terminal on standard input. Nobody sits at it: whoever reads finds the end of the input.
+/// Runs `work` with a pseudo-terminal as standard input. Reads from it return end of file.
 pub(super) fn with_terminal<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let (ours, theirs) = terminal()?;
-    // What Ctrl-D is at a terminal.
+    // Ctrl-D: end of file.
     rustix::io::write(&ours, b"\x04")?;
-    let _restored = Restored::replacing_stdin_by(&theirs)?;
+    let _restored = StdinGuard::replace(&theirs)?;
     let done = work();
     drop(ours);
     Ok(done)
@@ -30,18 +29,18 @@ fn terminal() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((ours, theirs.into()))
 }
 
-/// Puts the real standard input back when dropped.
-struct Restored(OwnedFd);
+/// Restores the original standard input when dropped.
+struct StdinGuard(OwnedFd);
 
-impl Restored {
-    fn replacing_stdin_by(other: &OwnedFd) -> io::Result<Self> {
+impl StdinGuard {
+    fn replace(other: &OwnedFd) -> io::Result<Self> {
         let saved = fcntl_dupfd_cloexec(stdin(), 3)?;
         dup2_stdin(other)?;
-        Ok(Restored(saved))
+        Ok(StdinGuard(saved))
     }
 }
 
-impl Drop for Restored {
+impl Drop for StdinGuard {
     fn drop(&mut self) {
         let _ = dup2_stdin(&self.0);
     }

@@ -1,69 +1,73 @@
-//! The API server, asked with navicert's own client: service accounts, pods and tokens for providers that want them
-//! (I109–I116).
+//! Reads service accounts and pods and requests tokens from the API server, for providers with `tokenAttributes`.
+// I109–I116
 
 use std::fmt;
 use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
-use navicert_client::kubeconfig::{Disk, Overrides, Sources, select};
+use navicert_client::kubeconfig::{KubeconfigSources, OsFileSystem, Overrides, select};
 use navicert_client::{exec, transport};
-use navicert_image::service_account::{Pod, ServiceAccount, ServiceAccounts, Token, TokenRequest};
+use navicert_image::service_account::{
+    PodRef, ServiceAccount, ServiceAccountToken, ServiceAccounts, TokenRequest,
+};
 use navicert_types::{Clock as _, SystemClock, Timestamp};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use transport::{Body, Transport};
 
-use crate::args::image::{AccountArgs, Named};
+use crate::args::image::{AccountArgs, NamespacedName};
 use crate::command::connect::policy;
 use crate::env::Environment;
 use crate::output::{Failure, with_sources};
 
-/// How long an answer may take.
-const LONGEST_ANSWER: Duration = Duration::from_secs(30);
+/// Timeout of one request.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A service account may carry 256 KiB of annotations, a pod not much more.
-const LARGEST_ANSWER: usize = 4 << 20;
+const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
-/// One API server, reached as a kubeconfig says.
+/// Client of the API server that the kubeconfig selects.
 pub(super) struct ApiServer {
     transport: Transport,
     runtime: Runtime,
 }
 
 impl ApiServer {
-    /// Selects the context; nothing is contacted yet.
+    /// Selects the context; does not connect yet.
     pub(super) fn connect(args: &AccountArgs, environment: &Environment) -> Result<Self, Failure> {
         let failed = |error: &dyn std::error::Error| Failure::bad_input(with_sources(error));
-        let sources = Sources::locate(
+        let sources = KubeconfigSources::locate(
             args.kubeconfig.as_deref(),
             environment.kubeconfig.as_deref(),
             environment.home.as_deref(),
         );
         let overrides =
             Overrides { context: args.context.clone().unwrap_or_default(), ..Overrides::default() };
-        let selected = select(&sources, &overrides, &environment.current_dir, &Disk);
+        let selected = select(&sources, &overrides, &environment.current_dir, &OsFileSystem);
         let (_, effective) = selected.map_err(|error| {
             Failure::bad_input(format!(
-                "no API server can be asked about service accounts: {}; `navicert kubeconfig check` says more",
+                "no API server for service accounts: {}; run `navicert kubeconfig check` for details",
                 with_sources(&error)
             ))
         })?;
         let mut surroundings = exec::Surroundings::new(environment.inherited.clone());
         surroundings.policy = policy(None, environment);
-        let variables = transport::Environment::read(|name| environment.variable(name)?.into_string().ok());
-        let transport = transport::connect(&effective, &exec::Settings::default(), &surroundings, &variables)
-            .map_err(|error| failed(&error))?;
+        let variables =
+            transport::TransportEnvironment::read(|name| environment.variable(name)?.into_string().ok());
+        let transport =
+            transport::connect(&effective, &exec::ExecSettings::default(), &surroundings, &variables)
+                .map_err(|error| failed(&error))?;
         let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| failed(&error))?;
         Ok(ApiServer { transport, runtime })
     }
 
-    /// The pod, with the service account it runs as.
-    pub(super) fn pod(&self, pod: &Named) -> Result<Pod, String> {
-        let Named { namespace, name } = pod;
+    /// Reads a pod with its service account name.
+    pub(super) fn pod(&self, pod: &NamespacedName) -> Result<PodRef, String> {
+        let NamespacedName { namespace, name } = pod;
         let path = format!("/api/v1/namespaces/{}/pods/{}", segment(namespace)?, segment(name)?);
         let found = self.call(Method::GET, &path, None)?;
-        Ok(Pod {
+        Ok(PodRef {
             namespace: namespace.clone(),
             name: name.clone(),
             uid: text(&found, "/metadata/uid"),
@@ -83,19 +87,19 @@ impl ApiServer {
         let exchange = async {
             let response = self.transport.send(request).await.map_err(|error| with_sources(&error))?;
             let (head, body) = response.into_parts();
-            let body = Limited::new(body, LARGEST_ANSWER).collect().await;
-            let body = body.map_err(|error| format!("the answer broke off: {error}"))?.to_bytes();
-            // Not what the parser says: that may quote a token.
+            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
+            let body = body.map_err(|error| format!("failed to read the response: {error}"))?.to_bytes();
+            // The parser's message may quote a token.
             let answer: Option<Value> = serde_json::from_slice(&body).ok();
             if head.status.is_success() {
-                return answer.ok_or_else(|| "the answer is not JSON".to_owned());
+                return answer.ok_or_else(|| "the response is not valid JSON".to_owned());
             }
             let message =
                 answer.map(|status| text(&status, "/message")).filter(|message| !message.is_empty());
-            Err(message.unwrap_or_else(|| format!("the API server answered {}", head.status)))
+            Err(message.unwrap_or_else(|| format!("API server responded with {}", head.status)))
         };
-        let limited = self.runtime.block_on(async { timeout(LONGEST_ANSWER, exchange).await });
-        limited.unwrap_or_else(|_| Err(format!("no answer within {} s", LONGEST_ANSWER.as_secs())))
+        let limited = self.runtime.block_on(async { timeout(RESPONSE_TIMEOUT, exchange).await });
+        limited.unwrap_or_else(|_| Err(format!("no response within {} s", RESPONSE_TIMEOUT.as_secs())))
     }
 }
 
@@ -110,7 +114,7 @@ impl ServiceAccounts for ApiServer {
         Ok(ServiceAccount { uid: text(&found, "/metadata/uid"), annotations: annotations.collect() })
     }
 
-    fn token(&self, request: &TokenRequest) -> Result<Token, String> {
+    fn token(&self, request: &TokenRequest) -> Result<ServiceAccountToken, String> {
         let account = &request.account;
         let path = format!(
             "/api/v1/namespaces/{}/serviceaccounts/{}/token",
@@ -133,13 +137,18 @@ impl ServiceAccounts for ApiServer {
         let answer = self.call(Method::POST, &path, Some(&asked))?;
         let token = text(&answer, "/status/token");
         let expires = text(&answer, "/status/expirationTimestamp").parse::<Timestamp>();
-        let expires = expires.map_err(|_| "the answer does not say when the token expires".to_owned())?;
+        let expires =
+            expires.map_err(|_| "missing `status.expirationTimestamp` in the response".to_owned())?;
         if token.is_empty() {
-            return Err("the answer has no token".to_owned());
+            return Err("missing `status.token` in the response".to_owned());
         }
         let lifetime = answer.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
         let issued = lifetime.and_then(|lifetime| expires.checked_sub(Duration::from_secs(lifetime)).ok());
-        Ok(Token { token: token.into(), issued: issued.unwrap_or_else(|| SystemClock.now()), expires })
+        Ok(ServiceAccountToken {
+            token: token.into(),
+            issued: issued.unwrap_or_else(|| SystemClock.now()),
+            expires,
+        })
     }
 }
 
@@ -157,9 +166,9 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// A name as part of a path. What is no name of an object must not change whose object is asked for.
+/// Validates an object name before it becomes a URL path segment, so that it cannot select another object.
 fn segment(name: &str) -> Result<&str, String> {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     let is_name = !name.is_empty() && name.bytes().all(plain) && !name.starts_with('.');
-    if is_name { Ok(name) } else { Err(format!("`{name}` is not the name of an object")) }
+    if is_name { Ok(name) } else { Err(format!("invalid object name `{name}`")) }
 }

@@ -1,25 +1,25 @@
-//! `--jsonl`: one question per line of standard input, one answer per line, in the shape of the shared vectors.
+//! `--jsonl`: one input line, one result line, in the format of the test vectors.
 
 use std::io::{self, BufRead};
 use std::path::PathBuf;
 
-use navicert_image::config::{Config, ConfigFile, ErrorType, Stage};
+use navicert_image::config::{ConfigFile, ConfigStage, FieldErrorType, ImageConfig};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
-use navicert_image::{Credential, Keyring, Location, Pattern, Profile};
+use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
 use serde_json::{Map, Value, json};
 
 use super::profile;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-type Named = Option<crate::args::Profile>;
+type ProfileFlag = Option<crate::args::Profile>;
 
 /// `image match --jsonl`
-pub(super) fn matches(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn matches(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
     each_line(output, |question| {
-        let pattern = Pattern::parse(text(question, "pattern")?, profile);
+        let pattern = ImagePattern::parse(text(question, "pattern")?, profile);
         let image = Location::parse(text(question, "image")?.as_bytes());
         Ok(match (pattern, image) {
             (Ok(pattern), Ok(image)) => json!({"match": pattern.matches(&image)}),
@@ -30,7 +30,7 @@ pub(super) fn matches(named: Named, output: &mut Output) -> Result<Exit, Failure
 }
 
 /// `image keyring --jsonl`
-pub(super) fn keyring(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn keyring(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
     each_line(output, |question| {
         let image = text(question, "image")?;
@@ -41,10 +41,10 @@ pub(super) fn keyring(named: Named, output: &mut Output) -> Result<Exit, Failure
             }
         } else {
             let auths =
-                question.get("auths").and_then(Value::as_object).ok_or("`auths` has to be an object")?;
+                question.get("auths").and_then(Value::as_object).ok_or("`auths` must be an object")?;
             Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), profile)
         };
-        let found = keyring.lookup(image).into_iter().map(written);
+        let found = keyring.lookup(image).into_iter().map(credential_json);
         Ok(json!({"credentials": found.collect::<Vec<_>>()}))
     })
 }
@@ -58,7 +58,7 @@ pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
                 "ok": true,
                 "cacheKeyType": response.cache_key_type.as_str(),
                 "cacheDuration": response.cache_duration.map(|duration| duration.to_string()),
-                "auth": response.auth.iter().map(|(key, found)| (key.clone(), written(found))).collect::<Map<_, _>>(),
+                "auth": response.auth.iter().map(|(key, found)| (key.clone(), credential_json(found))).collect::<Map<_, _>>(),
             }),
             Err(error) => json!({"ok": false, "stage": error.stage().as_str(), "error": error.to_string()}),
         })
@@ -66,18 +66,18 @@ pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// `image check --jsonl`
-pub(super) fn check(named: Named, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn check(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
     each_line(output, |question| {
         let file = ConfigFile { path: PathBuf::from("config"), text: text(question, "config")?.into() };
-        let Err(errors) = Config::decode(&[file], profile) else {
+        let Err(errors) = ImageConfig::decode(&[file], profile) else {
             return Ok(json!({"valid": true, "errors": []}));
         };
-        let stage = errors.problems().first().map_or(Stage::Decode, |problem| problem.stage);
+        let stage = errors.problems().first().map_or(ConfigStage::Decode, |problem| problem.stage);
         let of_fields = errors.problems().iter().filter(|problem| problem.error_type.is_some());
         let fields = of_fields.map(|problem| {
             json!({
-                "type": problem.error_type.map(ErrorType::as_str),
+                "type": problem.error_type.map(FieldErrorType::as_str),
                 "field": problem.field,
                 "detail": problem.message,
                 "path": problem.path,
@@ -90,18 +90,18 @@ pub(super) fn check(named: Named, output: &mut Output) -> Result<Exit, Failure> 
     })
 }
 
-/// Answers every line; a line that is no question gets a fault.
+/// Prints one result per input line; the result of an invalid line is a `fault`.
 fn each_line(output: &mut Output, answer: impl Fn(&Value) -> Result<Value, String>) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
-            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
         let (id, answered) = match serde_json::from_slice::<Value>(&line) {
             Ok(question) => (question.get("id").cloned().unwrap_or_default(), answer(&question)),
-            // What serde_json says may quote the line, and the line may hold secrets.
-            Err(error) => (Value::Null, Err(format!("not JSON at column {}", error.column()))),
+            // serde_json's message may quote the line, which may hold secrets.
+            Err(error) => (Value::Null, Err(format!("invalid JSON at column {}", error.column()))),
         };
         let mut answered = answered.unwrap_or_else(|fault| json!({"fault": fault}));
         if let Some(members) = answered.as_object_mut() {
@@ -113,7 +113,7 @@ fn each_line(output: &mut Output, answer: impl Fn(&Value) -> Result<Value, Strin
 }
 
 fn text<'a>(question: &'a Value, member: &str) -> Result<&'a str, String> {
-    question.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` has to be a string"))
+    question.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` must be a string"))
 }
 
 fn credential(entry: &Value) -> Credential {
@@ -121,6 +121,6 @@ fn credential(entry: &Value) -> Credential {
     Credential::new(member("username"), member("password"))
 }
 
-fn written(credential: &Credential) -> Value {
+fn credential_json(credential: &Credential) -> Value {
     json!({"username": credential.username, "password": credential.password.expose()})
 }

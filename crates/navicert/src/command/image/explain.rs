@@ -1,34 +1,35 @@
-//! `image explain`: every step of a lookup, and every reason not to take it (I264).
+//! `image explain`: every step of a credential lookup, with the reason for each decision.
+// I264
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_image::metrics::{Event, Recorder};
-use navicert_image::places::Places;
-use navicert_image::provider::{Outcome, Provider, Providers};
-use navicert_image::socket::{Verb, ask as ask_daemon};
+use navicert_image::default_paths::DefaultPaths;
+use navicert_image::metrics::{MetricsEvent, MetricsRecorder};
+use navicert_image::provider::{Provider, ProviderOutcome, Providers};
+use navicert_image::socket::{DaemonVerb, call as ask_daemon};
 use navicert_image::{Location, Repository};
 use navicert_types::redact;
 use serde_json::{Value, json};
 
-use super::lookup::{Node, shown};
-use super::{asker, places, recorded_providers, repository};
+use super::lookup::{NodeCredentials, attempt_json};
+use super::{provider_paths, pull_identity, recorded_providers, repository};
 use crate::args::image::ExplainArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Prints what a kubelet would do for an image, and does it unless told not to.
+/// Prints what a kubelet does for an image and, without `--dry-run`, runs the providers.
 pub(super) fn run(
     args: &ExplainArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
-    let places = places(&args.providers, environment)?;
-    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let places = provider_paths(&args.providers, environment)?;
+    let (asker, service_accounts) = pull_identity(&args.account, environment)?;
     let stopwatch = Arc::new(Stopwatch::default());
     let with = (service_accounts, Arc::clone(&stopwatch) as _);
     let providers = recorded_providers(&args.providers, with, environment, output)?;
@@ -37,7 +38,7 @@ pub(super) fn run(
         .iter()
         .map(|provider| describe(provider, &image, &places.bin_dir.to_string_lossy()))
         .collect();
-    let remembered = remembered(image.as_str(), environment);
+    let remembered = cached_by_daemon(image.as_str(), environment);
     for step in &mut steps {
         let of_this = |line: &&Value| line.get("provider") == step.get("name");
         let found: Vec<Value> = remembered.iter().filter(of_this).cloned().collect();
@@ -46,8 +47,8 @@ pub(super) fn run(
     let matched = !providers.matching_providers(image.as_str()).is_empty();
     let mut report = json!({"written": args.image, "image": image.as_str(), "hash": providers.hash()});
     if !args.dry_run {
-        let node = Node::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
-        let (outcomes, attempts) = ask(&providers, &node, &image, &asker);
+        let node = NodeCredentials::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
+        let (outcomes, attempts) = run_providers(&providers, &node, &image, &asker);
         set(&mut report, "nodeDockerConfig", json!(node.file()));
         for step in &mut steps {
             let name = step.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -67,10 +68,10 @@ pub(super) fn run(
     Ok(if matched { Exit::Done } else { Exit::No })
 }
 
-/// What the per-user daemon would answer with instead of running a plugin; nothing if there is no daemon.
-fn remembered(image: &str, environment: &Environment) -> Vec<Value> {
-    let socket = Places::socket(&|name| environment.variable(name));
-    let reply = socket.and_then(|socket| ask_daemon(&socket, Verb::Remembered, image).ok()?);
+/// Responses in the per-user daemon's cache; empty if no daemon is running.
+fn cached_by_daemon(image: &str, environment: &Environment) -> Vec<Value> {
+    let socket = DefaultPaths::socket(&|name| environment.variable(name));
+    let reply = socket.and_then(|socket| ask_daemon(&socket, DaemonVerb::Cached, image).ok()?);
     let text = reply.map(|reply| String::from_utf8_lossy(&reply.stdout).into_owned()).unwrap_or_default();
     let line = |line: &str| match line.split('\t').collect::<Vec<_>>().as_slice() {
         [provider, key_type, base, until] => {
@@ -81,7 +82,7 @@ fn remembered(image: &str, environment: &Environment) -> Vec<Value> {
     text.lines().filter_map(line).collect()
 }
 
-/// How long each plugin ran.
+/// Run time of each plugin.
 #[derive(Debug, Default)]
 struct Stopwatch(Mutex<BTreeMap<String, Duration>>);
 
@@ -92,9 +93,9 @@ impl Stopwatch {
     }
 }
 
-impl Recorder for Stopwatch {
-    fn record(&self, event: &Event<'_>) {
-        if let Event::RunEnded { provider, took, .. } = *event {
+impl MetricsRecorder for Stopwatch {
+    fn record(&self, event: &MetricsEvent<'_>) {
+        if let MetricsEvent::RunEnded { provider, took, .. } = *event {
             let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             runs.insert(provider.to_owned(), took);
         }
@@ -107,7 +108,7 @@ fn set(report: &mut Value, name: &str, value: Value) {
     }
 }
 
-/// What is known without running anything.
+/// Describes a provider without running it.
 fn describe(provider: &Provider, image: &Repository, bin_dir: &str) -> Value {
     let config = provider.config();
     let location = Location::parse(image.as_str().as_bytes());
@@ -138,34 +139,34 @@ fn written(duration: Duration) -> String {
     navicert_types::time::Duration::from(duration).to_string()
 }
 
-/// What came of asking, by provider; and the credentials in the order they are tried.
-fn ask(
+/// Runs the providers. Returns the outcome by provider, and the credentials in the order they are tried.
+fn run_providers(
     providers: &Providers,
-    node: &Node,
+    node: &NodeCredentials,
     image: &Repository,
-    asker: &navicert_image::service_account::Asker,
+    asker: &navicert_image::service_account::PullIdentity,
 ) -> (serde_json::Map<String, Value>, Vec<Value>) {
     let lookup = providers.lookup(image.as_str(), asker);
     let outcomes = lookup.outcomes().map(|(name, outcome)| {
         let stderr = providers.providers().iter().find(|provider| provider.name() == name).map(|found| found.last_stderr());
         let outcome = match outcome {
-            Outcome::PassedOver(reason) => json!({"result": "passed over", "reason": reason.to_string()}),
-            Outcome::Failed(error) => {
+            ProviderOutcome::Skipped(reason) => json!({"result": "passed over", "reason": reason.to_string()}),
+            ProviderOutcome::Failed(error) => {
                 json!({"result": "failed", "reason": error.to_string(), "stderr": error.stderr()})
             }
-            Outcome::Answered(answer) => json!({
+            ProviderOutcome::Answered(answer) => json!({
                 "result": "answered",
                 "from": answer.origin.to_string(),
                 "cacheKeyType": answer.entry.key_type().as_str(),
                 "rememberedFor": answer.entry.lifetime().map(written),
                 "keys": answer.entry.keyring().entries().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>(),
-                "refusedKeys": answer.entry.keyring().refused_keys().iter().map(|refused| format!("{}: {}", refused.key, refused.reason)).collect::<Vec<_>>(),
+                "refusedKeys": answer.entry.keyring().rejected_keys().iter().map(|refused| format!("{}: {}", refused.key, refused.reason)).collect::<Vec<_>>(),
                 "stderr": stderr,
             }),
         };
         (name.to_owned(), outcome)
     });
-    (outcomes.collect(), node.attempts(&lookup).iter().map(|attempt| shown(attempt, false)).collect())
+    (outcomes.collect(), node.attempts(&lookup).iter().map(|attempt| attempt_json(attempt, false)).collect())
 }
 
 fn render(report: &Value) -> String {
@@ -202,13 +203,13 @@ fn render(report: &Value) -> String {
             }
             let audience = text(&of(&provider, "serviceAccountTokenAudience"));
             if !audience.is_empty() {
-                let _ = writeln!(out, "  token      of a service account, for audience {audience}");
+                let _ = writeln!(out, "  token      service account token for audience {audience}");
             }
         }
         for line in list(&of(&provider, "rememberedByDaemon")) {
             let _ = writeln!(
                 out,
-                "  daemon     remembers an answer for {} ({}) until {}",
+                "  daemon     cached response for {} ({}) until {}",
                 text(&of(&line, "for")),
                 text(&of(&line, "cacheKeyType")),
                 text(&of(&line, "expires"))
@@ -229,35 +230,36 @@ fn render_outcome(outcome: &Value, out: &mut String) {
         "answered" => {
             let remembered = text("rememberedFor");
             let remembered = if remembered.is_empty() {
-                "not remembered".to_owned()
+                "not cached".to_owned()
             } else {
-                format!("remembered for {remembered}")
+                format!("cached for {remembered}")
             };
             let _ = writeln!(
                 out,
-                "  answered   from {}, good for {}, {remembered}",
+                "  response   from {}, applies to {}, {remembered}",
                 text("from"),
-                good_for(&text("cacheKeyType"))
+                cache_scope(&text("cacheKeyType"))
             );
         }
         result => {
-            let _ = writeln!(out, "  {result:<10} {}", text("reason"));
+            let label = if result == "passed over" { "skipped" } else { result };
+            let _ = writeln!(out, "  {label:<10} {}", text("reason"));
         }
     }
-    // A plugin that is quick is not worth a line; one that is slow delays every pull.
+    // Print the run time of slow plugins only: they delay every pull.
     if let Some(slow @ 1_000..) = outcome.get("tookMilliseconds").and_then(Value::as_u64) {
         let _ = writeln!(out, "  took       {}.{} s", slow / 1_000, slow % 1_000 / 100);
     }
     for key in outcome.get("refusedKeys").and_then(Value::as_array).into_iter().flatten() {
-        let _ = writeln!(out, "  key refused {}", redact::terminal(key.as_str().unwrap_or_default()));
+        let _ = writeln!(out, "  rejected key {}", redact::terminal(key.as_str().unwrap_or_default()));
     }
     for line in text("stderr").lines() {
         let _ = writeln!(out, "  stderr     {line}");
     }
 }
 
-/// What an answer may be used for.
-pub(super) fn good_for(key_type: &str) -> &'static str {
+/// The images a cached response applies to.
+pub(super) fn cache_scope(key_type: &str) -> &'static str {
     match key_type {
         "Image" => "this image",
         "Registry" => "its registry",
@@ -268,7 +270,7 @@ pub(super) fn good_for(key_type: &str) -> &'static str {
 fn render_attempts(report: &Value, out: &mut String) {
     let Some(attempts) = report.get("attempts").and_then(Value::as_array) else { return };
     if attempts.is_empty() {
-        out.push_str("pull       anonymous: there are no credentials to try\n");
+        out.push_str("pull       anonymous: no credentials\n");
     }
     for (number, attempt) in attempts.iter().enumerate() {
         let text = |name: &str| {

@@ -1,17 +1,17 @@
-//! `image get` and `image auth-file`: ask the providers, and print or write what they answer.
+//! `image get` and `image auth-file`: run the providers and print or write the credentials.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use navicert_image::auth_file::{AuthFile, write_private};
-use navicert_image::node_keyring::{NodeFolders, NodeKeyring};
+use navicert_image::node_keyring::{NodeDirectories, NodeKeyring};
 use navicert_image::provider::{Attempt, Lookup};
 use navicert_image::{Keyring, Profile, lookup_all};
 use navicert_types::SystemClock;
 use navicert_types::redact::{self, REDACTED};
 use serde_json::{Value, json};
 
-use super::{asker, providers, repository};
+use super::{providers, pull_identity, repository};
 use crate::args::image::{AuthFileArgs, GetArgs};
 use crate::env::Environment;
 use crate::exit::Exit;
@@ -20,13 +20,14 @@ use crate::output::{Failure, Output};
 /// Prints the credentials in the order they are tried.
 pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
-    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let (asker, service_accounts) = pull_identity(&args.account, environment)?;
     let providers = providers(&args.providers, service_accounts, environment, output)?;
     let lookup = providers.lookup(image.as_str(), &asker);
-    let node = Node::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
+    let node = NodeCredentials::read(args.kubelet_root_dir.as_deref(), providers.profile(), environment);
     let attempts = node.attempts(&lookup);
     if output.is_json() {
-        let attempts: Vec<Value> = attempts.iter().map(|attempt| shown(attempt, args.show_secrets)).collect();
+        let attempts: Vec<Value> =
+            attempts.iter().map(|attempt| attempt_json(attempt, args.show_secrets)).collect();
         let errors: Vec<String> = lookup.errors().map(ToString::to_string).collect();
         output.json(&json!({"image": image.as_str(), "credentials": attempts, "errors": errors}))?;
     } else {
@@ -41,12 +42,12 @@ pub(super) fn get(args: &GetArgs, environment: &Environment, output: &mut Output
         });
         output.text(&lines.collect::<String>())?;
     }
-    complain(&lookup, output);
+    print_errors(&lookup, output);
     if !attempts.is_empty() {
         return Ok(Exit::Done);
     }
     if lookup.outcomes().next().is_none() {
-        output.warning(&format!("no provider matches `{image}`; `navicert image explain` says why"));
+        output.warning(&format!("no provider matches `{image}`; run `navicert image explain` for details"));
     }
     Ok(Exit::No)
 }
@@ -58,20 +59,20 @@ pub(super) fn auth_file(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let images = args.images.iter().map(|image| repository(image)).collect::<Result<Vec<_>, _>>()?;
-    let (asker, service_accounts) = asker(&args.account, environment)?;
+    let (asker, service_accounts) = pull_identity(&args.account, environment)?;
     let providers = providers(&args.providers, service_accounts, environment, output)?;
     let mut file = AuthFile::new();
     let mut missing = false;
     for image in &images {
         let lookup = providers.lookup(image.as_str(), &asker);
-        complain(&lookup, output);
+        print_errors(&lookup, output);
         if !file.add(&lookup) {
             missing = true;
-            output.warning(&format!("there are no credentials for `{image}`"));
+            output.warning(&format!("no credentials for `{image}`"));
         }
     }
     write_private(&args.file, file.encode().expose())
-        .map_err(|error| Failure::bad_input(format!("cannot write `{}`: {error}", args.file.display())))?;
+        .map_err(|error| Failure::bad_input(format!("failed to write `{}`: {error}", args.file.display())))?;
     let keys: Vec<&str> = file.keys().collect();
     if output.is_json() {
         output.json(&json!({"file": args.file.to_string_lossy(), "keys": keys}))?;
@@ -81,14 +82,15 @@ pub(super) fn auth_file(
     Ok(if missing { Exit::No } else { Exit::Done })
 }
 
-/// The node's docker configuration, where somebody wants to know about it.
-pub(super) struct Node(Option<(String, Arc<Keyring>)>);
+/// The node's Docker configuration, if `--kubelet-root-dir` is set.
+pub(super) struct NodeCredentials(Option<(String, Arc<Keyring>)>);
 
-impl Node {
-    /// Looks for it from a kubelet's root folder (I144).
+impl NodeCredentials {
+    /// Searches a kubelet's root directory.
+    // I144
     pub(super) fn read(root: Option<&Path>, profile: Profile, environment: &Environment) -> Self {
         let found = root.and_then(|root| {
-            let folders = NodeFolders {
+            let folders = NodeDirectories {
                 root: environment.current_dir.join(root),
                 working: environment.current_dir.clone(),
                 home: environment.home.clone(),
@@ -96,15 +98,16 @@ impl Node {
             let found = NodeKeyring::new(folders, profile, Arc::new(SystemClock)).current();
             Some((found.file?.to_string_lossy().into_owned(), found.keyring))
         });
-        Node(found)
+        NodeCredentials(found)
     }
 
-    /// Its file.
+    /// Path of the configuration file.
     pub(super) fn file(&self) -> Option<&str> {
         self.0.as_ref().map(|(file, _)| file.as_str())
     }
 
-    /// What a pull is tried with: the node's credentials, then the providers' (I142).
+    /// The credentials to try, in order: the node's, then the providers'.
+    // I142
     pub(super) fn attempts<'a>(&'a self, lookup: &'a Lookup) -> Vec<Attempt<'a>> {
         let mut attempts = Vec::new();
         if let Some((file, keyring)) = &self.0 {
@@ -119,16 +122,16 @@ impl Node {
     }
 }
 
-/// What went wrong, with what the plugin said.
-pub(super) fn complain(lookup: &Lookup, output: &mut Output) {
+/// Prints the errors of a lookup, with the plugins' standard error.
+pub(super) fn print_errors(lookup: &Lookup, output: &mut Output) {
     for error in lookup.errors() {
         output.warning(&error.to_string());
         error.stderr().lines().for_each(|line| output.note(&format!("  {line}")));
     }
 }
 
-/// One credential for a machine.
-pub(super) fn shown(attempt: &Attempt<'_>, show_secrets: bool) -> Value {
+/// One credential as JSON.
+pub(super) fn attempt_json(attempt: &Attempt<'_>, show_secrets: bool) -> Value {
     let password = if show_secrets { attempt.credential.password.expose() } else { REDACTED };
     json!({
         "key": String::from_utf8_lossy(attempt.key),

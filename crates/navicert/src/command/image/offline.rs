@@ -1,4 +1,4 @@
-//! The verbs that ask no provider: `match`, `keyring`, `response`, `plugin-check`.
+//! The verbs that do not look up credentials: `match`, `keyring`, `response`, `plugin-check`.
 
 use std::fs;
 use std::io::{self, Read};
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_image::conformance::{Subject, check};
+use navicert_image::conformance::{PluginUnderTest, check};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
-use navicert_image::{Keyring, Location, Pattern, Profile};
+use navicert_image::{ImagePattern, Keyring, Location, Profile};
 use navicert_plugin::ProcessRunner;
 use navicert_types::SystemClock;
 use navicert_types::image_credential::WireVersion;
@@ -25,8 +25,8 @@ use crate::output::{Failure, Output};
 /// `image match PATTERN IMAGE`
 pub(super) fn matches(args: &MatchArgs, output: &mut Output) -> Result<Exit, Failure> {
     let text = args.pattern.as_deref().unwrap_or_default();
-    let pattern = Pattern::parse(text, profile(args.profile, Profile::Hardened))
-        .map_err(|error| Failure::bad_input(format!("`{text}` is no pattern: {error}")))?;
+    let pattern = ImagePattern::parse(text, profile(args.profile, Profile::Hardened))
+        .map_err(|error| Failure::bad_input(format!("invalid pattern `{text}`: {error}")))?;
     let image = repository(args.image.as_deref().unwrap_or_default())?;
     let location = Location::parse(image.as_str().as_bytes());
     let location = location.map_err(|error| Failure::bad_input(format!("`{image}`: {error}")))?;
@@ -47,12 +47,12 @@ pub(super) fn matches(args: &MatchArgs, output: &mut Output) -> Result<Exit, Fai
 pub(super) fn keyring(args: &KeyringArgs, output: &mut Output) -> Result<Exit, Failure> {
     let path = args.docker_config.clone().unwrap_or_default();
     let cannot = |error: &dyn std::fmt::Display| Failure::bad_input(format!("`{}`: {error}", path.display()));
-    let unreadable = |error| Failure::bad_input(format!("cannot read `{}`: {error}", path.display()));
+    let unreadable = |error| Failure::bad_input(format!("failed to read `{}`: {error}", path.display()));
     let config = read_config_json(&fs::read(&path).map_err(unreadable)?).map_err(|error| cannot(&error))?;
     let image = repository(args.image.as_deref().unwrap_or_default())?;
     let keyring = Keyring::new(config, profile(args.profile, Profile::Hardened));
-    for refused in keyring.refused_keys() {
-        output.warning(&format!("the key `{}` is left out: {}", refused.key, refused.reason));
+    for refused in keyring.rejected_keys() {
+        output.warning(&format!("ignored key `{}`: {}", refused.key, refused.reason));
     }
     let found = keyring.lookup(image.as_str());
     let password = |found: &navicert_image::Credential| {
@@ -78,7 +78,7 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
         None => io::stdin().take(16 << 20).read_to_end(&mut text).map(drop),
     };
     let name = args.file.as_ref().map_or("standard input".to_owned(), |path| format!("`{}`", path.display()));
-    read.map_err(|error| Failure::bad_input(format!("cannot read {name}: {error}")))?;
+    read.map_err(|error| Failure::bad_input(format!("failed to read {name}: {error}")))?;
     let decoded = Response::decode_as(&text, &args.api_version);
     if output.is_json() {
         let stage = decoded.as_ref().err().map(|error| error.stage().as_str());
@@ -88,8 +88,8 @@ pub(super) fn response(args: &ResponseArgs, output: &mut Output) -> Result<Exit,
         let duration =
             response.cache_duration.map_or("as configured".to_owned(), |duration| duration.to_string());
         output.text(&format!(
-            "usable: good for {}, remembered {duration}\n",
-            super::explain::good_for(response.cache_key_type.as_str())
+            "valid: applies to {}, cache duration {duration}\n",
+            super::explain::cache_scope(response.cache_key_type.as_str())
         ))?;
         for (key, credential) in &response.auth {
             let user = if credential.is_anonymous() {
@@ -111,17 +111,17 @@ pub(super) fn plugin_check(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let version = WireVersion::from_api_version(&args.api_version).ok_or_else(|| Failure::Sentence {
+    let version = WireVersion::from_api_version(&args.api_version).ok_or_else(|| Failure::Message {
         exit: Exit::Usage,
         text: format!(
-            "`{}` is not a version of the protocol; there are {}",
+            "unknown API version `{}`; expected one of {}",
             args.api_version,
             WireVersion::ALL.map(|version| format!("`{}`", version.api_version())).join(", ")
         ),
     })?;
     let image = repository(&args.image)?;
     let mut command = args.command.into_iter();
-    let subject = Subject {
+    let subject = PluginUnderTest {
         program: PathBuf::from(command.next().unwrap_or_default()),
         args: command.collect(),
         environment: environment.inherited.clone(),
@@ -137,8 +137,8 @@ pub(super) fn plugin_check(
     } else {
         for verdict in &verdicts {
             let line = match &verdict.result {
-                Ok(()) => format!("holds   {}\n", verdict.rule),
-                Err(reason) => format!("broken  {}: {}\n", verdict.rule, redact::terminal(reason)),
+                Ok(()) => format!("pass  {}\n", verdict.rule),
+                Err(reason) => format!("fail  {}: {}\n", verdict.rule, redact::terminal(reason)),
             };
             output.text(&line)?;
         }

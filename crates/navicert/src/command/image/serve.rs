@@ -1,104 +1,105 @@
-//! `image serve`, `image invalidate` and `image metrics`: the per-user daemon, the word that makes it forget, and what
-//! it has counted.
+//! `image serve`, `image invalidate` and `image metrics`: the per-user daemon, its cache invalidation and its metrics.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use navicert_image::daemon::{Daemon, Service, forbid_core_dumps};
+use navicert_image::daemon::{Daemon, DaemonService, forbid_core_dumps};
+use navicert_image::default_paths::{DefaultPaths, SOCKET_VARIABLE};
 use navicert_image::docker_helper::{parse_mirrors, parse_scopes};
 use navicert_image::metrics::TextMetrics;
-use navicert_image::places::{Places, SOCKET_VARIABLE};
 use navicert_image::reload::Reloader;
-use navicert_image::socket::{Reply, Verb, ask};
+use navicert_image::socket::{DaemonReply, DaemonVerb, call};
 use serde_json::json;
 
-use super::{places, repository, settings, told};
+use super::{provider_paths, report_load_error, repository, settings};
 use crate::args::image::{InvalidateArgs, MetricsArgs, ServeArgs};
-use crate::command::stop::Stop;
+use crate::command::stop::StopSignals;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output, with_sources};
 
-/// Listens until it is stopped.
+/// Serves until SIGTERM or SIGINT.
 pub(super) fn serve(
     args: ServeArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let places = places(&args.providers, environment)?;
+    let places = provider_paths(&args.providers, environment)?;
     let socket = socket(args.socket, environment)?;
     let mut scopes = places.scopes.clone();
     for more in [parse_scopes(&args.scope.join(",")), parse_mirrors(&args.mirror.join(","))] {
-        let usage = |text| Failure::Sentence { exit: Exit::Usage, text };
+        let usage = |text| Failure::Message { exit: Exit::Usage, text };
         scopes.extend(more.map_err(|error| usage(error.to_string()))?);
     }
     if let Err(error) = forbid_core_dumps() {
-        output.warning(&format!("core dumps of this process cannot be forbidden: {error}"));
+        output.warning(&format!("failed to disable core dumps: {error}"));
     }
     let metrics = Arc::new(TextMetrics::new());
     let mut settings = settings(&args.providers, &places.bin_dir, environment);
     settings.recorder = Arc::clone(&metrics) as _;
     settings.refresh_ahead = true;
     let clock = Arc::clone(&settings.clock);
-    let reloader = Reloader::open(&places.config, settings).map_err(|error| told(&error, output))?;
+    let reloader =
+        Reloader::open(&places.config, settings).map_err(|error| report_load_error(&error, output))?;
     if let Err(error) = reloader.providers().check_executables() {
         output.warning(&with_sources(&error));
     }
-    let service = Service::new(reloader, scopes, metrics, clock);
+    let service = DaemonService::new(reloader, scopes, metrics, clock);
     let daemon = Daemon::bind(&socket, service).map_err(|error| Failure::bad_input(with_sources(&error)))?;
-    let stop =
-        Stop::new().map_err(|error| Failure::bad_input(format!("cannot wait for signals: {error}")))?;
-    let place = daemon.place();
+    let stop = StopSignals::new()
+        .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
+    let place = daemon.socket_file();
     output.text(&format!("listening on {}\n", socket.display()))?;
     thread::Builder::new().name("daemon".to_owned()).spawn(move || daemon.run())?;
     stop.wait();
-    place.clear();
+    place.remove();
     Ok(Exit::Done)
 }
 
-/// Makes the daemon forget.
+/// Removes an image from the daemon's cache.
 pub(super) fn invalidate(
     args: &InvalidateArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let image = repository(&args.image)?;
-    let reply = ask_daemon(args.socket.clone(), Verb::Invalidate, image.as_str(), environment)?;
+    let reply = call_daemon(args.socket.clone(), DaemonVerb::Invalidate, image.as_str(), environment)?;
     let count: u64 = String::from_utf8_lossy(&reply.stdout).trim().parse().unwrap_or_default();
     if output.is_json() {
         output.json(&json!({"image": image.as_str(), "forgotten": count}))?;
     } else {
-        let answers = if count == 1 { "answer" } else { "answers" };
-        output.text(&format!("{image}: {count} {answers} forgotten\n"))?;
+        let answers = if count == 1 { "cached response" } else { "cached responses" };
+        output.text(&format!("{image}: {count} {answers} removed\n"))?;
     }
     Ok(Exit::Done)
 }
 
-/// Prints the daemon's counters, in Prometheus' text format.
+/// Prints the daemon's metrics in the Prometheus text format.
 pub(super) fn metrics(
     args: &MetricsArgs,
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let reply = ask_daemon(args.socket.clone(), Verb::Metrics, "", environment)?;
+    let reply = call_daemon(args.socket.clone(), DaemonVerb::Metrics, "", environment)?;
     output.text(&String::from_utf8_lossy(&reply.stdout))?;
     Ok(Exit::Done)
 }
 
-fn ask_daemon(
+fn call_daemon(
     named: Option<PathBuf>,
-    verb: Verb,
+    verb: DaemonVerb,
     text: &str,
     environment: &Environment,
-) -> Result<Reply, Failure> {
+) -> Result<DaemonReply, Failure> {
     let socket = socket(named, environment)?;
-    let unreachable = |text: String| Failure::Sentence { exit: Exit::Unreachable, text };
-    let reply = ask(&socket, verb, text)
-        .map_err(|error| unreachable(format!("cannot ask the daemon on `{}`: {error}", socket.display())))?;
+    let unreachable = |text: String| Failure::Message { exit: Exit::Unreachable, text };
+    let reply = call(&socket, verb, text).map_err(|error| {
+        unreachable(format!("failed to query the daemon on `{}`: {error}", socket.display()))
+    })?;
     let no_daemon = || {
         unreachable(format!(
-            "no daemon is listening on `{}`; `navicert image serve` starts one, and without one nothing is remembered",
+            "no daemon is listening on `{}`; start one with `navicert image serve`",
             socket.display()
         ))
     };
@@ -106,11 +107,11 @@ fn ask_daemon(
 }
 
 fn socket(named: Option<PathBuf>, environment: &Environment) -> Result<PathBuf, Failure> {
-    let found = named.or_else(|| Places::socket(&|name| environment.variable(name)));
-    found.ok_or_else(|| Failure::Sentence {
+    let found = named.or_else(|| DefaultPaths::socket(&|name| environment.variable(name)));
+    found.ok_or_else(|| Failure::Message {
         exit: Exit::Usage,
         text: format!(
-            "there is no runtime folder for the socket: name one with `--socket` or `{SOCKET_VARIABLE}`"
+            "no runtime directory for the socket; set `XDG_RUNTIME_DIR`, `--socket` or `{SOCKET_VARIABLE}`"
         ),
     })
 }

@@ -1,12 +1,14 @@
-//! `navicert kubeconfig view --jsonl`: one question per line, one answer per line (docs/kubeconfig.md).
+//! `navicert kubeconfig view --jsonl`: one input line, one result line (docs/kubeconfig.md).
 //!
-//! The files of a question exist only in it: they are read from memory and lie in a folder written `$DIR` in answers.
+//! The files of a line are read from memory; results show their directory as `$DIR`.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
 
-use navicert_client::kubeconfig::{Effective, MemoryFolder, Merged, Overrides, Sources, load};
+use navicert_client::kubeconfig::{
+    Effective, KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load,
+};
 use navicert_types::tree::Node;
 use serde_json::{Map, Value, json};
 
@@ -15,15 +17,15 @@ use crate::args::Profile;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// The folder's stand-in: absolute, so that paths resolve, and no folder of that name is on a disk.
+/// Directory of the files in memory: absolute, so that relative paths resolve.
 const ROOT: &str = "/$DIR";
 
-/// Answers every line of standard input.
+/// Prints one result for every line of standard input.
 pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile.unwrap_or(Profile::Kube);
     for line in io::stdin().lock().split(b'\n') {
         let line =
-            line.map_err(|error| Failure::bad_input(format!("cannot read standard input: {error}")))?;
+            line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
@@ -35,11 +37,13 @@ pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit,
 fn answer(line: &[u8], profile: Profile) -> Value {
     let question: Value = match serde_json::from_slice(line) {
         Ok(question) => question,
-        // What serde_json says may quote the line, and the line may hold secrets.
-        Err(error) => return json!({"id": null, "fault": format!("not JSON at column {}", error.column())}),
+        // serde_json's message may quote the line, which may hold secrets.
+        Err(error) => {
+            return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
+        }
     };
     let id = question.get("id").cloned().unwrap_or_default();
-    let mut answer = match Question::read(&question) {
+    let mut answer = match BatchLine::read(&question) {
         Ok(question) => question.answer(profile),
         Err(fault) => json!({ "fault": fault }),
     };
@@ -49,27 +53,27 @@ fn answer(line: &[u8], profile: Profile) -> Value {
     answer
 }
 
-struct Question {
-    files: MemoryFolder,
-    sources: Sources,
+struct BatchLine {
+    files: MemoryFileSystem,
+    sources: KubeconfigSources,
     overrides: Overrides,
 }
 
-impl Question {
+impl BatchLine {
     fn read(question: &Value) -> Result<Self, String> {
-        let files = question.get("files").and_then(Value::as_object).ok_or("`files` has to be an object")?;
+        let files = question.get("files").and_then(Value::as_object).ok_or("`files` must be an object")?;
         let files = files.iter().map(|(name, text)| {
-            let text = text.as_str().ok_or_else(|| format!("`files.{name}` has to be a string"))?;
+            let text = text.as_str().ok_or_else(|| format!("`files.{name}` must be a string"))?;
             Ok((PathBuf::from(name), text.as_bytes().to_vec()))
         });
-        let files = MemoryFolder::new(ROOT, files.collect::<Result<Vec<_>, String>>()?);
+        let files = MemoryFileSystem::new(ROOT, files.collect::<Result<Vec<_>, String>>()?);
         let listed = strings(question.get("kubeconfig"), "kubeconfig")?;
-        let sources = Sources::list(listed.into_iter().map(PathBuf::from));
+        let sources = KubeconfigSources::list(listed.into_iter().map(PathBuf::from));
         let mut overrides = overrides(question.get("overrides"))?;
         if let Some(context) = text(question.get("context"), "context")? {
             overrides.context = context;
         }
-        Ok(Question { files, sources, overrides })
+        Ok(BatchLine { files, sources, overrides })
     }
 
     fn answer(&self, profile: Profile) -> Value {
@@ -77,7 +81,7 @@ impl Question {
             Ok(loaded) => loaded,
             Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(&errors)}),
         };
-        let merged = Merged::new(loaded);
+        let merged = MergedKubeconfig::new(loaded);
         let (shown, resolved) = (merged.config.expose_tree(), merged.resolved().expose_tree());
         let mut answer = json!({
             "loads": true,
@@ -110,17 +114,18 @@ impl Question {
     }
 }
 
-/// Overrides by flag name (C146).
+/// Reads overrides by flag name.
+// C146
 fn overrides(given: Option<&Value>) -> Result<Overrides, String> {
     let mut overrides = Overrides::default();
     let empty = Map::new();
     let given = match given {
         None | Some(Value::Null) => &empty,
-        Some(given) => given.as_object().ok_or("`overrides` has to be an object")?,
+        Some(given) => given.as_object().ok_or("`overrides` must be an object")?,
     };
     for (name, value) in given {
         let text = || text(Some(value), name).map(Option::unwrap_or_default);
-        let flag = || value.as_bool().ok_or_else(|| format!("`overrides.{name}` has to be true or false"));
+        let flag = || value.as_bool().ok_or_else(|| format!("`overrides.{name}` must be true or false"));
         match name.as_str() {
             "context" => overrides.context = text()?,
             "cluster" => overrides.cluster = text()?,
@@ -141,9 +146,9 @@ fn overrides(given: Option<&Value>) -> Result<Overrides, String> {
             "as-uid" => overrides.impersonate_uid = text()?,
             "as-group" => overrides.impersonate_groups = strings(Some(value), name)?,
             "as-user-extra" => overrides.impersonate_user_extra = extra(value)?,
-            // It limits requests, and none is made here.
+            // Accepted and ignored: no request is sent here.
             "request-timeout" => {}
-            _ => return Err(format!("`overrides.{name}` is not a flag")),
+            _ => return Err(format!("unknown flag `overrides.{name}`")),
         }
     }
     Ok(overrides)
@@ -159,7 +164,7 @@ fn extra(value: &Value) -> Result<BTreeMap<String, Vec<String>>, String> {
         return Ok(extra);
     }
     for pair in strings(Some(value), "as-user-extra")? {
-        let (key, value) = pair.split_once('=').ok_or("`overrides.as-user-extra` has to be key=value")?;
+        let (key, value) = pair.split_once('=').ok_or("`overrides.as-user-extra` must be key=value")?;
         extra.entry(key.to_owned()).or_default().push(value.to_owned());
     }
     Ok(extra)
@@ -169,13 +174,13 @@ fn text(value: Option<&Value>, name: &str) -> Result<Option<String>, String> {
     match value {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(_) => Err(format!("`{name}` has to be a string")),
+        Some(_) => Err(format!("`{name}` must be a string")),
     }
 }
 
-/// A list of strings, or one.
+/// A list of strings, or a single string.
 fn strings(value: Option<&Value>, name: &str) -> Result<Vec<String>, String> {
-    let wrong = || format!("`{name}` has to be a list of strings");
+    let wrong = || format!("`{name}` must be a list of strings");
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::String(text)) => Ok(vec![text.clone()]),

@@ -1,6 +1,6 @@
-//! `navicert kubeconfig check`: whether a context gives a usable client, and everything that is wrong if not.
+//! `navicert kubeconfig check`: checks whether a context is usable and reports every problem.
 
-use navicert_client::kubeconfig::{Disk, Effective, Merged, Overrides, Place};
+use navicert_client::kubeconfig::{Effective, MergedKubeconfig, OsFileSystem, Overrides, SourceLocation};
 use navicert_types::kubeconfig;
 use serde_json::{Value, json};
 
@@ -20,15 +20,15 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
         vec![overrides.context.clone()]
     };
     let unknown = unknown_fields(&merged);
-    let verdicts: Vec<Verdict<'_>> = contexts
+    let verdicts: Vec<ContextReport<'_>> = contexts
         .into_iter()
-        .map(|context| Verdict::of(&merged, &Overrides { context, ..overrides.clone() }))
+        .map(|context| ContextReport::check(&merged, &Overrides { context, ..overrides.clone() }))
         .collect();
     if output.is_json() {
         output.json(&json!({
-            "usable": verdicts.iter().all(Verdict::usable),
+            "usable": verdicts.iter().all(ContextReport::usable),
             "findings": unknown.iter().map(Finding::json).collect::<Vec<_>>(),
-            "contexts": verdicts.iter().map(Verdict::json).collect::<Vec<_>>(),
+            "contexts": verdicts.iter().map(ContextReport::json).collect::<Vec<_>>(),
         }))?;
     } else {
         for finding in &unknown {
@@ -38,47 +38,47 @@ pub(super) fn run(args: &CheckArgs, environment: &Environment, output: &mut Outp
             verdict.print(output)?;
         }
     }
-    Ok(if verdicts.iter().all(Verdict::usable) { Exit::Done } else { Exit::No })
+    Ok(if verdicts.iter().all(ContextReport::usable) { Exit::Done } else { Exit::No })
 }
 
-/// Fields that nobody reads, in any file: they load, and they are mostly typing errors.
-fn unknown_fields(merged: &Merged) -> Vec<Finding<'_>> {
+/// Unknown fields in any file: kubectl ignores them, but they are usually typos.
+fn unknown_fields(merged: &MergedKubeconfig) -> Vec<Finding<'_>> {
     let found = merged.origins().iter().flat_map(|origin| {
         let unknown = kubeconfig::unknown_fields(origin.text.expose()).into_iter();
         unknown.map(move |diagnostic| Finding {
             fatal: false,
             message: format!("{}: unknown field, ignored", diagnostic.path),
-            place: Some(Place { origin, span: diagnostic.span }),
+            place: Some(SourceLocation { origin, span: diagnostic.span }),
             hint: diagnostic.hint,
         })
     });
     found.collect()
 }
 
-struct Verdict<'a> {
+struct ContextReport<'a> {
     context: Option<String>,
     effective: Option<Effective>,
     findings: Vec<Finding<'a>>,
 }
 
-impl<'a> Verdict<'a> {
-    fn of(merged: &'a Merged, overrides: &Overrides) -> Self {
+impl<'a> ContextReport<'a> {
+    fn check(merged: &'a MergedKubeconfig, overrides: &Overrides) -> Self {
         let asked = Some(&overrides.context).filter(|name| !name.is_empty());
         let current = Some(&merged.config.current_context).filter(|name| !name.is_empty());
         let context = asked.or(current).cloned();
-        match merged.select(overrides, &Disk) {
+        match merged.select(overrides, &OsFileSystem) {
             Ok(effective) => {
-                let findings = soft_findings(merged, &effective);
-                Verdict { context, effective: Some(effective), findings }
+                let findings = client_findings(merged, &effective);
+                ContextReport { context, effective: Some(effective), findings }
             }
             Err(problems) => {
                 let findings = problems.iter().map(|problem| Finding {
                     fatal: true,
                     message: problem.to_string(),
                     hint: problem.way_out(),
-                    place: merged.place_of_problem(problem),
+                    place: merged.location_of_problem(problem),
                 });
-                Verdict { context, effective: None, findings: findings.collect() }
+                ContextReport { context, effective: None, findings: findings.collect() }
             }
         }
     }
@@ -121,19 +121,19 @@ impl<'a> Verdict<'a> {
     }
 }
 
-/// What kubectl would accept and a client would still fail on, and what is probably not meant.
-fn soft_findings<'a>(merged: &'a Merged, effective: &Effective) -> Vec<Finding<'a>> {
-    let obstacles = effective.obstacles(&Disk).into_iter().map(|obstacle| Finding {
+/// Problems that kubectl accepts but that make a client fail, and likely mistakes.
+fn client_findings<'a>(merged: &'a MergedKubeconfig, effective: &Effective) -> Vec<Finding<'a>> {
+    let obstacles = effective.obstacles(&OsFileSystem).into_iter().map(|obstacle| Finding {
         fatal: true,
         message: obstacle.to_string(),
         hint: obstacle.way_out().map(ToOwned::to_owned),
-        place: merged.place_of_obstacle(&obstacle, effective),
+        place: merged.location_of_obstacle(&obstacle, effective),
     });
     let advice = effective.advice().into_iter().map(|advice| Finding {
         fatal: false,
         message: advice.to_string(),
         hint: advice.way_out().map(ToOwned::to_owned),
-        place: merged.place_of_advice(&advice, effective),
+        place: merged.location_of_advice(&advice, effective),
     });
     obstacles.chain(advice).collect()
 }

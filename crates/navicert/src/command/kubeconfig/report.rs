@@ -1,22 +1,22 @@
-//! Tells what is wrong with kubeconfig files: each problem once, with its place, file and way out.
+//! Prints problems of kubeconfig files: each once, with file, location and fix.
 
-use navicert_client::kubeconfig::{FileError, FileErrorReason, Place};
+use navicert_client::kubeconfig::{KubeconfigFileError, KubeconfigFileErrorReason, SourceLocation};
 use navicert_types::tree;
 use serde_json::{Value, json};
 
 use crate::output::Output;
-use crate::output::snippet::{self, Problem as Drawn};
+use crate::output::snippet::{self, SnippetProblem as Drawn};
 
-/// One finding, ready to be printed for people or machines.
+/// One finding, printed as text or JSON.
 pub(super) struct Finding<'a> {
     pub(super) fatal: bool,
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    pub(super) place: Option<Place<'a>>,
+    pub(super) place: Option<SourceLocation<'a>>,
 }
 
 impl Finding<'_> {
-    /// For people, on standard error.
+    /// Prints the finding on standard error.
     pub(super) fn print(&self, output: &mut Output) {
         let Some(place) = &self.place else {
             let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
@@ -34,7 +34,7 @@ impl Finding<'_> {
         }));
     }
 
-    /// For machines.
+    /// The finding as JSON.
     pub(super) fn json(&self) -> Value {
         let mut value = json!({
             "severity": if self.fatal { "error" } else { "warning" },
@@ -54,16 +54,14 @@ impl Finding<'_> {
     }
 }
 
-/// Files that cannot be loaded: every fault of every file.
-pub(super) fn file_errors(errors: &[FileError], output: &mut Output) {
+/// Prints every error of the files that failed to load.
+pub(super) fn file_errors(errors: &[KubeconfigFileError], output: &mut Output) {
     for error in errors {
         let file = error.path.display().to_string();
         let (diagnostics, text) = match &error.reason {
-            FileErrorReason::Undecodable { diagnostics, text } => (diagnostics, text),
-            FileErrorReason::Unreadable(cause) => {
-                output.error(&format!(
-                    "cannot read kubeconfig `{file}`: {cause}; name a file that can be read"
-                ));
+            KubeconfigFileErrorReason::Undecodable { diagnostics, text } => (diagnostics, text),
+            KubeconfigFileErrorReason::Unreadable(cause) => {
+                output.error(&format!("failed to read kubeconfig `{file}`: {cause}; use a readable file"));
                 continue;
             }
         };

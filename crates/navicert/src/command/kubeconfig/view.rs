@@ -1,7 +1,7 @@
-//! `navicert kubeconfig view`: the merged kubeconfig, secrets hidden unless asked for.
+//! `navicert kubeconfig view`: prints the merged kubeconfig, redacted unless `--raw`.
 
-use navicert_client::kubeconfig::{Merged, Overrides};
-use navicert_types::kubeconfig::Config;
+use navicert_client::kubeconfig::{MergedKubeconfig, Overrides};
+use navicert_types::kubeconfig::Kubeconfig;
 use navicert_types::tree::Node;
 
 use crate::args::{Profile, ViewArgs};
@@ -21,8 +21,8 @@ pub(super) fn run(args: &ViewArgs, environment: &Environment, output: &mut Outpu
     Ok(Exit::Done)
 }
 
-/// The tree to show, as much hidden as the profile asks for.
-pub(super) fn redacted(config: &Config, profile: Option<Profile>) -> Node {
+/// The tree to print, redacted by the rules of the profile.
+pub(super) fn redacted(config: &Kubeconfig, profile: Option<Profile>) -> Node {
     match profile {
         Some(Profile::Kube) => config.redacted_tree_as_kubectl(),
         Some(Profile::Hardened) | None => config.redacted_tree(),
@@ -30,14 +30,14 @@ pub(super) fn redacted(config: &Config, profile: Option<Profile>) -> Node {
 }
 
 /// Keeps the selected context and the entries it names.
-fn minify(config: &mut Config, merged: &Merged, overrides: &Overrides) -> Result<(), Failure> {
+fn minify(config: &mut Kubeconfig, merged: &MergedKubeconfig, overrides: &Overrides) -> Result<(), Failure> {
     let selection = merged.selection(overrides).map_err(|problem| {
         let way_out = problem.way_out().map(|hint| format!("; {hint}")).unwrap_or_default();
-        Failure::Sentence { exit: Exit::No, text: format!("{problem}{way_out}") }
+        Failure::Message { exit: Exit::No, text: format!("{problem}{way_out}") }
     })?;
     let Some(context) = selection.context.filter(|_| selection.context_exists) else {
-        let text = "no context is selected; name one with --context".to_owned();
-        return Err(Failure::Sentence { exit: Exit::No, text });
+        let text = "no context selected; set one with --context".to_owned();
+        return Err(Failure::Message { exit: Exit::No, text });
     };
     config.contexts.retain(|entry| entry.name == context);
     config.clusters.retain(|entry| entry.name == selection.cluster_name);

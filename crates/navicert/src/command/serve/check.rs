@@ -1,28 +1,28 @@
-//! `navicert serve --check`: everything is read, nothing is served.
+//! `navicert serve --check`: reads all files without serving.
 
 use std::sync::Arc;
 
-use navicert_authn::config::Reloader;
-use navicert_authn::metrics::Metrics;
+use navicert_authn::config::AuthnReloader;
+use navicert_authn::metrics::AuthnMetrics;
 use navicert_types::SystemClock;
 use serde_json::json;
 
-use super::shared::Files;
+use super::shared::ConfigFiles;
 use crate::args::serve::FilesArgs;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// The files alone.
+/// Checks the files.
 pub(super) fn run(args: &FilesArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
-    let metrics = Arc::new(Metrics::new("", Arc::new(SystemClock)));
-    let reloader = Files::read(args, output)?.open(metrics, environment)?;
-    passed(&reloader, output)
+    let metrics = Arc::new(AuthnMetrics::new("", Arc::new(SystemClock)));
+    let reloader = ConfigFiles::read(args, output)?.open(metrics, environment)?;
+    report_valid(&reloader, output)
 }
 
-/// Nothing is wrong.
-pub(super) fn passed(reloader: &Reloader, output: &mut Output) -> Result<Exit, Failure> {
-    let issuers: Vec<String> = reloader.live().health().into_iter().map(|(url, _)| url).collect();
+/// Prints that the configuration is valid.
+pub(super) fn report_valid(reloader: &AuthnReloader, output: &mut Output) -> Result<Exit, Failure> {
+    let issuers: Vec<String> = reloader.authenticator().health().into_iter().map(|(url, _)| url).collect();
     if output.is_json() {
         output.json(&json!({"valid": true, "issuers": issuers}))?;
         return Ok(Exit::Done);

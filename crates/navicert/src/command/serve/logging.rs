@@ -1,4 +1,4 @@
-//! Where logs go: standard error, for people or as JSON. No token, key or claim is ever logged, at any level.
+//! Logging to standard error, as text or JSON. No token, key or claim is ever logged, at any level.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tracing_subscriber::fmt;
 
 use crate::args::serve::{LogFormat, LogLevel};
 
-/// From now on, this is logged. Later calls change nothing.
+/// Installs the logger. Later calls have no effect.
 pub(super) fn start(level: LogLevel, format: LogFormat) {
     let level = match level {
         LogLevel::Error => LevelFilter::ERROR,

@@ -1,9 +1,9 @@
-//! `navicert serve`: the servers. What they share is opened here, then one of them is built from it and served.
+//! `navicert serve`: opens the shared parts, builds the selected server from them and runs it.
 //!
 //! ```text
-//! Shared::open ──▶ <server>::build ──▶ (--check ends here) ──▶ Shared::serve
-//! files, TLS,       its handler and                             listeners, files, signals,
-//! settings          the files it follows                        until it is told to end
+//! ServerParts::open ──▶ <server>::build ──▶ (--check ends here) ──▶ ServerParts::serve
+//! files, TLS,       its handler and                             listeners, reloads, signals,
+//! settings          the files it reloads                        until SIGTERM or SIGINT
 //! ```
 
 mod check;
@@ -18,7 +18,7 @@ use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// One server, or a look at the files alone.
+/// Runs one server, or only checks the files.
 pub(crate) fn run(args: &ServeArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
     match &args.server {
         None => check::run(&args.files, environment, output),
@@ -27,11 +27,11 @@ pub(crate) fn run(args: &ServeArgs, environment: &Environment, output: &mut Outp
     }
 }
 
-/// A file given to us is not what it should be.
-fn bad(error: &dyn std::error::Error) -> Failure {
+/// An input file is invalid.
+fn bad_input(error: &dyn std::error::Error) -> Failure {
     Failure::bad_input(crate::output::with_sources(error))
 }
 
-fn usage(text: &str) -> Failure {
-    Failure::Sentence { exit: Exit::Usage, text: text.to_owned() }
+fn usage_error(text: &str) -> Failure {
+    Failure::Message { exit: Exit::Usage, text: text.to_owned() }
 }

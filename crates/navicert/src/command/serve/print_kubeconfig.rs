@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use navicert_types::decode::Base64;
 
-use super::shared::Shared;
-use super::usage;
+use super::shared::ServerParts;
+use super::usage_error;
 use crate::args::serve::KubeconfigArgs;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Prints it. It holds no secret: keys and tokens are named by their files.
-pub(super) fn run(args: &KubeconfigArgs, shared: &Shared, output: &mut Output) -> Result<Exit, Failure> {
+/// Prints the kubeconfig. It holds no secret: keys and tokens are referenced by file name.
+pub(super) fn run(args: &KubeconfigArgs, shared: &ServerParts, output: &mut Output) -> Result<Exit, Failure> {
     let path = &shared.servers.webhook.path;
     let server = match &args.server_url {
         Some(url) => with_path(url, path),
         None if shared.address().ip().is_unspecified() => {
-            return Err(usage(
-                "where the API server reaches the webhook is not said: name it with --server-url",
+            return Err(usage_error(
+                "missing URL of the webhook: set --server-url to the address the API server connects to",
             ));
         }
         None => {
@@ -47,22 +47,22 @@ pub(super) fn run(args: &KubeconfigArgs, shared: &Shared, output: &mut Output) -
     Ok(Exit::Done)
 }
 
-/// An address without a path gets the webhook's.
+/// Adds the webhook's path to a URL without one.
 fn with_path(url: &str, path: &str) -> String {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let bare = after_scheme.trim_end_matches('/');
     if bare.contains('/') { url.to_owned() } else { format!("{}{path}", url.trim_end_matches('/')) }
 }
 
-fn authority(args: &KubeconfigArgs, shared: &Shared) -> Result<Option<Vec<u8>>, Failure> {
+fn authority(args: &KubeconfigArgs, shared: &ServerParts) -> Result<Option<Vec<u8>>, Failure> {
     let own = shared.servers.tls_cert_file.as_ref().filter(|_| shared.tls.is_some());
     let Some(path) = args.certificate_authority.as_ref().or(own) else { return Ok(None) };
     fs::read(path)
         .map(Some)
-        .map_err(|error| Failure::bad_input(format!("cannot read `{}`: {error}", path.display())))
+        .map_err(|error| Failure::bad_input(format!("failed to read `{}`: {error}", path.display())))
 }
 
-/// A YAML string.
+/// Quotes a YAML string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

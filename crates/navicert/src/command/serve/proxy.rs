@@ -2,80 +2,89 @@
 
 use std::sync::Arc;
 
-use navicert_client::credential::{Credential, Fixed};
+use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::in_cluster;
-use navicert_client::kubeconfig::{Disk, Effective};
+use navicert_client::kubeconfig::{Effective, OsFileSystem};
 use navicert_client::transport::{self, BuildError, Transport};
-use navicert_server::Limits;
-use navicert_server::files::Follows;
-use navicert_server::proxy::service_accounts::ReviewToken;
-use navicert_server::proxy::settings::{Mode, ServiceAccountTokens};
-use navicert_server::proxy::standing::{self, Looking};
-use navicert_server::proxy::{Parts, Proxy, Settings};
+use navicert_server::ServerLimits;
+use navicert_server::proxy::service_accounts::TokenReviewer;
+use navicert_server::proxy::settings::{IdentityMode, ServiceAccountTokens};
+use navicert_server::proxy::upstream_access;
+use navicert_server::proxy::{Proxy, ProxyParts, ProxySettings};
 use navicert_server::token_review_client::TokenReviewClient;
 
-use super::shared::Shared;
-use super::{bad, check};
+use super::shared::ServerParts;
+use super::{bad_input, check};
 use crate::args::serve::{ProxyArgs, ProxyMode};
 use crate::command::connect;
 use crate::env::Environment;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Unused connections to the API server that are kept, where it speaks HTTP/1.1.
+/// Maximum number of idle HTTP/1.1 connections to the API server.
 const MAX_IDLE: usize = 256;
 
-/// Opens, checks, serves.
+/// Opens, checks and runs the server.
 pub(super) fn run(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Exit, Failure> {
-    let shared = Shared::open(&args.shared, None, environment, output)?;
+    let shared = ServerParts::open(&args.shared, None, environment, output)?;
     let settings = with_flags(shared.servers.proxy.clone(), args);
     let effective = selected(args, environment, output)?;
-    let ways = Ways::open(&effective, &settings, args, environment).map_err(|error| bad(&error))?;
-    let proxy = Arc::new(build(settings, ways, &shared));
+    let upstreams =
+        Upstreams::open(&effective, &settings, args, environment).map_err(|error| bad_input(&error))?;
+    let proxy = Arc::new(build(settings, upstreams, &shared));
     if args.shared.check {
-        return check::passed(&shared.reloader, output);
+        return check::report_valid(&shared.reloader, output);
     }
-    let standing = proxy.standing();
-    shared.health.join(Arc::new(standing::Credential(Arc::clone(standing))));
-    shared.health.join(Arc::new(standing::Permissions(Arc::clone(standing))));
-    let looking: Arc<dyn Follows> = Arc::new(Looking::new(Arc::clone(standing)));
-    shared.serve(("proxy", Limits::of_proxy()), &args.shared, proxy, vec![looking], output)
+    let upstream_access = proxy.upstream_access();
+    shared.health.register(Arc::new(upstream_access::CredentialCheck(Arc::clone(upstream_access))));
+    shared.health.register(Arc::new(upstream_access::PermissionsCheck(Arc::clone(upstream_access))));
+    let upstream_access = Some(Arc::clone(upstream_access));
+    shared.serve(
+        ("proxy", ServerLimits::for_proxy()),
+        &args.shared,
+        proxy,
+        Vec::new(),
+        upstream_access,
+        output,
+    )
 }
 
-fn with_flags(mut settings: Settings, args: &ProxyArgs) -> Settings {
+fn with_flags(mut settings: ProxySettings, args: &ProxyArgs) -> ProxySettings {
     settings.mode = match (args.mode, settings.mode) {
-        (Some(ProxyMode::Impersonation), _) => Mode::Impersonation,
-        (Some(ProxyMode::RequestHeader), Mode::Impersonation) => Mode::RequestHeader(Default::default()),
+        (Some(ProxyMode::Impersonation), _) => IdentityMode::Impersonation,
+        (Some(ProxyMode::RequestHeader), IdentityMode::Impersonation) => {
+            IdentityMode::RequestHeader(Default::default())
+        }
         (Some(ProxyMode::RequestHeader) | None, mode) => mode,
     };
     settings
 }
 
-fn build(settings: Settings, ways: Ways, shared: &Shared) -> Proxy {
+fn build(settings: ProxySettings, upstreams: Upstreams, shared: &ServerParts) -> Proxy {
     let is_reviewed = settings.service_account_tokens != ServiceAccountTokens::Reject;
     let reviewer = is_reviewed.then(|| {
         let timer = Arc::clone(&shared.timer);
-        Arc::new(TokenReviewClient::of_api_server(ways.own.clone(), Vec::new(), timer))
-            as Arc<dyn ReviewToken>
+        Arc::new(TokenReviewClient::for_api_server(upstreams.authenticated.clone(), Vec::new(), timer))
+            as Arc<dyn TokenReviewer>
     });
-    let parts = Parts {
-        live: Arc::clone(shared.reloader.live()),
-        upstream: ways.own,
-        bare: Some(ways.bare),
+    let parts = ProxyParts {
+        authenticator: Arc::clone(shared.reloader.authenticator()),
+        upstream: upstreams.authenticated,
+        anonymous_upstream: Some(upstreams.anonymous),
         reviewer,
-        witness: Arc::new(shared.audit.clone()),
+        observer: Arc::new(shared.audit.clone()),
         clock: Arc::clone(&shared.clock),
         timer: Arc::clone(&shared.timer),
     };
     Proxy::new(settings, parts)
 }
 
-/// What the kubeconfig selects; without one, the pod's own service account.
+/// The cluster and user the kubeconfig selects; without a kubeconfig, the pod's service account.
 fn selected(args: &ProxyArgs, environment: &Environment, output: &mut Output) -> Result<Effective, Failure> {
     let patient = connect::patient(&args.connection, &args.plugins, environment);
     let merged = crate::command::kubeconfig::merged(&args.connection, environment, output)?;
     let pod = if merged.origins().is_empty() {
-        in_cluster::configuration(&patient.pod, &patient.overrides, &Disk)
+        in_cluster::configuration(&patient.pod, &patient.overrides, &OsFileSystem)
     } else {
         None
     };
@@ -85,45 +94,48 @@ fn selected(args: &ProxyArgs, environment: &Environment, output: &mut Output) ->
     };
     if !effective.user.impersonate.is_empty() {
         return Err(Failure::bad_input(
-            "the proxy's own user has `as`: it would act as somebody before it acts as its clients",
+            "the proxy's kubeconfig user sets `as`, which conflicts with impersonating clients; remove `as`",
         ));
     }
     if !effective.is_https() {
-        return Err(Failure::bad_input("the API server's address is not https: no credential is sent to it"));
+        return Err(Failure::bad_input(
+            "API server URL must be https: credentials are not sent over plain http",
+        ));
     }
     Ok(effective)
 }
 
-/// Two ways to one API server.
-struct Ways {
-    /// With the proxy's own credential.
-    own: Transport,
-    /// With none (S277).
-    bare: Transport,
+/// The two clients of the API server.
+struct Upstreams {
+    /// Client with the proxy's credential.
+    authenticated: Transport,
+    /// Client without a credential.
+    // S277
+    anonymous: Transport,
 }
 
-impl Ways {
+impl Upstreams {
     fn open(
         effective: &Effective,
-        settings: &Settings,
+        settings: &ProxySettings,
         args: &ProxyArgs,
         environment: &Environment,
     ) -> Result<Self, BuildError> {
         let patient = connect::patient(&args.connection, &args.plugins, environment);
-        let change = |of: transport::Settings| transport::Settings {
-            // Bodies are passed on as they come: compressing is between the client and the server.
+        let change = |of: transport::TransportSettings| transport::TransportSettings {
+            // Bodies are forwarded unchanged: compression is negotiated between client and server.
             compression: false,
             http2: of.http2 && settings.upstream_http2,
             max_idle: MAX_IDLE,
-            // A client's own name for itself, or none.
+            // Requests keep the `User-Agent` of the client.
             user_agent: None,
             ..of
         };
-        let own =
+        let authenticated =
             transport::connect_with(effective, &patient.exec, &patient.around, &patient.transport, change)?;
-        let nobody = Arc::new(Fixed::new(Credential::anonymous()));
-        let bare = change(transport::Settings::of(effective, &patient.transport)?);
-        let bare = Transport::new(bare, nobody, transport::Around::system())?;
-        Ok(Ways { own, bare })
+        let no_credential = Arc::new(StaticCredential::new(Credential::anonymous()));
+        let settings = change(transport::TransportSettings::from_effective(effective, &patient.transport)?);
+        let anonymous = Transport::new(settings, no_credential, transport::Around::system())?;
+        Ok(Upstreams { authenticated, anonymous })
     }
 }

@@ -1,11 +1,11 @@
-//! `navicert signer check`: one test signature per scheme.
+//! `navicert signer check`: creates and verifies one test signature per scheme.
 
 use std::fmt::Write as _;
 
 use navicert_signer::pkcs11::open;
-use navicert_signer::program::Surroundings;
+use navicert_signer::program::SignerEnvironment;
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::{Identity, Input, Scheme, SignError};
+use navicert_signer::{Input, Scheme, SignError, SigningIdentity};
 use navicert_types::{Clock, SystemClock, redact};
 use serde_json::{Value, json};
 
@@ -14,10 +14,14 @@ use crate::args::signer::CheckArgs;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Signs and checks.
-pub(super) fn run(args: &CheckArgs, around: &Surroundings, output: &mut Output) -> Result<Exit, Failure> {
+/// Creates and verifies the test signatures.
+pub(super) fn run(
+    args: &CheckArgs,
+    around: &SignerEnvironment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let selection = selection(&args.uri, around.default_module().as_deref())?;
-    let ask = around.choose_ask()(&selection, true).map_err(|error| failure(&error))?;
+    let ask = around.pin_provider_factory()(&selection, true).map_err(|error| failure(&error))?;
     let (identity, key) = open(&selection, ask).map_err(|error| failure(&error))?;
     key.log_in().map_err(|error| failure(&error))?;
     let tried: Vec<_> =
@@ -37,21 +41,22 @@ pub(super) fn run(args: &CheckArgs, around: &Surroundings, output: &mut Output) 
     Ok(if all_fine { Exit::Done } else { Exit::No })
 }
 
-/// How long a signature took, in microseconds.
-fn attempt(identity: &Identity, scheme: Scheme) -> Result<u128, SignError> {
+/// Creates one signature and returns the elapsed time in microseconds.
+fn attempt(identity: &SigningIdentity, scheme: Scheme) -> Result<u128, SignError> {
     let started = SystemClock.monotonic();
     identity.sign(scheme, Input::Message(&sample_message(0)))?;
     Ok(SystemClock.monotonic().saturating_sub(started).as_micros())
 }
 
 fn as_text(
-    identity: &Identity,
+    identity: &SigningIdentity,
     token: &str,
     tried: &[(Scheme, Result<u128, SignError>)],
     is_over: bool,
 ) -> String {
     let kind = identity.public_key().algorithm();
-    let mut text = format!("key in the token {token}: {kind}, chain of {}\n", identity.chain().len());
+    let mut text =
+        format!("key in token {token}: {kind}, certificate chain length {}\n", identity.chain().len());
     for (scheme, tried) in tried {
         let name = scheme.name();
         let _ = match tried {
@@ -62,9 +67,9 @@ fn as_text(
         };
     }
     if !tried.iter().any(|(scheme, tried)| tried.is_ok() && scheme.is_in_tls13()) {
-        text.push_str("  this key cannot be used with TLS 1.3; TLS 1.2 is used instead\n");
+        text.push_str("  this key does not support TLS 1.3; TLS 1.2 is used\n");
     }
-    let word = if is_over { "expired" } else { "good until" };
+    let word = if is_over { "expired" } else { "valid until" };
     let _ = writeln!(text, "  certificate {word} {}", identity.validity().1);
     text
 }

@@ -1,11 +1,11 @@
-//! `navicert signer list`: what is plugged in, and the lines that use it.
+//! `navicert signer list`: tokens and keys, with the kubeconfig lines to use them.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use navicert_signer::pkcs11::{FoundKey, Module, PinState, Token, inventory, known_modules};
-use navicert_signer::program::Surroundings;
+use navicert_signer::pkcs11::{FoundKey, PinState, Pkcs11Module, Pkcs11Token, inventory, known_modules};
+use navicert_signer::program::SignerEnvironment;
 use navicert_types::redact;
 use serde_json::{Value, json};
 
@@ -13,14 +13,14 @@ use crate::args::signer::ListArgs;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Lists.
-pub(super) fn run(args: &ListArgs, around: &Surroundings, output: &mut Output) -> Result<Exit, Failure> {
+/// Prints all tokens and keys.
+pub(super) fn run(args: &ListArgs, around: &SignerEnvironment, output: &mut Output) -> Result<Exit, Failure> {
     let (paths, named) = modules(args, around);
     let mut listed = Vec::new();
     for path in paths {
-        match Module::load(&path).and_then(|module| Ok((module.tokens()?, module))) {
+        match Pkcs11Module::load(&path).and_then(|module| Ok((module.tokens()?, module))) {
             Ok((tokens, module)) => listed.push((module, tokens)),
-            // One of the usual places that does not work is nobody's wish.
+            // A broken module on the default search path is only a warning: the user did not name it.
             Err(error) if named => return Err(super::failure(&error)),
             Err(error) => output.warning(&redact::terminal(&error.with_sources())),
         }
@@ -54,8 +54,8 @@ pub(super) fn run(args: &ListArgs, around: &Surroundings, output: &mut Output) -
     Ok(if keys == 0 { Exit::No } else { Exit::Done })
 }
 
-/// Those on the command line, this machine's own, or what is at the usual places; and whether somebody named them.
-fn modules(args: &ListArgs, around: &Surroundings) -> (Vec<PathBuf>, bool) {
+/// The modules to search: from the command line, the environment or the default paths; and whether the user named them.
+fn modules(args: &ListArgs, around: &SignerEnvironment) -> (Vec<PathBuf>, bool) {
     match around.default_module() {
         _ if !args.module.is_empty() => (args.module.clone(), true),
         Some(module) => (vec![module], true),
@@ -63,7 +63,7 @@ fn modules(args: &ListArgs, around: &Surroundings) -> (Vec<PathBuf>, bool) {
     }
 }
 
-fn token_text(module: &Arc<Module>, token: &Token, keys: &[FoundKey]) -> String {
+fn token_text(module: &Arc<Pkcs11Module>, token: &Pkcs11Token, keys: &[FoundKey]) -> String {
     let mut text = format!(
         "token   {}\nmodule  {} ({})\nmodel   {} {}, serial number {}, slot {}\npin     {}\n",
         token.label,
@@ -79,7 +79,7 @@ fn token_text(module: &Arc<Module>, token: &Token, keys: &[FoundKey]) -> String 
         text.push_str(&key_text(key));
     }
     if keys.is_empty() {
-        text.push_str("\n  no key that can be seen without the PIN\n");
+        text.push_str("\n  no key is visible without the PIN\n");
     }
     text.push('\n');
     text
@@ -87,17 +87,17 @@ fn token_text(module: &Arc<Module>, token: &Token, keys: &[FoundKey]) -> String 
 
 fn key_text(key: &FoundKey) -> String {
     let kind =
-        key.public_key.as_ref().map_or("of an unknown kind".to_owned(), |key| key.algorithm().to_string());
+        key.public_key.as_ref().map_or("unknown key type".to_owned(), |key| key.algorithm().to_string());
     let mut text = format!("\n  key          {} (id {}), {kind}\n", key.label, hex(&key.id));
     let schemes: Vec<&str> = key.schemes.iter().map(|scheme| scheme.name()).collect();
     let reach = match (key.schemes.is_empty(), key.schemes.iter().any(|scheme| scheme.is_in_tls13())) {
-        (true, _) => "nothing TLS knows".to_owned(),
+        (true, _) => "no signature scheme that TLS supports".to_owned(),
         (false, true) => schemes.join(", "),
         (false, false) => format!("{} (TLS 1.2 only: no RSA-PSS)", schemes.join(", ")),
     };
     let _ = writeln!(text, "  can sign     {reach}");
     let Some(holder) = key.holder() else {
-        text.push_str("  certificate  none: import one with the same id, and it can be used\n");
+        text.push_str("  certificate  none: import one with the same id to use this key\n");
         return text;
     };
     let _ = writeln!(text, "  certificate  {}, until {}", holder.subject, holder.not_after);
@@ -118,7 +118,7 @@ fn key_text(key: &FoundKey) -> String {
     text
 }
 
-fn token_json(token: &Token, keys: &[FoundKey]) -> Value {
+fn token_json(token: &Pkcs11Token, keys: &[FoundKey]) -> Value {
     let keys: Vec<Value> = keys
         .iter()
         .map(|key| {
@@ -142,14 +142,14 @@ fn token_json(token: &Token, keys: &[FoundKey]) -> Value {
     })
 }
 
-fn pin(token: &Token) -> &'static str {
+fn pin(token: &Pkcs11Token) -> &'static str {
     match token.pin {
         PinState::Locked => "locked",
-        PinState::LastTry => "one try left before it locks itself",
-        PinState::CountLow => "a wrong one was given since the last right one",
-        PinState::Fine if !token.needs_login => "not needed",
-        PinState::Fine if token.has_pin_pad => "typed at the device",
-        PinState::Fine => "needed to sign",
+        PinState::LastTry => "one attempt left before the token is locked",
+        PinState::CountLow => "incorrect PIN entered since the last login",
+        PinState::Fine if !token.needs_login => "not required",
+        PinState::Fine if token.has_pin_pad => "entered at the device",
+        PinState::Fine => "required to sign",
     }
 }
 
@@ -157,7 +157,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// A YAML string in double quotes, which is JSON's.
+/// Quotes a YAML string: JSON strings are valid YAML.
 fn quoted(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }

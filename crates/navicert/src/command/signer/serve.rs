@@ -1,41 +1,45 @@
-//! `navicert signer serve`: one login for every client of this user.
+//! `navicert signer serve`: logs in once and signs for all clients of this user.
 
 use std::sync::Arc;
 use std::thread;
 
-use navicert_signer::pkcs11::Pkcs11Ring;
-use navicert_signer::program::{SOCKET_VARIABLE, Surroundings};
-use navicert_signer::remote::{KeyRing, Server};
+use navicert_signer::pkcs11::Pkcs11KeyStore;
+use navicert_signer::program::{SOCKET_VARIABLE, SignerEnvironment};
+use navicert_signer::remote::{KeyStore, SignerServer};
 
 use super::{failure, selection};
 use crate::args::signer::ServeArgs;
-use crate::command::stop::Stop;
+use crate::command::stop::StopSignals;
 use crate::exit::Exit;
 use crate::output::{Failure, Output};
 
-/// Serves until it is stopped.
-pub(super) fn run(args: &ServeArgs, around: &Surroundings, output: &mut Output) -> Result<Exit, Failure> {
+/// Serves until SIGTERM or SIGINT.
+pub(super) fn run(
+    args: &ServeArgs,
+    around: &SignerEnvironment,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let module = around.default_module();
     let selections =
         args.uri.iter().map(|uri| selection(uri, module.as_deref())).collect::<Result<Vec<_>, _>>()?;
-    let socket = args.socket.clone().or_else(|| around.socket()).ok_or_else(|| Failure::Sentence {
+    let socket = args.socket.clone().or_else(|| around.socket()).ok_or_else(|| Failure::Message {
         exit: Exit::Usage,
         text: format!(
-            "there is no runtime folder for the socket: name one with `--socket` or `{SOCKET_VARIABLE}`"
+            "no runtime directory for the socket; set `XDG_RUNTIME_DIR`, `--socket` or `{SOCKET_VARIABLE}`"
         ),
     })?;
     let count = selections.len();
     if let Err(error) = navicert_image::daemon::forbid_core_dumps() {
-        output.warning(&format!("core dumps of this process cannot be forbidden: {error}"));
+        output.warning(&format!("failed to disable core dumps: {error}"));
     }
-    let ring =
-        Pkcs11Ring::serving(selections, module, around.choose_ask()).map_err(|error| failure(&error))?;
-    let server = Arc::new(Server::bind(&socket).map_err(|error| failure(&error))?);
-    let stop =
-        Stop::new().map_err(|error| Failure::bad_input(format!("cannot wait for signals: {error}")))?;
+    let ring = Pkcs11KeyStore::serving(selections, module, around.pin_provider_factory())
+        .map_err(|error| failure(&error))?;
+    let server = Arc::new(SignerServer::bind(&socket).map_err(|error| failure(&error))?);
+    let stop = StopSignals::new()
+        .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
     let keys = if count == 1 { "key" } else { "keys" };
     output.text(&format!("signing with {count} {keys} at {}\n", socket.display()))?;
-    let (ring, serving): (Arc<dyn KeyRing>, _) = (Arc::new(ring), Arc::clone(&server));
+    let (ring, serving): (Arc<dyn KeyStore>, _) = (Arc::new(ring), Arc::clone(&server));
     thread::Builder::new().name("signer".to_owned()).spawn(move || serving.serve(&ring))?;
     stop.wait();
     server.close();

@@ -1,27 +1,26 @@
-//! What a fake found wrong with the requests it got: a client that sends too much is as wrong as one that sends too
-//! little.
+//! Violations that a fake service found in its requests: missing as well as superfluous fields.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::http_server::Request;
 
-/// Everything that was wrong so far. Clones are the same list.
+/// All violations so far. Clones share the list.
 #[derive(Clone, Debug, Default)]
-pub struct Complaints(Arc<Mutex<Vec<String>>>);
+pub struct RequestViolations(Arc<Mutex<Vec<String>>>);
 
-impl Complaints {
-    /// Adds one.
+impl RequestViolations {
+    /// Adds a violation.
     pub fn add(&self, what: impl Into<String>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what.into());
     }
 
-    /// Fails the test if there is any.
+    /// Fails the test if there are violations.
     ///
     /// # Panics
     /// With all of them.
     pub fn assert_none(&self) {
-        let complaints = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        assert!(complaints.is_empty(), "the cloud complains: {complaints:#?}");
+        let violations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(violations.is_empty(), "request violations: {violations:#?}");
     }
 
     /// Checks a request's method and every header: those given, `host`, `connection` and `content-length`, and no
@@ -35,13 +34,14 @@ impl Complaints {
         for name in request.headers.keys() {
             let name = name.as_str();
             if !framing.contains(&name) && !headers.iter().any(|(known, _)| *known == name) {
-                self.add(format!("{what}: sent `{name}`, which nobody asked for"));
+                self.add(format!("{what}: unexpected header `{name}`"));
             }
         }
         for (name, value) in headers {
             match request.header_values(name).as_slice() {
                 [sent] if *value == "*" || sent == value => {}
-                sent => self.add(format!("{what}: `{name}` came {} times, or wrong", sent.len())),
+                sent => self
+                    .add(format!("{what}: header `{name}` sent {} times or with a wrong value", sent.len())),
             }
         }
     }
@@ -57,7 +57,7 @@ impl Complaints {
         got.sort_unstable();
         if wanted != got {
             let names: Vec<&str> = got.iter().map(|(name, _)| *name).collect();
-            self.add(format!("{what}: the form has the fields {names:?}, or one of them a wrong value"));
+            self.add(format!("{what}: unexpected form fields {names:?}, or a wrong value"));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! An exec credential plugin whose every answer is made by the test, at the moment it is asked for: the plugin is a small
-//! script that fetches its answer from a desk in the test's own process, where every run is recorded.
+//! An exec credential plugin controlled by the test: a small script that fetches its output from a server in the test
+//! process, which records every run.
 
 use std::fs;
 use std::io::Write;
@@ -14,38 +14,38 @@ use serde_json::{Value, json};
 
 use crate::platform;
 
-/// A desk that hands out credentials, and knows when it did. It is gone when dropped; its plugins then fail.
+/// Server side of a fake exec plugin; records the time of every run. When it is dropped, its plugins fail.
 ///
 /// ```
-/// use navicert_testkit::{PluginDesk, Program};
+/// use navicert_testkit::{FakeExecPlugin, Program};
 /// use serde_json::json;
 ///
 /// let folder = tempfile::tempdir().unwrap();
-/// let desk = PluginDesk::start(|run| json!({"token": format!("token-{run}")}));
-/// let plugin = desk.write_plugin(folder.path());
+/// let fake = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
+/// let plugin = fake.write_plugin(folder.path());
 /// let outcome = Program::new(&plugin).run().unwrap();
 /// assert!(String::from_utf8_lossy(&outcome.stdout).contains("token-1"));
-/// assert_eq!(desk.runs().len(), 1);
+/// assert_eq!(fake.runs().len(), 1);
 /// ```
 #[derive(Debug)]
-pub struct PluginDesk {
+pub struct FakeExecPlugin {
     address: SocketAddr,
     runs: Arc<Mutex<Vec<Timestamp>>>,
     closing: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl PluginDesk {
-    /// Opens a desk. `status` makes the `status` of the answer to the run of this number, counted from 1; null is no
-    /// answer at all, so that the plugin prints nothing.
+impl FakeExecPlugin {
+    /// Starts the server. `status` returns the `status` object for the run of this number, counted from 1; with null the
+    /// plugin prints nothing.
     ///
     /// # Panics
     /// If there is no free port on loopback.
     pub fn start(status: impl FnMut(usize) -> Value + Send + 'static) -> Self {
-        PluginDesk::start_in("client.authentication.k8s.io/v1", status)
+        FakeExecPlugin::start_in("client.authentication.k8s.io/v1", status)
     }
 
-    /// The same in another version of `ExecCredential`.
+    /// Starts the server for another version of `ExecCredential`.
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -72,16 +72,17 @@ impl PluginDesk {
                 if !status.is_null() {
                     let answer =
                         json!({"kind": "ExecCredential", "apiVersion": api_version, "status": status});
-                    // A plugin that was killed meanwhile does not read it.
+                    // Fails if the plugin was killed in the meantime.
                     let _ = caller.write_all(answer.to_string().as_bytes());
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("plugin desk".into()).spawn(serve).expect("a thread");
-        PluginDesk { address, runs, closing, thread: Some(thread) }
+        let thread =
+            std::thread::Builder::new().name("fake exec plugin".into()).spawn(serve).expect("a thread");
+        FakeExecPlugin { address, runs, closing, thread: Some(thread) }
     }
 
-    /// Writes a plugin that asks here into a folder, and gives its path.
+    /// Writes the plugin script into a directory and returns its path.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -94,13 +95,13 @@ impl PluginDesk {
         path
     }
 
-    /// When each run came so far.
+    /// Times of all runs so far.
     pub fn runs(&self) -> Vec<Timestamp> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-impl Drop for PluginDesk {
+impl Drop for FakeExecPlugin {
     fn drop(&mut self) {
         self.closing.store(true, Ordering::Relaxed);
         let _ = TcpStream::connect(self.address);

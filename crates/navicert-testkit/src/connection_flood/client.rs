@@ -1,4 +1,4 @@
-//! One of a crowd: how it comes, how it stands there, how it asks and takes back.
+//! One client of a connection flood.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -13,17 +13,17 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
-use super::SOURCES;
+use super::SOURCE_ADDRESS_BYTES;
 use crate::raw::{Stream, http2};
 
-/// Between two bytes of a head that is not in a hurry.
-const SLOW: Duration = Duration::from_secs(1);
+/// Interval between two bytes of a slow request head.
+const SLOW_BYTE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Asks that are taken back in one piece.
-const BATCH: u32 = 100;
+/// Request and reset pairs per write.
+const RESETS_PER_WRITE: u32 = 100;
 
-/// What all members have in common.
-pub(super) struct Member {
+/// Settings shared by all connections.
+pub(super) struct FloodClient {
     address: SocketAddr,
     http1: TlsConnector,
     http2: TlsConnector,
@@ -31,13 +31,13 @@ pub(super) struct Member {
     token: String,
 }
 
-/// A connection that stands there.
-pub(super) struct Standing {
+/// An idle or slow connection.
+pub(super) struct IdleConnection {
     stream: Box<dyn Stream>,
     is_slow: bool,
 }
 
-impl Member {
+impl FloodClient {
     pub(super) fn new(address: SocketAddr, ca: &str, path: String, token: String) -> Self {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(ca.as_bytes()).expect("a certificate")).expect("a root");
@@ -51,15 +51,15 @@ impl Member {
             config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
             TlsConnector::from(Arc::new(config))
         };
-        Member { address, http1: connector("http/1.1"), http2: connector("h2"), path, token }
+        FloodClient { address, http1: connector("http/1.1"), http2: connector("h2"), path, token }
     }
 
-    /// Comes to stand in the way of its number.
-    pub(super) async fn stand(&self, number: usize) -> io::Result<Standing> {
+    /// Opens a connection; `number` selects its kind.
+    pub(super) async fn open_idle(&self, number: usize) -> io::Result<IdleConnection> {
         let tcp = self.connect(number).await?;
         let way = number % 5;
         if way == 0 {
-            return Ok(Standing { stream: Box::new(tcp), is_slow: false });
+            return Ok(IdleConnection { stream: Box::new(tcp), is_slow: false });
         }
         let name = ServerName::IpAddress(self.address.ip().into());
         let connector = if way == 4 { &self.http2 } else { &self.http1 };
@@ -69,18 +69,19 @@ impl Member {
             2 => stream.write_all(format!("{head}X-Slow: ").as_bytes()).await?,
             3 => {
                 stream.write_all(format!("{head}\r\n").as_bytes()).await?;
-                // Some answer, whichever.
+                // Any response will do.
                 let _ = stream.read(&mut [0; 1024]).await?;
             }
             4 => stream.write_all(&http2::preface()).await?,
             _ => {}
         }
         stream.flush().await?;
-        Ok(Standing { stream: Box::new(stream), is_slow: way == 2 })
+        Ok(IdleConnection { stream: Box::new(stream), is_slow: way == 2 })
     }
 
-    /// How many requests were taken back until the server had enough, and whether it said so.
-    pub(super) async fn ask_and_take_back(&self, number: usize) -> io::Result<(usize, bool)> {
+    /// Sends and resets requests until the server closes the connection. Returns their number and whether GOAWAY was
+    /// received.
+    pub(super) async fn request_and_reset(&self, number: usize) -> io::Result<(usize, bool)> {
         let name = ServerName::IpAddress(self.address.ip().into());
         let stream = self.http2.connect(name, self.connect(number).await?).await?;
         let (mut reader, mut writer) = tokio::io::split(stream);
@@ -89,8 +90,8 @@ impl Member {
         let asking = async {
             let mut batches = 0u32;
             loop {
-                let pairs = (0..BATCH).flat_map(|pair| {
-                    let stream = 2 * (batches * BATCH + pair) + 1;
+                let pairs = (0..RESETS_PER_WRITE).flat_map(|pair| {
+                    let stream = 2 * (batches * RESETS_PER_WRITE + pair) + 1;
                     [http2::get(stream, &authority, &self.path, &self.token), http2::reset(stream)].concat()
                 });
                 if writer.write_all(&pairs.collect::<Vec<u8>>()).await.is_err()
@@ -102,27 +103,29 @@ impl Member {
             }
         };
         let listening = async {
-            let mut told = Vec::new();
-            // What is read is bounded: whoever says goodbye does not say much before.
-            while told.len() < 1 << 20 && reader.read_buf(&mut told).await.is_ok_and(|read| read > 0) {}
-            http2::has_goaway(&told)
+            let mut received = Vec::new();
+            // Bounded: the server sends little before GOAWAY.
+            while received.len() < 1 << 20 && reader.read_buf(&mut received).await.is_ok_and(|read| read > 0)
+            {
+            }
+            http2::has_goaway(&received)
         };
-        let (batches, was_told) = tokio::join!(asking, listening);
-        Ok(((batches * BATCH) as usize, was_told))
+        let (batches, got_goaway) = tokio::join!(asking, listening);
+        Ok(((batches * RESETS_PER_WRITE) as usize, got_goaway))
     }
 
     async fn connect(&self, number: usize) -> io::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
-        let source = Ipv4Addr::new(127, 0, 0, SOURCES[number % SOURCES.len()]);
+        let source = Ipv4Addr::new(127, 0, 0, SOURCE_ADDRESS_BYTES[number % SOURCE_ADDRESS_BYTES.len()]);
         socket.bind(SocketAddrV4::new(source, 0).into())?;
         socket.connect(self.address).await
     }
 }
 
-impl Standing {
-    /// Stands there until the server has had enough. A slow one says a byte now and then.
-    pub(super) async fn until_sent_away(&mut self) {
-        let mut pace = tokio::time::interval(SLOW);
+impl IdleConnection {
+    /// Holds the connection until the server closes it. A slow connection sends a byte per interval.
+    pub(super) async fn hold_until_closed(&mut self) {
+        let mut pace = tokio::time::interval(SLOW_BYTE_INTERVAL);
         let mut heard = [0; 256];
         loop {
             tokio::select! {
