@@ -136,7 +136,7 @@ fn the_plugin_is_run_once() {
 
 #[test]
 fn old_kubectl_is_a_recommendation() {
-    check("old-kubectl", "it works; still worth doing", Setup::new().plugin("v1").context(20));
+    check("old-kubectl", "no errors; recommended", Setup::new().plugin("v1").context(20));
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn a_bad_line_is_answered_with_its_fault_and_does_not_end_the_run() {
     assert!(lines[0]["fault"].is_string() && lines[0]["id"].is_null());
     assert_eq!(
         (&lines[1]["id"], &lines[1]["fault"]),
-        (&Value::from("a"), &Value::from("`apiVersion` has to be a string"))
+        (&Value::from("a"), &Value::from("`apiVersion` must be a string"))
     );
     assert_eq!(lines[2]["ok"], false);
 }

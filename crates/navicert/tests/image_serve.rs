@@ -125,10 +125,10 @@ fn daemon_metrics_and_invalidation_work() {
     let outcome = program.own_environment().variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
     let explained = String::from_utf8(outcome.stdout).unwrap();
     assert!(
-        explained.contains("  daemon     remembers an answer for registry.example (Registry) until 2"),
+        explained.contains("  daemon     cached response for registry.example (Registry) until 2"),
         "{explained}"
     );
-    for (forgotten, count) in [("1 answer forgotten", 1), ("0 answers forgotten", 0)] {
+    for (forgotten, count) in [("1 cached response removed", 1), ("0 cached responses removed", 0)] {
         let (code, said, _) = navicert(&place, &["image", "invalidate", "registry.example/app"]);
         assert_eq!((code, said), (Some(0), format!("registry.example/app: {forgotten}\n")), "{count}");
     }
@@ -164,5 +164,5 @@ fn missing_configuration_error_names_the_flag_to_set() {
     let outcome = program.variable("XDG_CONFIG_HOME", place.path("xdg")).run().unwrap();
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.code(), Some(3));
-    assert!(said.contains("xdg/navicert/image/config` does not exist; name one with `--image-"), "{said}");
+    assert!(said.contains("xdg/navicert/image/config` does not exist; set `--image-"), "{said}");
 }

@@ -106,7 +106,7 @@ fn a_pod_s_token_is_bound_to_the_pod() {
     let outcome = place.ask("explain", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
-    assert!(said.contains("token      of a service account, for audience registry"), "{said}");
+    assert!(said.contains("token      service account token for audience registry"), "{said}");
     assert!(said.contains("only for pods of team/builder"), "{said}");
     let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": "app-0", "uid": "uid-2"});
     assert_eq!(token_request(&api).pointer("/spec/boundObjectRef"), Some(&bound));
@@ -148,7 +148,7 @@ fn api_server_rejection_names_the_missing_role() {
     let outcome = place.ask("get", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.code(), Some(4), "{said}");
-    assert!(said.contains("cannot read the pod `team/app-0`: pods \"app-0\" not found"), "{said}");
+    assert!(said.contains("failed to read pod `team/app-0`: pods \"app-0\" not found"), "{said}");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() 
     }
     assert!(api.requests().is_empty(), "nothing was asked");
     for (answer, told) in [
-        (Answer::text("canary"), "the answer is not JSON"),
+        (Answer::text("canary"), "the response is not valid JSON"),
         (Answer::json(&json!({"status": {"token": "canary"}})), "does not say when the token expires"),
         (Answer::json(&json!({"status": {"expirationTimestamp": "2100-01-01T00:00:00Z"}})), "has no token"),
         (Answer::status(503), "answered 503"),

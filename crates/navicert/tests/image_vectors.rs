@@ -70,7 +70,7 @@ fn a_bad_line_is_a_fault_and_not_the_end() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(outcome.code(), Some(0));
-    assert_eq!(lines[0]["fault"], "`image` has to be a string");
+    assert_eq!(lines[0]["fault"], "`image` must be a string");
     assert!(lines[1]["fault"].as_str().unwrap().starts_with("not JSON") && lines[1]["id"].is_null());
     assert_eq!((&lines[2]["id"], &lines[2]["match"]), (&Value::from(3), &Value::from(true)));
 }

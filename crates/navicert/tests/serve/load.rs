@@ -103,7 +103,7 @@ async fn file_changes_cause_no_wrong_response() {
         serving.until(&setup.ca, &token, &format!("{prefix}ann")).await;
     }
     load.end(&format!("{round} changes of certificate and configuration")).await;
-    for told in ["reloaded TLS certificate", "reloaded configuration", "told to look at the files"] {
+    for told in ["reloaded TLS certificate", "reloaded configuration", "reload_requested"] {
         serving.running.wait_for_repeated_output(told, 2, wait::LIMIT).await;
     }
 }
