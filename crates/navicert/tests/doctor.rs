@@ -109,8 +109,8 @@ fn check_broken(name: &str, context: TestContext) {
 
 #[test]
 fn working_context_has_no_problems() {
-    check("healthy", "nothing to do", Setup::new().context(34));
-    check("plugin", "nothing to do", Setup::new().plugin("v1").context(34));
+    check("healthy", "no problems found", Setup::new().context(34));
+    check("plugin", "no problems found", Setup::new().plugin("v1").context(34));
     check("json", "}", Setup::new().context(34));
 }
 
