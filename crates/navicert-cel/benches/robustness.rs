@@ -11,7 +11,7 @@
 use std::time::Instant;
 
 use navicert_cel::kubernetes::claims_environment;
-use navicert_cel::{Arena, Bindings, Claims, Val};
+use navicert_cel::{Arena, Bindings, Claims, ValueRef};
 
 fn main() {
     let repeat = |part: &str, count: usize| part.repeat(count);
@@ -52,7 +52,7 @@ fn main() {
                 }
                 Ok(program) => {
                     let arena = Arena::new();
-                    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
+                    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
                     match program.evaluate(&arena, &bindings) {
                         Ok(found) => format!("value, cost {}", found.cost),
                         Err(error) => error.to_string(),

@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use navicert_cel::kubernetes::{claims_environment, render};
-use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
+use navicert_cel::{Arena, Bindings, Claims, EvalLimits, ValueRef};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rule = "claims.email_verified == true && dyn(claims.groups).exists(g, g.startsWith('team-'))";
@@ -11,8 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let token = serde_json::json!({ "email_verified": true, "groups": ["guests", "team-a"] });
     let members = token.as_object().ok_or("the payload is no object")?;
     let arena = Arena::new();
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
-    let (outcome, parts) = program.trace(&arena, &bindings, &Limits::KUBERNETES);
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
+    let (outcome, parts) = program.trace(&arena, &bindings, &EvalLimits::KUBERNETES);
     for part in parts {
         let text = program.tree().source().slice(part.span);
         match part.outcome {

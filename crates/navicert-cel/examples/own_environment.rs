@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use navicert_cel::{Arena, Bindings, Environment, Limits, Reading, Val};
+use navicert_cel::{Arena, Bindings, Environment, EvalLimits, Reading, ValueRef};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let environment = Environment::standard()
@@ -17,15 +17,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 
     let orders = serde_json::json!([{ "total": 12.5 }, { "total": 30 }]);
-    let orders = Val::from_json(&orders, Reading { integers: true, unescape: false });
-    let fields = [("name", Val::Str("Ann")), ("orders", orders)];
+    let orders = ValueRef::from_json(&orders, Reading { integers: true, unescape: false });
+    let fields = [("name", ValueRef::Str("Ann")), ("orders", orders)];
     let object = navicert_cel::Object { type_name: "shop.Customer", fields: &fields };
-    let bindings = Bindings::new().with("customer", Val::Object(&object));
+    let bindings = Bindings::new().with("customer", ValueRef::Object(&object));
 
-    // A host would look at its clock here, or at whether somebody still waits for the answer.
+    // A host would check its deadline here, or whether the request was cancelled.
     let asked = AtomicU32::new(0);
     let interrupt = || asked.fetch_add(1, Ordering::Relaxed) > 100;
-    let limits = Limits { cost: 10_000_000, interrupt: Some(&interrupt) };
+    let limits = EvalLimits { cost: 10_000_000, interrupt: Some(&interrupt) };
     for text in [
         "customer.orders.exists(o, o.total > 20)",
         "lists.range(1000).all(a, lists.range(1000).all(b, a >= 0))",

@@ -1,7 +1,7 @@
-//! What calls cost: the rules of cel-go's cost tracker and of Kubernetes' own functions, to the unit.
+//! Costs of calls: exactly those of cel-go's cost tracker and of Kubernetes' functions.
 
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// How a call's cost follows from its arguments and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,8 +124,8 @@ impl Rule {
     }
 
     /// The cost of a call that was made.
-    pub(crate) fn charge(self, args: &[Val<'_>], result: Option<Val<'_>>) -> u64 {
-        let arg = |index: usize| args.get(index).copied().unwrap_or(Val::Null);
+    pub(crate) fn charge(self, args: &[ValueRef<'_>], result: Option<ValueRef<'_>>) -> u64 {
+        let arg = |index: usize| args.get(index).copied().unwrap_or(ValueRef::Null);
         let first = || size(arg(0));
         let second = || size(arg(1));
         let result_size = || result.map_or(1, size);
@@ -138,7 +138,7 @@ impl Rule {
             Rule::Concatenate => tenth(first().saturating_add(second())),
             Rule::Smaller => tenth_of_smaller(arg(0), arg(1)),
             Rule::Equality => match arg(0) {
-                Val::Opaque(_) => 1,
+                ValueRef::Opaque(_) => 1,
                 left => tenth_of_smaller(left, arg(1)),
             },
             Rule::Pattern => pattern(first(), second()),
@@ -152,7 +152,7 @@ impl Rule {
             Rule::NewList => result_size().saturating_add(11),
             Rule::Flatten => {
                 let depth = match args.get(1) {
-                    Some(Val::Int(depth)) => u64::try_from(*depth).unwrap_or(1),
+                    Some(ValueRef::Int(depth)) => u64::try_from(*depth).unwrap_or(1),
                     _ => 1,
                 };
                 first().saturating_mul(depth).saturating_add(11)
@@ -167,7 +167,7 @@ impl Rule {
                 base + if text { tenth(second()) } else { 0 }
             }
             Rule::Validate => match arg(0) {
-                Val::Opaque(opaque) => match opaque.pattern_size() {
+                ValueRef::Opaque(opaque) => match opaque.pattern_size() {
                     Some(pattern_size) => pattern(second(), pattern_size),
                     None => 1,
                 },
@@ -200,9 +200,9 @@ pub(crate) fn tenth(size: u64) -> u64 {
 }
 
 /// A tenth of a value's size. Short texts, the usual case, need no counting.
-fn tenth_of(val: Val<'_>) -> u64 {
+fn tenth_of(val: ValueRef<'_>) -> u64 {
     match val {
-        Val::Str(text) if text.len() <= 10 => u64::from(!text.is_empty()),
+        ValueRef::Str(text) if text.len() <= 10 => u64::from(!text.is_empty()),
         other => tenth(size(other)),
     }
 }
@@ -217,11 +217,11 @@ pub(crate) fn compare_texts(left: &str, right: &str) -> u64 {
 }
 
 /// A tenth of the smaller of two sizes.
-fn tenth_of_smaller(left: Val<'_>, right: Val<'_>) -> u64 {
+fn tenth_of_smaller(left: ValueRef<'_>, right: ValueRef<'_>) -> u64 {
     match (left, right) {
-        (Val::Str(left), Val::Str(right)) => compare_texts(left, right),
-        (Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_), _)
-        | (_, Val::Bool(_) | Val::Int(_) | Val::Double(_) | Val::Uint(_)) => {
+        (ValueRef::Str(left), ValueRef::Str(right)) => compare_texts(left, right),
+        (ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) | ValueRef::Uint(_), _)
+        | (_, ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Double(_) | ValueRef::Uint(_)) => {
             u64::from(size(left).min(size(right)) > 0)
         }
         _ => tenth(size(left).min(size(right))),
@@ -234,16 +234,16 @@ pub(crate) fn pattern(text: u64, pattern: u64) -> u64 {
 }
 
 /// The size of a value where size matters; one for everything that has none.
-pub(crate) fn size(val: Val<'_>) -> u64 {
+pub(crate) fn size(val: ValueRef<'_>) -> u64 {
     let count = match val {
-        Val::Str(text) => return characters(text),
-        Val::Bytes(bytes) => bytes.len(),
-        Val::List(list) => list.len(),
-        Val::Map(map) => map.len(),
-        Val::Claims(claims) => claims.len(),
-        Val::Object(object) => object.fields.len(),
-        Val::Optional(Some(content)) => return size(*content),
-        Val::Opaque(opaque) => return opaque_size(opaque),
+        ValueRef::Str(text) => return characters(text),
+        ValueRef::Bytes(bytes) => bytes.len(),
+        ValueRef::List(list) => list.len(),
+        ValueRef::Map(map) => map.len(),
+        ValueRef::Claims(claims) => claims.len(),
+        ValueRef::Object(object) => object.fields.len(),
+        ValueRef::Optional(Some(content)) => return size(*content),
+        ValueRef::Opaque(opaque) => return opaque_size(opaque),
         _ => 1,
     };
     u64::try_from(count).unwrap_or(u64::MAX)
@@ -284,13 +284,13 @@ fn bytecount(bytes: &[u8]) -> usize {
 }
 
 /// Every leaf once, texts by their length.
-fn traverse(val: Val<'_>) -> u64 {
+fn traverse(val: ValueRef<'_>) -> u64 {
     let bytes = |len: usize| u64::try_from(len / 10).unwrap_or(u64::MAX);
     match val {
-        Val::Str(text) => bytes(text.len()),
-        Val::Bytes(data) => bytes(data.len()),
-        Val::List(list) => list.iter().map(traverse).fold(0, u64::saturating_add),
-        Val::Map(map) => map
+        ValueRef::Str(text) => bytes(text.len()),
+        ValueRef::Bytes(data) => bytes(data.len()),
+        ValueRef::List(list) => list.iter().map(traverse).fold(0, u64::saturating_add),
+        ValueRef::Map(map) => map
             .iter()
             .map(|(key, value)| traverse(key).saturating_add(traverse(value)))
             .fold(0, u64::saturating_add),
@@ -299,11 +299,11 @@ fn traverse(val: Val<'_>) -> u64 {
 }
 
 /// Quadratic in the length of the list, dearer for texts.
-fn self_compare(val: Val<'_>) -> u64 {
-    let Val::List(list) = val else { return 1 };
+fn self_compare(val: ValueRef<'_>) -> u64 {
+    let ValueRef::List(list) = val else { return 1 };
     let length = u64::try_from(list.len()).unwrap_or(u64::MAX);
     let square = length.saturating_mul(length);
-    let texts = matches!(list.get(0), Some(Val::Str(_) | Val::Bytes(_)));
+    let texts = matches!(list.get(0), Some(ValueRef::Str(_) | ValueRef::Bytes(_)));
     let compared = if texts { scale(square, 2.0 + 0.1) } else { square.saturating_mul(2) };
     compared.saturating_add(11)
 }

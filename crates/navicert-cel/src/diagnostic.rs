@@ -1,4 +1,4 @@
-//! What is wrong with an expression, where, and what the author may have meant.
+//! Compile errors: the message, the position and suggestions.
 
 use crate::source::{Source, Span};
 use std::fmt;

@@ -1,9 +1,8 @@
-//! Why an evaluation has no value. Faults are small and copied while they may still be absorbed; their text is
-//! made when somebody asks.
+//! Evaluation errors. Faults are small and `Copy`, because `||` and `&&` may absorb them; messages are formatted on demand.
 
 use std::fmt;
 
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// What went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +78,7 @@ impl Kinds {
         "optional_type",
     ];
 
-    pub(crate) fn of(values: &[Val<'_>]) -> Self {
+    pub(crate) fn of(values: &[ValueRef<'_>]) -> Self {
         let mut kinds = [0_u8; 4];
         if values.len() > kinds.len() {
             return Kinds([0; 4]);

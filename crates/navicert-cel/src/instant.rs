@@ -1,4 +1,4 @@
-//! Timestamps as CEL sees them: RFC 3339 text with Go's leniencies, years 1 to 9999, nanoseconds, and the fields of
+//! CEL timestamps: RFC 3339 text with Go's leniencies, years 1 to 9999, nanoseconds, and the fields of
 //! the calendar in any zone. Durations are in [`duration`], zones in [`zone`].
 
 use std::cmp::Ordering;

@@ -6,7 +6,7 @@ pub mod claims_json;
 pub mod render;
 
 use crate::check::{Environment, EnvironmentBuilder};
-use crate::value::{Arena, Map, Object, Val};
+use crate::value::{Arena, Map, Object, ValueRef};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -88,13 +88,13 @@ impl User {
     }
 
     /// The value of the variable `user`. `None`: the arena is full.
-    pub fn val<'a>(&'a self, arena: &'a Arena) -> Option<Val<'a>> {
+    pub fn val<'a>(&'a self, arena: &'a Arena) -> Option<ValueRef<'a>> {
         let fields = arena.slice(&[
-            ("username", Val::Str(&self.username)),
-            ("uid", Val::Str(&self.uid)),
-            ("groups", Val::List(crate::value::List::Strings(&self.groups))),
-            ("extra", Val::Map(Map::Lists(&self.extra, true))),
+            ("username", ValueRef::Str(&self.username)),
+            ("uid", ValueRef::Str(&self.uid)),
+            ("groups", ValueRef::List(crate::value::List::Strings(&self.groups))),
+            ("extra", ValueRef::Map(Map::Lists(&self.extra, true))),
         ])?;
-        Some(Val::Object(arena.keep(Object { type_name: USER_TYPE, fields })?))
+        Some(ValueRef::Object(arena.keep(Object { type_name: USER_TYPE, fields })?))
     }
 }

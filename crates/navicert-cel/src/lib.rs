@@ -2,7 +2,7 @@
 //! runs, over data that is borrowed rather than converted.
 //!
 //! ```text
-//! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ Val + cost
+//! text ── parse ──▶ Tree ── check ──▶ types ── plan ──▶ Program ── evaluate ──▶ ValueRef + cost
 //! ```
 //!
 //! # Your first rule
@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use navicert_cel::kubernetes::claims_environment;
-//! use navicert_cel::{Arena, Bindings, Claims, Val};
+//! use navicert_cel::{Arena, Bindings, Claims, ValueRef};
 //!
 //! let rule = claims_environment().compile_rule("claims.email_verified == true && claims.email.endsWith('@example.com')")?;
 //!
@@ -20,8 +20,8 @@
 //! let claims = Claims::Object(token.as_object().expect("an object"));
 //!
 //! let arena = Arena::new();
-//! let found = rule.evaluate(&arena, &Bindings::new().with("claims", Val::Claims(claims)))?;
-//! assert!(matches!(found.value, Val::Bool(true)));
+//! let found = rule.evaluate(&arena, &Bindings::new().with("claims", ValueRef::Claims(claims)))?;
+//! assert!(matches!(found.value, ValueRef::Bool(true)));
 //! assert_eq!(found.cost, 7);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -41,7 +41,7 @@
 //! Environments are data: variables with types, objects with fields, libraries, and whose semantics to follow.
 //!
 //! ```
-//! use navicert_cel::{Arena, Bindings, Environment, Reading, Val};
+//! use navicert_cel::{Arena, Bindings, Environment, Reading, ValueRef};
 //!
 //! let environment = Environment::standard().variable("order", "map(string, dyn)").build()?;
 //! let program = environment.compile("order.lines.map(l, l.price * l.count)")?;
@@ -49,8 +49,8 @@
 //! let order = serde_json::json!({ "lines": [{ "price": 3, "count": 2 }, { "price": 5, "count": 1 }] });
 //! let reading = Reading { integers: true, unescape: false };
 //! let arena = Arena::new();
-//! let found = program.evaluate(&arena, &Bindings::new().with("order", Val::from_json(&order, reading)))?;
-//! let Val::List(prices) = found.value else { panic!("a list") };
+//! let found = program.evaluate(&arena, &Bindings::new().with("order", ValueRef::from_json(&order, reading)))?;
+//! let ValueRef::List(prices) = found.value else { panic!("a list") };
 //! assert_eq!(prices.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -105,8 +105,10 @@ mod value;
 pub use check::{Compatibility, Environment, EnvironmentBuilder, EnvironmentError, Library};
 pub use diagnostic::{CompileError, Diagnostic, Stage};
 pub use fault::{EvalError, Limit};
-pub use limits::Limits;
+pub use limits::EvalLimits;
 pub use opaque::Opaque;
 pub use program::{Bindings, Evaluation, EvaluationError, Program, Traced};
 pub use source::{Position, Source, Span};
-pub use value::{Arena, ClaimSet, Claims, List, Map, Object, Pairs, Reading, Val, Value, ValueMap, unescape};
+pub use value::{
+    Arena, ClaimSet, Claims, List, Map, Object, Pairs, Reading, Value, ValueMap, ValueRef, unescape,
+};

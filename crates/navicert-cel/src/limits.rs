@@ -1,32 +1,32 @@
-//! How much an evaluation may cost and when it has to stop.
+//! Limits of an evaluation: cost and interruption.
 
 /// Limits of one evaluation.
 #[derive(Clone, Copy)]
-pub struct Limits<'l> {
-    /// Units of cost; reaching more ends the evaluation.
+pub struct EvalLimits<'l> {
+    /// Maximum cost units; exceeding them ends the evaluation.
     pub cost: u64,
-    /// Asked now and then: `true` ends the evaluation. For deadlines and cancellation.
+    /// Called periodically; `true` ends the evaluation. For deadlines and cancellation.
     pub interrupt: Option<&'l (dyn Fn() -> bool + Sync)>,
 }
 
-impl Limits<'_> {
-    /// What Kubernetes allows one expression.
-    pub const KUBERNETES: Limits<'static> = Limits { cost: 1_000_000, interrupt: None };
+impl EvalLimits<'_> {
+    /// The limits of Kubernetes for one expression.
+    pub const KUBERNETES: EvalLimits<'static> = EvalLimits { cost: 1_000_000, interrupt: None };
 
     pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupt.is_some_and(|interrupt| interrupt())
     }
 }
 
-impl Default for Limits<'_> {
+impl Default for EvalLimits<'_> {
     fn default() -> Self {
-        Limits::KUBERNETES
+        EvalLimits::KUBERNETES
     }
 }
 
-impl std::fmt::Debug for Limits<'_> {
+impl std::fmt::Debug for EvalLimits<'_> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Limits")
+        out.debug_struct("EvalLimits")
             .field("cost", &self.cost)
             .field("interrupt", &self.interrupt.is_some())
             .finish()

@@ -1,7 +1,7 @@
-//! Numbers as CEL sees them: conversions between int, uint, double and text, and comparison across the three.
+//! CEL numbers: conversions between int, uint, double and text, and comparison across the three.
 //!
-//! The rules are those of cel-go, which inherits Go's `strconv`; where they surprise (lossy comparison of large
-//! integers with doubles, `-2^63` not convertible to int) the surprise is kept, because rules depend on it.
+//! The rules are those of cel-go, which inherits Go's `strconv`; surprising ones (lossy comparison of large
+//! integers with doubles, `-2^63` not convertible to int) are kept, because rules depend on them.
 
 use crate::stack_text::StackText;
 use std::cmp::Ordering;
@@ -137,7 +137,8 @@ pub fn parse_bool(text: &str) -> Option<bool> {
 }
 
 /// Displays a double as `string(double)` does: shortest digits that read back, exponent form outside
-/// `1e-4 ..= 1e6` (exclusive), exponent signed and of at least two digits (S76).
+/// `1e-4 ..= 1e6` (exclusive), exponent signed and of at least two digits.
+// S76
 #[derive(Clone, Copy, Debug)]
 pub struct DoubleText(pub f64);
 

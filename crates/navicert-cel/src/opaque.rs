@@ -1,4 +1,4 @@
-//! Values of the Kubernetes types, which expressions pass around without seeing inside.
+//! Values of the Kubernetes types, which are opaque to expressions.
 
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::format::NamedFormat;

@@ -7,7 +7,7 @@ use crate::fault::Cause;
 use crate::functions;
 use crate::library::kubernetes::regex::Pattern;
 use crate::syntax::ast::{Node, NodeId, Text, Tree};
-use crate::value::{Arena, Val, Value};
+use crate::value::{Arena, Value, ValueRef};
 use std::sync::Arc;
 
 mod aggregate;
@@ -290,7 +290,11 @@ impl<'t> Planner<'t> {
     }
 
     /// A call of one constant: its value, if it has one.
-    fn run(&self, overload: &crate::check::declaration::Overload, args: &[Val<'_>]) -> Result<Value, String> {
+    fn run(
+        &self,
+        overload: &crate::check::declaration::Overload,
+        args: &[ValueRef<'_>],
+    ) -> Result<Value, String> {
         let call = functions::Call { arena: &self.arena, standard: self.plan.scope.is_standard() };
         let Some(body) = overload.body else {
             return Err(Cause::NoSuchOverload("").to_string());

@@ -4,11 +4,11 @@ use crate::check::{self, Environment, VariableDeclaration};
 use crate::diagnostic::{CompileError, Stage};
 use crate::eval::{Machine, Recorded, Slot};
 use crate::fault::{EvalError, Fault};
-use crate::limits::Limits;
+use crate::limits::EvalLimits;
 use crate::plan::{self, Plan};
 use crate::source::Span;
 use crate::syntax::{self, ast::NodeId, ast::Tree};
-use crate::value::{Arena, Marked, Val};
+use crate::value::{Arena, HashedName, ValueRef};
 
 /// A compiled expression: evaluate it as often as you like, from as many threads as you like.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ pub struct Bindings<'a> {
 /// A variable's name and its value.
 #[derive(Debug, Clone)]
 struct Bound<'a> {
-    name: Marked<&'a str>,
-    value: Val<'a>,
+    name: HashedName<&'a str>,
+    value: ValueRef<'a>,
 }
 
 impl<'a> Bindings<'a> {
@@ -41,8 +41,8 @@ impl<'a> Bindings<'a> {
 
     /// Binds a variable.
     #[must_use]
-    pub fn with(mut self, name: &'a str, value: Val<'a>) -> Self {
-        let bound = Bound { name: Marked::new(name), value };
+    pub fn with(mut self, name: &'a str, value: ValueRef<'a>) -> Self {
+        let bound = Bound { name: HashedName::new(name), value };
         match self.first.iter_mut().find(|slot| slot.is_none()) {
             Some(slot) => *slot = Some(bound),
             None => self.more.push(bound),
@@ -51,8 +51,8 @@ impl<'a> Bindings<'a> {
     }
 
     #[inline(always)]
-    fn find(&self, variable: &VariableDeclaration) -> Option<&Val<'a>> {
-        let is_it = |bound: &&Bound<'a>| bound.name.is(&variable.name, variable.name.mark());
+    fn find(&self, variable: &VariableDeclaration) -> Option<&ValueRef<'a>> {
+        let is_it = |bound: &&Bound<'a>| bound.name.is(&variable.name, variable.name.fingerprint());
         match &self.first {
             [Some(first), _] if is_it(&first) => Some(&first.value),
             [_, second] => second.iter().chain(&self.more).find(is_it).map(|bound| &bound.value),
@@ -64,7 +64,7 @@ impl<'a> Bindings<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Evaluation<'a> {
     /// The value.
-    pub value: Val<'a>,
+    pub value: ValueRef<'a>,
     /// Units of cost.
     pub cost: u64,
 }
@@ -86,7 +86,7 @@ pub struct Traced<'a> {
     /// The part.
     pub span: Span,
     /// Its value, or why it has none.
-    pub outcome: Result<Val<'a>, String>,
+    pub outcome: Result<ValueRef<'a>, String>,
 }
 
 impl Environment {
@@ -155,7 +155,7 @@ impl Program {
         arena: &'a Arena,
         bindings: &Bindings<'a>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
-        self.evaluate_within(arena, bindings, &Limits::KUBERNETES)
+        self.evaluate_within(arena, bindings, &EvalLimits::KUBERNETES)
     }
 
     /// Evaluates with limits of your own.
@@ -163,7 +163,7 @@ impl Program {
         &'a self,
         arena: &'a Arena,
         bindings: &Bindings<'a>,
-        limits: &Limits<'_>,
+        limits: &EvalLimits<'_>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
         self.run(arena, bindings, limits, None)
     }
@@ -173,7 +173,7 @@ impl Program {
         &'a self,
         arena: &'a Arena,
         bindings: &Bindings<'a>,
-        limits: &Limits<'_>,
+        limits: &EvalLimits<'_>,
     ) -> (Result<Evaluation<'a>, EvaluationError>, Vec<Traced<'a>>) {
         let mut recorded = Vec::new();
         let outcome = self.run(arena, bindings, limits, Some(&mut recorded));
@@ -191,11 +191,11 @@ impl Program {
         &'a self,
         arena: &'a Arena,
         bindings: &Bindings<'a>,
-        limits: &Limits<'_>,
+        limits: &EvalLimits<'_>,
         trace: Option<&mut Vec<Recorded<'a>>>,
     ) -> Result<Evaluation<'a>, EvaluationError> {
         let (one, all, mut few, mut many);
-        let variables: &[Option<&Val<'a>>] = match &*self.plan.scope.variables {
+        let variables: &[Option<&ValueRef<'a>>] = match &*self.plan.scope.variables {
             [only] => {
                 one = [bindings.find(only)];
                 &one

@@ -1,4 +1,4 @@
-//! The text of an expression and the way from byte offsets to lines and columns.
+//! The text of an expression, and the conversion of byte offsets to lines and columns.
 
 /// Expression text together with the starts of its lines.
 #[derive(Debug, Clone)]

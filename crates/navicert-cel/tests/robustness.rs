@@ -4,7 +4,7 @@
 #![expect(clippy::expect_used, reason = "a helper of tests")]
 
 use navicert_cel::kubernetes::claims_environment;
-use navicert_cel::{Arena, Bindings, Claims, Limit, Limits, Val};
+use navicert_cel::{Arena, Bindings, Claims, EvalLimits, Limit, ValueRef};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Runs on a thread with two megabytes of stack.
@@ -26,7 +26,7 @@ fn run(expr: &str, claims: &serde_json::Value) -> End {
     let arena = Arena::new();
     let empty = serde_json::Map::new();
     let claims = claims.as_object().unwrap_or(&empty);
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(claims)));
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims)));
     match program.evaluate(&arena, &bindings) {
         Ok(_) => End::Value,
         Err(error) => End::Failed(error.error.limit),
@@ -109,10 +109,10 @@ fn the_host_can_stop_an_evaluation_and_nothing_absorbs_that() {
         claims_environment().compile("lists.range(10000).all(x, x >= 0) || true").expect("compiles");
     let asked = AtomicUsize::new(0);
     let interrupt = || asked.fetch_add(1, Ordering::Relaxed) > 100;
-    let limits = Limits { cost: u64::MAX - 1, interrupt: Some(&interrupt) };
+    let limits = EvalLimits { cost: u64::MAX - 1, interrupt: Some(&interrupt) };
     let arena = Arena::new();
     let claims = serde_json::Map::new();
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(&claims)));
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(&claims)));
     let error = program.evaluate_within(&arena, &bindings, &limits).expect_err("interrupted");
     assert_eq!(error.error.limit, Some(Limit::Interrupted));
 }

@@ -3,7 +3,7 @@
 use navicert_cel::kubernetes::{User, batch, claims_environment, user_environment};
 use navicert_cel::syntax::query::{selected_fields, selects};
 use navicert_cel::syntax::unparse::unparse;
-use navicert_cel::{Arena, Bindings, Claims, Environment, Limits, Program, Stage, Val};
+use navicert_cel::{Arena, Bindings, Claims, Environment, EvalLimits, Program, Stage, ValueRef};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn a_complaint_has_line_column_caret_and_hint() {
 fn a_missing_claim_is_explained() {
     let program = claims_environment().compile("claims.nope == 1").expect("compiles");
     let (arena, empty) = (Arena::new(), serde_json::Map::new());
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(&empty)));
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(&empty)));
     let error = program.evaluate(&arena, &bindings).expect_err("missing").error;
     assert_eq!(error.message, "no such key: nope");
     assert_eq!(program.tree().source().slice(error.span), "claims.nope");
@@ -108,9 +108,9 @@ fn a_trace_has_every_part_that_was_reached_and_no_other() {
     let document = json!({ "a": 2 });
     let arena = Arena::new();
     let members = document.as_object().expect("an object");
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
-    let (outcome, parts) = program.trace(&arena, &bindings, &Limits::KUBERNETES);
-    assert!(matches!(outcome.expect("a value").value, Val::Bool(false)));
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
+    let (outcome, parts) = program.trace(&arena, &bindings, &EvalLimits::KUBERNETES);
+    assert!(matches!(outcome.expect("a value").value, ValueRef::Bool(false)));
     let texts: Vec<&str> = parts.iter().map(|part| program.tree().source().slice(part.span)).collect();
     assert!(texts.contains(&"claims.a == 1") && !texts.contains(&"claims.b == 2"), "{texts:?}");
 }
@@ -129,7 +129,7 @@ fn programs_are_shared_between_threads() {
                 let bindings = Bindings::new().with("user", user.val(&arena).expect("room"));
                 assert!(matches!(
                     program.evaluate(&arena, &bindings).expect("a value").value,
-                    Val::Bool(true)
+                    ValueRef::Bool(true)
                 ));
             });
         }
@@ -144,7 +144,7 @@ fn an_evaluation_of_a_usual_rule_allocates_nothing() {
     let document = json!({ "email_verified": true, "groups": ["a", "b"] });
     let members = document.as_object().expect("an object");
     let arena = Arena::new();
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
     let counted = allocation_counter::measure(|| {
         assert!(program.evaluate(&arena, &bindings).is_ok());
     });
@@ -174,7 +174,7 @@ fn escaped_names_reach_iterated_values_only_where_the_environment_says_so() {
             .expect("builds");
         let program = environment.compile("dyn(claims.list).map(g, g.a__dot__b)").expect("compiles");
         let arena = Arena::new();
-        let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(members)));
+        let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(members)));
         assert_eq!(program.evaluate(&arena, &bindings).is_ok(), found);
     }
 }
@@ -207,7 +207,10 @@ fn base64_math_and_bind_are_there_when_asked_for() {
     }
     let program = builder.build().expect("builds").compile_rule(expr).expect("compiles");
     let arena = Arena::new();
-    assert!(matches!(program.evaluate(&arena, &Bindings::new()).expect("a value").value, Val::Bool(true)));
+    assert!(matches!(
+        program.evaluate(&arena, &Bindings::new()).expect("a value").value,
+        ValueRef::Bool(true)
+    ));
 }
 
 // Found by fuzzing.
@@ -306,7 +309,7 @@ proptest! {
         }
         let Ok(program) = claims_environment().compile(&expr) else { return Ok(()) };
         let (arena, empty) = (Arena::new(), serde_json::Map::new());
-        let bindings = Bindings::new().with("claims", Val::Claims(Claims::Object(&empty)));
+        let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Object(&empty)));
         if let Err(error) = program.evaluate(&arena, &bindings) {
             prop_assert!(!error.error.message.starts_with("no such overload"), "{expr}: {error}");
         }

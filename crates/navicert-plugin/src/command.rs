@@ -1,7 +1,7 @@
-//! What is to be run: a program, its arguments, its exact environment, its streams and its limits.
+//! A command: a program, its arguments, its exact environment, its streams and its limits.
 //!
-//! A [`Command`] is only a wish. [`Policy::permit`](crate::Policy::permit) turns it into a
-//! [`Permitted<Command>`](crate::Permitted), and only that can be given to a [`Runner`](crate::Runner).
+//! [`Policy::permit`](crate::Policy::permit) turns a [`Command`] into a [`Permitted<Command>`](crate::Permitted), which a
+//! [`Runner`](crate::Runner) requires.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,17 +13,20 @@ use navicert_types::Secret;
 use crate::error::MalformedCommand;
 use crate::resolve::clean_command;
 
-/// How much stdout is read before the run is stopped as too talkative (client-credentials.md C305).
+/// Default limit on stdout in bytes.
+// C305
 pub const DEFAULT_STDOUT_CAP: usize = 1024 * 1024;
-/// How long a child may take to end after it was asked to (C306).
+/// Default time between SIGTERM and SIGKILL.
+// C306
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(5);
-/// How long a grandchild may keep stdout open after the child is gone (C307).
+/// Default time to wait for the end of stdout after the child has exited.
+// C307
 pub const DEFAULT_EOF_WAIT: Duration = Duration::from_secs(2);
 
-/// A program to run and everything it will be given.
+/// A program to run with its arguments, environment, streams and limits.
 ///
-/// The working directory is the caller's (C302, I91). `Debug` shows neither arguments nor values of environment
-/// variables nor what goes to stdin: each of them may hold a secret.
+/// The working directory is the caller's. `Debug` shows no arguments, no values of environment variables and no stdin:
+/// each may contain a secret.
 ///
 /// ```
 /// use std::time::Duration;
@@ -36,6 +39,7 @@ pub const DEFAULT_EOF_WAIT: Duration = Duration::from_secs(2);
 ///     .limit(Some(Duration::from_secs(300)));
 /// assert_eq!(command.variable("AWS_PROFILE"), Some("production".as_ref()));
 /// ```
+// C302, I91
 #[derive(Clone)]
 pub struct Command {
     program: OsString,
@@ -56,10 +60,11 @@ pub struct Command {
 }
 
 impl Command {
-    /// A command with no arguments, nothing on stdin, stderr inherited, no run limit, and the default bounds.
+    /// Creates a command without arguments, stdin or time limit, with inherited stderr and default limits.
     ///
-    /// `inherited` is the environment the child starts from, and its `PATH` is where a bare program name is looked
-    /// for (C301): the client's own environment, passed in as a value.
+    /// `inherited` is the base environment of the child, and its `PATH` is searched for a bare program name: the client's
+    /// own environment, passed in as a value.
+    // C301
     pub fn new(program: impl Into<OsString>, inherited: Environment) -> Self {
         Command {
             program: program.into(),
@@ -80,58 +85,61 @@ impl Command {
         }
     }
 
-    /// Adds arguments; they reach the program verbatim, no shell in between (C302).
+    /// Adds arguments. They are passed verbatim, without a shell.
+    // C302
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// Sets a variable on top of the inherited ones; of several with one name the last wins (C303, I92).
+    /// Sets a variable in addition to the inherited ones; the last value of a name wins.
+    // C303, I92
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.extra.push((name.into(), value.into()));
         self
     }
 
-    /// Removes an *inherited* variable before the extra ones are applied (C304).
+    /// Removes an *inherited* variable before the extra ones are applied.
+    // C304
     #[must_use]
     pub fn drop_env(mut self, name: impl Into<OsString>) -> Self {
         self.dropped.push(name.into());
         self
     }
 
-    /// What the child reads from its standard input.
+    /// Sets the child's standard input.
     #[must_use]
     pub fn stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
         self
     }
 
-    /// Declares something the program will be told by other means (on stdin, say) that makes it run other code: a
-    /// library to load. An allowlist has to name the value too.
+    /// Declares a setting that is passed in another way (for example on stdin) and makes the program load code, such as a
+    /// library. An allowlist must allow the value too.
     #[must_use]
     pub fn declare(mut self, setting: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((setting.into(), value.into()));
         self
     }
 
-    /// Declares what else the program will be told, by name: an entry that lists the settings a program may have has to
-    /// list these.
+    /// Declares the names of other settings passed to the program. An allowlist entry that lists settings must list them.
     #[must_use]
     pub fn declare_names(mut self, names: impl IntoIterator<Item = String>) -> Self {
         self.setting_names.extend(names);
         self
     }
 
-    /// Shows stdout as it comes, besides keeping it.
+    /// Passes stdout to `receiver` as it is read, in addition to capturing it.
     #[must_use]
     pub fn on_stdout(mut self, receiver: StdoutReceiver) -> Self {
         self.stdout_receiver = Some(receiver);
         self
     }
 
-    /// How many bytes of stdout are accepted; one more and the child is killed (C305).
+    /// Sets the limit on stdout in bytes; a child that exceeds it is killed.
+    // C305
     #[must_use]
     pub fn stdout_cap(mut self, bytes: usize) -> Self {
         self.stdout_cap = bytes;
@@ -145,28 +153,31 @@ impl Command {
         self
     }
 
-    /// How long the run may take, measured from just before the start (C306, I95); `None` is no limit.
+    /// Sets the time limit, measured from just before the start; `None` means no limit.
+    // C306, I95
     #[must_use]
     pub fn limit(mut self, limit: Option<Duration>) -> Self {
         self.limit = limit;
         self
     }
 
-    /// How long the child has between SIGTERM and SIGKILL once the limit has passed (C306).
+    /// Sets the time between SIGTERM and SIGKILL after the time limit.
+    // C306
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// How long to wait for the end of stdout once the child is gone (C307).
+    /// Sets how long to wait for the end of stdout after the child has exited.
+    // C307
     #[must_use]
     pub fn eof_wait(mut self, wait: Duration) -> Self {
         self.eof_wait = wait;
         self
     }
 
-    /// Whose process group the child joins, and what is signalled when it has to end.
+    /// Sets the child's process group, which determines what is signalled to end the run.
     #[must_use]
     pub fn process_group(mut self, group: ProcessGroup) -> Self {
         self.group = group;
@@ -178,39 +189,39 @@ impl Command {
         &self.program
     }
 
-    /// The program as configured, lexically cleaned: what upstream's messages call the command, and what the child
-    /// sees as `argv[0]` (C134, C325).
+    /// The program as configured, lexically cleaned: the command in client-go's messages, and the child's `argv[0]`.
+    // C134, C325
     pub fn cleaned_program(&self) -> OsString {
         clean_command(&self.program)
     }
 
-    /// The arguments after the program. They may hold secrets: do not print them.
+    /// The arguments after the program. They may contain secrets: do not print them.
     pub fn arguments(&self) -> &[OsString] {
         &self.args
     }
 
-    /// What was declared.
+    /// The declared settings with their values.
     pub fn declared(&self) -> &[(String, String)] {
         &self.settings
     }
 
-    /// The names of what else it will be told.
+    /// The declared names of other settings.
     pub fn declared_names(&self) -> &[String] {
         &self.setting_names
     }
 
-    /// The names of the variables set on top of the inherited ones, in order.
+    /// The names of the variables set in addition to the inherited ones, in order.
     pub fn extra_names(&self) -> impl Iterator<Item = &OsStr> {
         self.extra.iter().map(|(name, _)| name.as_os_str())
     }
 
-    /// What the child will find in this variable.
+    /// The value of a variable in the child's environment.
     pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         let name = name.as_ref();
         self.environment().filter(|(found, _)| same_name(found, name)).last().map(|(_, value)| value)
     }
 
-    /// What the child will read from stdin, when that is bytes.
+    /// The bytes passed on stdin, if any.
     pub fn stdin_bytes(&self) -> Option<&Secret<Vec<u8>>> {
         match &self.stdin {
             Stdin::Bytes(bytes) => Some(bytes),
@@ -218,20 +229,21 @@ impl Command {
         }
     }
 
-    /// The environment in the order it is applied; of a repeated name the last one counts.
+    /// The environment in the order it is applied; the last value of a name wins.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let kept =
             self.inherited.iter().filter(|(name, _)| !self.dropped.iter().any(|gone| same_name(gone, name)));
         kept.chain(self.extra.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())))
     }
 
-    /// The `PATH` that a bare name is searched in: the inherited one, never one from the extra variables (C301).
+    /// The `PATH` to search for a bare name: the inherited one, never one of the extra variables.
+    // C301
     pub(crate) fn search_path(&self) -> Option<&OsStr> {
         self.inherited.variable("PATH")
     }
 
-    /// Refuses what the operating system could not pass on faithfully. A name with `=` in it would set another
-    /// variable than the one a policy looked at.
+    /// Rejects what the operating system cannot pass on faithfully. A name with `=` would set another variable than the one
+    /// that the policy checked.
     pub(crate) fn check_shape(&self) -> Result<(), MalformedCommand> {
         let has_nul = |text: &OsStr| text.as_encoded_bytes().contains(&0);
         if self.program.is_empty() {
@@ -260,7 +272,7 @@ impl fmt::Debug for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Command")
             .field("program", &self.program)
-            .field("args", &format_args!("{} not shown", self.args.len()))
+            .field("args", &format_args!("{} redacted", self.args.len()))
             .field("inherited", &self.inherited)
             .field("dropped", &self.dropped)
             .field("extra", &self.extra_names().collect::<Vec<_>>())
@@ -277,7 +289,7 @@ impl fmt::Debug for Command {
 
 /// A set of environment variables, passed in as a value: nothing in this crate reads the process's own.
 ///
-/// Cheap to clone. `Debug` shows only how many there are.
+/// Cheap to clone. `Debug` shows only the number of variables.
 #[derive(Clone)]
 pub struct Environment(Arc<[(OsString, OsString)]>);
 
@@ -287,7 +299,7 @@ impl Environment {
         Environment(Arc::new([]))
     }
 
-    /// The value of a variable; of several with one name the last.
+    /// The value of a variable; the last value of a name wins.
     pub fn variable(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.iter().filter(|(found, _)| same_name(found, name.as_ref())).last().map(|(_, value)| value)
     }
@@ -310,32 +322,37 @@ impl fmt::Debug for Environment {
     }
 }
 
-/// What the child reads.
+/// The child's standard input.
 #[derive(Clone, Debug)]
 pub enum Stdin {
-    /// Nothing: the null device (C222).
+    /// Nothing: the null device.
+    // C222
     Null,
-    /// The caller's own standard input. Such a run holds the terminal while it lasts (C423).
+    /// The caller's standard input. Such a run holds the [`TerminalLock`](crate::TerminalLock).
+    // C423
     Inherit,
-    /// These bytes, then end of file. A child that does not read them is no error (I93).
+    /// These bytes, then end of file. It is no error if the child does not read them.
+    // I93
     Bytes(Secret<Vec<u8>>),
 }
 
-/// Somebody who listens to a child's stderr.
+/// Receives a child's stderr.
 pub type StderrReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
-/// Somebody who sees a child's stdout as it comes, in pieces of any size. Called from the thread of the run.
+/// Receives a child's stdout as it is read, in chunks of any size. Called on the thread of the run.
 pub type StdoutReceiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// Where the child's standard error goes.
 #[derive(Clone)]
 pub enum Stderr {
-    /// Where the caller's goes (C305).
+    /// Inherits the caller's.
+    // C305
     Inherit,
-    /// Kept: the last so many bytes (I94).
+    /// Captures the last bytes, up to this number.
+    // I94
     Tail(usize),
-    /// Handed on as it comes, in pieces of any size (C305). Called from the thread of the run; a slow receiver
-    /// slows the run down.
+    /// Passes it on in chunks of any size. Called on the thread of the run; a slow receiver slows down the run.
+    // C305
     Forward(StderrReceiver),
 }
 
@@ -349,20 +366,24 @@ impl fmt::Debug for Stderr {
     }
 }
 
-/// Whose process group the child joins, and so who is signalled when a run has to end.
+/// The child's process group, which determines what is signalled to end a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProcessGroup {
-    /// The caller's: Ctrl-C reaches the child and it may use the terminal. Only the child itself is signalled
-    /// (C308, for a client with a controlling terminal).
+    /// The caller's group, for clients with a controlling terminal: Ctrl-C reaches the child, and it may use the terminal.
+    /// Only the child itself is signalled.
+    // C308
     Inherit,
-    /// Its own. A run past its limit ends with the whole group; after a run that ended by itself, whatever it left
-    /// in the background lives on (C306, C308 for a client without a terminal).
+    /// A new group, for clients without a terminal. A run that exceeds its limit ends with the whole group; background
+    /// processes of a run that exited by itself continue.
+    // C306, C308
     New,
-    /// Its own, and nothing of it survives the run, however that ended (I96).
+    /// A new group that is always killed at the end of the run.
+    // I96
     NewKilledAtEnd,
 }
 
-/// Whether two names mean the same variable: without regard to case on Windows (C303).
+/// Whether two variable names are equal: case-insensitive on Windows.
+// C303
 pub(crate) fn same_name(one: &OsStr, other: &OsStr) -> bool {
     if cfg!(windows) { one.eq_ignore_ascii_case(other) } else { one == other }
 }
@@ -376,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_value_of_a_variable_wins_and_nothing_else_changes() {
+    fn last_value_of_a_variable_wins() {
         // C303
         let command =
             Command::new("p", base()).env("AWS_PROFILE", "first").env("X", "1").env("AWS_PROFILE", "last");
@@ -387,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn dropping_takes_away_only_what_was_inherited() {
+    fn drop_env_removes_only_inherited_variables() {
         // C304: dropped before the extra variables are applied.
         let command =
             Command::new("p", base()).env("AWS_PROFILE", "again").drop_env("AWS_PROFILE").drop_env("HOME");
@@ -396,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_path_is_the_inherited_one() {
+    fn search_path_is_the_inherited_one() {
         // C301: not one set through exec `env`, and dropping it for the child does not change where we look.
         let command = Command::new("p", base()).env("PATH", "/evil").drop_env("PATH");
         assert_eq!(command.search_path(), Some("/usr/bin".as_ref()));
@@ -417,16 +438,16 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_cannot_pass_on_is_refused() {
+    fn rejects_malformed_commands() {
         // I92 for NUL; a name with `=` in it would set another variable than the one a policy looked at (C741).
         let new = || Command::new("p", base());
         let cases = [
             (Command::new("", base()), "the command is empty"),
             (Command::new("p\0", base()), "the command contains a NUL byte"),
             (new().args(["a\0b"]), "an argument contains a NUL byte"),
-            (new().env("", "x"), "`` is not the name of an environment variable"),
-            (new().env("LD_PRELOAD=/x", ""), "`LD_PRELOAD=/x` is not the name of an environment variable"),
-            (new().env("A", "b\0c"), "the environment variable `A` contains a NUL byte"),
+            (new().env("", "x"), "invalid environment variable name ``"),
+            (new().env("LD_PRELOAD=/x", ""), "invalid environment variable name `LD_PRELOAD=/x`"),
+            (new().env("A", "b\0c"), "environment variable `A` contains a NUL byte"),
         ];
         for (command, message) in cases {
             assert_eq!(command.check_shape().unwrap_err().to_string(), message);

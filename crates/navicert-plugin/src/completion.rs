@@ -1,5 +1,5 @@
-//! One value on its way to any number of waiters, blocked threads and futures alike; and work that goes on whoever
-//! stops waiting for it.
+//! Delivers one value to any number of waiters, both blocking threads and futures. The work continues when a waiter is
+//! dropped.
 
 use std::fmt;
 use std::future::Future;
@@ -14,23 +14,26 @@ use thiserror::Error;
 
 use crate::workers;
 
-/// Why detached work gave no answer at all.
+/// Why detached work returned no result.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum Lost {
-    /// It panicked. The message is not kept: it may quote what the work was handling.
-    #[error("the work ended in a panic")]
+pub enum JoinError {
+    /// It panicked. The panic message is dropped: it may contain secrets.
+    #[error("worker thread panicked")]
     Panicked,
-    /// There was no thread for it.
-    #[error("no thread could be started")]
+    /// No thread could be started.
+    #[error("failed to start a worker thread")]
     NoThread {
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 }
 
-/// Does the work on a thread that has nothing else to do. It goes on whether or not anybody waits, and always answers.
-pub fn detach<T>(name: &'static str, work: impl FnOnce() -> T + Send + 'static) -> Waiter<Result<T, Lost>>
+/// Runs `work` on a worker thread. It continues if the waiter is dropped, and always completes the waiter.
+pub fn detach<T>(
+    name: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Waiter<Result<T, JoinError>>
 where
     T: Clone + Send + 'static,
 {
@@ -40,53 +43,54 @@ where
     waiter
 }
 
-/// Does the work on another thread and hands the answer to `land`: on that thread, or here if there is none.
+/// Runs `work` on a worker thread and passes the result to `complete`: on that thread, or on this one if none could be
+/// started.
 pub(crate) fn spawn_catching<T: 'static>(
     name: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
-    land: impl FnOnce(Result<T, Lost>) + Clone + Send + 'static,
+    complete: impl FnOnce(Result<T, JoinError>) + Clone + Send + 'static,
 ) {
-    let land_here = land.clone();
-    let body = move || land(catch_unwind(AssertUnwindSafe(work)).map_err(|_| Lost::Panicked));
+    let complete_here = complete.clone();
+    let body = move || complete(catch_unwind(AssertUnwindSafe(work)).map_err(|_| JoinError::Panicked));
     if let Err(source) = workers::run(name, body) {
-        land_here(Err(Lost::NoThread { source: Arc::new(source) }));
+        complete_here(Err(JoinError::NoThread { source: Arc::new(source) }));
     }
 }
 
-/// A value that comes once and is then there for good.
+/// A value that is set once and then kept for all waiters.
 pub(crate) struct Completion<T>(Arc<Shared<T>>);
 
 struct Shared<T> {
-    state: Mutex<State<T>>,
-    arrived: Condvar,
+    state: Mutex<CompletionState<T>>,
+    completed: Condvar,
 }
 
-struct State<T> {
+struct CompletionState<T> {
     value: Option<T>,
-    next_ticket: u64,
+    next_waiter_id: u64,
     wakers: Vec<(u64, Waker)>,
 }
 
 impl<T> Completion<T> {
     pub(crate) fn new() -> Self {
-        let state = State { value: None, next_ticket: 0, wakers: Vec::new() };
-        Completion(Arc::new(Shared { state: Mutex::new(state), arrived: Condvar::new() }))
+        let state = CompletionState { value: None, next_waiter_id: 0, wakers: Vec::new() };
+        Completion(Arc::new(Shared { state: Mutex::new(state), completed: Condvar::new() }))
     }
 
-    /// Delivers the value. A second one is dropped.
+    /// Sets the value and wakes all waiters. Later values are dropped.
     pub(crate) fn complete(&self, value: T) {
         let mut state = self.0.lock();
         state.value.get_or_insert(value);
         let wakers = std::mem::take(&mut state.wakers);
         drop(state);
-        self.0.arrived.notify_all();
+        self.0.completed.notify_all();
         wakers.into_iter().for_each(|(_, waker)| waker.wake());
     }
 
     pub(crate) fn waiter(&self) -> Waiter<T> {
         let mut state = self.0.lock();
-        state.next_ticket = state.next_ticket.wrapping_add(1);
-        Waiter { shared: Arc::clone(&self.0), ticket: state.next_ticket }
+        state.next_waiter_id = state.next_waiter_id.wrapping_add(1);
+        Waiter { shared: Arc::clone(&self.0), id: state.next_waiter_id }
     }
 }
 
@@ -97,34 +101,34 @@ impl<T> Clone for Completion<T> {
 }
 
 impl<T> Shared<T> {
-    fn lock(&self) -> MutexGuard<'_, State<T>> {
+    fn lock(&self) -> MutexGuard<'_, CompletionState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Somebody who waits: await it, or block on [`Waiter::wait`]. Dropping it stops the waiting and nothing else.
-#[must_use = "without waiting there is no answer"]
+/// Waits for a result: `.await` it, or block on [`Waiter::wait`]. Dropping it does not stop the work.
+#[must_use = "the result is lost unless it is waited for"]
 pub struct Waiter<T> {
     shared: Arc<Shared<T>>,
-    ticket: u64,
+    id: u64,
 }
 
 impl<T: Clone> Waiter<T> {
-    /// Blocks until the answer is there.
+    /// Blocks until the result is available.
     pub fn wait(self) -> T {
         let mut state = self.shared.lock();
         loop {
             if let Some(value) = &state.value {
                 return value.clone();
             }
-            state = self.shared.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.shared.completed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Blocks until the answer is there or the time is up.
+    /// Blocks until the result is available or the timeout expires.
     pub fn wait_at_most(&self, limit: Duration) -> Option<T> {
-        let absent = |state: &mut State<T>| state.value.is_none();
-        let waited = self.shared.arrived.wait_timeout_while(self.shared.lock(), limit, absent);
+        let absent = |state: &mut CompletionState<T>| state.value.is_none();
+        let waited = self.shared.completed.wait_timeout_while(self.shared.lock(), limit, absent);
         waited.unwrap_or_else(PoisonError::into_inner).0.value.clone()
     }
 }
@@ -137,9 +141,9 @@ impl<T: Clone> Future for Waiter<T> {
         if let Some(value) = &state.value {
             return Poll::Ready(value.clone());
         }
-        match state.wakers.iter_mut().find(|(ticket, _)| *ticket == self.ticket) {
+        match state.wakers.iter_mut().find(|(ticket, _)| *ticket == self.id) {
             Some((_, waker)) => waker.clone_from(context.waker()),
-            None => state.wakers.push((self.ticket, context.waker().clone())),
+            None => state.wakers.push((self.id, context.waker().clone())),
         }
         Poll::Pending
     }
@@ -147,14 +151,14 @@ impl<T: Clone> Future for Waiter<T> {
 
 impl<T> Drop for Waiter<T> {
     fn drop(&mut self) {
-        self.shared.lock().wakers.retain(|(ticket, _)| *ticket != self.ticket);
+        self.shared.lock().wakers.retain(|(ticket, _)| *ticket != self.id);
     }
 }
 
 impl<T> fmt::Debug for Waiter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let arrived = self.shared.lock().value.is_some();
-        f.debug_struct("Waiter").field("arrived", &arrived).finish_non_exhaustive()
+        let completed = self.shared.lock().value.is_some();
+        f.debug_struct("Waiter").field("completed", &completed).finish_non_exhaustive()
     }
 }
 
@@ -165,38 +169,38 @@ mod tests {
     use std::task::Wake;
     use std::thread;
 
-    const SOON: Duration = Duration::from_secs(30);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Counts wake-ups and announces each.
-    struct Bell(Mutex<mpsc::Sender<()>>);
+    /// Sends a message for each wake-up.
+    struct ChannelWaker(Mutex<mpsc::Sender<()>>);
 
-    impl Wake for Bell {
+    impl Wake for ChannelWaker {
         fn wake(self: Arc<Self>) {
             let _ = self.0.lock().unwrap().send(());
         }
     }
 
-    fn bell() -> (Waker, mpsc::Receiver<()>) {
-        let (ring, rung) = mpsc::channel();
-        (Waker::from(Arc::new(Bell(Mutex::new(ring)))), rung)
+    fn channel_waker() -> (Waker, mpsc::Receiver<()>) {
+        let (sender, receiver) = mpsc::channel();
+        (Waker::from(Arc::new(ChannelWaker(Mutex::new(sender)))), receiver)
     }
 
     #[test]
-    fn every_waiter_gets_the_value_whenever_it_came() {
+    fn every_waiter_gets_the_value() {
         let completion = Completion::new();
-        let (early, (waker, rung)) = (completion.waiter(), bell());
+        let (early, (waker, woken)) = (completion.waiter(), channel_waker());
         let mut future = completion.waiter();
         assert!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)).is_pending());
         let blocked = thread::spawn(move || early.wait());
         completion.complete("here");
-        rung.recv_timeout(SOON).unwrap();
+        woken.recv_timeout(TEST_TIMEOUT).unwrap();
         assert_eq!(Pin::new(&mut future).poll(&mut Context::from_waker(&waker)), Poll::Ready("here"));
         assert_eq!(blocked.join().unwrap(), "here");
         assert_eq!(completion.waiter().wait(), "here");
     }
 
     #[test]
-    fn the_first_value_stays() {
+    fn keeps_the_first_value() {
         let completion = Completion::new();
         completion.complete(1);
         completion.complete(2);
@@ -204,10 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_goes_away_leaves_nothing_behind_and_wakes_nobody() {
+    fn dropped_waiter_unregisters_its_waker() {
         // C422
         let completion = Completion::new();
-        let (waker, rung) = bell();
+        let (waker, woken) = channel_waker();
         for _ in 0..3 {
             let mut future = completion.waiter();
             for _ in 0..2 {
@@ -217,11 +221,11 @@ mod tests {
         }
         assert!(completion.0.lock().wakers.is_empty());
         completion.complete(());
-        assert!(rung.try_recv().is_err());
+        assert!(woken.try_recv().is_err());
     }
 
     #[test]
-    fn waiting_with_a_limit_ends_without_the_value() {
+    fn wait_at_most_times_out_without_a_value() {
         let completion = Completion::<u8>::new();
         assert_eq!(completion.waiter().wait_at_most(Duration::ZERO), None);
         completion.complete(7);
@@ -229,15 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_answer() {
+    fn panic_completes_the_waiter() {
         let waiter = detach::<()>("test", || panic!("canary"));
         let lost = waiter.wait().unwrap_err();
-        assert!(matches!(lost, Lost::Panicked));
+        assert!(matches!(lost, JoinError::Panicked));
         assert!(!format!("{lost:?} {lost}").contains("canary"));
     }
 
     #[test]
-    fn work_goes_on_when_nobody_waits_any_more() {
+    fn work_continues_after_the_waiter_is_dropped() {
         // C306
         let (release, held) = mpsc::channel::<()>();
         let (finished, done) = mpsc::channel();
@@ -246,6 +250,6 @@ mod tests {
             finished.send("done").unwrap();
         }));
         release.send(()).unwrap();
-        assert_eq!(done.recv_timeout(SOON), Ok("done"));
+        assert_eq!(done.recv_timeout(TEST_TIMEOUT), Ok("done"));
     }
 }

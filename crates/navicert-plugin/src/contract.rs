@@ -1,5 +1,4 @@
-//! What every [`Runner`] promises, as a suite of checks. An implementation's tests build a [`Stage`] and call
-//! [`every_promise_holds`].
+//! Contract tests for [`Runner`]. The tests of an implementation provide a [`RunnerFixture`] and call [`check_runner`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -10,131 +9,139 @@ use crate::error::RunError;
 use crate::policy::Policy;
 use crate::runner::{Completed, Exit, Runner, start};
 
-/// What the program in a run is to do.
+/// What the program does in a run.
 #[derive(Clone, Debug)]
-pub enum Act {
-    /// Write these, then end with the code.
-    Say {
+pub enum ChildBehavior {
+    /// Writes these bytes and exits with the code.
+    Print {
         /// To stdout.
         stdout: Vec<u8>,
         /// To stderr.
         stderr: Vec<u8>,
-        /// How to end.
+        /// The exit code.
         code: i32,
     },
-    /// Die by this signal.
+    /// Is killed by this signal.
     DieBy(i32),
-    /// Do nothing, for ever.
+    /// Never exits.
     NeverEnd,
 }
 
-/// Somewhere acts can be played: it knows a runner and how to tell a program what to do.
-pub trait Stage {
-    /// A runner, and a command that makes its next run play the act.
-    fn prepare(&self, act: Act) -> (Arc<dyn Runner>, Command);
+/// Provides a runner and commands with a given behavior.
+pub trait RunnerFixture {
+    /// A runner, and a command whose next run has this behavior.
+    fn prepare(&self, behavior: ChildBehavior) -> (Arc<dyn Runner>, Command);
 }
 
-/// Checks every promise on this stage.
+/// Checks the whole contract.
 ///
 /// # Panics
-/// If one does not hold.
-pub fn every_promise_holds(stage: &dyn Stage) {
-    output_comes_back_byte_for_byte(stage);
-    an_unsuccessful_end_is_a_result(stage);
-    success_is_required_only_when_asked(stage);
-    stdout_may_be_as_large_as_its_cap_and_no_larger(stage);
-    the_end_of_stderr_is_kept_when_asked_for(stage);
-    stderr_can_be_forwarded(stage);
-    a_run_past_its_limit_is_ended(stage);
-    nothing_printed_is_ever_shown(stage);
-    runs_do_not_mix(stage);
-    a_run_can_be_waited_for_from_elsewhere(stage);
+/// If the runner violates the contract.
+pub fn check_runner(fixture: &dyn RunnerFixture) {
+    returns_output_byte_for_byte(fixture);
+    nonzero_exit_is_a_result(fixture);
+    require_success_rejects_nonzero_exit(fixture);
+    stdout_is_limited_to_its_cap(fixture);
+    captures_the_tail_of_stderr(fixture);
+    forwards_stderr(fixture);
+    kills_run_at_its_limit(fixture);
+    debug_never_shows_output(fixture);
+    concurrent_runs_are_independent(fixture);
+    start_returns_a_waiter(fixture);
 }
 
-fn say(stdout: &[u8], stderr: &[u8], code: i32) -> Act {
-    Act::Say { stdout: stdout.to_vec(), stderr: stderr.to_vec(), code }
+fn print(stdout: &[u8], stderr: &[u8], code: i32) -> ChildBehavior {
+    ChildBehavior::Print { stdout: stdout.to_vec(), stderr: stderr.to_vec(), code }
 }
 
-#[expect(clippy::expect_used, reason = "a check that cannot begin has failed")]
-fn play(stage: &dyn Stage, act: Act, adjust: impl FnOnce(Command) -> Command) -> Result<Completed, RunError> {
-    let (runner, command) = stage.prepare(act);
-    runner.run(Policy::AllowAll.permit(adjust(command)).expect("the stage names a program that exists"))
+#[expect(clippy::expect_used, reason = "test support: failing to set up a check fails the test")]
+fn run_child(
+    fixture: &dyn RunnerFixture,
+    behavior: ChildBehavior,
+    adjust: impl FnOnce(Command) -> Command,
+) -> Result<Completed, RunError> {
+    let (runner, command) = fixture.prepare(behavior);
+    runner.run(Policy::AllowAll.permit(adjust(command)).expect("the fixture names a program that exists"))
 }
 
-#[expect(clippy::expect_used, reason = "a check that fails has to stop the test")]
-fn completed(stage: &dyn Stage, act: Act, adjust: impl FnOnce(Command) -> Command) -> Completed {
-    play(stage, act, adjust).expect("a program that ended is a result")
+#[expect(clippy::expect_used, reason = "test support: a failed check fails the test")]
+fn completed(
+    fixture: &dyn RunnerFixture,
+    behavior: ChildBehavior,
+    adjust: impl FnOnce(Command) -> Command,
+) -> Completed {
+    run_child(fixture, behavior, adjust).expect("a program that ended is a result")
 }
 
-fn output_comes_back_byte_for_byte(stage: &dyn Stage) {
+fn returns_output_byte_for_byte(fixture: &dyn RunnerFixture) {
     for stdout in [&b""[..], b"{\"token\":\"t\"}\n", b"\x00\xff\xfe\r\n\x80"] {
-        let run = completed(stage, say(stdout, b"", 0), |command| command);
+        let run = completed(fixture, print(stdout, b"", 0), |command| command);
         assert_eq!((run.stdout.expose().as_slice(), run.exit), (stdout, Exit::Code(0)));
         assert!(run.stdout_closed && run.stderr.is_none());
     }
 }
 
-fn an_unsuccessful_end_is_a_result(stage: &dyn Stage) {
-    let run = completed(stage, say(b"half", b"", 3), |command| command);
+fn nonzero_exit_is_a_result(fixture: &dyn RunnerFixture) {
+    let run = completed(fixture, print(b"half", b"", 3), |command| command);
     assert_eq!((run.exit, run.stdout.expose().as_slice()), (Exit::Code(3), &b"half"[..]));
     for signal in [6, 9, 15] {
-        let run = completed(stage, Act::DieBy(signal), |command| command);
+        let run = completed(fixture, ChildBehavior::DieBy(signal), |command| command);
         assert_eq!((run.exit, run.exit.code()), (Exit::Signal(signal), -1));
     }
 }
 
-fn success_is_required_only_when_asked(stage: &dyn Stage) {
-    let good = completed(stage, say(b"fine", b"", 0), |command| command).require_success();
+fn require_success_rejects_nonzero_exit(fixture: &dyn RunnerFixture) {
+    let good = completed(fixture, print(b"fine", b"", 0), |command| command).require_success();
     assert!(good.is_ok_and(|stdout| stdout.expose() == b"fine"));
     let tail = |command: Command| command.stderr(Stderr::Tail(1024));
-    let bad = completed(stage, say(b"", b"because", 1), tail).require_success();
+    let bad = completed(fixture, print(b"", b"because", 1), tail).require_success();
     assert!(bad.is_err_and(|error| error.stderr().is_some_and(|stderr| stderr.text() == "because")));
 }
 
-fn stdout_may_be_as_large_as_its_cap_and_no_larger(stage: &dyn Stage) {
+fn stdout_is_limited_to_its_cap(fixture: &dyn RunnerFixture) {
     let ten = |command: Command| command.stdout_cap(10);
-    assert_eq!(completed(stage, say(b"0123456789", b"", 0), ten).stdout.expose(), b"0123456789");
-    let result = play(stage, say(b"0123456789a", b"", 0), ten);
+    assert_eq!(completed(fixture, print(b"0123456789", b"", 0), ten).stdout.expose(), b"0123456789");
+    let result = run_child(fixture, print(b"0123456789a", b"", 0), ten);
     assert!(matches!(result, Err(RunError::StdoutTooLarge { cap: 10, .. })), "{result:?}");
 }
 
-fn the_end_of_stderr_is_kept_when_asked_for(stage: &dyn Stage) {
+fn captures_the_tail_of_stderr(fixture: &dyn RunnerFixture) {
     let said = b"first line\nlast line\n";
     for (keep, kept, truncated) in [(10, &b"last line\n"[..], true), (100, said, false), (0, b"", true)] {
-        let run = completed(stage, say(b"", said, 0), |command| command.stderr(Stderr::Tail(keep)));
+        let run = completed(fixture, print(b"", said, 0), |command| command.stderr(Stderr::Tail(keep)));
         assert!(run.stderr.is_some_and(|tail| tail.bytes() == kept && tail.is_truncated() == truncated));
     }
 }
 
-fn stderr_can_be_forwarded(stage: &dyn Stage) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let hear = Arc::clone(&heard);
+fn forwards_stderr(fixture: &dyn RunnerFixture) {
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&received);
     let receiver =
-        move |bytes: &[u8]| hear.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        move |bytes: &[u8]| sink.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
     let forward = |command: Command| command.stderr(Stderr::Forward(Arc::new(receiver)));
-    assert!(completed(stage, say(b"", b"a warning", 0), forward).stderr.is_none());
-    assert_eq!(*heard.lock().unwrap_or_else(PoisonError::into_inner), b"a warning");
+    assert!(completed(fixture, print(b"", b"a warning", 0), forward).stderr.is_none());
+    assert_eq!(*received.lock().unwrap_or_else(PoisonError::into_inner), b"a warning");
 }
 
-fn a_run_past_its_limit_is_ended(stage: &dyn Stage) {
+fn kills_run_at_its_limit(fixture: &dyn RunnerFixture) {
     let limit = Duration::from_millis(50);
-    let result = play(stage, Act::NeverEnd, |command| command.limit(Some(limit)));
+    let result = run_child(fixture, ChildBehavior::NeverEnd, |command| command.limit(Some(limit)));
     assert!(matches!(&result, Err(RunError::TimedOut { after, .. }) if *after == limit), "{result:?}");
 }
 
-fn nothing_printed_is_ever_shown(stage: &dyn Stage) {
+fn debug_never_shows_output(fixture: &dyn RunnerFixture) {
     let tail = |command: Command| command.stderr(Stderr::Tail(1024)).stdout_cap(6);
-    let run = completed(stage, say(b"canary", b"canary", 1), tail);
-    let too_large = play(stage, say(b"canary too large", b"canary", 1), tail);
+    let run = completed(fixture, print(b"canary", b"canary", 1), tail);
+    let too_large = run_child(fixture, print(b"canary too large", b"canary", 1), tail);
     let failed = run.clone().require_success();
     for shown in [format!("{run:?}"), format!("{too_large:?}"), format!("{failed:?}")] {
         assert!(!shown.contains("canary"), "{shown}");
     }
 }
 
-fn runs_do_not_mix(stage: &dyn Stage) {
+fn concurrent_runs_are_independent(fixture: &dyn RunnerFixture) {
     let prepared: Vec<_> =
-        (0..8).map(|n: i32| (n, stage.prepare(say(n.to_string().as_bytes(), b"", n)))).collect();
+        (0..8).map(|n: i32| (n, fixture.prepare(print(n.to_string().as_bytes(), b"", n)))).collect();
     thread::scope(|scope| {
         for (n, (runner, command)) in prepared {
             scope.spawn(move || {
@@ -147,11 +154,11 @@ fn runs_do_not_mix(stage: &dyn Stage) {
     });
 }
 
-#[expect(clippy::expect_used, reason = "a check that cannot begin has failed")]
-fn a_run_can_be_waited_for_from_elsewhere(stage: &dyn Stage) {
-    let (runner, command) = stage.prepare(say(b"later", b"", 0));
+#[expect(clippy::expect_used, reason = "test support: failing to set up a check fails the test")]
+fn start_returns_a_waiter(fixture: &dyn RunnerFixture) {
+    let (runner, command) = fixture.prepare(print(b"later", b"", 0));
     let waiter =
-        start(runner, Policy::AllowAll.permit(command).expect("the stage names a program that exists"));
+        start(runner, Policy::AllowAll.permit(command).expect("the fixture names a program that exists"));
     let answer = waiter.wait();
     assert!(matches!(&answer, Ok(run) if run.stdout.expose() == b"later"), "{answer:?}");
 }

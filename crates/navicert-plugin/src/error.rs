@@ -1,7 +1,7 @@
-//! What can go wrong, one variant per thing a caller can do something about.
+//! Errors: one variant per failure a caller can act on.
 //!
-//! Nothing here ever holds the child's stdout: it may be a token. What the child said on stderr is kept apart, in
-//! [`StderrTail`], and is in no message.
+//! No error contains the child's stdout, which may be a token. Captured stderr is kept in [`StderrTail`] and never part of
+//! a message.
 
 use std::fmt;
 use std::io;
@@ -11,22 +11,23 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::completion::Lost;
+use crate::completion::JoinError;
 use crate::runner::{Exit, StderrTail};
 
-/// Why a command as configured is no program that can be run (C320, C321).
+/// Why a command cannot be resolved to a program.
+// C320, C321
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ResolveError {
-    /// A bare name that no directory of `PATH` has.
+    /// No directory in `PATH` contains the name.
     #[error("`{command}` was not found in PATH")]
     NotInPath {
         /// The name searched for.
         command: String,
     },
 
-    /// `PATH` leads to a file relative to the current directory, from where nothing is run.
-    #[error("`{command}` was found only relative to the current directory (PATH has `{}`), where nothing is run from", Dot(.directory))]
+    /// The first match in `PATH` is relative to the current directory, which is not allowed.
+    #[error("`{command}` was found relative to the current directory (PATH contains `{}`), which is not allowed", DirectoryDisplay(.directory))]
     InCurrentDirectory {
         /// The name searched for.
         command: String,
@@ -34,94 +35,97 @@ pub enum ResolveError {
         directory: PathBuf,
     },
 
-    /// A command that names a place where nothing is. Counts as not found (C321).
+    /// The command is a path that does not exist. Counts as not found.
+    // C321
     #[error("`{}` does not exist", .path.display())]
     NoSuchFile {
         /// The absolute path.
         path: PathBuf,
     },
 
-    /// Something is there, but not a file this user may execute.
-    #[error("`{}` cannot be executed", .path.display())]
+    /// The file exists but is not executable by this user.
+    #[error("`{}` is not executable", .path.display())]
     NotExecutable {
         /// The path found.
         path: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 }
 
 impl ResolveError {
-    /// Whether an install hint would help: there is no such program (C320; C321 as decided).
+    /// Whether the program does not exist, so that an install hint helps.
+    // C320, C321
     pub fn is_not_found(&self) -> bool {
         matches!(self, ResolveError::NotInPath { .. } | ResolveError::NoSuchFile { .. })
     }
 }
 
-/// A command that the operating system could not pass on as written.
+/// A command that the operating system cannot execute as written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MalformedCommand {
-    /// There is no command.
+    /// The command is empty.
     #[error("the command is empty")]
     EmptyProgram,
-    /// The command has a NUL byte in it.
+    /// The command contains a NUL byte.
     #[error("the command contains a NUL byte")]
     NulInProgram,
-    /// An argument has a NUL byte in it.
+    /// An argument contains a NUL byte.
     #[error("an argument contains a NUL byte")]
     NulInArgument,
-    /// An empty name, or one with `=` or NUL in it.
-    #[error("`{name}` is not the name of an environment variable")]
+    /// The name is empty or contains `=` or NUL.
+    #[error("invalid environment variable name `{name}`")]
     VariableName {
-        /// The name as given.
+        /// The name.
         name: String,
     },
-    /// A value has a NUL byte in it.
-    #[error("the environment variable `{name}` contains a NUL byte")]
+    /// The value contains a NUL byte.
+    #[error("environment variable `{name}` contains a NUL byte")]
     NulInVariable {
         /// The name of the variable.
         name: String,
     },
 }
 
-/// Why [`Policy::permit`](crate::Policy::permit) gave no permission.
+/// Why [`Policy::permit`](crate::Policy::permit) did not permit a command.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum PermitError {
-    /// The command can be passed to no program.
+    /// The command is malformed.
     #[error(transparent)]
     Malformed(#[from] MalformedCommand),
-    /// The policy says no.
+    /// The policy denies the command.
     #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The policy does not object, but there is no such program.
+    Denied(#[from] PolicyDenial),
+    /// The policy allows the command, but the program does not exist.
     #[error(transparent)]
     Unresolved(#[from] ResolveError),
 }
 
-/// What a policy says no with. The texts are upstream's where it has one (C730, C731).
+/// Why a policy denied a command. Messages are client-go's where it has one.
+// C730, C731
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum Refusal {
-    /// No plugin runs at all.
-    #[error("plugin {} not allowed: policy set to \"DenyAll\"", Quoted(.command))]
+pub enum PolicyDenial {
+    /// The policy denies all plugins.
+    #[error("plugin {} not allowed: policy set to \"DenyAll\"", GoQuoted(.command))]
     DenyAll {
         /// The cleaned configured command.
         command: String,
     },
 
-    /// An allowlist decides, and the command leads to no program that could be compared with it.
-    #[error("plugin path {} cannot be resolved for credential plugin allowlist check", Quoted(.path))]
+    /// The command cannot be resolved, so it cannot be compared with the allowlist.
+    #[error("plugin path {} cannot be resolved for credential plugin allowlist check", GoQuoted(.path))]
     CannotResolve {
         /// The cleaned configured command.
         path: String,
-        /// Why.
+        /// The cause.
         source: ResolveError,
     },
 
     /// The entry for this program does not allow the value of a declared setting.
-    #[error("the allowlist entry for {} does not allow {name} {}", Quoted(.path), Quoted(.value))]
+    #[error("the allowlist entry for {} does not allow {name} {}", GoQuoted(.path), GoQuoted(.value))]
     Setting {
         /// The program.
         path: String,
@@ -131,8 +135,8 @@ pub enum Refusal {
         value: String,
     },
 
-    /// The entry for this program lists the settings it may have, and this one is not among them.
-    #[error("the allowlist entry for {} does not allow the setting {}", Quoted(.path), Quoted(.name))]
+    /// The entry for this program does not list this setting.
+    #[error("the allowlist entry for {} does not allow the setting {}", GoQuoted(.path), GoQuoted(.name))]
     SettingName {
         /// The program.
         path: String,
@@ -141,28 +145,30 @@ pub enum Refusal {
     },
 
     /// No entry names this program.
-    #[error("plugin path {} is not permitted by the credential plugin allowlist", Quoted(.path))]
+    #[error("plugin path {} is not permitted by the credential plugin allowlist", GoQuoted(.path))]
     NotListed {
         /// The resolved path, ready to be written into an allowlist.
         path: String,
     },
 
-    /// Only listed programs may run for this purpose, and no list was given (C744).
-    #[error("plugin path {} is not permitted: it runs only if a credential plugin allowlist names it", Quoted(.path))]
+    /// Only listed programs may run for this purpose, and there is no allowlist.
+    // C744
+    #[error("plugin path {} is not permitted: it runs only if a credential plugin allowlist names it", GoQuoted(.path))]
     MustBeListed {
-        /// The resolved path, or the command where it leads to no program.
+        /// The resolved path, or the command if it cannot be resolved.
         path: String,
     },
 
     /// The program is listed, but not with these arguments.
-    #[error("plugin path {} is in the credential plugin allowlist, but not with these arguments", Quoted(.path))]
+    #[error("plugin path {} is in the credential plugin allowlist, but not with these arguments", GoQuoted(.path))]
     Arguments {
         /// The resolved path.
         path: String,
     },
 
-    /// The program is listed, but the variable could make it run something else (C741).
-    #[error("plugin path {} is in the credential plugin allowlist, but may not be given the environment variable `{name}`", Quoted(.path))]
+    /// The program is listed, but the variable could make it load other code.
+    // C741
+    #[error("plugin path {} is in the credential plugin allowlist, but may not be given the environment variable `{name}`", GoQuoted(.path))]
     Variable {
         /// The resolved path.
         path: String,
@@ -170,151 +176,157 @@ pub enum Refusal {
         name: String,
     },
 
-    /// The program is listed, but the file is another one.
-    #[error("plugin path {} is in the credential plugin allowlist, but the file's sha256 is {actual}", Quoted(.path))]
+    /// The program is listed with another digest.
+    #[error("plugin path {} is in the credential plugin allowlist, but the file's sha256 is {actual}", GoQuoted(.path))]
     Digest {
         /// The resolved path.
         path: String,
-        /// What the file has.
+        /// The digest of the file.
         actual: crate::policy::Sha256Digest,
     },
 
-    /// The program is listed with a digest, and the file cannot be read to compare it.
-    #[error("plugin path {} cannot be read to compare its sha256 with the credential plugin allowlist", Quoted(.path))]
+    /// The program is listed with a digest, and the file cannot be read.
+    #[error("plugin path {} cannot be read to compare its sha256 with the credential plugin allowlist", GoQuoted(.path))]
     Unreadable {
         /// The resolved path.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 }
 
-/// A policy that makes no sense (C720; the texts are upstream's).
+/// An invalid policy. Messages are client-go's.
+// C720
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PolicyError {
-    /// The policy's name is none of the three.
-    #[error("unknown plugin policy: {}", Quoted(.0))]
+    /// The policy name is unknown.
+    #[error("unknown plugin policy: {}", GoQuoted(.0))]
     UnknownPolicy(String),
     /// An allowlist beside a policy that does not use it.
-    #[error("misconfigured credential plugin allowlist: plugin policy is {} but allowlist is non-nil", Quoted(.0))]
+    #[error("misconfigured credential plugin allowlist: plugin policy is {} but allowlist is non-nil", GoQuoted(.0))]
     UnusedAllowlist(String),
-    /// The policy is `Allowlist` and there is none.
+    /// The policy is `Allowlist` and the list is missing.
     #[error("credential plugin policy set to \"Allowlist\", but allowlist is unspecified")]
     NoAllowlist,
-    /// The policy is `Allowlist` and it is empty.
+    /// The policy is `Allowlist` and the list is empty.
     #[error(
         "credential plugin policy set to \"Allowlist\", but allowlist is empty; use \"DenyAll\" policy instead"
     )]
     EmptyAllowlist,
-    /// An entry names no command.
+    /// An entry has no command.
     #[error("misconfigured credential plugin allowlist: empty allowlist entry #{0}")]
     EmptyEntry(usize),
-    /// An entry's command is written in a roundabout way.
-    #[error("non-normalized file path: {} vs {}", Quoted(.written), Quoted(.cleaned))]
+    /// An entry's path is not in its cleaned form.
+    #[error("non-normalized file path: {} vs {}", GoQuoted(.written), GoQuoted(.cleaned))]
     NotNormalized {
         /// As written.
         written: String,
-        /// As it should be.
+        /// The cleaned form.
         cleaned: String,
     },
     /// A digest that is not 64 hexadecimal digits.
-    #[error("`{0}` is not a sha256 digest: 64 hexadecimal digits are expected")]
+    #[error("`{0}` is not a sha256 digest: expected 64 hexadecimal digits")]
     Digest(String),
 }
 
-/// Why a run gave no result.
+/// Why a run returned no result.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The program is not there (any more). Counts as not found (C321).
+    /// The program does not exist. Counts as not found.
+    // C321
     #[error("`{}` does not exist", .program.display())]
     NotFound {
         /// The resolved path.
         program: PathBuf,
     },
 
-    /// The program is there, but what it needs to start is not: the interpreter of its first line, or its loader.
+    /// The program exists, but its interpreter or dynamic loader does not.
     #[error("`{}` exists, but its interpreter does not", .program.display())]
     InterpreterNotFound {
         /// The resolved path.
         program: PathBuf,
     },
 
-    /// The operating system would not start it: not executable, bad format, too many processes, … (C321, C324).
-    #[error("`{}` could not be started", .program.display())]
+    /// The operating system could not start it: not executable, bad format, too many processes, ….
+    // C321, C324
+    #[error("failed to start `{}`", .program.display())]
     Start {
         /// The resolved path.
         program: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 
-    /// It ran past its limit and was ended (C306).
+    /// The program exceeded its time limit and was terminated.
+    // C306
     #[error("`{}` timed out after {after:?}", .program.display())]
     TimedOut {
         /// The resolved path.
         program: PathBuf,
         /// The limit.
         after: Duration,
-        /// What it had said on stderr, if that was kept.
+        /// The tail of stderr, if it was captured.
         stderr: Option<StderrTail>,
     },
 
-    /// It printed more than may be read, and was killed (C305).
+    /// The program printed more than the cap and was killed.
+    // C305
     #[error("`{}` printed more than {cap} bytes", .program.display())]
     StdoutTooLarge {
         /// The resolved path.
         program: PathBuf,
-        /// The most that is accepted.
+        /// The cap.
         cap: usize,
-        /// What it had said on stderr, if that was kept.
+        /// The tail of stderr, if it was captured.
         stderr: Option<StderrTail>,
     },
 
-    /// It ended unsuccessfully. Its stdout is dropped: it may hold a token. From
-    /// [`Completed::require_success`](crate::Completed::require_success) only.
+    /// The program failed. Its stdout is dropped: it may contain a token. Returned only by
+    /// [`Completed::require_success`](crate::Completed::require_success).
     #[error("`{}` failed with {exit}", .program.display())]
     Failed {
         /// The resolved path.
         program: PathBuf,
-        /// How it ended.
+        /// The exit status.
         exit: Exit,
-        /// What it had said on stderr, if that was kept.
+        /// The tail of stderr, if it was captured.
         stderr: Option<StderrTail>,
     },
 
-    /// It ended, and somebody else in this process took its exit status: SIGCHLD is ignored, or another part of the
-    /// program waits for every child.
-    #[error("the exit status of `{}` was taken by another part of this process", .program.display())]
+    /// The program exited, but its exit status is lost: SIGCHLD is ignored, or another part of this process reaps every
+    /// child.
+    #[error("failed to get the exit status of `{}`: another part of this process reaped it", .program.display())]
     StatusLost {
         /// The resolved path.
         program: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 
-    /// Nobody could run it: see [`start`](crate::start).
-    #[error("the run of `{}` was lost", .program.display())]
-    Lost {
+    /// The worker thread of [`start`](crate::start) panicked or could not be started.
+    #[error("failed to run `{}`", .program.display())]
+    Join {
         /// The resolved path.
         program: PathBuf,
-        /// What happened to it.
-        source: Lost,
+        /// The cause.
+        source: JoinError,
     },
 
-    /// Reading from it failed half-way.
-    #[error("lost contact with `{}`", .program.display())]
-    Contact {
+    /// I/O with the program failed.
+    #[error("I/O error while running `{}`", .program.display())]
+    Io {
         /// The resolved path.
         program: PathBuf,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 }
 
 impl RunError {
-    /// What the child said on stderr, where it was kept (I98).
+    /// The tail of stderr, if it was captured.
+    // I98
     pub fn stderr(&self) -> Option<&StderrTail> {
         match self {
             RunError::TimedOut { stderr, .. }
@@ -324,16 +336,17 @@ impl RunError {
         }
     }
 
-    /// Whether an install hint would help: there is no such program (C321 as decided).
+    /// Whether the program does not exist, so that an install hint helps.
+    // C321
     pub fn is_not_found(&self) -> bool {
         matches!(self, RunError::NotFound { .. })
     }
 }
 
-/// Text in double quotes, escaped as Go's `%q` does it: these messages are searched for by users of kubectl.
-struct Quoted<'a>(&'a str);
+/// Quotes text as Go's `%q` does, so that messages equal kubectl's.
+struct GoQuoted<'a>(&'a str);
 
-impl fmt::Display for Quoted<'_> {
+impl fmt::Display for GoQuoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("\"")?;
         for character in self.0.chars() {
@@ -348,7 +361,7 @@ impl fmt::Display for Quoted<'_> {
                 '\u{c}' => f.write_str("\\f")?,
                 ' '..='~' => write!(f, "{character}")?,
                 '\0'..' ' | '\u{7f}' => write!(f, "\\x{:02x}", u32::from(character))?,
-                // Rust and Go agree closely on what can be printed; both escape the rest.
+                // Rust and Go nearly agree on printable characters; both escape the others.
                 _ if character.escape_debug().len() == 1 => write!(f, "{character}")?,
                 '\u{80}'..='\u{ffff}' => write!(f, "\\u{:04x}", u32::from(character))?,
                 _ => write!(f, "\\U{:08x}", u32::from(character))?,
@@ -358,10 +371,10 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A relative directory as a person would write it: the empty one is `.`.
-struct Dot<'a>(&'a Path);
+/// Displays a relative directory; the empty one is `.`.
+struct DirectoryDisplay<'a>(&'a Path);
 
-impl fmt::Display for Dot<'_> {
+impl fmt::Display for DirectoryDisplay<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.as_os_str().is_empty() { f.write_str(".") } else { self.0.display().fmt(f) }
     }
@@ -372,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quoting_is_gos() {
+    fn quotes_like_go() {
         for (text, quoted) in [
             ("plain path", "\"plain path\""),
             ("a\"b\\c", r#""a\"b\\c""#),
@@ -380,7 +393,7 @@ mod tests {
             ("it's größe 本", "\"it's größe 本\""),
             ("\u{85}\u{200b}\u{e0001}", r#""\u0085\u200b\U000e0001""#),
         ] {
-            assert_eq!(Quoted(text).to_string(), quoted);
+            assert_eq!(GoQuoted(text).to_string(), quoted);
         }
     }
 }

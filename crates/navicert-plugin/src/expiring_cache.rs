@@ -1,5 +1,5 @@
-//! What plugins answered, until it expires: bounded, by the injected clock, and numbered so that a caller can say
-//! "forget this one" without forgetting its successor.
+//! A bounded cache with expiry by an injected clock. Entries have generations, so that a caller can remove the entry it
+//! used without removing a newer one.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -11,39 +11,40 @@ use std::time::Duration;
 
 use navicert_types::{Clock, Timestamp};
 
-/// Which insertion a value came from. Later is larger; no number is given twice within a cache.
+/// Identifies an insertion. Later insertions have larger numbers; numbers are never reused within a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(u64);
 
 /// A value found in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit<V> {
+pub struct CacheHit<V> {
     /// The value.
     pub value: V,
-    /// Which insertion it is from.
+    /// The insertion it came from.
     pub generation: Generation,
-    /// When it expires; `None` is never.
+    /// When it expires; `None` means never.
     pub expires: Option<Timestamp>,
 }
 
 /// Values by key, each with an expiry.
 ///
-/// An entry is gone when the time is *strictly after* its expiry (C410, I126). When the cache is full, expired entries
-/// go first, then whatever was not asked for the longest (I263).
+/// An entry expires when the time is *strictly after* its expiry. A full cache evicts expired entries first, then the
+/// least recently used one.
+// C410, I126, I263
 pub struct ExpiringCache<K, V> {
     clock: Arc<dyn Clock>,
     capacity: NonZeroUsize,
-    state: Mutex<State<K, V>>,
+    state: Mutex<CacheState<K, V>>,
 }
 
-struct State<K, V> {
-    entries: HashMap<K, Entry<V>>,
+struct CacheState<K, V> {
+    entries: HashMap<K, CacheEntry<V>>,
     last_generation: u64,
-    /// Counts look-ups and insertions, to tell which entry was used last.
+    /// Counts lookups and insertions, to find the least recently used entry.
     tick: u64,
 }
 
-struct Entry<V> {
+struct CacheEntry<V> {
     value: V,
     generation: Generation,
     expiry: Expiry,
@@ -57,27 +58,30 @@ struct Expiry {
 }
 
 impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
-    /// An empty cache for at most so many entries.
+    /// Creates an empty cache with this capacity.
     pub fn new(clock: Arc<dyn Clock>, capacity: NonZeroUsize) -> Self {
-        let state = State { entries: HashMap::new(), last_generation: 0, tick: 0 };
+        let state = CacheState { entries: HashMap::new(), last_generation: 0, tick: 0 };
         ExpiringCache { clock, capacity, state: Mutex::new(state) }
     }
 
-    /// Keeps a value until this wall time, or for good: a credential that says itself when it expires (C413).
+    /// Inserts a value that expires at this wall-clock time, or never: a credential with its own expiry.
+    // C413
     pub fn insert_until(&self, key: K, value: V, expires: Option<Timestamp>) -> Generation {
         self.insert(key, value, Expiry { wall: expires, monotonic: None })
     }
 
-    /// Keeps a value for this long by whichever clock gets there first: wall time goes on while a machine sleeps, and
-    /// monotonic time does not care when somebody sets the clock back (I131b).
+    /// Inserts a value that expires after `lifetime` on the wall clock or the monotonic clock, whichever is first: the wall
+    /// clock advances while the machine is suspended, and the monotonic clock is not affected by clock changes.
+    // I131b
     pub fn insert_for(&self, key: K, value: V, lifetime: Duration) -> Generation {
         let wall = self.clock.now().saturating_add(lifetime).unwrap_or(Timestamp::MAX);
         let monotonic = self.clock.monotonic().saturating_add(lifetime);
         self.insert(key, value, Expiry { wall: Some(wall), monotonic: Some(monotonic) })
     }
 
-    /// The value for a key, unless it has expired; an expired one is dropped on the way (I130).
-    pub fn lookup<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Hit<V>>
+    /// Returns the value unless it has expired; removes an expired one.
+    // I130
+    pub fn lookup<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<CacheHit<V>>
     where
         K: Borrow<Q>,
     {
@@ -90,10 +94,14 @@ impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
             return None;
         }
         entry.used = tick;
-        Some(Hit { value: entry.value.clone(), generation: entry.generation, expires: entry.expiry.wall })
+        Some(CacheHit {
+            value: entry.value.clone(),
+            generation: entry.generation,
+            expires: entry.expiry.wall,
+        })
     }
 
-    /// Forgets whatever is there for the key.
+    /// Removes the entry of a key.
     pub fn remove<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
@@ -101,8 +109,8 @@ impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
         self.lock().entries.remove(key).is_some()
     }
 
-    /// Forgets the value of this generation, unless a later one has taken its place: ten answers of 401 for one
-    /// credential forget it once.
+    /// Removes the entry only if it has this generation: ten 401 responses for one credential remove it once and keep its
+    /// successor.
     pub fn remove_generation<Q: Eq + Hash + ?Sized>(&self, key: &Q, generation: Generation) -> bool
     where
         K: Borrow<Q>,
@@ -112,23 +120,23 @@ impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
         current && state.entries.remove(key).is_some()
     }
 
-    /// Drops what has expired; returns how many there were.
+    /// Removes expired entries and returns their number.
     pub fn purge(&self) -> usize {
         let now = self.now();
         self.lock().purge(now)
     }
 
-    /// Drops everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.lock().entries.clear();
     }
 
-    /// How many entries there are, expired ones not yet dropped included.
+    /// Number of entries, including expired ones that are not yet removed.
     pub fn len(&self) -> usize {
         self.lock().entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -137,12 +145,12 @@ impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
         let now = self.now();
         let mut state = self.lock();
         if state.entries.len() >= self.capacity.get() && !state.entries.contains_key(&key) {
-            state.make_room(now);
+            state.evict(now);
         }
         let used = state.next_tick();
         state.last_generation = state.last_generation.wrapping_add(1);
         let generation = Generation(state.last_generation);
-        state.entries.insert(key, Entry { value, generation, expiry, used });
+        state.entries.insert(key, CacheEntry { value, generation, expiry, used });
         generation
     }
 
@@ -150,12 +158,12 @@ impl<K: Eq + Hash, V: Clone> ExpiringCache<K, V> {
         Now { wall: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<K, V>> {
+    fn lock(&self) -> MutexGuard<'_, CacheState<K, V>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<K: Eq + Hash, V> State<K, V> {
+impl<K: Eq + Hash, V> CacheState<K, V> {
     fn next_tick(&mut self) -> u64 {
         self.tick = self.tick.wrapping_add(1);
         self.tick
@@ -167,7 +175,7 @@ impl<K: Eq + Hash, V> State<K, V> {
         before.saturating_sub(self.entries.len())
     }
 
-    fn make_room(&mut self, now: Now) {
+    fn evict(&mut self, now: Now) {
         if self.purge(now) > 0 {
             return;
         }
@@ -188,7 +196,7 @@ impl Now {
     }
 }
 
-/// Shows neither keys nor values: an image key may name a tenant, a value is a credential.
+/// Shows neither keys nor values: an image key may name a tenant, and a value is a credential.
 impl<K, V> fmt::Debug for ExpiringCache<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = self.state.lock().unwrap_or_else(PoisonError::into_inner).entries.len();
@@ -215,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_good_at_its_expiry_and_gone_right_after() {
+    fn entry_is_valid_until_and_including_its_expiry() {
         // C410, I126: strictly later
         let (clock, cache) = cache(9);
         cache.insert_until("until".into(), "a", Some(Timestamp::from_second(1_060).unwrap()));
@@ -225,13 +233,13 @@ mod tests {
         assert_eq!((value(&cache, "until"), value(&cache, "for")), (Some("a"), Some("b")));
         clock.advance(Duration::from_nanos(1));
         assert_eq!((value(&cache, "until"), value(&cache, "for")), (None, None));
-        assert_eq!(cache.len(), 1, "found expired means dropped");
+        assert_eq!(cache.len(), 1, "lookup removes an expired entry");
         clock.advance(Duration::from_secs(1_000_000_000));
         assert_eq!(value(&cache, "never"), Some("c"));
     }
 
     #[test]
-    fn a_lifetime_ends_by_whichever_clock_gets_there_first() {
+    fn lifetime_ends_on_the_first_of_both_clocks() {
         // I131b: a machine that slept, and a wall clock that was set back.
         let (clock, cache) = cache(9);
         cache.insert_for("slept".into(), "a", Duration::from_secs(60));
@@ -245,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn forgetting_a_generation_spares_its_successor() {
+    fn removing_a_generation_keeps_its_successor() {
         let (_, cache) = cache(9);
         let first = cache.insert_until("key".into(), "old", None);
         assert_eq!(cache.lookup("key").unwrap().generation, first);
@@ -256,11 +264,11 @@ mod tests {
         assert!(cache.remove_generation("key", second));
         assert!(!cache.remove_generation("key", second));
         assert_eq!(value(&cache, "key"), None);
-        assert!(cache.insert_until("key".into(), "newer", None) > second, "a number is never used again");
+        assert!(cache.insert_until("key".into(), "newer", None) > second, "generations are never reused");
     }
 
     #[test]
-    fn a_full_cache_drops_the_expired_first_and_then_the_least_used() {
+    fn evicts_expired_entries_first_then_the_least_recently_used() {
         // I263
         let (clock, cache) = cache(3);
         cache.insert_for("short".into(), "s", Duration::from_secs(1));
@@ -274,13 +282,13 @@ mod tests {
             (Some("b"), Some("c"), Some("a"))
         );
         cache.insert_until("d".into(), "d", None);
-        assert_eq!((cache.len(), value(&cache, "b")), (3, None), "b was used the longest ago");
+        assert_eq!((cache.len(), value(&cache, "b")), (3, None), "b was least recently used");
         cache.insert_until("d".into(), "again", None);
-        assert_eq!((cache.len(), value(&cache, "c")), (3, Some("c")), "replacing pushes nobody out");
+        assert_eq!((cache.len(), value(&cache, "c")), (3, Some("c")), "replacing an entry evicts no other");
     }
 
     #[test]
-    fn purging_drops_what_expired_and_says_how_much() {
+    fn purge_removes_expired_entries_and_counts_them() {
         // I130
         let (clock, cache) = cache(9);
         for key in ["a", "b"] {

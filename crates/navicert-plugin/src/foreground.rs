@@ -1,9 +1,9 @@
-//! Running the command a person typed, as if we were not there: it has the terminal, its signals reach it, and its end is
-//! ours. For `navicert run`; plugins go through [`Runner`](crate::Runner).
+//! Runs the user's command in the foreground: it uses the terminal, receives signals, and its exit status becomes this
+//! process's. For `navicert run`; plugins use [`Runner`](crate::Runner).
 //!
-//! The child stays in our process group, as under `env` or `nice`: Ctrl-C, Ctrl-\, Ctrl-Z and a resized window reach it from
-//! the terminal without our doing, and job control stops and continues both of us together. What is sent to us alone
-//! (`kill`) is passed on.
+//! The child stays in this process group, as with `env` or `nice`: the terminal sends Ctrl-C, Ctrl-\, Ctrl-Z and window
+//! size changes to it directly, and job control stops and continues both processes. Signals sent to this process only
+//! (`kill`) are forwarded.
 
 use std::io;
 use std::process::Stdio;
@@ -14,38 +14,38 @@ use signal_hook::iterator::Signals;
 
 use crate::command::{Command, ProcessGroup, Stderr, Stdin};
 use crate::error::RunError;
-use crate::platform::{self, Recipient};
+use crate::platform::{self, SignalTarget};
 use crate::policy::Permitted;
 use crate::process::start;
 use crate::runner::Exit;
 
-/// Signals that are the child's, when they are sent to us.
-const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
-/// Those of them that a terminal sends to the whole group, the child included.
-const FROM_KEYBOARD: [i32; 2] = [SIGINT, SIGQUIT];
+/// Signals forwarded to the child.
+const FORWARDED_SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+/// Forwarded signals that the terminal sends to the whole process group, including the child.
+const KEYBOARD_SIGNALS: [i32; 2] = [SIGINT, SIGQUIT];
 
-/// Runs a command to its end with our standard input, output and error; `started` is called as soon as it runs.
+/// Runs a command to its end with this process's standard streams; calls `started` as soon as it runs.
 ///
-/// From the call on, the signals above no longer end this process, except those it was started to ignore: they stay
-/// ignored, by the child too.
+/// From then on the forwarded signals no longer end this process. Signals that were ignored at start stay ignored, in the
+/// child too.
 ///
 /// # Errors
-/// It could not be started, or its end could not be learned.
+/// The command could not be started, or its exit status is unavailable.
 pub fn run(command: Permitted<Command>, started: impl FnOnce()) -> Result<Exit, RunError> {
     let (command, program) = command.into_parts();
     let command = command.stdin(Stdin::Inherit).stderr(Stderr::Inherit).process_group(ProcessGroup::Inherit);
     let path = program.path.clone();
-    let contact = |source| RunError::Contact { program: path.clone(), source: Arc::new(source) };
-    // Before the start, so that no signal falls between.
+    let io_error = |source| RunError::Io { program: path.clone(), source: Arc::new(source) };
+    // Register before starting the child, so that no signal is lost.
     let ignored = platform::ignored_signals();
-    let wanted = PASSED_ON.into_iter().filter(|signal| !ignored.contains(signal));
-    let mut signals = Signals::new(wanted).map_err(contact)?;
+    let forwarded = FORWARDED_SIGNALS.into_iter().filter(|signal| !ignored.contains(signal));
+    let mut signals = Signals::new(forwarded).map_err(io_error)?;
     let mut child = start(&command, &program, Stdio::inherit())?;
-    let recipient = Recipient::of(&child);
+    let recipient = SignalTarget::from_child(&child);
     let handle = signals.handle();
-    let passing_on = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    let forwarder = std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in signals.forever() {
-            if !(FROM_KEYBOARD.contains(&signal) && platform::is_foreground()) {
+            if !(KEYBOARD_SIGNALS.contains(&signal) && platform::is_foreground()) {
                 recipient.send(signal);
             }
         }
@@ -53,51 +53,51 @@ pub fn run(command: Permitted<Command>, started: impl FnOnce()) -> Result<Exit, 
     started();
     let ended = child.wait();
     handle.close();
-    if let Ok(thread) = passing_on {
+    if let Ok(thread) = forwarder {
         let _ = thread.join();
     }
     ended
-        .map(platform::exit_of)
+        .map(platform::exit_from_status)
         .map_err(|source| RunError::StatusLost { program: path.clone(), source: Arc::new(source) })
 }
 
-/// Starts a command that is to outlive us, with no terminal, no output and a process group of its own, and forgets it.
+/// Starts a command that outlives this process, without terminal or output, in its own process group.
 ///
 /// # Errors
-/// It could not be started.
-pub fn leave_behind(command: Permitted<Command>) -> Result<(), RunError> {
+/// The command could not be started.
+pub fn spawn_detached(command: Permitted<Command>) -> Result<(), RunError> {
     let (command, program) = command.into_parts();
     let command = command.stdin(Stdin::Null).stderr(Stderr::Tail(0)).process_group(ProcessGroup::New);
-    // Whoever does not wait for a child leaves a zombie, but only until its own end, which this one waits for.
+    // The child is not reaped, so it may remain a zombie until this process ends, which it waits for.
     let _ = start(&command, &program, Stdio::null())?;
     Ok(())
 }
 
-/// Ends this process by the signal that ended the child, so that a shell sees what it would have seen: a loop stops
-/// after Ctrl-C. Returns only if that is not possible.
+/// Ends this process with the signal that ended the child, so that a shell sees the same status: a loop stops after
+/// Ctrl-C. Returns only on failure.
 ///
 /// # Errors
-/// The signal does not end a process.
-pub fn end_by(signal: i32) -> io::Result<()> {
+/// The signal does not end the process.
+pub fn exit_by_signal(signal: i32) -> io::Result<()> {
     signal_hook::low_level::emulate_default_handler(signal)
 }
 
-/// The signals that ask a long-running program to end, caught from the moment this exists.
+/// Catches the termination signals SIGHUP, SIGINT and SIGTERM while it exists.
 #[derive(Debug)]
-pub struct Ends(Signals);
+pub struct TerminationSignals(Signals);
 
-impl Ends {
-    /// Catches them, except those that this process was started to ignore.
+impl TerminationSignals {
+    /// Registers the signals, except those that were ignored at start.
     ///
     /// # Errors
-    /// They cannot be caught.
-    pub fn catch() -> io::Result<Self> {
+    /// The signals cannot be registered.
+    pub fn register() -> io::Result<Self> {
         let ignored = platform::ignored_signals();
         let wanted = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !ignored.contains(signal));
-        Signals::new(wanted).map(Ends)
+        Signals::new(wanted).map(TerminationSignals)
     }
 
-    /// Waits for the first one.
+    /// Waits for the first signal.
     pub fn wait(mut self) {
         self.0.forever().next();
     }

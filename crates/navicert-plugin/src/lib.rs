@@ -1,19 +1,19 @@
-//! The only crate that starts someone else's program: credential plugins, image credential providers, signers. It does
-//! not know what a program is for.
+//! Runs external programs: credential plugins, image credential providers and signers. No other crate starts processes,
+//! and this crate knows nothing about what a program is for.
 //!
 //! ```text
 //! Command ──policy──▶ Permitted<Command> ──runner──▶ Completed | RunError
-//! (what is wanted)    (resolved, compared,           (exit, stdout, the end of stderr)
-//!                      opened: what will run)
+//! (requested)         (resolved, checked,            (exit status, stdout, tail of stderr)
+//!                      opened)
 //!
-//! many askers ──single_flight──▶ one run ──▶ expiring_cache (good answers) | backoff (bad ones)
+//! many callers ──single_flight──▶ one run ──▶ expiring_cache (on success) | backoff (on failure)
 //! ```
 //!
-//! The core blocks and needs no runtime, so that small programs stay small. [`start`] and [`SingleFlight`] put a run on
-//! a thread of its own and give back a [`Waiter`], which is a future for any runtime and can also be blocked on.
+//! The core is blocking and needs no async runtime. [`start`] and [`SingleFlight`] run a command on its own thread and
+//! return a [`Waiter`], which is a runtime-independent future and also supports blocking.
 //!
 //! Time comes from a [`Clock`](navicert_types::Clock), the environment from an [`Environment`]: nothing here reads
-//! either from the process.
+//! them from the process.
 
 pub mod backoff;
 pub mod command;
@@ -41,13 +41,13 @@ use unix as platform;
 
 pub use backoff::{Backoff, BackoffSettings};
 pub use command::{Command, Environment, ProcessGroup, Stderr, StderrReceiver, Stdin, StdoutReceiver};
-pub use completion::{Lost, Waiter, detach};
-pub use error::{MalformedCommand, PermitError, PolicyError, Refusal, ResolveError, RunError};
-pub use expiring_cache::{ExpiringCache, Generation, Hit};
+pub use completion::{JoinError, Waiter, detach};
+pub use error::{MalformedCommand, PermitError, PolicyDenial, PolicyError, ResolveError, RunError};
+pub use expiring_cache::{CacheHit, ExpiringCache, Generation};
 pub use policy::{Allowlist, AllowlistEntry, Permitted, Policy, Sha256Digest};
 pub use process::ProcessRunner;
 pub use runner::{Completed, Exit, Runner, StderrTail, start};
 #[cfg(any(test, feature = "test-util"))]
-pub use scripted::{Gate, Script, ScriptedRunner};
-pub use single_flight::{FlightError, Landed, SingleFlight};
-pub use terminal::TerminalTurn;
+pub use scripted::{RunGate, Script, ScriptedRunner};
+pub use single_flight::{FlightError, FlightResult, SingleFlight};
+pub use terminal::TerminalLock;

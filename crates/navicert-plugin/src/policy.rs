@@ -1,5 +1,6 @@
-//! Which programs may run. The policy is a value (reading it from a kuberc is the client's business); the decision is
-//! made anew for every run, and its result is the only thing a runner takes (client-credentials.md §7).
+//! Decides which programs may run. The client reads the policy from a kuberc. Every run needs a new decision, and a runner
+//! accepts only its result.
+// client-credentials.md §7
 
 mod candidate;
 mod digest;
@@ -14,11 +15,11 @@ pub(crate) use candidate::Program;
 pub use digest::Sha256Digest;
 
 use crate::command::{Command, same_name};
-use crate::error::{PermitError, PolicyError, Refusal};
+use crate::error::{PermitError, PolicyDenial, PolicyError};
 use crate::resolve::{clean, has_separator, resolve};
 use candidate::Candidate;
 
-/// What may run.
+/// Which programs may run.
 ///
 /// ```
 /// use navicert_plugin::{AllowlistEntry, Command, Environment, Policy};
@@ -30,22 +31,25 @@ use candidate::Candidate;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub enum Policy {
-    /// Everything: upstream's default, and the library's (C742).
+    /// Allows every program. The default, as in client-go.
+    // C742
     #[default]
     AllowAll,
-    /// Nothing.
+    /// Denies every program.
     DenyAll,
-    /// What the list names.
+    /// Allows the listed programs.
     Allowlist(Allowlist),
-    /// What both permit (C742).
+    /// Allows what both policies allow.
+    // C742
     Both(Box<Policy>, Box<Policy>),
 }
 
 impl Policy {
-    /// A policy as a kuberc spells it: `credentialPluginPolicy` and `credentialPluginAllowlist`, where present.
+    /// Creates a policy from a kuberc's `credentialPluginPolicy` and `credentialPluginAllowlist`.
     ///
     /// # Errors
-    /// [`PolicyError`], with upstream's texts (C720).
+    /// [`PolicyError`], with client-go's messages.
+    // C720
     pub fn from_parts(policy: &str, allowlist: Option<Vec<AllowlistEntry>>) -> Result<Self, PolicyError> {
         match (policy, allowlist) {
             ("" | "AllowAll", None) => Ok(Policy::AllowAll),
@@ -57,34 +61,36 @@ impl Policy {
         }
     }
 
-    /// The policy that permits what both permit: a caller can only make it stricter (C742).
+    /// Combines two policies: both must allow a program, so a caller can only make a policy stricter.
+    // C742
     #[must_use]
     pub fn and(self, other: Policy) -> Self {
         Policy::Both(Box::new(self), Box::new(other))
     }
 
-    /// Decides about one run. The permission is used up by that run.
+    /// Decides about one run.
     ///
-    /// The program is resolved once, and what was compared with the policy is what will run: by its absolute path,
-    /// and where an allowlist decided, by the very file that was opened for it if the system can do that (C743).
+    /// The program is resolved once, and what was checked is what runs: by its absolute path, or, if an allowlist decided,
+    /// the file that was opened for the check, where the platform supports that.
     ///
     /// # Errors
-    /// [`PermitError`]: the policy says no, or there is no such program.
+    /// [`PermitError`]: the policy denies the command, or the program does not exist.
+    // C743
     pub fn permit(&self, command: Command) -> Result<Permitted<Command>, PermitError> {
-        self.decide(command, Unlisted::AsThePolicySays)
+        self.decide(command, UnlistedPrograms::FollowPolicy)
     }
 
-    /// Like [`Policy::permit`], but `AllowAll` is not enough: some allowlist has to name the program. Signers are run
-    /// only this way (C744).
+    /// Like [`Policy::permit`], but an allowlist must name the program; `AllowAll` is not enough. Used for signers.
     ///
     /// # Errors
-    /// [`PermitError`]: the policy says no, or there is no such program.
+    /// [`PermitError`]: the policy denies the command, or the program does not exist.
+    // C744
     pub fn permit_if_listed(&self, command: Command) -> Result<Permitted<Command>, PermitError> {
-        self.decide(command, Unlisted::Refused)
+        self.decide(command, UnlistedPrograms::Deny)
     }
 
-    /// The program that an allowlist calls by this name: a file of the user's own says where it is, so that a kubeconfig
-    /// need not (C880).
+    /// The program that an allowlist assigns to this signer name, so that a kubeconfig need not contain its path.
+    // C880
     pub fn signer(&self, name: &OsStr) -> Option<&OsStr> {
         match self {
             Policy::AllowAll | Policy::DenyAll => None,
@@ -98,12 +104,16 @@ impl Policy {
         }
     }
 
-    fn decide(&self, command: Command, unlisted: Unlisted) -> Result<Permitted<Command>, PermitError> {
+    fn decide(
+        &self,
+        command: Command,
+        unlisted: UnlistedPrograms,
+    ) -> Result<Permitted<Command>, PermitError> {
         command.check_shape()?;
         let candidate = Candidate::new(&command);
         self.check(&command, &candidate)?;
-        if unlisted == Unlisted::Refused && !self.has_allowlist() {
-            return Err(Refusal::MustBeListed { path: candidate.shown_path() }.into());
+        if unlisted == UnlistedPrograms::Deny && !self.has_allowlist() {
+            return Err(PolicyDenial::MustBeListed { path: candidate.display_path() }.into());
         }
         let program = candidate.into_program()?;
         Ok(Permitted::new(command, program))
@@ -112,7 +122,7 @@ impl Policy {
     fn check(&self, command: &Command, candidate: &Candidate<'_>) -> Result<(), PermitError> {
         match self {
             Policy::AllowAll => Ok(()),
-            Policy::DenyAll => Err(Refusal::DenyAll { command: candidate.shown() }.into()),
+            Policy::DenyAll => Err(PolicyDenial::DenyAll { command: candidate.display_command() }.into()),
             Policy::Allowlist(allowlist) => allowlist.check(command, candidate),
             Policy::Both(one, other) => {
                 one.check(command, candidate)?;
@@ -130,27 +140,29 @@ impl Policy {
     }
 }
 
-/// What becomes of a program that no allowlist speaks about.
+/// How to treat programs without an allowlist.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unlisted {
-    AsThePolicySays,
-    Refused,
+enum UnlistedPrograms {
+    FollowPolicy,
+    Deny,
 }
 
-/// A list of programs that may run: at least one entry, each with a command in its cleaned form.
+/// A non-empty list of allowed programs, each with a command in its cleaned form.
 #[derive(Debug)]
 pub struct Allowlist {
     entries: Vec<AllowlistEntry>,
-    /// Where entries that are bare names were found, by entry. Upstream keeps these for an authenticator's lifetime
-    /// (C731): a second program of the same name turning up earlier in `PATH` does not shut the first one out.
+    /// The paths to which bare names were resolved, by entry. client-go keeps them for an authenticator's lifetime, so that
+    /// a new program with the same name earlier in `PATH` does not exclude the first one.
+    // C731
     found: Mutex<BTreeSet<(usize, PathBuf)>>,
 }
 
 impl Allowlist {
-    /// A list of these entries.
+    /// Creates a list.
     ///
     /// # Errors
-    /// [`PolicyError`] for an empty list, an entry without a command, or a command not in its cleaned form (C720).
+    /// [`PolicyError`] for an empty list, an entry without a command, or a command not in its cleaned form.
+    // C720
     pub fn new(entries: Vec<AllowlistEntry>) -> Result<Self, PolicyError> {
         if entries.is_empty() {
             return Err(PolicyError::EmptyAllowlist);
@@ -176,23 +188,24 @@ impl Allowlist {
         &self.entries
     }
 
-    /// Entries are alternatives. When some name the program but none fits in full, the first such one's objection is
-    /// the answer: it is what the user has to look at.
+    /// Entries are alternatives. If entries name the program but none matches completely, returns the denial of the first
+    /// one, which the user has to fix.
     fn check(&self, command: &Command, candidate: &Candidate<'_>) -> Result<(), PermitError> {
-        let mut objection = None;
-        for entry in self.naming(command, candidate)? {
+        let mut first_denial = None;
+        for entry in self.entries_naming(command, candidate)? {
             match entry.check(command, candidate) {
                 Ok(()) => return Ok(()),
-                Err(error) => objection = objection.or(Some(error)),
+                Err(error) => first_denial = first_denial.or(Some(error)),
             }
         }
-        let nobody = || PermitError::from(Refusal::NotListed { path: candidate.shown_path() });
-        Err(objection.unwrap_or_else(nobody))
+        let not_listed = || PermitError::from(PolicyDenial::NotListed { path: candidate.display_path() });
+        Err(first_denial.unwrap_or_else(not_listed))
     }
 
-    /// The entries that name the candidate, compared as text (C731, C732): with the command as written, with where it
-    /// leads, and, for bare names, where `PATH` leads.
-    fn naming(
+    /// The entries that name the candidate, compared as text: with the command as written, with its resolved path, and for
+    /// bare names with the path found in `PATH`.
+    // C731, C732
+    fn entries_naming(
         &self,
         command: &Command,
         candidate: &Candidate<'_>,
@@ -205,18 +218,18 @@ impl Allowlist {
             }
             Err(error) => {
                 let source = error.clone();
-                return Err(Refusal::CannotResolve { path: candidate.shown(), source }.into());
+                return Err(PolicyDenial::CannotResolve { path: candidate.display_command(), source }.into());
             }
         };
         let names = |(index, entry): &(usize, &AllowlistEntry)| {
             verbatim(entry)
                 || *entry.command == *resolved.as_os_str()
-                || self.leads_to(*index, entry, resolved, command.search_path())
+                || self.resolves_to(*index, entry, resolved, command.search_path())
         };
         Ok(self.entries.iter().enumerate().filter(names).map(|(_, entry)| entry).collect())
     }
 
-    fn leads_to(
+    fn resolves_to(
         &self,
         index: usize,
         entry: &AllowlistEntry,
@@ -234,14 +247,15 @@ impl Allowlist {
     }
 }
 
-/// A copy starts with nothing remembered: it is another authenticator's policy.
+/// A clone starts without remembered paths: it belongs to another authenticator.
 impl Clone for Allowlist {
     fn clone(&self) -> Self {
         Allowlist { entries: self.entries.clone(), found: Mutex::default() }
     }
 }
 
-/// One alternative of an allowlist; all of its conditions have to hold (C732).
+/// One entry of an allowlist; all of its conditions must match.
+// C732
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowlistEntry {
     command: OsString,
@@ -254,7 +268,7 @@ pub struct AllowlistEntry {
 }
 
 impl AllowlistEntry {
-    /// The program: an absolute path, or a bare name that means what `PATH` finds.
+    /// Allows a program: an absolute path, or a bare name that is searched in `PATH`.
     pub fn new(command: impl Into<OsString>) -> Self {
         AllowlistEntry {
             command: command.into(),
@@ -267,42 +281,48 @@ impl AllowlistEntry {
         }
     }
 
-    /// The file must have this digest (C741).
+    /// Requires this digest of the file.
+    // C741
     #[must_use]
     pub fn sha256(mut self, digest: Sha256Digest) -> Self {
         self.sha256 = Some(digest);
         self
     }
 
-    /// The arguments must begin with exactly these (C741).
+    /// Requires the arguments to begin with exactly these.
+    // C741
     #[must_use]
     pub fn args<A: Into<OsString>>(mut self, prefix: impl IntoIterator<Item = A>) -> Self {
         self.args = prefix.into_iter().map(Into::into).collect();
         self
     }
 
-    /// These variables may be set although they can make a program run something else (C741).
+    /// Allows these variables although they can make a program load other code.
+    // C741
     #[must_use]
     pub fn env_names<N: Into<OsString>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.env_names = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What the program may be told that makes it run other code: a value for a declared setting (X3).
+    /// Allows a value of a declared setting that makes the program load code.
+    // X3
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
     }
 
-    /// The name by which a kubeconfig may call this program, if it is a signer (C880).
+    /// Sets the signer name by which a kubeconfig may refer to this program.
+    // C880
     #[must_use]
     pub fn signer(mut self, name: impl Into<String>) -> Self {
         self.signer = Some(name.into());
         self
     }
 
-    /// The only settings it may be told (C880).
+    /// Allows only these settings.
+    // C880
     #[must_use]
     pub fn setting_names<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.setting_names = Some(names.into_iter().map(Into::into).collect());
@@ -314,31 +334,34 @@ impl AllowlistEntry {
         &self.command
     }
 
-    /// Everything but the name: cheap conditions first, the digest last.
+    /// Checks all conditions except the name: cheap ones first, the digest last.
     fn check(&self, command: &Command, candidate: &Candidate<'_>) -> Result<(), PermitError> {
         if !command.arguments().starts_with(&self.args) {
-            return Err(Refusal::Arguments { path: candidate.shown_path() }.into());
+            return Err(PolicyDenial::Arguments { path: candidate.display_path() }.into());
         }
         let opted_in = |name: &OsStr| self.env_names.iter().any(|allowed| same_name(allowed, name));
-        if let Some(name) = command.extra_names().find(|name| steers_a_loader(name) && !opted_in(name)) {
+        if let Some(name) = command.extra_names().find(|name| controls_code_loading(name) && !opted_in(name))
+        {
             let name = name.to_string_lossy().into_owned();
-            return Err(Refusal::Variable { path: candidate.shown_path(), name }.into());
+            return Err(PolicyDenial::Variable { path: candidate.display_path(), name }.into());
         }
         if let Some((name, value)) =
             command.declared().iter().find(|declared| !self.settings.contains(declared))
         {
-            let (path, name, value) = (candidate.shown_path(), name.clone(), value.clone());
-            return Err(Refusal::Setting { path, name, value }.into());
+            let (path, name, value) = (candidate.display_path(), name.clone(), value.clone());
+            return Err(PolicyDenial::Setting { path, name, value }.into());
         }
         let unlisted =
             |name: &&String| self.setting_names.as_ref().is_some_and(|names| !names.contains(name));
         if let Some(name) = command.declared_names().iter().find(unlisted) {
-            return Err(Refusal::SettingName { path: candidate.shown_path(), name: name.clone() }.into());
+            return Err(
+                PolicyDenial::SettingName { path: candidate.display_path(), name: name.clone() }.into()
+            );
         }
         match self.sha256 {
             Some(expected) => candidate.require_digest(expected),
             None => {
-                // Pinned all the same where it can be; a file that may be executed but not read runs by its path.
+                // Pin the file if possible; a file that is executable but not readable runs by its path.
                 let _ = candidate.open();
                 Ok(())
             }
@@ -346,8 +369,9 @@ impl AllowlistEntry {
     }
 }
 
-/// Whether a variable of this name can make a loader or an interpreter run other code than the program's own (C741).
-fn steers_a_loader(name: &OsStr) -> bool {
+/// Whether a variable can make a dynamic loader or interpreter run other code than the program's.
+// C741
+fn controls_code_loading(name: &OsStr) -> bool {
     const NAMES: [&str; 4] = ["PATH", "JAVA_TOOL_OPTIONS", "BASH_ENV", "ENV"];
     const PREFIXES: [&str; 6] = ["LD_", "DYLD_", "PYTHON", "NODE_", "RUBY", "PERL5"];
     const SUFFIX: &str = "_PRELOAD";

@@ -1,4 +1,5 @@
-//! From the command as configured to the absolute path of the file that will run (client-credentials.md C301, C134).
+//! Resolves a configured command to the absolute path of the program.
+// C301, C134
 
 use std::env::split_paths;
 use std::ffi::{OsStr, OsString};
@@ -9,19 +10,19 @@ use std::sync::Arc;
 use crate::error::ResolveError;
 use crate::platform;
 
-/// Finds the program: a bare name in `search_path` (a `PATH` value), a command with a separator where it says.
+/// Finds the program: searches `search_path` (a `PATH` value) for a bare name, and uses a command with a separator as a path.
 ///
-/// The result is absolute. The first hit decides: if it comes from a relative directory of the search path, the
-/// command is refused rather than searched for further on, because that is the one the user's shell would have run.
+/// The result is absolute. The first match decides: if it is in a relative directory of the search path, the command is
+/// rejected and later directories are not searched, because the user's shell would have run that match.
 ///
 /// # Errors
-/// [`ResolveError`], one variant per thing that can be done about it.
+/// [`ResolveError`].
 pub fn resolve(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, ResolveError> {
     if has_separator(command) { resolve_as_given(command) } else { search(command, search_path) }
 }
 
-/// The path without `.`, repeated separators and `..` where these can be removed by looking at the text alone.
-/// Nothing left is `.`, as in Go's `path/filepath`.
+/// Cleans a path lexically: removes `.`, repeated separators, and `..` where possible. An empty result becomes `.`, as in
+/// Go's `path/filepath`.
 pub fn clean(path: &OsStr) -> OsString {
     let mut cleaned = PathBuf::new();
     for component in Path::new(path).components() {
@@ -37,8 +38,8 @@ pub fn clean(path: &OsStr) -> OsString {
     if cleaned.as_os_str().is_empty() { ".".into() } else { cleaned.into_os_string() }
 }
 
-/// [`clean`], except that a command with a separator keeps one: `./p` must never turn into `p` and be searched for
-/// in `PATH` (C134).
+/// Like [`clean`], but a command with a separator keeps one: `./p` must not become `p` and be searched for in `PATH`.
+// C134
 pub fn clean_command(command: &OsStr) -> OsString {
     let cleaned = clean(command);
     if !has_separator(command) || has_separator(&cleaned) {
@@ -47,7 +48,7 @@ pub fn clean_command(command: &OsStr) -> OsString {
     Path::new(".").join(cleaned).into_os_string()
 }
 
-/// Whether the command names a place rather than something to search for.
+/// Whether the command is a path rather than a name to search for.
 pub fn has_separator(command: &OsStr) -> bool {
     command.as_encoded_bytes().iter().any(|byte| is_separator(char::from(*byte)))
 }
@@ -58,8 +59,10 @@ fn resolve_as_given(command: &OsStr) -> Result<PathBuf, ResolveError> {
         .map_err(|source| ResolveError::NotExecutable { path: command.into(), source: Arc::new(source) })?;
     match platform::check_executable(&path) {
         Ok(()) => Ok(path),
-        Err(Unusable::NoFile(source)) if is_absence(&source) => Err(ResolveError::NoSuchFile { path }),
-        Err(Unusable::NoFile(source) | Unusable::NotExecutable(source)) => {
+        Err(ExecutableError::NoFile(source)) if is_not_found(&source) => {
+            Err(ResolveError::NoSuchFile { path })
+        }
+        Err(ExecutableError::NoFile(source) | ExecutableError::NotExecutable(source)) => {
             Err(ResolveError::NotExecutable { path, source: Arc::new(source) })
         }
     }
@@ -68,14 +71,14 @@ fn resolve_as_given(command: &OsStr) -> Result<PathBuf, ResolveError> {
 fn search(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, ResolveError> {
     let shown = || command.to_string_lossy().into_owned();
     let mut present = None;
-    // An empty value is no directory at all, although an empty element between two colons is the current one.
+    // An empty value means no directory, although an empty element between two colons means the current one.
     for directory in search_path.filter(|value| !value.is_empty()).into_iter().flat_map(split_paths) {
         let path = directory.join(command);
         match platform::check_executable(&path) {
             Ok(()) if path.is_absolute() => return Ok(path),
             Ok(()) => return Err(ResolveError::InCurrentDirectory { command: shown(), directory }),
-            Err(Unusable::NoFile(_)) => {}
-            Err(Unusable::NotExecutable(source)) => {
+            Err(ExecutableError::NoFile(_)) => {}
+            Err(ExecutableError::NotExecutable(source)) => {
                 present.get_or_insert((path, source));
             }
         }
@@ -86,17 +89,17 @@ fn search(command: &OsStr, search_path: Option<&OsStr>) -> Result<PathBuf, Resol
     })
 }
 
-/// Why a path cannot be run.
+/// Why a path cannot be executed.
 #[derive(Debug)]
-pub(crate) enum Unusable {
-    /// There is nothing to be seen there.
+pub(crate) enum ExecutableError {
+    /// The file does not exist or cannot be inspected.
     NoFile(io::Error),
-    /// There is something, but not a file this user may execute.
+    /// The file is not executable by this user.
     NotExecutable(io::Error),
 }
 
-/// Whether the error says that there is nothing at that path.
-pub(crate) fn is_absence(error: &io::Error) -> bool {
+/// Whether the error means that the path does not exist.
+pub(crate) fn is_not_found(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 

@@ -1,5 +1,4 @@
-//! The seam between wanting a program run and running it: a blocking trait without any runtime, and the way to wait
-//! for it from one.
+//! The [`Runner`] trait, which runs commands synchronously, and [`start`], which runs one on its own thread.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -15,12 +14,11 @@ use crate::policy::Permitted;
 
 /// Runs permitted commands.
 ///
-/// What every implementation promises, and the contract suite (`navicert_plugin::contract`, feature `test-util`)
-/// checks:
+/// Every implementation guarantees, and the contract tests (`navicert_plugin::contract`, feature `test-util`) check:
 ///
-/// - `run` returns when the run is over and leaves nothing behind: no zombie, no open descriptor.
-/// - A program that ended, however it ended, is a [`Completed`]; an error means that there is no result.
-/// - The run limit, the cap on stdout and the tail of stderr are those of the command.
+/// - `run` returns when the run has ended, and leaves no zombie and no open descriptor.
+/// - A program that exited, with any status, is a [`Completed`]; an error means that there is no result.
+/// - The time limit, the cap on stdout and the tail of stderr of the command are applied.
 /// - It may be called from many threads at once.
 ///
 /// ```
@@ -35,15 +33,15 @@ use crate::policy::Permitted;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Runner: fmt::Debug + Send + Sync {
-    /// Runs the command to its end. Blocks for as long as that takes: on an async runtime use [`start`].
+    /// Runs the command to its end. Blocks: on an async runtime use [`start`].
     ///
     /// # Errors
-    /// [`RunError`]: the program could not be started, or was ended because it broke a limit.
+    /// [`RunError`]: the program could not be started, or was killed because it exceeded a limit.
     fn run(&self, command: Permitted<Command>) -> Result<Completed, RunError>;
 }
 
-/// Starts a run on a thread of its own. The answer is awaited or waited for; dropping it does not stop the run, whose
-/// only limit is its own (C306, C422).
+/// Starts a run on its own thread. Dropping the waiter does not stop the run, which ends by its own limit.
+// C306, C422
 pub fn start(runner: Arc<dyn Runner>, command: Permitted<Command>) -> Waiter<Result<Completed, RunError>> {
     let completion = Completion::new();
     let waiter = completion.waiter();
@@ -52,35 +50,37 @@ pub fn start(runner: Arc<dyn Runner>, command: Permitted<Command>) -> Waiter<Res
         "plugin",
         move || runner.run(command),
         move |answer| {
-            completion.complete(answer.unwrap_or_else(|source| Err(RunError::Lost { program, source })));
+            completion.complete(answer.unwrap_or_else(|source| Err(RunError::Join { program, source })));
         },
     );
     waiter
 }
 
-/// A run that came to an end.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Completed {
-    /// The absolute path of what ran.
+    /// The absolute path of the program.
     pub program: PathBuf,
     /// How it ended.
     pub exit: Exit,
-    /// What it printed, up to the cap.
+    /// Standard output, up to the cap.
     pub stdout: Secret<Vec<u8>>,
-    /// Whether stdout came to its end. If not, something the program left behind still holds it open, and there may
-    /// have been more to come (C307).
+    /// Whether stdout reached end of file. If not, a descendant process still holds it open and the output may be
+    /// incomplete.
+    // C307
     pub stdout_closed: bool,
-    /// What it said on stderr last, if that was to be kept.
+    /// The tail of stderr, if it was captured.
     pub stderr: Option<StderrTail>,
     /// How long it took.
     pub took: Duration,
 }
 
 impl Completed {
-    /// The output of a program that ended as it should.
+    /// Returns stdout if the program exited with code 0.
     ///
     /// # Errors
-    /// [`RunError::Failed`] for any other end; stdout is dropped with it (C323).
+    /// [`RunError::Failed`] for any other exit; stdout is dropped.
+    // C323
     pub fn require_success(self) -> Result<Secret<Vec<u8>>, RunError> {
         if self.exit.is_success() {
             return Ok(self.stdout);
@@ -89,22 +89,23 @@ impl Completed {
     }
 }
 
-/// How a child ended.
+/// The exit status of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// By itself, with this code.
+    /// Exited with this code.
     Code(i32),
-    /// By this signal.
+    /// Killed by this signal.
     Signal(i32),
 }
 
 impl Exit {
-    /// Whether it ended as it should.
+    /// Whether the exit code is 0.
     pub fn is_success(self) -> bool {
         self == Exit::Code(0)
     }
 
-    /// The code as upstream reports it: `-1` for death by signal (C323).
+    /// The exit code as Go reports it: `-1` if killed by a signal.
+    // C323
     pub fn code(self) -> i32 {
         match self {
             Exit::Code(code) => code,
@@ -122,7 +123,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// The last bytes a child wrote to stderr. `Debug` shows only how many: plugins have been seen to log tokens.
+/// The last bytes a child wrote to stderr. `Debug` shows only their number: some plugins log tokens.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct StderrTail {
     bytes: Vec<u8>,
@@ -131,23 +132,23 @@ pub struct StderrTail {
 
 impl StderrTail {
     /// The last `keep` of these bytes.
-    pub(crate) fn of(mut bytes: Vec<u8>, keep: usize, dropped_before: bool) -> Self {
+    pub(crate) fn from_bytes(mut bytes: Vec<u8>, keep: usize, dropped_before: bool) -> Self {
         let excess = bytes.len().saturating_sub(keep);
         bytes.drain(..excess);
         StderrTail { bytes, truncated: dropped_before || excess > 0 }
     }
 
-    /// The bytes as written.
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes as text, surrounding whitespace taken off; what is not UTF-8 becomes U+FFFD.
+    /// The bytes as trimmed text; invalid UTF-8 becomes U+FFFD.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.bytes).trim().to_owned()
     }
 
-    /// Whether there was more before them.
+    /// Whether earlier bytes were dropped.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }
@@ -164,17 +165,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tail_keeps_the_end_and_says_that_it_is_one() {
-        let tail = StderrTail::of(b"  one two\n".to_vec(), 4, false);
+    fn tail_keeps_the_end_and_reports_truncation() {
+        let tail = StderrTail::from_bytes(b"  one two\n".to_vec(), 4, false);
         assert_eq!((tail.bytes(), tail.is_truncated()), (&b"two\n"[..], true));
         assert_eq!(tail.text(), "two");
-        assert!(!StderrTail::of(b"all".to_vec(), 3, false).is_truncated());
-        assert!(StderrTail::of(b"all".to_vec(), 3, true).is_truncated());
+        assert!(!StderrTail::from_bytes(b"all".to_vec(), 3, false).is_truncated());
+        assert!(StderrTail::from_bytes(b"all".to_vec(), 3, true).is_truncated());
         assert_eq!(format!("{tail:?}"), "StderrTail(4 bytes)");
     }
 
     #[test]
-    fn death_by_signal_counts_as_minus_one() {
+    fn signal_exit_has_code_minus_one() {
         // C323
         assert_eq!((Exit::Code(3).code(), Exit::Signal(9).code()), (3, -1));
         assert!(Exit::Code(0).is_success() && !Exit::Signal(0).is_success());

@@ -1,5 +1,5 @@
-//! A [`Runner`] that follows a script: for tests of whatever runs plugins. It starts nothing, plays each result in
-//! order, remembers what it was asked to run, and can be held in the middle of a run.
+//! A fake [`Runner`] for tests. It starts no process, returns scripted results in order, records the commands, and can
+//! block in a run.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,8 +14,8 @@ use crate::error::RunError;
 use crate::policy::Permitted;
 use crate::runner::{Completed, Exit, Runner, StderrTail};
 
-/// Plays scripts in order, one per run. The command has to be permitted as always, so it names a program that exists
-/// (`/bin/sh`, say); it is not started.
+/// Returns scripted results in order, one per run. Commands must be permitted as usual, so they name an existing program
+/// such as `/bin/sh`; it is not started.
 ///
 /// ```
 /// use navicert_plugin::{Command, Environment, Policy, Runner, Script, ScriptedRunner};
@@ -29,33 +29,33 @@ use crate::runner::{Completed, Exit, Runner, StderrTail};
 /// ```
 #[derive(Debug, Default)]
 pub struct ScriptedRunner {
-    state: Mutex<State>,
+    state: Mutex<ScriptState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     scripts: VecDeque<Script>,
     commands: Vec<Command>,
 }
 
 impl ScriptedRunner {
-    /// A runner with these scripts.
+    /// Creates a runner with these scripts.
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
-        let state = State { scripts: scripts.into_iter().collect(), commands: Vec::new() };
+        let state = ScriptState { scripts: scripts.into_iter().collect(), commands: Vec::new() };
         ScriptedRunner { state: Mutex::new(state) }
     }
 
-    /// Adds one more.
+    /// Adds a script.
     pub fn push(&self, script: Script) {
         self.lock().scripts.push_back(script);
     }
 
-    /// What was run so far, in order.
+    /// The commands run so far, in order.
     pub fn commands(&self) -> Vec<Command> {
         self.lock().commands.clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ScriptState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,89 +78,89 @@ fn not_started(program: PathBuf, why: &str) -> RunError {
     RunError::Start { program, source: Arc::new(io::Error::other(why)) }
 }
 
-/// What one run does.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct Script {
-    end: End,
+    end: ScriptEnd,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     took: Duration,
-    gate: Option<Gate>,
+    gate: Option<RunGate>,
 }
 
 #[derive(Clone, Debug)]
-enum End {
+enum ScriptEnd {
     Exit(Exit),
     Never,
     Error(RunError),
 }
 
 impl Script {
-    /// Prints this and ends as it should.
+    /// Prints this and exits with code 0.
     pub fn prints(stdout: impl Into<Vec<u8>>) -> Self {
         Script { stdout: stdout.into(), ..Self::exits(0) }
     }
 
-    /// Ends with this exit code.
+    /// Exits with this code.
     pub fn exits(code: i32) -> Self {
-        Self::ending(End::Exit(Exit::Code(code)))
+        Self::ending(ScriptEnd::Exit(Exit::Code(code)))
     }
 
-    /// Dies by this signal.
+    /// Is killed by this signal.
     pub fn dies_by(signal: i32) -> Self {
-        Self::ending(End::Exit(Exit::Signal(signal)))
+        Self::ending(ScriptEnd::Exit(Exit::Signal(signal)))
     }
 
-    /// Runs into its limit. The time is not spent.
+    /// Exceeds its time limit, without spending the time.
     pub fn never_ends() -> Self {
-        Self::ending(End::Never)
+        Self::ending(ScriptEnd::Never)
     }
 
-    /// Gives no result.
+    /// Fails with this error.
     pub fn fails(error: RunError) -> Self {
-        Self::ending(End::Error(error))
+        Self::ending(ScriptEnd::Error(error))
     }
 
-    /// Prints this as well.
+    /// Sets stdout.
     #[must_use]
     pub fn stdout(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdout = bytes.into();
         self
     }
 
-    /// Says this on stderr.
+    /// Sets stderr.
     #[must_use]
     pub fn stderr(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stderr = bytes.into();
         self
     }
 
-    /// Claims to have taken this long.
+    /// Sets the reported duration.
     #[must_use]
     pub fn took(mut self, took: Duration) -> Self {
         self.took = took;
         self
     }
 
-    /// Does not end before the gate is open.
+    /// Blocks until the gate is open.
     #[must_use]
-    pub fn held_by(mut self, gate: &Gate) -> Self {
+    pub fn held_by(mut self, gate: &RunGate) -> Self {
         self.gate = Some(gate.clone());
         self
     }
 
-    fn ending(end: End) -> Self {
+    fn ending(end: ScriptEnd) -> Self {
         Script { end, stdout: Vec::new(), stderr: Vec::new(), took: Duration::ZERO, gate: None }
     }
 
-    /// Applies the limits of the command as a real run would.
+    /// Applies the command's limits as a real run does.
     fn play(self, command: &Command, program: PathBuf) -> Result<Completed, RunError> {
         if let Some(gate) = &self.gate {
-            gate.pass();
+            gate.wait_until_open();
         }
         let stderr = match &command.stderr {
             Stderr::Inherit => None,
-            Stderr::Tail(keep) => Some(StderrTail::of(self.stderr, *keep, false)),
+            Stderr::Tail(keep) => Some(StderrTail::from_bytes(self.stderr, *keep, false)),
             Stderr::Forward(receiver) => {
                 receiver(&self.stderr);
                 None
@@ -170,49 +170,49 @@ impl Script {
             return Err(RunError::StdoutTooLarge { program, cap: command.stdout_cap, stderr });
         }
         match (self.end, command.limit) {
-            (End::Exit(exit), _) => {
+            (ScriptEnd::Exit(exit), _) => {
                 let stdout = Secret::new(self.stdout);
                 Ok(Completed { program, exit, stdout, stdout_closed: true, stderr, took: self.took })
             }
-            (End::Never, Some(after)) => Err(RunError::TimedOut { program, after, stderr }),
-            (End::Never, None) => {
+            (ScriptEnd::Never, Some(after)) => Err(RunError::TimedOut { program, after, stderr }),
+            (ScriptEnd::Never, None) => {
                 Err(not_started(program, "the script never ends and the command has no limit"))
             }
-            (End::Error(error), _) => Err(error),
+            (ScriptEnd::Error(error), _) => Err(error),
         }
     }
 }
 
-/// Holds runs until it is opened.
+/// Blocks runs until it is opened.
 #[derive(Clone, Debug, Default)]
-pub struct Gate(Arc<(Mutex<GateState>, Condvar)>);
+pub struct RunGate(Arc<(Mutex<RunGateState>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct GateState {
+struct RunGateState {
     open: bool,
     arrived: usize,
 }
 
-impl Gate {
-    /// A gate that is closed.
+impl RunGate {
+    /// Creates a closed gate.
     pub fn closed() -> Self {
-        Gate::default()
+        RunGate::default()
     }
 
-    /// Lets everyone through, now and later.
+    /// Unblocks all current and later runs.
     pub fn open(&self) {
         self.lock().open = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until so many runs have come to the gate; `false` if they have not within the limit.
+    /// Waits until this many runs have reached the gate; `false` if they have not within the limit.
     pub fn wait_for_arrivals(&self, runs: usize, limit: Duration) -> bool {
-        let missing = |state: &mut GateState| state.arrived < runs;
+        let missing = |state: &mut RunGateState| state.arrived < runs;
         let waited = self.0.1.wait_timeout_while(self.lock(), limit, missing);
         waited.unwrap_or_else(PoisonError::into_inner).0.arrived >= runs
     }
 
-    fn pass(&self) {
+    fn wait_until_open(&self) {
         let mut state = self.lock();
         state.arrived = state.arrived.saturating_add(1);
         self.0.1.notify_all();
@@ -221,7 +221,7 @@ impl Gate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, GateState> {
+    fn lock(&self) -> MutexGuard<'_, RunGateState> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -230,37 +230,39 @@ impl Gate {
 mod tests {
     use super::*;
     use crate::command::Environment;
-    use crate::contract::{Act, Stage, every_promise_holds};
+    use crate::contract::{ChildBehavior, RunnerFixture, check_runner};
     use crate::policy::Policy;
     use crate::single_flight::SingleFlight;
 
-    const SOON: Duration = Duration::from_secs(60);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     fn permitted() -> Permitted<Command> {
         Policy::AllowAll.permit(Command::new("/bin/sh", Environment::empty())).unwrap()
     }
 
-    /// Scripts on a stage: the scripted runner keeps what the real one promises.
-    struct Scripts;
+    /// The scripted runner satisfies the contract of the real one.
+    struct ScriptFixture;
 
-    impl Stage for Scripts {
-        fn prepare(&self, act: Act) -> (Arc<dyn Runner>, Command) {
-            let script = match act {
-                Act::Say { stdout, stderr, code } => Script::exits(code).stdout(stdout).stderr(stderr),
-                Act::DieBy(signal) => Script::dies_by(signal),
-                Act::NeverEnd => Script::never_ends(),
+    impl RunnerFixture for ScriptFixture {
+        fn prepare(&self, behavior: ChildBehavior) -> (Arc<dyn Runner>, Command) {
+            let script = match behavior {
+                ChildBehavior::Print { stdout, stderr, code } => {
+                    Script::exits(code).stdout(stdout).stderr(stderr)
+                }
+                ChildBehavior::DieBy(signal) => Script::dies_by(signal),
+                ChildBehavior::NeverEnd => Script::never_ends(),
             };
             (Arc::new(ScriptedRunner::new([script])), Command::new("/bin/sh", Environment::empty()))
         }
     }
 
     #[test]
-    fn the_contract_holds_for_scripts() {
-        every_promise_holds(&Scripts);
+    fn scripted_runner_satisfies_the_contract() {
+        check_runner(&ScriptFixture);
     }
 
     #[test]
-    fn scripts_are_played_in_order_and_commands_remembered() {
+    fn returns_scripts_in_order_and_records_commands() {
         let runner = ScriptedRunner::new([Script::prints("one")]);
         runner.push(Script::exits(2).took(Duration::from_secs(3)));
         assert_eq!(runner.run(permitted()).unwrap().stdout.expose(), b"one");
@@ -272,9 +274,9 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_holds_one_run_for_sixty_four_waiters() {
-        // C420, C421, T05: the pieces as a client puts them together.
-        let (gate, flights) = (Gate::closed(), SingleFlight::<&str, Completed, RunError>::new());
+    fn gate_blocks_one_run_for_sixty_four_waiters() {
+        // C420, C421, T05: combined as a client uses them.
+        let (gate, flights) = (RunGate::closed(), SingleFlight::<&str, Completed, RunError>::new());
         let runner = Arc::new(ScriptedRunner::new([Script::prints("token").held_by(&gate)]));
         let waiters: Vec<_> = (0..64)
             .map(|_| {
@@ -282,7 +284,7 @@ mod tests {
                 flights.join("key", move || runner.run(permitted()))
             })
             .collect();
-        assert!(gate.wait_for_arrivals(1, SOON));
+        assert!(gate.wait_for_arrivals(1, TEST_TIMEOUT));
         assert!(!gate.wait_for_arrivals(2, Duration::ZERO));
         gate.open();
         for waiter in waiters {

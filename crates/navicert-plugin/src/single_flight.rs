@@ -1,5 +1,5 @@
-//! At most one run per key at a time; everybody who asks meanwhile gets that run's answer, good or bad
-//! (client-credentials.md C420–C422).
+//! Runs at most one operation per key at a time. All concurrent callers get its result, success or failure.
+// C420–C422
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,16 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thiserror::Error;
 
-use crate::completion::{Completion, Lost, Waiter, spawn_catching};
+use crate::completion::{Completion, JoinError, Waiter, spawn_catching};
 
-/// One answer: the run's value, its error, or what happened to it.
-pub type Landed<V, E> = Result<V, FlightError<E>>;
+/// The result of a shared run.
+pub type FlightResult<V, E> = Result<V, FlightError<E>>;
 
-/// Runs under way, by key.
+/// Runs in flight, by key.
 ///
-/// A run belongs to nobody: it has its own thread and ends when it ends, whoever stops waiting (C306). When it is over
-/// its key is free again, so a run should itself look whether somebody else has just been there, and store its result
-/// before it returns.
+/// A run has its own thread and continues when waiters are dropped. Its key is free again when it ends, so a run should
+/// check the cache first, in case another run has just finished, and store its result before it returns.
 ///
 /// ```
 /// use navicert_plugin::SingleFlight;
@@ -26,11 +25,12 @@ pub type Landed<V, E> = Result<V, FlightError<E>>;
 /// let answer = flights.join("key", || Ok(42)).wait();
 /// assert_eq!(answer.ok(), Some(42));
 /// ```
+// C306
 pub struct SingleFlight<K, V, E> {
-    flights: Flights<K, V, E>,
+    flights: FlightMap<K, V, E>,
 }
 
-type Flights<K, V, E> = Arc<Mutex<HashMap<K, Completion<Landed<V, E>>>>>;
+type FlightMap<K, V, E> = Arc<Mutex<HashMap<K, Completion<FlightResult<V, E>>>>>;
 
 impl<K, V, E> SingleFlight<K, V, E>
 where
@@ -38,13 +38,17 @@ where
     V: Clone + Send + 'static,
     E: Clone + Send + 'static,
 {
-    /// No run under way.
+    /// Creates an empty set of runs.
     pub fn new() -> Self {
         SingleFlight { flights: Arc::default() }
     }
 
-    /// Waits for the run under way for this key, or starts this one.
-    pub fn join(&self, key: K, run: impl FnOnce() -> Result<V, E> + Send + 'static) -> Waiter<Landed<V, E>> {
+    /// Joins the run in flight for this key, or starts this one.
+    pub fn join(
+        &self,
+        key: K,
+        run: impl FnOnce() -> Result<V, E> + Send + 'static,
+    ) -> Waiter<FlightResult<V, E>> {
         let mut flights = lock(&self.flights);
         if let Some(flight) = flights.get(&key) {
             return flight.waiter();
@@ -54,19 +58,19 @@ where
         flights.insert(key.clone(), flight.clone());
         drop(flights);
         let flights = Arc::clone(&self.flights);
-        spawn_catching("plugin-flight", run, move |landed: Result<Result<V, E>, Lost>| {
-            // The key is free before anybody hears: whoever asks because of the answer starts a new run.
+        spawn_catching("plugin-flight", run, move |result: Result<Result<V, E>, JoinError>| {
+            // Free the key before completing: a call made because of the result must start a new run.
             lock(&flights).remove(&key);
-            flight.complete(match landed {
+            flight.complete(match result {
                 Ok(answer) => answer.map_err(FlightError::Failed),
-                Err(lost) => Err(FlightError::Lost(lost)),
+                Err(error) => Err(FlightError::Join(error)),
             });
         });
         waiter
     }
 
-    /// How many runs are under way.
-    pub fn under_way(&self) -> usize {
+    /// Number of runs in flight.
+    pub fn in_flight(&self) -> usize {
         lock(&self.flights).len()
     }
 }
@@ -84,7 +88,7 @@ where
 
 impl<K, V, E> fmt::Debug for SingleFlight<K, V, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SingleFlight").field("under_way", &lock(&self.flights).len()).finish()
+        f.debug_struct("SingleFlight").field("in_flight", &lock(&self.flights).len()).finish()
     }
 }
 
@@ -92,15 +96,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Why a run brought no value; the same for everybody who waited (C421).
+/// Why a run failed; the same for every waiter.
+// C421
 #[derive(Clone, Debug, Error)]
 pub enum FlightError<E> {
-    /// It said so itself.
+    /// The run returned an error.
     #[error(transparent)]
     Failed(E),
-    /// It never came to an answer.
+    /// The run panicked or did not start.
     #[error(transparent)]
-    Lost(Lost),
+    Join(JoinError),
 }
 
 #[cfg(test)]
@@ -112,16 +117,18 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
-    const SOON: Duration = Duration::from_secs(30);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Sixty-four threads ask at once while the one run is held; then it ends with `answer`.
-    fn sixty_four(answer: Result<u32, &'static str>) -> (usize, Vec<Landed<u32, &'static str>>) {
+    /// Sixty-four threads join while the run is blocked; then it ends with `answer`.
+    fn join_from_64_threads(
+        answer: Result<u32, &'static str>,
+    ) -> (usize, Vec<FlightResult<u32, &'static str>>) {
         let flights = Arc::new(SingleFlight::<&str, u32, &'static str>::new());
-        let (runs, everyone_asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(65)));
+        let (runs, all_joined) = (Arc::new(AtomicUsize::new(0)), Arc::new(Barrier::new(65)));
         let waiting: Vec<_> = (0..64)
             .map(|_| {
                 let (flights, runs) = (Arc::clone(&flights), Arc::clone(&runs));
-                let asked = Arc::clone(&everyone_asked);
+                let asked = Arc::clone(&all_joined);
                 thread::spawn(move || {
                     let held = Arc::clone(&asked);
                     let waiter = flights.join("key", move || {
@@ -141,25 +148,25 @@ mod tests {
     #[test]
     fn sixty_four_waiters_get_one_run() {
         // C420, T05
-        let (runs, answers) = sixty_four(Ok(42));
+        let (runs, answers) = join_from_64_threads(Ok(42));
         assert_eq!((runs, answers.len()), (1, 64));
         assert!(answers.into_iter().all(|answer| answer.ok() == Some(42)));
     }
 
     #[test]
-    fn a_failed_run_is_delivered_to_everyone_and_not_repeated() {
+    fn failure_is_delivered_to_every_waiter_and_not_retried() {
         // C421, T05
-        let (runs, answers) = sixty_four(Err("no"));
+        let (runs, answers) = join_from_64_threads(Err("no"));
         assert_eq!((runs, answers.len()), (1, 64));
         assert!(answers.iter().all(|answer| matches!(answer, Err(FlightError::Failed("no")))));
     }
 
     #[test]
-    fn after_a_run_the_next_one_to_ask_starts_another() {
+    fn join_after_completion_starts_a_new_run() {
         let flights = SingleFlight::<&str, u32, ()>::new();
         for round in 0..3 {
             assert_eq!(flights.join("key", move || Ok(round)).wait().ok(), Some(round));
-            assert_eq!(flights.under_way(), 0, "the key is free before the answer is out");
+            assert_eq!(flights.in_flight(), 0, "the key is free before the result is delivered");
         }
     }
 
@@ -169,13 +176,13 @@ mod tests {
         let (release, held) = mpsc::channel::<()>();
         let slow = flights.join("slow", move || held.recv().map(|()| 1).map_err(|_| ()));
         assert_eq!(flights.join("fast", || Ok(2)).wait().ok(), Some(2));
-        assert_eq!(flights.under_way(), 1);
+        assert_eq!(flights.in_flight(), 1);
         release.send(()).unwrap();
         assert_eq!(slow.wait().ok(), Some(1));
     }
 
     #[test]
-    fn a_panic_reaches_every_waiter_and_frees_the_key() {
+    fn panic_reaches_every_waiter_and_frees_the_key() {
         let flights = SingleFlight::<&str, u32, ()>::new();
         let (release, held) = mpsc::channel::<()>();
         let first = flights.join("key", move || {
@@ -185,14 +192,14 @@ mod tests {
         let second = flights.join("key", || Ok(1));
         release.send(()).unwrap();
         for waiter in [first, second] {
-            assert!(matches!(waiter.wait(), Err(FlightError::Lost(Lost::Panicked))));
+            assert!(matches!(waiter.wait(), Err(FlightError::Join(JoinError::Panicked))));
         }
         assert_eq!(flights.join("key", || Ok(3)).wait().ok(), Some(3));
     }
 
     #[test]
-    fn a_cancelled_waiter_does_not_stop_the_run() {
-        // C306, C422: whoever started it may go; the others still get the answer.
+    fn dropping_a_waiter_does_not_stop_the_run() {
+        // C306, C422: the caller that started the run may cancel; the others still get the result.
         let flights = SingleFlight::<&str, u32, ()>::new();
         let (release, held) = mpsc::channel::<()>();
         let mut starter = flights.join("key", move || held.recv().map(|()| 7).map_err(|_| ()));
@@ -201,6 +208,6 @@ mod tests {
         let other = flights.join("key", || Ok(0));
         drop(starter);
         release.send(()).unwrap();
-        assert_eq!(other.wait_at_most(SOON).and_then(Result::ok), Some(7));
+        assert_eq!(other.wait_at_most(TEST_TIMEOUT).and_then(Result::ok), Some(7));
     }
 }

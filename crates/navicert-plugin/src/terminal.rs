@@ -1,24 +1,24 @@
-//! Whose turn it is at the terminal: two plugins that ask for a password at once would read each other's
-//! (client-credentials.md C423).
+//! Serializes use of the terminal: two plugins that prompt at once would read each other's input.
+// C423
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static TERMINAL: Mutex<()> = Mutex::new(());
 
-/// The terminal is this holder's until the value is dropped.
+/// Holds the terminal until dropped.
 #[derive(Debug)]
-#[must_use = "the turn ends when this is dropped"]
-pub struct TerminalTurn {
+#[must_use = "the lock is released on drop"]
+pub struct TerminalLock {
     _held: MutexGuard<'static, ()>,
 }
 
-impl TerminalTurn {
-    /// Waits for the turn.
+impl TerminalLock {
+    /// Waits until the terminal is free.
     ///
-    /// [`ProcessRunner`](crate::ProcessRunner) takes it by itself for every run that inherits stdin; whoever prompts
-    /// by other means (a PIN, say) takes it here. Never lock anything that a run could be waiting for while holding
-    /// it: the order is the credential's lock first, then the terminal.
-    pub fn take() -> Self {
-        TerminalTurn { _held: TERMINAL.lock().unwrap_or_else(PoisonError::into_inner) }
+    /// [`ProcessRunner`](crate::ProcessRunner) acquires it for every run that inherits stdin; code that prompts in another
+    /// way, for example for a PIN, must acquire it too. Lock order: first the credential's lock, then the terminal. While
+    /// holding it, never take a lock that a run could be waiting for.
+    pub fn acquire() -> Self {
+        TerminalLock { _held: TERMINAL.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 }

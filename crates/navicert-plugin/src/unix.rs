@@ -1,5 +1,5 @@
-//! Everything in this crate that only Unix has: signals, process groups, polling, pidfds, and running a file that is
-//! already open. A port to another system writes a module with the same functions and names it `platform`.
+//! Unix-specific code: signals, process groups, polling, pidfds, and execution of an open file. A port to another platform
+//! provides a module with the same functions as `platform`.
 
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -19,17 +19,17 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 
 use crate::command::ProcessGroup;
-use crate::resolve::Unusable;
+use crate::resolve::ExecutableError;
 use crate::runner::Exit;
 
-/// Whether this is a file that this user may execute.
-pub(crate) fn check_executable(path: &Path) -> Result<(), Unusable> {
-    let metadata = std::fs::metadata(path).map_err(Unusable::NoFile)?;
-    check_mode(&metadata).map_err(Unusable::NotExecutable)?;
+/// Checks that this user may execute the file.
+pub(crate) fn check_executable(path: &Path) -> Result<(), ExecutableError> {
+    let metadata = std::fs::metadata(path).map_err(ExecutableError::NoFile)?;
+    check_mode(&metadata).map_err(ExecutableError::NotExecutable)?;
     match rustix::fs::accessat(CWD, path, Access::EXEC_OK, AtFlags::EACCESS) {
-        // A system that cannot answer the question leaves it to the start of the program.
+        // Where the check is not supported, starting the program will fail instead.
         Ok(()) | Err(Errno::NOSYS | Errno::PERM) => Ok(()),
-        Err(error) => Err(Unusable::NotExecutable(error.into())),
+        Err(error) => Err(ExecutableError::NotExecutable(error.into())),
     }
 }
 
@@ -44,7 +44,7 @@ fn check_mode(metadata: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Opens a program to look into it. Never waits: a FIFO that took the file's place is not a file.
+/// Opens a program for reading. Never blocks, even if the path is a FIFO, which is rejected.
 pub(crate) fn open_program(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -52,23 +52,24 @@ pub(crate) fn open_program(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The path that runs exactly this open file, whatever happens to its name, where the system has one (C743).
+/// A path that executes exactly this open file even if its name is replaced, where the platform has one.
 ///
-/// Only for native binaries. A script, or a binary of another machine, is opened again *by name* by its interpreter,
-/// and by then the descriptor is closed. A program run this way sees its own name in `argv[0]` and `/proc/self/exe`; only
-/// its `comm`, which `top` shows, is the descriptor's number.
+/// Only for native binaries: the interpreter of a script or foreign binary opens it again *by name*, after the descriptor
+/// is closed. A program run this way has its own name in `argv[0]` and `/proc/self/exe`; only its `comm`, which `top`
+/// shows, is the descriptor's number.
+// C743
 pub(crate) fn path_of_open_program(file: &File) -> Option<PathBuf> {
     if !cfg!(target_os = "linux") || !is_native_binary(file) {
         return None;
     }
-    // Below 3 the child's own streams would take the descriptor's place before the program starts. It cannot happen
-    // in a program that Rust started, which has all three open.
+    // The child's own streams would replace a descriptor below 3 before the program starts. Rust programs always have
+    // these three open, so this does not happen.
     let descriptor = file.as_raw_fd();
     let path = PathBuf::from(format!("/proc/self/fd/{descriptor}"));
     (descriptor > 2 && path.symlink_metadata().is_ok()).then_some(path)
 }
 
-/// An ELF header that names this machine: `e_machine`, two bytes at 18, after the class and the byte order.
+/// Whether the ELF header names this architecture: `e_machine`, two bytes at offset 18, after class and byte order.
 fn is_native_binary(file: &File) -> bool {
     let (class, order, machine) = if cfg!(target_arch = "x86_64") {
         (2, 1, [62, 0])
@@ -83,7 +84,7 @@ fn is_native_binary(file: &File) -> bool {
         && header.ends_with(&machine)
 }
 
-/// Sets what only Unix children have. Everything here keeps the standard library on its `posix_spawn` path.
+/// Sets Unix-specific options. None of them prevents the standard library from using `posix_spawn`.
 pub(crate) fn prepare(command: &mut std::process::Command, name: &OsStr, group: ProcessGroup) {
     command.arg0(name);
     match group {
@@ -94,44 +95,44 @@ pub(crate) fn prepare(command: &mut std::process::Command, name: &OsStr, group: 
     }
 }
 
-/// How the exit status reads.
-pub(crate) fn exit_of(status: ExitStatus) -> Exit {
+/// Converts an exit status.
+pub(crate) fn exit_from_status(status: ExitStatus) -> Exit {
     match (status.code(), status.signal()) {
         (Some(code), _) => Exit::Code(code),
         (None, signal) => Exit::Signal(signal.unwrap_or_default()),
     }
 }
 
-/// How hard a child is asked to end.
+/// The signal to end a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
+pub(crate) enum ChildSignal {
     Terminate,
     Kill,
 }
 
-/// A child that has not been waited for, and the means to notice its end without doing so: as long as it is not
-/// reaped, its number (and its group's) belongs to nobody else.
+/// A child that has not been reaped, and a way to detect its exit without reaping it: until then its process id and group
+/// id cannot be reused.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct ChildHandle {
     child: Child,
     group: ProcessGroup,
     pidfd: Option<OwnedFd>,
-    /// Where nothing announces the end: how long to wait before looking again.
+    /// Without a pidfd: the current interval for polling the exit.
     pause: Cell<Duration>,
 }
 
-impl Watched {
+impl ChildHandle {
     pub(crate) fn new(child: Child, group: ProcessGroup, use_pidfd: bool) -> Self {
         let pidfd = if use_pidfd { open_pidfd(&child) } else { None };
-        Watched { child, group, pidfd, pause: Cell::new(LOOK_AGAIN) }
+        ChildHandle { child, group, pidfd, pause: Cell::new(MIN_EXIT_POLL_INTERVAL) }
     }
 
-    /// Signals the child, or its whole group where it has one. Failure means that nobody is left to be signalled,
-    /// or that we may not: either way there is nothing else to do.
-    pub(crate) fn ask(&self, ask: Ask) {
+    /// Signals the child, or its process group if it has its own. Errors are ignored: the processes have exited, or this
+    /// process may not signal them.
+    pub(crate) fn signal(&self, ask: ChildSignal) {
         let signal = match ask {
-            Ask::Terminate => Signal::TERM,
-            Ask::Kill => Signal::KILL,
+            ChildSignal::Terminate => Signal::TERM,
+            ChildSignal::Kill => Signal::KILL,
         };
         let pid = Pid::from_child(&self.child);
         let _ = match (self.group, &self.pidfd) {
@@ -144,13 +145,13 @@ impl Watched {
         };
     }
 
-    /// Takes the exit status; waits for it if need be.
+    /// Waits for the child and returns its exit status.
     pub(crate) fn reap(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 
-    /// Whether the child has ended, leaving its status where it is. An error counts as an end: then there is no
-    /// child of ours left to wait for, and [`Watched::reap`] will say so.
+    /// Whether the child has exited, without reaping it. An error counts as an exit: there is no child to wait for, and
+    /// [`ChildHandle::reap`] will report it.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         !matches!(rustix::process::waitid(WaitId::Pid(Pid::from_child(&self.child)), options), Ok(None))
@@ -159,7 +160,7 @@ impl Watched {
 
 #[cfg(target_os = "linux")]
 fn open_pidfd(child: &Child) -> Option<OwnedFd> {
-    // Old kernels and strict sandboxes have none; then `wait` looks at short intervals.
+    // Old kernels and strict sandboxes have no pidfds; then `wait` polls.
     rustix::process::pidfd_open(Pid::from_child(child), rustix::process::PidfdFlags::empty()).ok()
 }
 
@@ -168,7 +169,7 @@ fn open_pidfd(_: &Child) -> Option<OwnedFd> {
     None
 }
 
-/// What happened while waiting.
+/// Events of a wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
     pub(crate) stdin: bool,
@@ -177,32 +178,32 @@ pub(crate) struct Ready {
     pub(crate) ended: bool,
 }
 
-/// How soon to look for the end of a child where nothing announces it: at first, and at the longest.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
-const LOOK_AGAIN_AT_LAST: Duration = Duration::from_millis(50);
+/// Intervals for polling a child's exit without a pidfd: the first one and the longest one.
+const MIN_EXIT_POLL_INTERVAL: Duration = Duration::from_millis(1);
+const MAX_EXIT_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Waits until a stream can move, the child (while `watched` is given) has ended, or the time is up.
+/// Waits until a stream is ready, the child (if given) has exited, or the time is up.
 pub(crate) fn wait(
     stdin: Option<&impl AsFd>,
     stdout: Option<&impl AsFd>,
     stderr: Option<&impl AsFd>,
-    watched: Option<&Watched>,
+    child: Option<&ChildHandle>,
     at_most: Duration,
 ) -> io::Result<Ready> {
-    let pidfd = watched.and_then(|watched| watched.pidfd.as_ref());
+    let pidfd = child.and_then(|child| child.pidfd.as_ref());
     let sources = [
         source(stdin, PollFlags::OUT),
         source(stdout, PollFlags::IN),
         source(stderr, PollFlags::IN),
         source(pidfd, PollFlags::IN),
     ];
-    let Some(unannounced) = watched.filter(|watched| watched.pidfd.is_none()) else {
+    let Some(polled) = child.filter(|child| child.pidfd.is_none()) else {
         return poll_sources(sources, at_most);
     };
-    let pause = unannounced.pause.get();
-    unannounced.pause.set(pause.saturating_mul(2).min(LOOK_AGAIN_AT_LAST));
+    let pause = polled.pause.get();
+    polled.pause.set(pause.saturating_mul(2).min(MAX_EXIT_POLL_INTERVAL));
     let ready = poll_sources(sources, at_most.min(pause))?;
-    Ok(Ready { ended: unannounced.has_ended(), ..ready })
+    Ok(Ready { ended: polled.has_ended(), ..ready })
 }
 
 fn source(stream: Option<&impl AsFd>, interest: PollFlags) -> Option<(BorrowedFd<'_>, PollFlags)> {
@@ -218,60 +219,61 @@ fn poll_sources(sources: [Option<(BorrowedFd<'_>, PollFlags)>; 4], at_most: Dura
         Err(Errno::INTR) => return Ok(Ready::default()),
         Err(error) => return Err(error.into()),
     }
-    // Hang-up and error count as movement: the next read or write tells which.
-    let mut moved = fds.iter().map(|fd| !fd.revents().is_empty());
+    // Hang-up and error count as ready: the next read or write reports them.
+    let mut is_ready = fds.iter().map(|fd| !fd.revents().is_empty());
     let [stdin, stdout, stderr, ended] =
-        sources.map(|source| source.is_some() && moved.next().unwrap_or_default());
+        sources.map(|source| source.is_some() && is_ready.next().unwrap_or_default());
     Ok(Ready { stdin, stdout, stderr, ended })
 }
 
-/// Makes reads and writes on our end return at once. The child's end is another open file and does not notice.
+/// Makes this end of a pipe non-blocking. The child's end is a separate open file and is not affected.
 pub(crate) fn set_nonblocking(stream: &impl AsFd) -> io::Result<()> {
     Ok(rustix::io::ioctl_fionbio(stream, true)?)
 }
 
-/// What one read or write did.
+/// The result of one read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moved {
-    /// This many bytes.
+pub(crate) enum IoProgress {
+    /// Transferred this many bytes.
     Bytes(usize),
-    /// Nothing for now.
+    /// Would block.
     Nothing,
-    /// The other side is gone.
+    /// The peer closed the pipe.
     Closed,
 }
 
 /// Reads once into the buffer's spare capacity.
-pub(crate) fn read(stream: &impl AsFd, buffer: &mut Vec<u8>) -> io::Result<Moved> {
+pub(crate) fn read(stream: &impl AsFd, buffer: &mut Vec<u8>) -> io::Result<IoProgress> {
     match rustix::io::read(stream, spare_capacity(buffer)) {
-        Ok(0) => Ok(Moved::Closed),
-        Ok(count) => Ok(Moved::Bytes(count)),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Moved::Nothing),
+        Ok(0) => Ok(IoProgress::Closed),
+        Ok(count) => Ok(IoProgress::Bytes(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(IoProgress::Nothing),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Writes once. A reader that went away is not an error (I93).
-pub(crate) fn write(stream: &impl AsFd, bytes: &[u8]) -> io::Result<Moved> {
+/// Writes once. A closed pipe is not an error.
+// I93
+pub(crate) fn write(stream: &impl AsFd, bytes: &[u8]) -> io::Result<IoProgress> {
     match rustix::io::write(stream, bytes) {
-        Ok(count) => Ok(Moved::Bytes(count)),
-        Err(Errno::AGAIN | Errno::INTR) => Ok(Moved::Nothing),
-        Err(Errno::PIPE) => Ok(Moved::Closed),
+        Ok(count) => Ok(IoProgress::Bytes(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(IoProgress::Nothing),
+        Err(Errno::PIPE) => Ok(IoProgress::Closed),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Somebody to send signals to, who may be gone: then nobody else gets them.
-pub(crate) struct Recipient {
+/// Sends signals to a child. If it has exited, no other process receives them.
+pub(crate) struct SignalTarget {
     pidfd: Option<OwnedFd>,
 }
 
-impl Recipient {
-    pub(crate) fn of(child: &Child) -> Self {
-        Recipient { pidfd: open_pidfd(child) }
+impl SignalTarget {
+    pub(crate) fn from_child(child: &Child) -> Self {
+        SignalTarget { pidfd: open_pidfd(child) }
     }
 
-    /// Where there is no pidfd, nothing is sent: the number may be somebody else's by now.
+    /// Without a pidfd nothing is sent: the process id may have been reused.
     pub(crate) fn send(&self, signal: i32) {
         #[cfg(target_os = "linux")]
         if let (Some(pidfd), Some(signal)) = (&self.pidfd, Signal::from_named_raw(signal)) {
@@ -282,7 +284,7 @@ impl Recipient {
     }
 }
 
-/// The signals that this process was started to ignore (`nohup`, a background job of a script).
+/// The signals that were ignored when this process started (`nohup`, a background job of a script).
 pub(crate) fn ignored_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -290,7 +292,7 @@ pub(crate) fn ignored_signals() -> Vec<i32> {
     (1..=64).filter(|signal| mask >> (signal - 1) & 1 == 1).collect()
 }
 
-/// Whether the terminal's keyboard sends its signals to our process group.
+/// Whether this process group is the terminal's foreground group, which receives keyboard signals.
 pub(crate) fn is_foreground() -> bool {
     let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let terminal = rustix::fs::open("/dev/tty", flags, rustix::fs::Mode::empty());

@@ -1,5 +1,5 @@
-//! Threads for work that goes on by itself. One that has finished waits a while for more of its kind before it ends:
-//! making and ending a thread costs as much as everything else between a request and its plugin's start.
+//! Pool of worker threads. An idle worker waits for more work of its kind before it ends: starting a thread costs as much
+//! as everything else between a request and its plugin's start.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,61 +8,64 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// How long a thread waits for more.
-const LINGER: Duration = Duration::from_secs(10);
+/// How long an idle worker waits for more work.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// A thread that waits for work.
-struct Idle {
+/// A worker that waits for work.
+struct IdleWorker {
     number: u64,
     kind: &'static str,
-    desk: Sender<Work>,
+    sender: Sender<Work>,
 }
 
-static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
+static IDLE: Mutex<Vec<IdleWorker>> = Mutex::new(Vec::new());
 
-/// Does the work on a thread of this kind, which is also the thread's name. The work has to catch its own panics.
+/// Runs `work` on a worker of this kind, which is also the thread's name. `work` must not panic.
 ///
 /// # Errors
-/// There is no such thread waiting, and none can be started.
+/// No worker of this kind is idle and no thread can be started.
 pub(crate) fn run(kind: &'static str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let work: Work = Box::new(work);
-    let waiting = {
+    let idle_worker = {
         let mut idle = idle();
-        // The last to come is the one whose memory is still near.
+        // The most recently idle worker has the warmest cache.
         let found = idle.iter().rposition(|worker| worker.kind == kind);
         found.map(|index| idle.remove(index))
     };
-    let work = match waiting {
-        // Whoever is taken off the list waits until something comes, so that this does not fail.
-        Some(worker) => match worker.desk.send(work) {
+    let work = match idle_worker {
+        // A worker removed from the list waits until it receives work, so this does not fail.
+        Some(worker) => match worker.sender.send(work) {
             Ok(()) => return Ok(()),
             Err(mpsc::SendError(work)) => work,
         },
         None => work,
     };
-    thread::Builder::new().name(kind.to_owned()).spawn(move || attend(kind, work, LINGER)).map(drop)
+    thread::Builder::new()
+        .name(kind.to_owned())
+        .spawn(move || worker_loop(kind, work, IDLE_TIMEOUT))
+        .map(drop)
 }
 
-/// A thread's whole life.
-fn attend(kind: &'static str, first: Work, linger: Duration) {
+/// Runs work until the idle timeout expires.
+fn worker_loop(kind: &'static str, first: Work, linger: Duration) {
     static NUMBERS: AtomicU64 = AtomicU64::new(0);
     let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-    let (desk, arriving) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let mut work = first;
     loop {
         work();
-        idle().push(Idle { number, kind, desk: desk.clone() });
-        work = match arriving.recv_timeout(linger) {
+        idle().push(IdleWorker { number, kind, sender: sender.clone() });
+        work = match receiver.recv_timeout(linger) {
             Ok(next) => next,
             Err(RecvTimeoutError::Disconnected) => return,
             Err(RecvTimeoutError::Timeout) => {
-                if take_off_the_list(number) {
+                if remove_idle(number) {
                     return;
                 }
-                // Somebody has chosen this thread at the last moment: the work is on its way.
-                match arriving.recv() {
+                // `run` has just removed this worker from the list: its work will arrive.
+                match receiver.recv() {
                     Ok(next) => next,
                     Err(mpsc::RecvError) => return,
                 }
@@ -71,15 +74,15 @@ fn attend(kind: &'static str, first: Work, linger: Duration) {
     }
 }
 
-/// Whether it was still there.
-fn take_off_the_list(number: u64) -> bool {
+/// Removes a worker from the idle list; returns whether it was in the list.
+fn remove_idle(number: u64) -> bool {
     let mut idle = idle();
     let before = idle.len();
     idle.retain(|worker| worker.number != number);
     idle.len() < before
 }
 
-fn idle() -> MutexGuard<'static, Vec<Idle>> {
+fn idle() -> MutexGuard<'static, Vec<IdleWorker>> {
     IDLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -88,16 +91,16 @@ mod tests {
     use super::*;
     use std::thread::ThreadId;
 
-    const SOON: Duration = Duration::from_secs(30);
+    const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-    /// Which thread did it.
-    fn who(kind: &'static str) -> ThreadId {
-        let (say, said) = mpsc::channel();
-        run(kind, move || say.send(thread::current().id()).unwrap()).unwrap();
-        said.recv_timeout(SOON).unwrap()
+    /// The thread that ran the work.
+    fn running_thread(kind: &'static str) -> ThreadId {
+        let (sender, receiver) = mpsc::channel();
+        run(kind, move || sender.send(thread::current().id()).unwrap()).unwrap();
+        receiver.recv_timeout(TEST_TIMEOUT).unwrap()
     }
 
-    /// Until a thread of this kind waits for work.
+    /// Blocks until a worker of this kind is idle.
     fn until_idle(kind: &str) {
         while !idle().iter().any(|worker| worker.kind == kind) {
             thread::yield_now();
@@ -105,30 +108,30 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_done_does_the_next_work_of_its_kind() {
-        let first = who("kind-a");
+    fn idle_worker_is_reused_for_its_kind() {
+        let first = running_thread("kind-a");
         until_idle("kind-a");
-        assert_ne!(who("kind-b"), first, "another kind, another thread");
-        assert_eq!(who("kind-a"), first);
+        assert_ne!(running_thread("kind-b"), first, "another kind, another thread");
+        assert_eq!(running_thread("kind-a"), first);
     }
 
     #[test]
-    fn a_thread_at_work_is_not_waited_for() {
+    fn busy_worker_is_not_waited_for() {
         let (release, held) = mpsc::channel::<()>();
-        let (say, said) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let busy = move || {
-            say.send(thread::current().id()).unwrap();
+            sender.send(thread::current().id()).unwrap();
             held.recv().unwrap();
         };
         run("kind-c", busy).unwrap();
-        let busy = said.recv_timeout(SOON).unwrap();
-        assert_ne!(who("kind-c"), busy);
+        let busy = receiver.recv_timeout(TEST_TIMEOUT).unwrap();
+        assert_ne!(running_thread("kind-c"), busy);
         release.send(()).unwrap();
     }
 
     #[test]
-    fn a_thread_that_waited_in_vain_ends_and_is_forgotten() {
-        let thread = thread::spawn(|| attend("kind-d", Box::new(|| {}), Duration::ZERO));
+    fn worker_ends_after_the_idle_timeout() {
+        let thread = thread::spawn(|| worker_loop("kind-d", Box::new(|| {}), Duration::ZERO));
         thread.join().unwrap();
         assert!(!idle().iter().any(|worker| worker.kind == "kind-d"));
     }

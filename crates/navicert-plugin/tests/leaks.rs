@@ -1,5 +1,5 @@
-//! After a thousand runs of every kind there is no zombie and no descriptor more than before. One test alone in its
-//! process, so that it can count; `make soak` makes it many thousands.
+//! A thousand runs of every kind leak no zombie and no descriptor. The only test in its process, so that it can count;
+//! `make soak` runs many thousands.
 #![cfg(unix)]
 #![expect(clippy::expect_used, reason = "helpers of a test; a broken set-up should stop it")]
 
@@ -16,7 +16,8 @@ use navicert_types::SystemClock;
 const FAKE_PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-plugin");
 const RUNS: usize = 1_000;
 
-/// One command of each kind: good, failing, killed, talkative, slow, fed, unread, and one that cannot start.
+/// One command of each kind: successful, failing, killed, too much output, too slow, with stdin, with unread stdin, and one
+/// that cannot start.
 fn command(kind: usize) -> Command {
     let plugin =
         |steps: &[&str]| Command::new(FAKE_PLUGIN, Environment::empty()).args(steps).stderr(Stderr::Tail(64));
@@ -47,8 +48,8 @@ fn run(kind: usize, policy: &Policy, runner: &Arc<ProcessRunner>) -> bool {
     result.is_ok_and(|completed| completed.exit.is_success())
 }
 
-/// Open descriptors and children of this process, counted after whatever is still ending has ended.
-fn belongings() -> (usize, Vec<String>) {
+/// The open descriptors and children of this process.
+fn open_resources() -> (usize, Vec<String>) {
     let descriptors = fs::read_dir("/proc/self/fd").expect("a list of descriptors").count();
     let children = fs::read_dir("/proc/self/task")
         .expect("a list of threads")
@@ -59,7 +60,7 @@ fn belongings() -> (usize, Vec<String>) {
 }
 
 #[test]
-fn after_a_thousand_runs_nothing_is_left() {
+fn thousand_runs_leak_nothing() {
     // C306, I96: no zombie ever, no leaked descriptor.
     let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
     let policies = [
@@ -69,12 +70,12 @@ fn after_a_thousand_runs_nothing_is_left() {
     assert_eq!(
         (0..10).filter(|kind| run(*kind, &policies[0], &runner)).count(),
         5,
-        "five of ten kinds end well"
+        "five of ten kinds succeed"
     );
-    let before = belongings();
+    let before = open_resources();
     assert!(before.1.is_empty(), "{before:?}");
     let runs = RUNS * soak::factor();
     let good = (0..runs).filter(|kind| run(*kind, &policies[(kind / 10) % 2], &runner)).count();
     assert_eq!(good, runs / 2);
-    assert_eq!(belongings(), before);
+    assert_eq!(open_resources(), before);
 }

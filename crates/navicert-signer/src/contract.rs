@@ -1,4 +1,4 @@
-//! What every [`Key`] has to pass, wherever it lives. A new implementation is handed to [`holds`] in its own tests.
+//! Contract tests for [`Key`]. The tests of every implementation call [`check_key`].
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -8,23 +8,23 @@ use crate::key::Key;
 use crate::remote::wire::sample_message;
 use crate::scheme::{Input, Scheme};
 
-/// Checks every promise of [`Key`], with real signatures.
+/// Checks every guarantee of [`Key`] with real signatures.
 ///
-/// `digests` says whether the key can also sign a digest alone; one behind the protocol's second version cannot.
+/// `digests` says whether the key can sign a digest; a key behind signer protocol v1 cannot.
 ///
 /// # Panics
-/// If the key breaks its word.
+/// If the key violates the contract.
 #[expect(clippy::panic, reason = "test support: a panic with a sentence is how it fails a test")]
-pub fn holds(key: &dyn Key, digests: bool) {
+pub fn check_key(key: &dyn Key, digests: bool) {
     let schemes = key.schemes().to_vec();
-    assert!(!schemes.is_empty(), "a key that can do nothing");
+    assert!(!schemes.is_empty(), "the key supports no scheme");
     let distinct: BTreeSet<_> = schemes.iter().collect();
-    assert_eq!(distinct.len(), schemes.len(), "a scheme is named twice: {schemes:?}");
+    assert_eq!(distinct.len(), schemes.len(), "duplicate scheme: {schemes:?}");
     let algorithm = key.public_key().algorithm();
-    let order: Vec<Scheme> = Scheme::of_key(algorithm).filter(|scheme| schemes.contains(scheme)).collect();
+    let order: Vec<Scheme> = Scheme::for_key(algorithm).filter(|scheme| schemes.contains(scheme)).collect();
     assert_eq!(schemes, order, "schemes of {algorithm} keys only, best first");
     for scheme in &schemes {
-        signs(key, *scheme, digests);
+        check_signatures(key, *scheme, digests);
     }
     let foreign = Scheme::ALL.into_iter().filter(|scheme| !schemes.contains(scheme));
     for scheme in foreign {
@@ -33,11 +33,11 @@ pub fn holds(key: &dyn Key, digests: bool) {
             other => panic!("{scheme} is not announced, and signing gave {other:?}"),
         }
     }
-    in_parallel(key, &schemes);
+    check_parallel_signing(key, &schemes);
 }
 
-fn signs(key: &dyn Key, scheme: Scheme, digests: bool) {
-    // What a signer in another program may insist on: a client's handshake.
+fn check_signatures(key: &dyn Key, scheme: Scheme, digests: bool) {
+    // A signer in another program may sign only TLS client handshakes.
     for message in [sample_message(0), sample_message(1), sample_message(255)] {
         let signature = key.sign(scheme, Input::Message(&message));
         let signature = signature.unwrap_or_else(|error| failed(scheme, &error));
@@ -49,7 +49,7 @@ fn signs(key: &dyn Key, scheme: Scheme, digests: bool) {
         assert!(!key.public_key().verifies(scheme, Input::Message(b"other"), &signature));
     }
     let Some(hash) = scheme.hash().filter(|_| digests) else { return };
-    let digest = hash.of(b"message");
+    let digest = hash.digest(b"message");
     let signature = key.sign(scheme, Input::Digest(&digest));
     let signature = signature.unwrap_or_else(|error| failed(scheme, &error));
     assert!(
@@ -60,7 +60,7 @@ fn signs(key: &dyn Key, scheme: Scheme, digests: bool) {
     assert!(key.sign(scheme, Input::Digest(short)).is_err(), "{scheme} takes a digest of the wrong length");
 }
 
-fn in_parallel(key: &dyn Key, schemes: &[Scheme]) {
+fn check_parallel_signing(key: &dyn Key, schemes: &[Scheme]) {
     let Some(scheme) = schemes.first().copied() else { return };
     thread::scope(|scope| {
         for number in 0..8_u8 {

@@ -1,4 +1,4 @@
-//! The little DER that keys and signatures need: writing public keys and ECDSA signatures, reading their integers.
+//! Minimal DER: writes public keys and ECDSA signatures, and reads the elements of keys.
 
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
@@ -7,7 +7,7 @@ const OBJECT_IDENTIFIER: u8 = 0x06;
 const NULL: u8 = 0x05;
 const SEQUENCE: u8 = 0x30;
 
-/// An element with its tag and length.
+/// Encodes an element with its tag and length.
 pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![tag];
     match u8::try_from(content.len()) {
@@ -23,7 +23,7 @@ pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A sequence of elements that are already encoded.
+/// Encodes a sequence of encoded elements.
 pub(crate) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     element(SEQUENCE, &parts.concat())
 }
@@ -46,7 +46,7 @@ pub(crate) fn public_key_info(algorithm: &[u8], parameter: Option<&[u8]>, key: &
     sequence(&[&sequence(&[&algorithm, &parameter]), &element(BIT_STRING, &bits)])
 }
 
-/// `SubjectPublicKeyInfo` of an RSA key, whose algorithm has a NULL beside it.
+/// `SubjectPublicKeyInfo` of an RSA key, with a NULL algorithm parameter.
 pub(crate) fn rsa_public_key_info(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let algorithm = sequence(&[&element(OBJECT_IDENTIFIER, algorithm), &element(NULL, &[])]);
     let mut bits = vec![0];
@@ -54,7 +54,8 @@ pub(crate) fn rsa_public_key_info(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     sequence(&[&algorithm, &element(BIT_STRING, &bits)])
 }
 
-/// `SEQUENCE { r, s }` from `r ‖ s` of equal length (client-credentials.md C831).
+/// `SEQUENCE { r, s }` from `r ‖ s` of equal length.
+// C831
 pub(crate) fn ecdsa_signature(fixed: &[u8]) -> Vec<u8> {
     let (r, s) = fixed.split_at(fixed.len() / 2);
     sequence(&[&integer(r), &integer(s)])
@@ -75,7 +76,7 @@ fn whole(tag: u8, input: &[u8]) -> Option<&[u8]> {
     rest.is_empty().then_some(content)
 }
 
-/// One element off the front: its content, and what follows.
+/// Splits off the first element: its content and the rest.
 pub(crate) fn split(tag: u8, input: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = input.split_first()?;
     let (length, rest) = rest.split_first()?;
@@ -93,7 +94,7 @@ pub(crate) fn split(tag: u8, input: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// Cuts concatenated DER sequences apart, as a chain of certificates may come; `None` if anything is left over.
+/// Splits concatenated DER sequences, such as a certificate chain; `None` on trailing data.
 pub(crate) fn sequences(mut input: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = Vec::new();
     while !input.is_empty() {
@@ -111,14 +112,14 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn integers_are_positive_and_shortest() {
+    fn encodes_integers_as_positive_and_minimal() {
         assert_eq!(integer(&[0, 0, 1]), [2, 1, 1]);
         assert_eq!(integer(&[0x80]), [2, 2, 0, 0x80]);
         assert_eq!(integer(&[0, 0]), [2, 1, 0]);
     }
 
     #[test]
-    fn long_lengths_take_as_many_octets_as_they_need() {
+    fn encodes_long_lengths() {
         for length in [0, 127, 128, 255, 256, 70_000] {
             let encoded = element(OCTET_STRING, &vec![7; length]);
             assert_eq!(octet_string(&encoded).map(<[u8]>::len), Some(length));
@@ -127,12 +128,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_can_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        fn parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
             let _ = (split(SEQUENCE, &bytes), sequences(&bytes), octet_string(&bytes));
         }
 
         #[test]
-        fn sequences_come_apart_as_they_were_joined(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..4)) {
+        fn splits_concatenated_sequences(parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..4)) {
             let encoded: Vec<Vec<u8>> = parts.iter().map(|part| sequence(&[part])).collect();
             let joined = encoded.concat();
             let apart: Vec<Vec<u8>> = sequences(&joined).unwrap().into_iter().map(<[u8]>::to_vec).collect();

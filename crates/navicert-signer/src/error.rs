@@ -1,5 +1,5 @@
-//! Why there is no signature: one variant per thing a person can do something about. None of them holds a PIN, a key or
-//! what was to be signed.
+//! Errors of finding keys and signing: one variant per failure a user can act on. No error contains a PIN, a private
+//! key or the signed message.
 
 use std::time::Duration;
 
@@ -10,208 +10,210 @@ use thiserror::Error;
 use crate::pin::PinError;
 use crate::scheme::Scheme;
 
-/// Why a key did not sign, or could not be found. Cheap to clone: one failure is told to everybody who waited for it.
+/// Why a key was not found or did not sign. Cheap to clone: one failure is returned to every waiting caller.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum SignError {
-    /// No token fits.
-    #[error("no token {wanted} is present; is the device plugged in?")]
+    /// No token matches.
+    #[error("PKCS#11 token not found: {wanted}; check that the device is plugged in")]
     NoDevice {
-        /// What was looked for, as a person would say it.
+        /// Description of the search.
         wanted: String,
     },
-    /// The token was there and is not any more.
-    #[error("the token `{token}` was removed; insert it and try again")]
+    /// The token was removed.
+    #[error("token `{token}` was removed; insert it and try again")]
     Removed {
         /// Its label.
         token: String,
     },
-    /// The token is there again, as somebody who has to be logged in to anew.
-    #[error("the token `{token}` was taken out and inserted again, and its PIN is needed once more")]
+    /// The token was reinserted and needs a new login.
+    #[error("token `{token}` was reinserted and needs its PIN again")]
     Reinserted {
         /// Its label.
         token: String,
-        /// Why the PIN could not be had.
+        /// Why no PIN is available.
         source: PinError,
     },
-    /// The token has no such key.
+    /// The token has no matching object.
     #[error("no {wanted}")]
     NoObject {
-        /// What was looked for, as a person would say it.
+        /// Description of the search.
         wanted: String,
     },
-    /// Several tokens or keys fit, and none is meant more than the others.
-    #[error("{count} {what} fit; say which one is meant (`navicert signer list` shows them)")]
+    /// Several tokens or keys match.
+    #[error("{count} {what} match; select one of them (`navicert signer list` shows them)")]
     Ambiguous {
         /// Tokens, or keys.
         what: &'static str,
         /// How many.
         count: usize,
     },
-    /// The device says that the PIN is wrong. It is not tried again: devices count.
-    #[error(
-        "the PIN for the token `{token}` is not right; it is not tried a second time, because devices lock themselves"
-    )]
+    /// The device rejected the PIN. It is not tried again: devices lock after a few failed attempts.
+    #[error("incorrect PIN for token `{token}`; not retried, because devices lock after repeated failures")]
     PinIncorrect {
         /// Its label.
         token: String,
     },
-    /// A PIN that no human types now was refused before, or is about to be the last attempt.
+    /// The token reports failed logins, so a stored PIN is not tried: it could lock the token.
     #[error(
-        "somebody gave the token `{token}` a wrong PIN since the last right one; a stored PIN is not tried then: log in once by hand"
+        "token `{token}` reports a failed login since the last successful one; a stored PIN is not tried then: log in once interactively"
     )]
     PinCountLow {
         /// Its label.
         token: String,
     },
-    /// The device has locked itself.
+    /// The device is locked.
     #[error(
-        "the token `{token}` is locked after too many wrong PINs; unlock it with its PUK or its administration tool"
+        "token `{token}` is locked after too many incorrect PINs; unlock it with its PUK or its administration tool"
     )]
     PinLocked {
         /// Its label.
         token: String,
     },
-    /// The PIN could not be had.
-    #[error("the PIN for the token `{token}` is needed")]
+    /// The token needs a PIN and none is available.
+    #[error("failed to get the PIN for token `{token}`")]
     PinNeeded {
         /// Its label.
         token: String,
-        /// Why not.
+        /// The cause.
         source: PinError,
     },
-    /// A human said no.
-    #[error("cancelled")]
+    /// The user cancelled.
+    #[error("cancelled by the user")]
     UserCancelled,
-    /// The key cannot do what is asked.
-    #[error("the key cannot do {scheme}")]
+    /// The key does not support the scheme.
+    #[error("the key does not support {scheme}")]
     UnsupportedScheme {
-        /// What was asked for.
+        /// The requested scheme.
         scheme: String,
     },
-    /// The server and the key have nothing in common.
-    #[error("the server takes no signature this key can make (the key can do {can})")]
+    /// The server and the key have no signature scheme in common.
+    #[error("no signature scheme in common with the server (the key supports {can})")]
     NoCommonScheme {
-        /// What the key can do.
+        /// The schemes the key supports.
         can: String,
     },
-    /// What came back is no signature of this key (C834).
+    /// The returned signature does not verify.
+    // C834
     #[error(
-        "the {scheme} signature that came back is not by the key of the certificate: the signer used another key or another padding; nothing was sent"
+        "the {scheme} signature does not match the certificate's key: the signer used another key or padding; nothing was sent"
     )]
     WrongSignature {
-        /// What it should have been.
+        /// The requested scheme.
         scheme: Scheme,
     },
-    /// A digest cannot be signed with a scheme that hashes by itself, or is of the wrong length.
+    /// The scheme cannot sign a digest, or the digest has the wrong length.
     #[error("{scheme} needs {expected}")]
     Input {
         /// The scheme.
         scheme: Scheme,
-        /// What it needs.
+        /// The input it accepts.
         expected: &'static str,
     },
-    /// A key that wants its PIN for every single signature, where the module does not take it in between.
+    /// The key requires its PIN for every signature, and the module does not accept it within a signing operation.
     #[error(
-        "the key in the token `{token}` wants its PIN for every signature, as PIV slot 9c does, and its module cannot do that here ({code}); use another key, such as slot 9a's"
+        "the key in token `{token}` requires its PIN for every signature, as PIV slot 9c does, which its module does not support here ({code}); use another key, for example in slot 9a"
     )]
     AlwaysAuthenticates {
         /// The token's label.
         token: String,
-        /// The module's code.
+        /// The return code of the module.
         code: String,
     },
     /// The module cannot be loaded.
-    #[error("the PKCS#11 module `{path}` cannot be loaded: {problem}")]
+    #[error("failed to load PKCS#11 module `{path}`: {problem}")]
     Module {
         /// The module.
         path: String,
-        /// The loader's word.
+        /// The error of the dynamic loader or of `C_Initialize`.
         problem: String,
     },
-    /// The module reports something else.
-    #[error("the PKCS#11 module reports {code} in {operation}")]
+    /// Any other error of the module.
+    #[error("PKCS#11 function {operation} failed: {code}")]
     Device {
-        /// What was being done.
+        /// The PKCS#11 function.
         operation: String,
-        /// The module's code.
+        /// The return code of the module.
         code: String,
     },
-    /// A signer program may not run.
-    #[error("the signer may not run")]
+    /// The policy does not allow the signer program.
+    #[error("running the signer is not allowed")]
     Denied {
-        /// Why.
+        /// The cause.
         source: PermitError,
     },
-    /// A signer program gave no answer.
-    #[error("the signer gave no answer")]
+    /// The signer program failed.
+    #[error("failed to run the signer")]
     Run {
-        /// Why.
+        /// The cause.
         source: RunError,
     },
-    /// A signer took too long inside a handshake (C842).
+    /// The signer took too long.
+    // C842
     #[error(
-        "the signer `{signer}` did not answer within {} seconds; a server waits about half a minute for a handshake, so enter the PIN beforehand (`navicert signer serve`) and touch the device when it blinks",
+        "signer `{signer}` did not respond within {} seconds; servers abort a TLS handshake after about 30 seconds, so enter the PIN beforehand (`navicert signer serve`) and touch the device when it blinks",
         .after.as_secs()
     )]
-    Slow {
+    TimedOut {
         /// The program or socket.
         signer: String,
-        /// How long was waited.
+        /// The timeout.
         after: Duration,
     },
-    /// What a signer answered makes no sense.
-    #[error("the signer `{signer}` answered something that cannot be used: {problem}")]
-    Garbage {
+    /// The signer's response cannot be used.
+    #[error("invalid response from signer `{signer}`: {problem}")]
+    InvalidResponse {
         /// The program or socket.
         signer: String,
-        /// What is wrong with it; never what it was.
+        /// What is wrong with it; never its content.
         problem: String,
     },
-    /// A signer says in its own words why not.
-    #[error("the signer `{signer}` says {reason}: {}", redact::terminal(.message))]
+    /// The signer reported an error.
+    #[error("signer `{signer}` failed with {reason}: {}", redact::terminal(.message))]
     Remote {
         /// The program or socket.
         signer: String,
-        /// Its reason (C884).
+        /// The reported reason.
+        // C884
         reason: Reason,
-        /// Its words, cleaned.
+        /// The reported message; control characters are escaped when displayed.
         message: String,
     },
-    /// A socket cannot be used.
-    #[error("the signer's socket `{path}` cannot be used: {problem}")]
+    /// The signer's socket cannot be used.
+    #[error("failed to use signer socket `{path}`: {problem}")]
     Socket {
         /// The path.
         path: String,
-        /// Why not.
+        /// What is wrong with it.
         problem: String,
     },
-    /// Nothing a user could mend.
+    /// An error the user cannot fix.
     #[error("{0}")]
     Internal(String),
 }
 
-/// The reasons of the protocol's second version (C884).
+/// Failure reasons of the signer protocol v1.
+// C884
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No device, or it is gone.
+    /// The device is missing or was removed.
     NoDevice,
     /// No such key or certificate.
     NoObject,
-    /// The PIN is wrong.
+    /// The PIN is incorrect.
     PinIncorrect,
     /// The device is locked.
     PinLocked,
-    /// A human said no.
+    /// The user cancelled.
     UserCancelled,
-    /// The key cannot do that.
+    /// The key does not support the scheme.
     UnsupportedScheme,
     /// Anything else.
     Internal,
 }
 
 impl Reason {
-    /// As the wire spells it.
+    /// The name used on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Reason::NoDevice => "NoDevice",
@@ -224,7 +226,7 @@ impl Reason {
         }
     }
 
-    /// By its name; anything unknown is [`Reason::Internal`].
+    /// Parses a wire name; an unknown name is [`Reason::Internal`].
     pub fn by_name(name: &str) -> Self {
         const ALL: [Reason; 6] = [
             Reason::NoDevice,
@@ -237,7 +239,8 @@ impl Reason {
         ALL.into_iter().find(|reason| reason.name() == name).unwrap_or(Reason::Internal)
     }
 
-    /// Whether trying again by itself could do harm, or only annoy (C884).
+    /// Whether an automatic retry could lock the device or would prompt the user again.
+    // C884
     pub fn forbids_retry(self) -> bool {
         matches!(self, Reason::PinIncorrect | Reason::PinLocked | Reason::UserCancelled)
     }
@@ -250,7 +253,7 @@ impl std::fmt::Display for Reason {
 }
 
 impl SignError {
-    /// The reason as the protocol has it.
+    /// The reason reported in the signer protocol.
     pub fn reason(&self) -> Reason {
         match self {
             SignError::NoDevice { .. } | SignError::Removed { .. } => Reason::NoDevice,
@@ -267,12 +270,12 @@ impl SignError {
         }
     }
 
-    /// Whether a policy is the reason.
+    /// Whether the plugin policy denied the signer.
     pub fn is_denied(&self) -> bool {
         matches!(self, SignError::Denied { .. })
     }
 
-    /// The whole story in one line: this error and everything behind it.
+    /// This error and its sources in one line.
     pub fn with_sources(&self) -> String {
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);

@@ -1,5 +1,6 @@
-//! A certificate chain and the key that belongs to it, wherever that key is: only a pair that matches becomes an
-//! [`Identity`], and only a signature that verifies leaves it (client-credentials.md C834).
+//! A certificate chain with its private key. A [`SigningIdentity`] exists only for a matching pair, and returns only
+//! signatures that verify.
+// C834
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use crate::key::Key;
 use crate::public_key::{PublicKey, PublicKeyError};
 use crate::scheme::{Input, Scheme};
 
-/// Who somebody is in TLS, with a key that may be anywhere.
+/// A client identity for TLS: a certificate chain and a [`Key`].
 #[derive(Clone)]
-pub struct Identity {
+pub struct SigningIdentity {
     chain: Vec<CertificateDer<'static>>,
     key: Arc<dyn Key>,
     public_key: PublicKey,
@@ -24,29 +25,29 @@ pub struct Identity {
     not_after: Timestamp,
 }
 
-/// Why a chain and a key are no identity.
+/// Why a chain and a key do not form an identity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdentityError {
     /// There is no certificate.
-    #[error("there is no certificate for the key")]
+    #[error("missing certificate for the key")]
     NoCertificate,
-    /// The certificate, or its key, cannot be used.
-    #[error("the certificate cannot be used")]
+    /// The certificate or its key cannot be used.
+    #[error("invalid certificate")]
     Certificate(#[source] PublicKeyError),
     /// The certificate is for another key.
-    #[error("the certificate is for another key than the one found beside it")]
+    #[error("the certificate does not match the key")]
     Mismatch,
 }
 
-impl Identity {
-    /// Puts the two together.
+impl SigningIdentity {
+    /// Combines a chain and its key.
     ///
     /// # Errors
-    /// [`IdentityError`]: they do not belong together, or the chain is empty or cannot be read.
+    /// [`IdentityError`]: the certificate does not match the key, or the chain is empty or invalid.
     pub fn new(chain: Vec<CertificateDer<'static>>, key: Arc<dyn Key>) -> Result<Self, IdentityError> {
         let leaf = chain.first().ok_or(IdentityError::NoCertificate)?;
-        let public_key = PublicKey::of_certificate(leaf).map_err(IdentityError::Certificate)?;
+        let public_key = PublicKey::from_certificate(leaf).map_err(IdentityError::Certificate)?;
         if public_key != *key.public_key() {
             return Err(IdentityError::Mismatch);
         }
@@ -56,7 +57,7 @@ impl Identity {
             let bound = if seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
             Timestamp::from_second(seconds).unwrap_or(bound)
         };
-        Ok(Identity {
+        Ok(SigningIdentity {
             not_before: moment(validity.not_before.timestamp()),
             not_after: moment(validity.not_after.timestamp()),
             chain,
@@ -75,26 +76,27 @@ impl Identity {
         &self.public_key
     }
 
-    /// What its key can do, best first.
+    /// The schemes its key supports, best first.
     pub fn schemes(&self) -> &[Scheme] {
         self.key.schemes()
     }
 
-    /// The key itself, whose signatures nobody has checked: for a signer, whose client does.
+    /// The key itself, which returns unverified signatures: the client of a signer verifies them.
     pub(crate) fn key(&self) -> &Arc<dyn Key> {
         &self.key
     }
 
-    /// From when to when the leaf may be used.
+    /// The validity period of the leaf certificate.
     pub fn validity(&self) -> (Timestamp, Timestamp) {
         (self.not_before, self.not_after)
     }
 
-    /// Signs, and looks at what comes back before anybody else does: a wrong slot or a wrong padding is an error here
-    /// and not an alert from a server (C834). Blocks as long as the key does.
+    /// Signs and verifies the signature, so that a wrong slot or padding is an error here and not a TLS alert from the
+    /// server. Blocks as long as the key does.
     ///
     /// # Errors
     /// [`SignError`].
+    // C834
     pub fn sign(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
         if !self.key.schemes().contains(&scheme) {
             return Err(SignError::UnsupportedScheme { scheme: scheme.to_string() });
@@ -107,7 +109,7 @@ impl Identity {
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for SigningIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
             .field("chain", &format_args!("{} certificates", self.chain.len()))

@@ -1,4 +1,4 @@
-//! The one trait every key implements, wherever it lives.
+//! The trait that every private key implements.
 
 use std::fmt;
 
@@ -6,17 +6,17 @@ use crate::error::SignError;
 use crate::public_key::PublicKey;
 use crate::scheme::{Input, Scheme};
 
-/// A private key that can be used and not read.
+/// A private key that can sign and cannot be read.
 ///
-/// What every implementation promises, and the contract suite (`navicert_signer::contract`, feature `test-util`) checks:
+/// Every implementation guarantees, and the contract tests (`navicert_signer::contract`, feature `test-util`) check:
 ///
-/// - [`schemes`](Key::schemes) is what it can really do, best first, and all of one kind of key. What is not in it is
-///   refused with [`SignError::UnsupportedScheme`], and nothing happens to the device.
-/// - A signature has the encoding TLS wants: RSA as long as the modulus, ECDSA as DER, Ed25519 64 octets (C831).
+/// - [`schemes`](Key::schemes) lists the supported schemes, best first, all for one key algorithm. Any other scheme
+///   fails with [`SignError::UnsupportedScheme`] before the device is used.
+/// - A signature has the encoding that TLS uses: RSA as long as the modulus, ECDSA as DER, Ed25519 64 octets.
 /// - [`public_key`](Key::public_key) never changes.
-/// - It may be called from many threads at once; a device that does one thing at a time makes them wait.
-/// - `sign` blocks, for a human's touch if need be. On a runtime it is called from a thread that may block (C843).
-/// - Neither `Debug` nor an error shows a PIN, a key, or what was signed.
+/// - It may be called from many threads at once; calls to a device that does one operation at a time are serialized.
+/// - `sign` blocks, possibly until the user touches the device. Call it from a thread that may block.
+/// - Neither `Debug` nor an error shows a PIN, a private key or the signed message.
 ///
 /// ```
 /// use navicert_signer::{Input, Key, Scheme, SoftwareKey};
@@ -26,14 +26,16 @@ use crate::scheme::{Input, Scheme};
 /// assert!(key.public_key().verifies(Scheme::EcdsaP256Sha256, Input::Message(b"hello"), &signature));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+// C831, C843
 pub trait Key: fmt::Debug + Send + Sync {
-    /// The public half.
+    /// The public key.
     fn public_key(&self) -> &PublicKey;
 
-    /// What it can do, best first.
+    /// The supported schemes, best first.
     fn schemes(&self) -> &[Scheme];
 
-    /// Signs, and blocks while it does. Callers use [`Identity::sign`](crate::Identity::sign), which checks the answer.
+    /// Signs; blocks meanwhile. Callers use [`SigningIdentity::sign`](crate::SigningIdentity::sign), which verifies the
+    /// signature.
     ///
     /// # Errors
     /// [`SignError`].

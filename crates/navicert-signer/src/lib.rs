@@ -1,18 +1,20 @@
-//! Keys that stay where they are: in a PKCS#11 token, in another program, or (for tests and demonstrations) in memory.
+//! Signs TLS handshakes with private keys that never leave a PKCS#11 token or another program. Software keys exist for
+//! tests and demonstrations.
 //!
 //! ```text
 //! pkcs11:… URI ──▶ pkcs11 (module, session, sign) ─┐
-//! another program ──▶ remote (exec, socket) ───────┼──▶ dyn Key ──with its chain──▶ Identity ──▶ tls (rustls)
+//! another program ──▶ remote (exec, socket) ───────┼──▶ dyn Key ──with its chain──▶ SigningIdentity ──▶ tls (rustls)
 //! PEM ──▶ software ────────────────────────────────┘                               (chain and key match;
 //!                                                                                   signatures are checked)
 //! ```
 //!
-//! A [`Key`] signs and blocks while it does: a device may want a touch. rustls signs synchronously too, so whoever
-//! shakes hands with an [`Identity`] does it on a thread that may block (client-credentials.md C843); the client's
-//! transport uses the runtime's blocking pool, one handshake at a time for one identity.
+//! [`Key::sign`] blocks: a device may wait for a touch. rustls signs synchronously too, so a handshake with a
+//! [`SigningIdentity`] must run on a thread that may block. The client's transport uses the runtime's blocking pool, one
+//! handshake at a time per identity.
 //!
-//! Nothing here speaks HTTP. Programs are started through `navicert-plugin`, PINs are [`Secret`](navicert_types::Secret)s,
-//! and this is the only crate that loads a shared library.
+//! This crate does no HTTP. It starts programs through `navicert-plugin`, wraps PINs in [`Secret`](navicert_types::Secret), and
+//! is the only crate that loads a shared library.
+// C843
 
 mod der;
 pub mod error;
@@ -31,7 +33,7 @@ pub mod tls;
 pub mod contract;
 
 pub use error::SignError;
-pub use identity::{Identity, IdentityError};
+pub use identity::{IdentityError, SigningIdentity};
 pub use key::Key;
 pub use public_key::PublicKey;
 pub use scheme::{Hash, Input, KeyAlgorithm, Scheme};

@@ -1,5 +1,5 @@
-//! What `navicert-signer-pkcs11` does with one question, and what `navicert signer` shares with it: where the socket is,
-//! and who is asked for a PIN. Environment and streams come in as values.
+//! Handles one request of `navicert-signer-pkcs11`, and the parts that `navicert signer` shares with it: the socket path
+//! and the choice of PIN provider. The environment and streams are passed in as values.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,40 +10,41 @@ use navicert_plugin::{Environment, Runner};
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE, v1, v1alpha1};
 
 use crate::error::{Reason, SignError};
-use crate::pin::{AskPin, GivenPin, Nobody, PinFile, Pinentry, TerminalPin};
-use crate::pkcs11::{ChooseAsk, Pkcs11Ring, Selection};
-use crate::remote::{SocketSigner, answer, answer_v1alpha1};
+use crate::pin::{NoPin, PinFile, PinProvider, Pinentry, StaticPin, TerminalPin};
+use crate::pkcs11::{KeySelection, PinProviderFactory, Pkcs11KeyStore};
+use crate::remote::{SocketSigner, handle_request, handle_v1alpha1_request};
 
-/// A variable that names this machine's own module, for kubeconfigs that name none (X3).
+/// The environment variable with the default PKCS#11 module, for kubeconfigs that name none.
+// X3
 pub const MODULE_VARIABLE: &str = "NAVICERT_PKCS11_MODULE";
-/// A variable that names a pinentry program.
+/// The environment variable with the pinentry program.
 pub const PINENTRY_VARIABLE: &str = "NAVICERT_PINENTRY";
-/// A variable that names the socket of `navicert signer serve`.
+/// The environment variable with the socket path of `navicert signer serve`.
 pub const SOCKET_VARIABLE: &str = "NAVICERT_SIGNER_SOCKET";
 
-/// How long a signer that stays may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a signer server may take to respond.
+const SOCKET_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a signer knows of the machine it runs on.
+/// The process environment of a signer.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
-    /// The environment.
+pub struct SignerEnvironment {
+    /// The environment variables.
     pub environment: Environment,
-    /// Who starts pinentry.
+    /// Runs the pinentry program.
     pub runner: Arc<dyn Runner>,
 }
 
-impl Surroundings {
+impl SignerEnvironment {
     fn variable(&self, name: &str) -> Option<OsString> {
         self.environment.variable(name).filter(|value| !value.is_empty()).map(OsString::from)
     }
 
-    /// This machine's own module.
+    /// The default PKCS#11 module.
     pub fn default_module(&self) -> Option<PathBuf> {
         self.variable(MODULE_VARIABLE).map(PathBuf::from)
     }
 
-    /// Where a signer that stays listens: `NAVICERT_SIGNER_SOCKET`, or in the user's runtime folder.
+    /// The socket path of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in the user's runtime directory.
     pub fn socket(&self) -> Option<PathBuf> {
         let runtime = || {
             self.variable("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("navicert/signer.sock"))
@@ -51,15 +52,19 @@ impl Surroundings {
         self.variable(SOCKET_VARIABLE).map(PathBuf::from).or_else(runtime)
     }
 
-    /// Who is asked for a PIN: what came with the configuration, the file it names, pinentry, the terminal.
-    pub fn choose_ask(&self) -> ChooseAsk {
-        let surroundings = self.clone();
-        Arc::new(move |selection, interactive| surroundings.ask_for(selection, interactive))
+    /// Chooses the PIN provider: the PIN of the configuration, the file it names, pinentry, then the terminal.
+    pub fn pin_provider_factory(&self) -> PinProviderFactory {
+        let environment = self.clone();
+        Arc::new(move |selection, interactive| environment.pin_provider_for(selection, interactive))
     }
 
-    fn ask_for(&self, selection: &Selection, interactive: bool) -> Result<Arc<dyn AskPin>, SignError> {
+    fn pin_provider_for(
+        &self,
+        selection: &KeySelection,
+        interactive: bool,
+    ) -> Result<Arc<dyn PinProvider>, SignError> {
         if let Some(pin) = &selection.pin {
-            return Ok(Arc::new(GivenPin(pin.clone())));
+            return Ok(Arc::new(StaticPin(pin.clone())));
         }
         if let Some(source) = &selection.uri.pin_source {
             let token = selection.uri.token.clone().unwrap_or_default();
@@ -68,63 +73,68 @@ impl Surroundings {
             return Ok(Arc::new(file));
         }
         if let Some(program) = self.variable(PINENTRY_VARIABLE) {
-            // What we were asked may hold a PIN: it is not pinentry's to inherit.
-            let ours = [CONFIG_VARIABLE, REQUEST_FD_VARIABLE];
-            let inherited = self.environment.iter().filter(|(name, _)| !ours.iter().any(|own| name == own));
+            // The request may contain a PIN, so pinentry must not inherit it.
+            let request_variables = [CONFIG_VARIABLE, REQUEST_FD_VARIABLE];
+            let inherited =
+                self.environment.iter().filter(|(name, _)| !request_variables.iter().any(|own| name == own));
             let environment = inherited.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
             return Ok(Arc::new(Pinentry::new(program, environment, Arc::clone(&self.runner))));
         }
         match TerminalPin::find().filter(|_| interactive) {
             Some(terminal) => Ok(Arc::new(terminal)),
-            None => Ok(Arc::new(Nobody)),
+            None => Ok(Arc::new(NoPin)),
         }
     }
 }
 
-/// What a signer prints.
+/// The output of the signer program.
 #[derive(Debug)]
-pub struct Printed {
-    /// For standard output.
+pub struct ProgramOutput {
+    /// Standard output.
     pub stdout: String,
-    /// For standard error.
+    /// Standard error.
     pub stderr: String,
     /// Whether the exit code is zero.
     pub success: bool,
 }
 
-/// Answers one question of either version.
-pub fn respond(question: &[u8], stdin_is_terminal: bool, surroundings: &Surroundings) -> Printed {
-    let ring = Pkcs11Ring::new(surroundings.default_module(), surroundings.choose_ask());
-    if let Ok(request) = v1::Request::from_json(question) {
+/// Handles one request of either protocol version.
+pub fn respond(request: &[u8], stdin_is_terminal: bool, environment: &SignerEnvironment) -> ProgramOutput {
+    let store = Pkcs11KeyStore::new(environment.default_module(), environment.pin_provider_factory());
+    if let Ok(request) = v1::Request::from_json(request) {
         let (socket, message) =
-            from_socket(&request, surroundings).unwrap_or_else(|| (None, answer(&ring, &request)));
+            from_socket(&request, environment).unwrap_or_else(|| (None, handle_request(&store, &request)));
         let ready =
             socket.map(|socket| format!("{}\n", v1::Message::Ready { socket }.to_json())).unwrap_or_default();
-        return Printed {
+        return ProgramOutput {
             stdout: format!("{ready}{}\n", message.to_json()),
             stderr: String::new(),
             success: true,
         };
     }
-    let answered = match v1alpha1::Request::from_json(question) {
-        Ok(request) => answer_v1alpha1(&ring, &request, stdin_is_terminal),
-        Err(error) => Err(SignError::Internal(format!("the request cannot be used: {error}"))),
+    let answered = match v1alpha1::Request::from_json(request) {
+        Ok(request) => handle_v1alpha1_request(&store, &request, stdin_is_terminal),
+        Err(error) => Err(SignError::Internal(format!("invalid request: {error}"))),
     };
     match answered {
-        Ok(text) => Printed { stdout: format!("{text}\n"), stderr: String::new(), success: true },
+        Ok(text) => ProgramOutput { stdout: format!("{text}\n"), stderr: String::new(), success: true },
         Err(error) => {
             let stderr = format!("navicert-signer-pkcs11: {}\n", error.with_sources());
-            Printed { stdout: String::new(), stderr, success: false }
+            ProgramOutput { stdout: String::new(), stderr, success: false }
         }
     }
 }
 
-/// The answer of a signer that stays, if there is one and it has the key: from now on it is to be asked itself.
-fn from_socket(request: &v1::Request, surroundings: &Surroundings) -> Option<(Option<String>, v1::Message)> {
-    let path = surroundings.socket()?;
+/// Forwards the request to a running signer server. Returns its response, and the socket path for the client's further
+/// requests, if the server runs and has the key.
+fn from_socket(
+    request: &v1::Request,
+    environment: &SignerEnvironment,
+) -> Option<(Option<String>, v1::Message)> {
+    let path = environment.socket()?;
     let socket = SocketSigner::new(path.clone(), "signer");
     let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
-    let message = socket.ask(request, PATIENCE, &quiet).ok()?;
+    let message = socket.request(request, SOCKET_TIMEOUT, &quiet).ok()?;
     match &message {
         v1::Message::Error { reason, .. } if Reason::by_name(reason) == Reason::NoObject => None,
         _ => Some((path.to_str().map(str::to_owned), message)),

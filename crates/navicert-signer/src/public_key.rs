@@ -1,4 +1,5 @@
-//! The public half of a key: what it is, whether two are the same, and whether a signature is its own (C834).
+//! Public keys: parsing, comparison and signature verification.
+// C834
 
 use aws_lc_rs::signature::{self, UnparsedPublicKey, VerificationAlgorithm};
 use rustls_pki_types::CertificateDer;
@@ -15,7 +16,7 @@ const P384: &[u8] = &[0x2b, 0x81, 0x04, 0, 34];
 const P521: &[u8] = &[0x2b, 0x81, 0x04, 0, 35];
 const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
-/// A public key of a kind this crate knows.
+/// A public key of a supported algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicKey {
     algorithm: KeyAlgorithm,
@@ -23,7 +24,7 @@ pub struct PublicKey {
     octets: Vec<u8>,
 }
 
-/// Why something is no public key this crate can use.
+/// Why a public key cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PublicKeyError {
@@ -31,44 +32,46 @@ pub enum PublicKeyError {
     #[error("malformed certificate or public key")]
     Malformed,
     /// Another algorithm or curve.
-    #[error("unknown kind of key `{0}` (known are RSA from 2048 bits, P-256, P-384, P-521 and Ed25519)")]
+    #[error(
+        "unsupported key algorithm `{0}` (supported: RSA from 2048 bits, P-256, P-384, P-521 and Ed25519)"
+    )]
     Unknown(String),
-    /// An RSA key that no TLS server of today would take.
-    #[error("an RSA key of {0} bits is too small (2048 are needed)")]
+    /// An RSA key that is too small for TLS servers.
+    #[error("RSA key of {0} bits is too small (at least 2048 bits are required)")]
     TooSmall(usize),
 }
 
 impl PublicKey {
-    /// Of a certificate.
+    /// The public key of a certificate.
     ///
     /// # Errors
-    /// [`PublicKeyError`]: no certificate, or no key this crate knows.
-    pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, PublicKeyError> {
+    /// [`PublicKeyError`]: invalid certificate or unsupported key.
+    pub fn from_certificate(certificate: &CertificateDer<'_>) -> Result<Self, PublicKeyError> {
         let (rest, parsed) = X509Certificate::from_der(certificate).map_err(|_| PublicKeyError::Malformed)?;
         if !rest.is_empty() {
             return Err(PublicKeyError::Malformed);
         }
-        Self::of_info(parsed.public_key())
+        Self::from_spki(parsed.public_key())
     }
 
-    /// From a DER `SubjectPublicKeyInfo`.
+    /// Parses a DER `SubjectPublicKeyInfo`.
     ///
     /// # Errors
-    /// [`PublicKeyError`]: something else, or no key this crate knows.
+    /// [`PublicKeyError`]: malformed or unsupported key.
     pub fn from_der(info: &[u8]) -> Result<Self, PublicKeyError> {
         match SubjectPublicKeyInfo::from_der(info) {
-            Ok(([], info)) => Self::of_info(&info),
+            Ok(([], info)) => Self::from_spki(&info),
             _ => Err(PublicKeyError::Malformed),
         }
     }
 
-    /// From an RSA key's numbers, big-endian.
+    /// From the big-endian modulus and exponent of an RSA key.
     ///
     /// # Errors
     /// [`PublicKeyError::TooSmall`].
     pub fn from_rsa(modulus: &[u8], exponent: &[u8]) -> Result<Self, PublicKeyError> {
         let significant = modulus.iter().skip_while(|octet| **octet == 0).count();
-        // A modulus of 2048 bits has its first bit set, so octets tell.
+        // A modulus of 2048 bits has its first bit set, so counting bytes is enough.
         if significant < 256 {
             return Err(PublicKeyError::TooSmall(significant.saturating_mul(8)));
         }
@@ -81,8 +84,8 @@ impl PublicKey {
     /// # Errors
     /// [`PublicKeyError`].
     pub fn from_curve(parameters: &[u8], point: &[u8]) -> Result<Self, PublicKeyError> {
-        let algorithm = curve_of(parameters)?;
-        // An OCTET STRING by the standard; some tokens leave the wrapping off.
+        let algorithm = parse_curve(parameters)?;
+        // The standard requires an OCTET STRING; some tokens omit it.
         let octets = der::octet_string(point).unwrap_or(point);
         let length = point_length(algorithm);
         let is_point =
@@ -93,12 +96,12 @@ impl PublicKey {
         Ok(PublicKey { algorithm, octets: octets.to_vec() })
     }
 
-    /// From the key's octets as they stand in a certificate; for keys this process made itself.
+    /// From the content of `subjectPublicKey`, unchecked; for keys of this process.
     pub(crate) fn from_parts(algorithm: KeyAlgorithm, octets: &[u8]) -> Self {
         PublicKey { algorithm, octets: octets.to_vec() }
     }
 
-    /// What kind of key.
+    /// The key algorithm.
     pub fn algorithm(&self) -> KeyAlgorithm {
         self.algorithm
     }
@@ -114,7 +117,8 @@ impl PublicKey {
         }
     }
 
-    /// Whether the signature is this key's for this input. An ECDSA signature is DER (C831).
+    /// Whether the signature verifies. ECDSA signatures are DER.
+    // C831
     pub fn verifies(&self, scheme: Scheme, input: Input<'_>, signature: &[u8]) -> bool {
         if scheme.algorithm() != self.algorithm {
             return false;
@@ -124,18 +128,18 @@ impl PublicKey {
             Input::Message(message) => key.verify(message, signature).is_ok(),
             Input::Digest(digest) => {
                 let imported = scheme.hash().and_then(|hash: Hash| {
-                    aws_lc_rs::digest::Digest::import_less_safe(digest, hash.in_aws_lc()).ok()
+                    aws_lc_rs::digest::Digest::import_less_safe(digest, hash.to_aws_lc()).ok()
                 });
                 imported.is_some_and(|digest| key.verify_digest(&digest, signature).is_ok())
             }
         }
     }
 
-    fn of_info(info: &SubjectPublicKeyInfo<'_>) -> Result<Self, PublicKeyError> {
+    fn from_spki(info: &SubjectPublicKeyInfo<'_>) -> Result<Self, PublicKeyError> {
         let octets = info.subject_public_key.data.to_vec();
         let oid = info.algorithm.algorithm.as_bytes();
         let algorithm = if oid == RSA {
-            return of_rsa(&octets);
+            return parse_rsa(&octets);
         } else if oid == ED25519 {
             KeyAlgorithm::Ed25519
         } else if oid == EC {
@@ -152,7 +156,7 @@ impl PublicKey {
     }
 }
 
-fn of_rsa(octets: &[u8]) -> Result<PublicKey, PublicKeyError> {
+fn parse_rsa(octets: &[u8]) -> Result<PublicKey, PublicKeyError> {
     let parts = der::split(0x30, octets).and_then(|(content, _)| {
         let (modulus, rest) = der::split(2, content)?;
         let (exponent, _) = der::split(2, rest)?;
@@ -168,8 +172,8 @@ fn known_curve(oid: &[u8]) -> Option<KeyAlgorithm> {
     known.into_iter().find(|(curve, _)| *curve == oid).map(|(_, algorithm)| algorithm)
 }
 
-/// An OID, or the curve's name as a PrintableString, which SoftHSM has for Ed25519.
-fn curve_of(parameters: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
+/// Parses an OID, or the curve's name as a PrintableString, which SoftHSM uses for Ed25519.
+fn parse_curve(parameters: &[u8]) -> Result<KeyAlgorithm, PublicKeyError> {
     if let Some(name) = der::split(0x13, parameters).filter(|(_, rest)| rest.is_empty()) {
         let name = String::from_utf8_lossy(name.0).into_owned();
         return if name == "edwards25519" {

@@ -1,5 +1,6 @@
-//! The one table of signature schemes: what TLS calls them, what the external signer protocol calls them, which keys can
-//! do them, and in which order they are preferred (client-credentials.md §8.4, C833).
+//! The signature schemes: their names in TLS and in the external signer protocol, their key algorithms, and their order
+//! of preference.
+// client-credentials.md §8.4, C833
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,7 +8,7 @@ use std::fmt;
 use aws_lc_rs::digest;
 use rustls::SignatureScheme;
 
-/// How a message is signed. The names are those of IANA's TLS registry.
+/// A TLS signature scheme, named as in the IANA registry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// `rsa_pss_rsae_sha256`
@@ -43,10 +44,10 @@ pub enum Hash {
     Sha512,
 }
 
-/// What kind of key it is, as far as schemes care.
+/// The algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyAlgorithm {
-    /// RSA from 2048 bits: what rustls and this crate's check of signatures take.
+    /// RSA from 2048 bits, the minimum that rustls and signature verification accept.
     Rsa,
     /// The curve P-256.
     P256,
@@ -58,7 +59,7 @@ pub enum KeyAlgorithm {
     Ed25519,
 }
 
-/// How RSA pads.
+/// RSA padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// PSS with a salt as long as the hash.
@@ -68,7 +69,8 @@ pub enum Padding {
 }
 
 impl Scheme {
-    /// Every scheme, in the order they are preferred (C833): never SHA-1.
+    /// All schemes in order of preference. SHA-1 is excluded.
+    // C833
     pub const ALL: [Scheme; 10] = [
         Scheme::RsaPssSha256,
         Scheme::RsaPssSha384,
@@ -82,42 +84,42 @@ impl Scheme {
         Scheme::Ed25519,
     ];
 
-    /// IANA's name.
+    /// The IANA name.
     pub fn name(self) -> &'static str {
         self.row().0
     }
 
-    /// By IANA's name.
+    /// Parses an IANA name.
     pub fn by_name(name: &str) -> Option<Self> {
         Scheme::ALL.into_iter().find(|scheme| scheme.name() == name)
     }
 
-    /// The number TLS has for it.
+    /// The TLS code point.
     pub fn code_point(self) -> u16 {
         self.row().1
     }
 
-    /// rustls's name for it.
-    pub fn in_rustls(self) -> SignatureScheme {
+    /// Converts to the rustls type.
+    pub fn to_rustls(self) -> SignatureScheme {
         SignatureScheme::from(self.code_point())
     }
 
-    /// By rustls's name.
-    pub fn of_rustls(scheme: SignatureScheme) -> Option<Self> {
+    /// Converts from the rustls type.
+    pub fn from_rustls(scheme: SignatureScheme) -> Option<Self> {
         Scheme::ALL.into_iter().find(|known| known.code_point() == u16::from(scheme))
     }
 
-    /// The kind of key that can do it.
+    /// The key algorithm.
     pub fn algorithm(self) -> KeyAlgorithm {
         self.row().2
     }
 
-    /// What is hashed before the key sees it; Ed25519 signs the message itself.
+    /// The hash of the message that the key signs; `None` for Ed25519, which signs the message itself.
     pub fn hash(self) -> Option<Hash> {
         self.row().3
     }
 
-    /// How RSA pads, where it is RSA.
+    /// The RSA padding; `None` for other algorithms.
     pub fn padding(self) -> Option<Padding> {
         match self {
             Scheme::RsaPssSha256 | Scheme::RsaPssSha384 | Scheme::RsaPssSha512 => Some(Padding::Pss),
@@ -126,13 +128,13 @@ impl Scheme {
         }
     }
 
-    /// Whether TLS 1.3 knows it; TLS 1.2 knows all of them.
+    /// Whether TLS 1.3 allows the scheme; TLS 1.2 allows all of them.
     pub fn is_in_tls13(self) -> bool {
         self.padding() != Some(Padding::Pkcs1)
     }
 
-    /// What a key of this kind could do, best first.
-    pub fn of_key(algorithm: KeyAlgorithm) -> impl Iterator<Item = Self> {
+    /// The schemes of a key algorithm, best first.
+    pub fn for_key(algorithm: KeyAlgorithm) -> impl Iterator<Item = Self> {
         Scheme::ALL.into_iter().filter(move |scheme| scheme.algorithm() == algorithm)
     }
 
@@ -161,7 +163,7 @@ impl fmt::Display for Scheme {
 }
 
 impl Hash {
-    /// How many octets it gives.
+    /// The digest length in bytes.
     pub fn length(self) -> usize {
         match self {
             Hash::Sha256 => 32,
@@ -170,12 +172,12 @@ impl Hash {
         }
     }
 
-    /// The hash of a message.
-    pub fn of(self, message: &[u8]) -> Vec<u8> {
-        digest::digest(self.in_aws_lc(), message).as_ref().to_vec()
+    /// Hashes a message.
+    pub fn digest(self, message: &[u8]) -> Vec<u8> {
+        digest::digest(self.to_aws_lc(), message).as_ref().to_vec()
     }
 
-    pub(crate) fn in_aws_lc(self) -> &'static digest::Algorithm {
+    pub(crate) fn to_aws_lc(self) -> &'static digest::Algorithm {
         match self {
             Hash::Sha256 => &digest::SHA256,
             Hash::Sha384 => &digest::SHA384,
@@ -183,7 +185,7 @@ impl Hash {
         }
     }
 
-    /// The DER that PKCS#1 v1.5 puts before the digest (RFC 8017, 9.2).
+    /// The DER `DigestInfo` of PKCS#1 v1.5 (RFC 8017, section 9.2).
     pub(crate) fn digest_info(self, digest: &[u8]) -> Vec<u8> {
         let (number, length) = match self {
             Hash::Sha256 => (1, 32),
@@ -198,7 +200,7 @@ impl Hash {
 }
 
 impl KeyAlgorithm {
-    /// A short name for lists.
+    /// A short display name.
     pub fn name(self) -> &'static str {
         match self {
             KeyAlgorithm::Rsa => "RSA",
@@ -216,22 +218,23 @@ impl fmt::Display for KeyAlgorithm {
     }
 }
 
-/// What is to be signed: the whole message, or, from a caller that speaks the first version of the external signer
-/// protocol, its digest alone (X8).
+/// The input of a signature: the whole message, or its digest in signer protocol v1alpha1.
+// X8
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input<'a> {
-    /// The message as TLS hands it over (C832).
+    /// The message as TLS passes it.
+    // C832
     Message(&'a [u8]),
-    /// The hash of it, of the scheme's length. For Ed25519, which hashes by itself, there is no such thing.
+    /// The digest of the message, of the scheme's length. Not supported by Ed25519, which hashes the message itself.
     Digest(&'a [u8]),
 }
 
 impl<'a> Input<'a> {
-    /// The digest a scheme wants; `None` if the scheme hashes nothing, or the digest given is not of its length.
+    /// The digest for a scheme; `None` if the scheme signs the message itself, or the digest has another length.
     pub fn digest(self, scheme: Scheme) -> Option<Cow<'a, [u8]>> {
         let hash = scheme.hash()?;
         match self {
-            Input::Message(message) => Some(Cow::Owned(hash.of(message))),
+            Input::Message(message) => Some(Cow::Owned(hash.digest(message))),
             Input::Digest(digest) => (digest.len() == hash.length()).then_some(Cow::Borrowed(digest)),
         }
     }
@@ -242,22 +245,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_rustls_own() {
+    fn schemes_match_rustls() {
         // §8.4
         for scheme in Scheme::ALL {
-            let known = scheme.in_rustls();
-            assert_eq!(Scheme::of_rustls(known), Some(scheme));
+            let known = scheme.to_rustls();
+            assert_eq!(Scheme::from_rustls(known), Some(scheme));
             assert_eq!(Scheme::by_name(scheme.name()), Some(scheme));
             assert!(!format!("{known:?}").contains("Unknown"), "{known:?}");
         }
-        assert_eq!(Scheme::of_rustls(SignatureScheme::RSA_PKCS1_SHA1), None);
-        assert_eq!(Scheme::of_rustls(SignatureScheme::ECDSA_SHA1_Legacy), None);
+        assert_eq!(Scheme::from_rustls(SignatureScheme::RSA_PKCS1_SHA1), None);
+        assert_eq!(Scheme::from_rustls(SignatureScheme::ECDSA_SHA1_Legacy), None);
     }
 
     #[test]
-    fn rsa_prefers_pss_and_ends_with_what_only_tls_1_2_knows() {
+    fn rsa_prefers_pss_over_pkcs1() {
         // C833
-        let names: Vec<_> = Scheme::of_key(KeyAlgorithm::Rsa).map(Scheme::name).collect();
+        let names: Vec<_> = Scheme::for_key(KeyAlgorithm::Rsa).map(Scheme::name).collect();
         assert_eq!(
             names,
             [
@@ -269,13 +272,13 @@ mod tests {
                 "rsa_pkcs1_sha512"
             ]
         );
-        let in_tls13 = Scheme::of_key(KeyAlgorithm::Rsa).filter(|scheme| scheme.is_in_tls13()).count();
+        let in_tls13 = Scheme::for_key(KeyAlgorithm::Rsa).filter(|scheme| scheme.is_in_tls13()).count();
         assert_eq!(in_tls13, 3);
-        assert_eq!(Scheme::of_key(KeyAlgorithm::P384).collect::<Vec<_>>(), [Scheme::EcdsaP384Sha384]);
+        assert_eq!(Scheme::for_key(KeyAlgorithm::P384).collect::<Vec<_>>(), [Scheme::EcdsaP384Sha384]);
     }
 
     #[test]
-    fn a_digest_of_another_length_is_no_digest() {
+    fn rejects_digest_of_wrong_length() {
         assert!(Input::Digest(&[0; 32]).digest(Scheme::EcdsaP256Sha256).is_some());
         assert!(Input::Digest(&[0; 31]).digest(Scheme::EcdsaP256Sha256).is_none());
         assert!(Input::Digest(&[0; 32]).digest(Scheme::EcdsaP384Sha384).is_none());

@@ -1,4 +1,4 @@
-//! A key in this process's memory: for tests, demonstrations, and as the yardstick the others are measured with.
+//! A private key in memory: for tests, demonstrations and as the baseline of benchmarks.
 
 use std::fmt;
 
@@ -29,19 +29,19 @@ enum Pair {
     Ed25519(Ed25519KeyPair),
 }
 
-/// The bytes are no private key this crate knows.
+/// The bytes are not a supported private key.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error(
-    "not a private key (known are RSA from 2048 bits, P-256, P-384, P-521 and Ed25519 as PKCS#8, PKCS#1 or SEC1)"
+    "invalid or unsupported private key (supported: RSA from 2048 bits, P-256, P-384, P-521 and Ed25519 as PKCS#8, PKCS#1 or SEC1)"
 )]
-pub struct UnknownKey;
+pub struct UnsupportedKey;
 
 impl SoftwareKey {
-    /// From DER: PKCS#8, PKCS#1 or SEC1, told apart by content.
+    /// Parses DER: PKCS#8, PKCS#1 or SEC1, detected by content.
     ///
     /// # Errors
-    /// [`UnknownKey`].
-    pub fn from_der(der: &[u8]) -> Result<Self, UnknownKey> {
+    /// [`UnsupportedKey`].
+    pub fn from_der(der: &[u8]) -> Result<Self, UnsupportedKey> {
         if let Ok(pair) = rsa::KeyPair::from_pkcs8(der).or_else(|_| rsa::KeyPair::from_der(der)) {
             let public = pair.public_key().as_ref().to_vec();
             return Ok(Self::new(Pair::Rsa(pair), KeyAlgorithm::Rsa, &public));
@@ -59,24 +59,24 @@ impl SoftwareKey {
             let pair = EcdsaKeyPair::from_private_key_der(curve, der).ok()?;
             Some((algorithm, pair))
         });
-        let (algorithm, pair) = found.ok_or(UnknownKey)?;
+        let (algorithm, pair) = found.ok_or(UnsupportedKey)?;
         let public = pair.public_key().as_ref().to_vec();
         Ok(Self::new(Pair::Ec(pair), algorithm, &public))
     }
 
-    /// A new P-256 key that nobody else has.
+    /// Generates a P-256 key.
     ///
     /// # Errors
-    /// [`UnknownKey`] where there is no randomness.
-    pub fn generate_p256() -> Result<Self, UnknownKey> {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(|_| UnknownKey)?;
+    /// [`UnsupportedKey`] if the random number generator fails.
+    pub fn generate_p256() -> Result<Self, UnsupportedKey> {
+        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_ASN1_SIGNING).map_err(|_| UnsupportedKey)?;
         let public = pair.public_key().as_ref().to_vec();
         Ok(Self::new(Pair::Ec(pair), KeyAlgorithm::P256, &public))
     }
 
     fn new(pair: Pair, algorithm: KeyAlgorithm, public: &[u8]) -> Self {
         let public_key = PublicKey::from_parts(algorithm, public);
-        SoftwareKey { pair, public_key, schemes: Scheme::of_key(algorithm).collect() }
+        SoftwareKey { pair, public_key, schemes: Scheme::for_key(algorithm).collect() }
     }
 }
 
@@ -90,7 +90,7 @@ impl Key for SoftwareKey {
     }
 
     fn sign(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
-        let failed = |_| SignError::Internal("the cryptographic library refused to sign".to_owned());
+        let failed = |_| SignError::Internal("the cryptographic library failed to sign".to_owned());
         let unsupported = || SignError::UnsupportedScheme { scheme: scheme.to_string() };
         match &self.pair {
             _ if !self.schemes.contains(&scheme) => Err(unsupported()),
@@ -127,7 +127,7 @@ fn digest(scheme: Scheme, input: Input<'_>) -> Result<Digest, SignError> {
     let wrong = || SignError::Input { scheme, expected: "a digest of its hash's length" };
     let octets = input.digest(scheme).ok_or_else(wrong)?;
     let hash = scheme.hash().ok_or_else(wrong)?;
-    Digest::import_less_safe(&octets, hash.in_aws_lc()).map_err(|_| wrong())
+    Digest::import_less_safe(&octets, hash.to_aws_lc()).map_err(|_| wrong())
 }
 
 fn rsa_encoding(scheme: Scheme) -> Option<&'static dyn RsaEncoding> {

@@ -1,4 +1,4 @@
-//! A PIN typed at a terminal: what it shows, and what it does not.
+//! Reads a PIN on a pseudo-terminal and checks the terminal's output.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -7,11 +7,11 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
-use navicert_signer::pin::{AskPin as _, PinError, Question, TerminalPin};
+use navicert_signer::pin::{PinError, PinPrompt, PinProvider as _, TerminalPin};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, tcgetattr};
 
-/// A terminal: our end, its path, and its other end, held open as a shell would.
+/// A pseudo-terminal: the controlling end, the path, and the other end, held open as a shell does.
 fn terminal() -> (File, PathBuf, File) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&master).unwrap();
@@ -21,12 +21,13 @@ fn terminal() -> (File, PathBuf, File) {
     (File::from(master), path, held)
 }
 
-/// Asks, waits for the question to appear, types the answer, and gives everything the terminal showed.
+/// Requests a PIN, waits for the prompt, types the input, and returns everything the terminal displayed.
 fn ask(typed: &[u8]) -> (Result<String, PinError>, String) {
     let (mut screen, path, held) = terminal();
-    let question = Question { token: "my \u{1b}[31mtoken".to_owned(), last_try: true };
-    let asked =
-        std::thread::spawn(move || TerminalPin::at(path).ask(&question).map(|pin| pin.expose().clone()));
+    let question = PinPrompt { token: "my \u{1b}[31mtoken".to_owned(), last_try: true };
+    let asked = std::thread::spawn(move || {
+        TerminalPin::with_path(path).request_pin(&question).map(|pin| pin.expose().clone())
+    });
     let mut shown = Vec::new();
     while !shown.ends_with(b": ") {
         let mut piece = [0; 64];
@@ -36,7 +37,7 @@ fn ask(typed: &[u8]) -> (Result<String, PinError>, String) {
     screen.write_all(typed).unwrap();
     let answer = asked.join().unwrap();
     assert!(tcgetattr(&held).unwrap().local_modes.contains(LocalModes::ECHO), "echo is back on");
-    // A mark of our own ends what there is to read.
+    // Marks the end of the output.
     (&held).write_all(b"END").unwrap();
     while !shown.ends_with(b"END") {
         let mut piece = [0; 64];
@@ -47,16 +48,16 @@ fn ask(typed: &[u8]) -> (Result<String, PinError>, String) {
 }
 
 #[test]
-fn what_is_typed_is_the_pin_and_is_not_shown() {
+fn reads_typed_pin_without_echo() {
     let (pin, shown) = ask(b"canary-4711\n");
     assert_eq!(pin.unwrap(), "canary-4711");
     assert!(!shown.contains("canary"), "{shown}");
     assert!(shown.contains("PIN for the token") && shown.contains("last try"), "{shown}");
-    assert!(shown.contains("my U+001B[31mtoken"), "a token's label cannot paint the screen: {shown}");
+    assert!(shown.contains("my U+001B[31mtoken"), "control characters in a label are escaped: {shown}");
 }
 
 #[test]
-fn nothing_typed_is_no_pin() {
+fn empty_input_is_not_a_pin() {
     assert_eq!(ask(b"\n").0, Err(PinError::Empty));
     assert_eq!(ask(b"\x04").0, Err(PinError::Cancelled));
 }

@@ -3,7 +3,7 @@
 use super::types::{self, Type, TypeId, Types};
 use crate::cost::Rule;
 use crate::fault::Cause;
-use crate::value::{Arena, Val};
+use crate::value::{Arena, ValueRef};
 use std::collections::HashMap;
 
 /// What a function sees besides its arguments.
@@ -15,7 +15,7 @@ pub(crate) struct Call<'a> {
 }
 
 /// The code of an overload. Arguments have been checked against the signature.
-pub(crate) type Body = for<'a> fn(&Call<'a>, &[Val<'a>]) -> Result<Val<'a>, Cause<'a>>;
+pub(crate) type Body = for<'a> fn(&Call<'a>, &[ValueRef<'a>]) -> Result<ValueRef<'a>, Cause<'a>>;
 
 /// A line of a library's table: identifier, signature such as `(string).charAt(int): string`, code.
 pub(crate) type Declaration = (&'static str, &'static str, Body);
@@ -84,24 +84,24 @@ impl Guard {
     }
 
     /// Whether the value will do. Of collections only the first element is looked at.
-    pub(crate) fn accepts(&self, val: &Val<'_>) -> bool {
+    pub(crate) fn accepts(&self, val: &ValueRef<'_>) -> bool {
         match (self, val) {
             (Guard::Anything, _)
-            | (Guard::Null, Val::Null)
-            | (Guard::Bool, Val::Bool(_))
-            | (Guard::Int, Val::Int(_))
-            | (Guard::Uint, Val::Uint(_))
-            | (Guard::Double, Val::Double(_))
-            | (Guard::Str, Val::Str(_))
-            | (Guard::Bytes, Val::Bytes(_))
-            | (Guard::Duration, Val::Duration(_))
-            | (Guard::Timestamp, Val::Timestamp(_))
-            | (Guard::Type, Val::Type(_))
-            | (Guard::Optional, Val::Optional(_)) => true,
-            (Guard::List(element), Val::List(list)) => {
+            | (Guard::Null, ValueRef::Null)
+            | (Guard::Bool, ValueRef::Bool(_))
+            | (Guard::Int, ValueRef::Int(_))
+            | (Guard::Uint, ValueRef::Uint(_))
+            | (Guard::Double, ValueRef::Double(_))
+            | (Guard::Str, ValueRef::Str(_))
+            | (Guard::Bytes, ValueRef::Bytes(_))
+            | (Guard::Duration, ValueRef::Duration(_))
+            | (Guard::Timestamp, ValueRef::Timestamp(_))
+            | (Guard::Type, ValueRef::Type(_))
+            | (Guard::Optional, ValueRef::Optional(_)) => true,
+            (Guard::List(element), ValueRef::List(list)) => {
                 list.get(0).is_none_or(|first| element.accepts(&first))
             }
-            (Guard::Map(parts), Val::Map(map)) => match map.iter().next() {
+            (Guard::Map(parts), ValueRef::Map(map)) => match map.iter().next() {
                 None => true,
                 Some((key, value)) => parts.0.accepts(&key) && parts.1.accepts(&value),
             },

@@ -4,7 +4,7 @@ use super::declaration::{Declaration, Functions};
 use super::types::{self, TypeId, Types};
 use crate::functions;
 use crate::syntax::{Macros, ParseOptions};
-use crate::value::Marked;
+use crate::value::HashedName;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub enum EnvironmentError {
 
 #[derive(Debug, Clone)]
 pub(crate) struct VariableDeclaration {
-    pub(crate) name: Marked<Box<str>>,
+    pub(crate) name: HashedName<Box<str>>,
     pub(crate) declared: TypeId,
 }
 
@@ -261,7 +261,7 @@ impl EnvironmentBuilder {
     pub fn variable(mut self, name: &str, written: &str) -> Self {
         match self.types.parse(written) {
             Some(declared) => {
-                self.variables.push(VariableDeclaration { name: Marked::new(name.into()), declared });
+                self.variables.push(VariableDeclaration { name: HashedName::new(name.into()), declared });
             }
             None => self.problem = Some(EnvironmentError::Type(written.to_owned())),
         }

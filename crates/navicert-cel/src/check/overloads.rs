@@ -14,21 +14,21 @@ impl Workspace<'_> {
     /// Whether a value of one type may stand where the other is wanted. Bindings of variables are kept only on
     /// success.
     pub(crate) fn assignable(&mut self, left: TypeId, right: TypeId) -> bool {
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         let fits = self.unify(left, right);
         if !fits {
-            self.undo_to(mark);
+            self.undo_to(checkpoint);
         }
         fits
     }
 
     /// The same for argument lists.
     pub(crate) fn assignable_all(&mut self, left: &[TypeId], right: &[TypeId]) -> bool {
-        let mark = self.mark();
+        let checkpoint = self.checkpoint();
         let fits = left.len() == right.len()
             && left.iter().zip(right).all(|(&left, &right)| self.unify(left, right));
         if !fits {
-            self.undo_to(mark);
+            self.undo_to(checkpoint);
         }
         fits
     }

@@ -252,12 +252,12 @@ impl<'e> Workspace<'e> {
         first
     }
 
-    pub(crate) fn mark(&self) -> usize {
+    pub(crate) fn checkpoint(&self) -> usize {
         self.trail.len()
     }
 
-    pub(crate) fn undo_to(&mut self, mark: usize) {
-        while self.trail.len() > mark {
+    pub(crate) fn undo_to(&mut self, checkpoint: usize) {
+        while self.trail.len() > checkpoint {
             if let Some((variable, before)) = self.trail.pop()
                 && let Some(slot) = self.bound.get_mut(variable as usize)
             {

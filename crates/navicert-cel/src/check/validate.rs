@@ -8,7 +8,7 @@ use crate::diagnostic::Diagnostic;
 use crate::functions;
 use crate::library::strings_format::Verb;
 use crate::syntax::ast::{Node, NodeId, Run, Tree};
-use crate::value::Val;
+use crate::value::ValueRef;
 
 pub(super) fn validate(
     scope: &Scope,
@@ -175,9 +175,9 @@ impl Validator<'_, '_> {
             ("duration" | "timestamp", [argument, ..]) => {
                 let Some(val) = self.literal(*argument) else { return };
                 let valid = match (name, val) {
-                    ("duration", Val::Str(text)) => crate::instant::parse_duration(text).is_some(),
-                    ("timestamp", Val::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
-                    ("timestamp", Val::Int(seconds)) => {
+                    ("duration", ValueRef::Str(text)) => crate::instant::parse_duration(text).is_some(),
+                    ("timestamp", ValueRef::Str(text)) => crate::instant::Timestamp::parse(text).is_some(),
+                    ("timestamp", ValueRef::Int(seconds)) => {
                         crate::instant::Timestamp::from_seconds(seconds).is_some()
                     }
                     _ => false,
@@ -188,7 +188,7 @@ impl Validator<'_, '_> {
             }
             // The first argument whatever it means: in `matches(text, pattern)` that is the text.
             ("matches", [argument, ..]) => {
-                if let Some(Val::Str(pattern)) = self.literal(*argument)
+                if let Some(ValueRef::Str(pattern)) = self.literal(*argument)
                     && !functions::regex::is_pattern(pattern)
                 {
                     self.problem(*argument, "invalid matches argument".to_owned());
@@ -199,15 +199,15 @@ impl Validator<'_, '_> {
         }
     }
 
-    fn literal(&self, id: NodeId) -> Option<Val<'_>> {
+    fn literal(&self, id: NodeId) -> Option<ValueRef<'_>> {
         Some(match self.tree.node(id) {
-            Node::Null => Val::Null,
-            Node::Bool(value) => Val::Bool(value),
-            Node::Int(value) => Val::Int(value),
-            Node::Uint(value) => Val::Uint(value),
-            Node::Double(value) => Val::Double(value),
-            Node::Str(text) => Val::Str(self.tree.text(text)),
-            Node::Bytes(index) => Val::Bytes(self.tree.bytes(index)),
+            Node::Null => ValueRef::Null,
+            Node::Bool(value) => ValueRef::Bool(value),
+            Node::Int(value) => ValueRef::Int(value),
+            Node::Uint(value) => ValueRef::Uint(value),
+            Node::Double(value) => ValueRef::Double(value),
+            Node::Str(text) => ValueRef::Str(self.tree.text(text)),
+            Node::Bytes(index) => ValueRef::Bytes(self.tree.bytes(index)),
             _ => return None,
         })
     }

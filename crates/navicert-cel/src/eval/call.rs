@@ -6,7 +6,7 @@ use crate::cost::{self, Rule};
 use crate::fault::{Cause, Fault, Kinds, Limit};
 use crate::functions::Call;
 use crate::plan::{Range, StepId};
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// Which arguments failed.
 struct Failed<'a> {
@@ -28,7 +28,7 @@ impl<'a> Machine<'a, '_> {
         rule: Rule,
         lazy: bool,
     ) -> Outcome<'a> {
-        let mut values = [Val::Null; MOST_ARGUMENTS];
+        let mut values = [ValueRef::Null; MOST_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, lazy)?;
         let values = values.get(..count).unwrap_or(&[]);
@@ -46,8 +46,8 @@ impl<'a> Machine<'a, '_> {
         }
         let outcome = match values {
             // A constant pattern looks through an optional: the reference takes the plain value behind it.
-            [Val::Optional(Some(text)), rest @ ..]
-                if lazy && rule == Rule::Pattern && matches!(text, Val::Str(_)) =>
+            [ValueRef::Optional(Some(text)), rest @ ..]
+                if lazy && rule == Rule::Pattern && matches!(text, ValueRef::Str(_)) =>
             {
                 let mut plain = [**text; MOST_ARGUMENTS];
                 for (slot, value) in plain.iter_mut().skip(1).zip(rest) {
@@ -68,7 +68,7 @@ impl<'a> Machine<'a, '_> {
     fn arguments(
         &mut self,
         args: Range,
-        values: &mut [Val<'a>; MOST_ARGUMENTS],
+        values: &mut [ValueRef<'a>; MOST_ARGUMENTS],
         lazy: bool,
     ) -> Result<Option<Failed<'a>>, Fault<'a>> {
         let operands = self.operands(args);
@@ -92,7 +92,13 @@ impl<'a> Machine<'a, '_> {
         Ok(failed)
     }
 
-    fn dispatch(&self, id: StepId, function: u32, overload: Option<u32>, values: &[Val<'a>]) -> Outcome<'a> {
+    fn dispatch(
+        &self,
+        id: StepId,
+        function: u32,
+        overload: Option<u32>,
+        values: &[ValueRef<'a>],
+    ) -> Outcome<'a> {
         let scope = &self.plan.scope;
         let Some(declared) = scope.functions.get(function) else {
             return self.fault(id, Cause::NoSuchOverload(""));
@@ -124,7 +130,7 @@ impl<'a> Machine<'a, '_> {
 
     #[inline(never)]
     pub(super) fn missing(&mut self, id: StepId, name: u32, args: Range, rule: Rule) -> Outcome<'a> {
-        let mut values = [Val::Null; MOST_ARGUMENTS];
+        let mut values = [ValueRef::Null; MOST_ARGUMENTS];
         let count = args.len as usize;
         let failed = self.arguments(args, &mut values, count > 2)?;
         if let Some(Failed { first: fault, last, .. }) = failed {
@@ -142,11 +148,11 @@ impl<'a> Machine<'a, '_> {
         let val = self.eval(text)?;
         self.charge(cost::pattern(cost::size(val), u64::from(size)))?;
         let text = match val {
-            Val::Optional(Some(text)) if !self.plan.scope.is_standard() => *text,
+            ValueRef::Optional(Some(text)) if !self.plan.scope.is_standard() => *text,
             other => other,
         };
         match (text, self.plan.patterns.get(pattern as usize)) {
-            (Val::Str(text), Some(pattern)) => Ok(Val::Bool(pattern.is_match(text))),
+            (ValueRef::Str(text), Some(pattern)) => Ok(ValueRef::Bool(pattern.is_match(text))),
             _ => self.fault(id, Cause::NoSuchOverload("matches")),
         }
     }

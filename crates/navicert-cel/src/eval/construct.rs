@@ -5,7 +5,7 @@ use crate::fault::{Cause, Limit};
 use crate::functions;
 use crate::opaque::Opaque;
 use crate::plan::{Range, StepId};
-use crate::value::{Map, Pairs, Val, equal};
+use crate::value::{Map, Pairs, ValueRef, equal};
 
 impl<'a> Machine<'a, '_> {
     #[inline(never)]
@@ -27,8 +27,8 @@ impl<'a> Machine<'a, '_> {
             let mut val = self.eval(element)?;
             if flags.get(index).copied().unwrap_or(false) {
                 val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => continue,
+                    ValueRef::Optional(Some(content)) => *content,
+                    ValueRef::Optional(None) => continue,
                     _ => {
                         return self.fault(
                             id,
@@ -41,7 +41,7 @@ impl<'a> Machine<'a, '_> {
                 return self.full(id);
             }
         }
-        Ok(Val::List(list.finish()))
+        Ok(ValueRef::List(list.finish()))
     }
 
     #[inline(never)]
@@ -58,15 +58,15 @@ impl<'a> Machine<'a, '_> {
 
     fn map_entries(&mut self, id: StepId, entries: Range, optional: Range) -> Outcome<'a> {
         let flags = self.flags(optional);
-        let mut pairs: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len as usize / 2);
+        let mut pairs: Vec<(ValueRef<'a>, ValueRef<'a>)> = Vec::with_capacity(entries.len as usize / 2);
         for (index, pair) in self.operands(entries).chunks_exact(2).enumerate() {
             let &[key, value] = pair else { continue };
             let key = self.eval(key)?;
             let mut val = self.eval(value)?;
             if flags.get(index).copied().unwrap_or(false) {
                 val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => {
+                    ValueRef::Optional(Some(content)) => *content,
+                    ValueRef::Optional(None) => {
                         pairs.retain(|known| !equal(known.0, key));
                         continue;
                     }
@@ -79,7 +79,8 @@ impl<'a> Machine<'a, '_> {
                 };
             }
             if self.plan.scope.is_standard() {
-                if !matches!(key, Val::Bool(_) | Val::Int(_) | Val::Uint(_) | Val::Str(_)) {
+                if !matches!(key, ValueRef::Bool(_) | ValueRef::Int(_) | ValueRef::Uint(_) | ValueRef::Str(_))
+                {
                     return self.fault(id, Cause::Message("unsupported key type"));
                 }
                 if pairs.iter().any(|known| equal(known.0, key)) {
@@ -91,7 +92,7 @@ impl<'a> Machine<'a, '_> {
             pairs.push((key, val));
         }
         match Pairs::build(self.arena, &pairs) {
-            Some(pairs) => Ok(Val::Map(Map::Pairs(pairs))),
+            Some(pairs) => Ok(ValueRef::Map(Map::Pairs(pairs))),
             None => self.full(id),
         }
     }
@@ -116,8 +117,8 @@ impl<'a> Machine<'a, '_> {
             let mut val = self.eval(field.value)?;
             if field.optional {
                 val = match val {
-                    Val::Optional(Some(content)) => *content,
-                    Val::Optional(None) => continue,
+                    ValueRef::Optional(Some(content)) => *content,
+                    ValueRef::Optional(None) => continue,
                     _ => {
                         return self.fault(
                             id,
@@ -137,6 +138,6 @@ impl<'a> Machine<'a, '_> {
 }
 
 /// What the reference cannot have as a key or look up: it panics, and nothing absorbs that.
-pub(super) fn is_unhashable(val: Val<'_>) -> bool {
-    matches!(val, Val::Bytes(_) | Val::Opaque(Opaque::Semver(_) | Opaque::Format(_)))
+pub(super) fn is_unhashable(val: ValueRef<'_>) -> bool {
+    matches!(val, ValueRef::Bytes(_) | ValueRef::Opaque(Opaque::Semver(_) | Opaque::Format(_)))
 }

@@ -5,13 +5,13 @@ use super::{Machine, Outcome, Slot};
 use crate::fault::{Cause, Fault};
 use crate::plan::{Loop, StepId};
 use crate::syntax::ast::FoldKind;
-use crate::value::{List, Map, Pairs, Val};
+use crate::value::{List, Map, Pairs, ValueRef};
 
 /// What a loop runs over.
 pub(super) enum Range<'a> {
     One(List<'a>),
     /// Pairs: keys or positions, and values.
-    Two(Vec<(Val<'a>, Slot<'a>)>),
+    Two(Vec<(ValueRef<'a>, Slot<'a>)>),
     /// Index and element of a list.
     Indexed(List<'a>),
     /// Single values that are not a list: keys of a map.
@@ -51,14 +51,16 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn range(&self, id: StepId, val: Val<'a>, two: bool) -> Result<Range<'a>, Fault<'a>> {
+    fn range(&self, id: StepId, val: ValueRef<'a>, two: bool) -> Result<Range<'a>, Fault<'a>> {
         match (val, two) {
-            (Val::List(list), true) => Ok(Range::Indexed(list)),
-            (Val::Map(map), true) => {
+            (ValueRef::List(list), true) => Ok(Range::Indexed(list)),
+            (ValueRef::Map(map), true) => {
                 Ok(Range::Two(map.iter().map(|(key, value)| (key, Slot::Ready(value))).collect()))
             }
-            (Val::Map(map), false) => Ok(Range::Keys(map.iter().map(|(key, _)| Slot::Ready(key)).collect())),
-            (Val::Claims(claims), _) => {
+            (ValueRef::Map(map), false) => {
+                Ok(Range::Keys(map.iter().map(|(key, _)| Slot::Ready(key)).collect()))
+            }
+            (ValueRef::Claims(claims), _) => {
                 let lookup = |name: &str| match claims.select(name, true) {
                     Some(Ok(val)) => Slot::Ready(val),
                     Some(Err(reason)) => Slot::Failed(Fault { cause: Cause::Message(reason), node: 0 }),
@@ -66,7 +68,7 @@ impl<'a> Machine<'a, '_> {
                 };
                 Ok(values_of(&claims.names(), lookup, two))
             }
-            (Val::Object(object), _) => {
+            (ValueRef::Object(object), _) => {
                 let names: Vec<&str> = object.fields.iter().map(|field| field.0).collect();
                 let lookup = |name: &str| match object.field(name) {
                     Some(val) => Slot::Ready(val),
@@ -86,13 +88,13 @@ impl<'a> Machine<'a, '_> {
     fn bind(&mut self, fold: &Loop, range: &Range<'a>, index: usize) {
         match range {
             Range::One(list) => {
-                let val = list.get(index).unwrap_or(Val::Null);
+                let val = list.get(index).unwrap_or(ValueRef::Null);
                 self.locals.set(fold.slot, Slot::Ready(val));
             }
             Range::Indexed(list) => {
-                let val = list.get(index).unwrap_or(Val::Null);
+                let val = list.get(index).unwrap_or(ValueRef::Null);
                 let position = i64::try_from(index).unwrap_or(i64::MAX);
-                self.locals.set(fold.slot, Slot::Ready(Val::Int(position)));
+                self.locals.set(fold.slot, Slot::Ready(ValueRef::Int(position)));
                 self.locals.set(fold.slot + 1, Slot::Ready(val));
             }
             Range::Keys(keys) => {
@@ -140,7 +142,7 @@ impl<'a> Machine<'a, '_> {
             self.bind(fold, range, index);
             self.charge(1)?;
             match self.eval(fold.body) {
-                Ok(Val::Bool(value)) => decided = value == deciding,
+                Ok(ValueRef::Bool(value)) => decided = value == deciding,
                 Ok(_) => {
                     let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
                     failed = failed.or(Some(fault));
@@ -151,9 +153,9 @@ impl<'a> Machine<'a, '_> {
         }
         self.charge(1)?;
         match failed {
-            _ if decided => Ok(Val::Bool(deciding)),
+            _ if decided => Ok(ValueRef::Bool(deciding)),
             Some(fault) => Err(fault),
-            None => Ok(Val::Bool(!deciding)),
+            None => Ok(ValueRef::Bool(!deciding)),
         }
     }
 
@@ -164,11 +166,11 @@ impl<'a> Machine<'a, '_> {
             self.turn()?;
             self.bind(fold, range, index);
             match self.eval(fold.body) {
-                Ok(Val::Bool(true)) => {
+                Ok(ValueRef::Bool(true)) => {
                     self.charge(2)?;
                     count += 1;
                 }
-                Ok(Val::Bool(false)) => {}
+                Ok(ValueRef::Bool(false)) => {}
                 Ok(_) => failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) }),
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => failed = Some(fault),
@@ -177,7 +179,7 @@ impl<'a> Machine<'a, '_> {
         self.charge(2)?;
         match failed {
             Some(fault) => Err(fault),
-            None => Ok(Val::Bool(count == 1)),
+            None => Ok(ValueRef::Bool(count == 1)),
         }
     }
 
@@ -198,7 +200,7 @@ impl<'a> Machine<'a, '_> {
         failed: &mut Option<Fault<'a>>,
     ) -> Result<bool, Fault<'a>> {
         match self.eval(filter) {
-            Ok(Val::Bool(value)) => Ok(value),
+            Ok(ValueRef::Bool(value)) => Ok(value),
             Ok(_) => {
                 *failed = Some(Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) });
                 Ok(false)
@@ -253,13 +255,13 @@ impl<'a> Machine<'a, '_> {
         self.charge(1)?;
         match failed {
             Some(fault) => Err(fault),
-            None => Ok(Val::List(list.finish())),
+            None => Ok(ValueRef::List(list.finish())),
         }
     }
 
     /// `transformMap`, `transformMapEntry`
     fn collect_map(&mut self, id: StepId, fold: &Loop, range: &Range<'a>) -> Outcome<'a> {
-        let mut pairs: Vec<(Val<'a>, Val<'a>)> = Vec::new();
+        let mut pairs: Vec<(ValueRef<'a>, ValueRef<'a>)> = Vec::new();
         let mut failed: Option<Fault<'a>> = None;
         let entries = fold.kind == FoldKind::MapEntry;
         for index in 0..range.len() {
@@ -292,14 +294,14 @@ impl<'a> Machine<'a, '_> {
                 Err(fault) if fault.cause.is_limit() => return Err(fault),
                 Err(fault) => failed = failed.or(Some(fault)),
             }
-            if pairs.len().saturating_mul(size_of::<(Val<'a>, Val<'a>)>()) > self.arena.room() {
+            if pairs.len().saturating_mul(size_of::<(ValueRef<'a>, ValueRef<'a>)>()) > self.arena.room() {
                 return self.full(id);
             }
         }
         self.charge(1)?;
         match (failed, Pairs::build(self.arena, &pairs)) {
             (Some(fault), _) => Err(fault),
-            (None, Some(pairs)) => Ok(Val::Map(Map::Pairs(pairs))),
+            (None, Some(pairs)) => Ok(ValueRef::Map(Map::Pairs(pairs))),
             (None, None) => self.full(id),
         }
     }
@@ -307,8 +309,8 @@ impl<'a> Machine<'a, '_> {
     fn insert(
         &self,
         fold: &Loop,
-        pairs: &mut Vec<(Val<'a>, Val<'a>)>,
-        val: Val<'a>,
+        pairs: &mut Vec<(ValueRef<'a>, ValueRef<'a>)>,
+        val: ValueRef<'a>,
     ) -> Result<(), Cause<'a>> {
         match *self.locals.get(fold.slot) {
             Slot::Ready(key) => {
@@ -319,8 +321,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn merge(&self, pairs: &mut Vec<(Val<'a>, Val<'a>)>, val: Val<'a>) -> Result<(), Cause<'a>> {
-        let Val::Map(map) = val else { return Err(Cause::NoSuchOverload("cel.@mapInsert")) };
+    fn merge(
+        &self,
+        pairs: &mut Vec<(ValueRef<'a>, ValueRef<'a>)>,
+        val: ValueRef<'a>,
+    ) -> Result<(), Cause<'a>> {
+        let ValueRef::Map(map) = val else { return Err(Cause::NoSuchOverload("cel.@mapInsert")) };
         for (key, value) in map.iter() {
             if pairs.iter().any(|known| crate::value::key_equal(known.0, key)) {
                 return Err(Cause::Message("insert failed: key already exists"));
@@ -332,18 +338,18 @@ impl<'a> Machine<'a, '_> {
 }
 
 /// In cel-go's words.
-fn not_iterable(val: Val<'_>) -> &'static str {
+fn not_iterable(val: ValueRef<'_>) -> &'static str {
     match val {
-        Val::Null => "got 'types.Null', expected iterable type",
-        Val::Bool(_) => "got 'types.Bool', expected iterable type",
-        Val::Int(_) => "got 'types.Int', expected iterable type",
-        Val::Uint(_) => "got 'types.Uint', expected iterable type",
-        Val::Double(_) => "got 'types.Double', expected iterable type",
-        Val::Str(_) => "got 'types.String', expected iterable type",
-        Val::Bytes(_) => "got 'types.Bytes', expected iterable type",
-        Val::Duration(_) => "got 'types.Duration', expected iterable type",
-        Val::Timestamp(_) => "got 'types.Timestamp', expected iterable type",
-        Val::Optional(_) => "got '*types.Optional', expected iterable type",
+        ValueRef::Null => "got 'types.Null', expected iterable type",
+        ValueRef::Bool(_) => "got 'types.Bool', expected iterable type",
+        ValueRef::Int(_) => "got 'types.Int', expected iterable type",
+        ValueRef::Uint(_) => "got 'types.Uint', expected iterable type",
+        ValueRef::Double(_) => "got 'types.Double', expected iterable type",
+        ValueRef::Str(_) => "got 'types.String', expected iterable type",
+        ValueRef::Bytes(_) => "got 'types.Bytes', expected iterable type",
+        ValueRef::Duration(_) => "got 'types.Duration', expected iterable type",
+        ValueRef::Timestamp(_) => "got 'types.Timestamp', expected iterable type",
+        ValueRef::Optional(_) => "got '*types.Optional', expected iterable type",
         _ => "value is not iterable",
     }
 }
@@ -356,12 +362,12 @@ fn values_of<'a>(names: &[&str], lookup: impl Fn(&str) -> Slot<'a>, two: bool) -
         return Range::Keys(values.collect());
     }
     let pair = |slot: Slot<'a>| match slot {
-        Slot::Ready(Val::Str(name)) => (Val::Str(name), lookup(name)),
+        Slot::Ready(ValueRef::Str(name)) => (ValueRef::Str(name), lookup(name)),
         Slot::Ready(val) => {
             let cause = Cause::NoSuchOverload("");
             (val, Slot::Failed(Fault { cause, node: 0 }))
         }
-        other => (Val::Null, other),
+        other => (ValueRef::Null, other),
     };
     Range::Two(values.map(pair).collect())
 }

@@ -12,33 +12,33 @@ mod special;
 
 use crate::fault::{Cause, Fault, Limit};
 use crate::functions;
-use crate::limits::Limits;
+use crate::limits::EvalLimits;
 use crate::plan::{Plan, Range, Step, StepId};
-use crate::value::{Arena, List, Val, Value};
+use crate::value::{Arena, List, Value, ValueRef};
 pub(crate) use operator::{calculate, contains};
 use scope::Locals;
 pub(crate) use scope::Slot;
 
-pub(crate) type Outcome<'a> = Result<Val<'a>, Fault<'a>>;
+pub(crate) type Outcome<'a> = Result<ValueRef<'a>, Fault<'a>>;
 
 /// A value of a sub-expression, recorded by a tracing evaluation.
 #[derive(Debug, Clone)]
 pub(crate) struct Recorded<'a> {
     pub(crate) node: u32,
-    pub(crate) outcome: Result<Val<'a>, Cause<'a>>,
+    pub(crate) outcome: Result<ValueRef<'a>, Cause<'a>>,
 }
 
 /// The state of one evaluation.
 pub(crate) struct Machine<'a, 'l> {
     plan: &'a Plan,
     arena: &'a Arena,
-    variables: &'l [Option<&'l Val<'a>>],
+    variables: &'l [Option<&'l ValueRef<'a>>],
     locals: Locals<'a, 'l>,
     pub(crate) cost: u64,
     /// From this cost on something has to be looked at: the limit, or whether to stop.
     attention: u64,
-    limits: &'l Limits<'l>,
-    /// Where every value goes, if somebody wants to see them.
+    limits: &'l EvalLimits<'l>,
+    /// Records every value while tracing.
     trace: Option<&'l mut Vec<Recorded<'a>>>,
 }
 
@@ -52,9 +52,9 @@ impl<'a, 'l> Machine<'a, 'l> {
     pub(crate) fn new(
         plan: &'a Plan,
         arena: &'a Arena,
-        variables: &'l [Option<&'l Val<'a>>],
+        variables: &'l [Option<&'l ValueRef<'a>>],
         slots: &'l mut [Slot<'a>],
-        limits: &'l Limits<'l>,
+        limits: &'l EvalLimits<'l>,
         trace: Option<&'l mut Vec<Recorded<'a>>>,
     ) -> Self {
         let locals = Locals::new(slots);
@@ -94,7 +94,7 @@ impl<'a, 'l> Machine<'a, 'l> {
         Ok(())
     }
 
-    /// Charges for something if nobody has to look at the cost after it.
+    /// Charges a cost without checking the limit afterwards.
     #[inline(always)]
     fn charge_within(&mut self, cost: u64) -> Option<()> {
         let cost = self.cost.checked_add(cost).filter(|cost| *cost < self.attention)?;
@@ -139,11 +139,11 @@ impl<'a, 'l> Machine<'a, 'l> {
     }
 
     #[inline]
-    fn constant(&self, index: u32) -> Val<'a> {
+    fn constant(&self, index: u32) -> ValueRef<'a> {
         match self.plan.constants.get(index as usize) {
-            Some(Value::String(text)) => Val::Str(text),
+            Some(Value::String(text)) => ValueRef::Str(text),
             Some(value) => functions::optional::constant(self.arena, value),
-            None => Val::Null,
+            None => ValueRef::Null,
         }
     }
 
@@ -163,7 +163,9 @@ impl<'a, 'l> Machine<'a, 'l> {
                 self.charge(1)?;
                 Ok(val)
             }
-            Step::Field { variable, name, mark, .. } => self.field_step(id, step, (variable, name, mark)),
+            Step::Field { variable, name, fingerprint, .. } => {
+                self.field_step(id, step, (variable, name, fingerprint))
+            }
             _ => self.perform(id, step),
         }
     }
@@ -206,7 +208,7 @@ impl<'a, 'l> Machine<'a, 'l> {
                 let outcome = self.eval(operand);
                 self.charge(1)?;
                 match outcome? {
-                    Val::Bool(value) => Ok(Val::Bool(!value)),
+                    ValueRef::Bool(value) => Ok(ValueRef::Bool(!value)),
                     _ => self.fault(id, Cause::NoSuchOverload("")),
                 }
             }
@@ -229,7 +231,9 @@ impl<'a, 'l> Machine<'a, 'l> {
             Step::Map { entries, optional } => self.map(id, entries, optional),
             Step::Message { message, fields } => self.message(id, message, fields),
             Step::Fold(index) => self.fold(id, index),
-            Step::Field { variable, name, mark, .. } => self.field_step(id, step, (variable, name, mark)),
+            Step::Field { variable, name, fingerprint, .. } => {
+                self.field_step(id, step, (variable, name, fingerprint))
+            }
             Step::Affix { place, text, part, tenth, .. } => self.affix(id, place, text, (part, tenth)),
         }
     }
@@ -301,8 +305,8 @@ impl<'a, 'l> Machine<'a, 'l> {
     #[inline(never)]
     fn conditional(&mut self, id: StepId, condition: StepId, yes: StepId, no: StepId) -> Outcome<'a> {
         match self.eval(condition)? {
-            Val::Bool(true) => self.eval_raw(yes),
-            Val::Bool(false) => self.eval_raw(no),
+            ValueRef::Bool(true) => self.eval_raw(yes),
+            ValueRef::Bool(false) => self.eval_raw(no),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
     }
@@ -313,8 +317,8 @@ impl<'a, 'l> Machine<'a, 'l> {
         let mut failed: Option<Fault<'a>> = None;
         for &term in self.operands(terms) {
             match self.eval(term) {
-                Ok(Val::Bool(value)) if value == deciding => return Ok(Val::Bool(deciding)),
-                Ok(Val::Bool(_)) => {}
+                Ok(ValueRef::Bool(value)) if value == deciding => return Ok(ValueRef::Bool(deciding)),
+                Ok(ValueRef::Bool(_)) => {}
                 Ok(_) => {
                     let fault = Fault { cause: Cause::NoSuchOverload(""), node: self.node_of(id) };
                     failed = failed.or(Some(fault));
@@ -325,25 +329,25 @@ impl<'a, 'l> Machine<'a, 'l> {
         }
         match failed {
             Some(fault) => Err(fault),
-            None => Ok(Val::Bool(!deciding)),
+            None => Ok(ValueRef::Bool(!deciding)),
         }
     }
 
     #[inline(never)]
     fn or_else(&mut self, id: StepId, optional: StepId, other: StepId, unwrap: bool) -> Outcome<'a> {
         match self.eval(optional)? {
-            Val::Optional(Some(content)) if unwrap => Ok(*content),
-            present @ Val::Optional(Some(_)) => Ok(present),
-            Val::Optional(None) => self.eval(other),
+            ValueRef::Optional(Some(content)) if unwrap => Ok(*content),
+            present @ ValueRef::Optional(Some(_)) => Ok(present),
+            ValueRef::Optional(None) => self.eval(other),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
     }
 
     /// The elements a one-variable loop visits.
-    fn iterable(&self, val: Val<'a>) -> Option<List<'a>> {
+    fn iterable(&self, val: ValueRef<'a>) -> Option<List<'a>> {
         match val {
-            Val::List(list) if self.plan.scope.unescape_everywhere => Some(list),
-            Val::List(list) => Some(list.plain()),
+            ValueRef::List(list) if self.plan.scope.unescape_everywhere => Some(list),
+            ValueRef::List(list) => Some(list.plain()),
             _ => None,
         }
     }

@@ -5,11 +5,16 @@ use super::{Machine, Outcome};
 use crate::cost::{self, Rule};
 use crate::fault::{Cause, Fault, Limit};
 use crate::plan::{Arithmetic, Order, StepId};
-use crate::value::{Arena, List, Map, Val, compare, equal, equal_or_error};
+use crate::value::{Arena, List, Map, ValueRef, compare, equal, equal_or_error};
 
 impl<'a> Machine<'a, '_> {
     /// Both operands, evaluated even if the first fails, and charged for.
-    fn pair(&mut self, left: StepId, right: StepId, rule: Rule) -> Result<(Val<'a>, Val<'a>), Fault<'a>> {
+    fn pair(
+        &mut self,
+        left: StepId,
+        right: StepId,
+        rule: Rule,
+    ) -> Result<(ValueRef<'a>, ValueRef<'a>), Fault<'a>> {
         let left = self.eval(left);
         if let Err(fault) = &left
             && fault.cause.is_limit()
@@ -26,7 +31,7 @@ impl<'a> Machine<'a, '_> {
         left: Outcome<'a>,
         right: Outcome<'a>,
         rule: Rule,
-    ) -> Result<(Val<'a>, Val<'a>), Fault<'a>> {
+    ) -> Result<(ValueRef<'a>, ValueRef<'a>), Fault<'a>> {
         if let (Ok(left), Ok(right)) = (left, right) {
             let cost = match rule {
                 Rule::Fixed(cost) => u64::from(cost),
@@ -40,7 +45,7 @@ impl<'a> Machine<'a, '_> {
         {
             return Err(*fault);
         }
-        let sized = [left.unwrap_or(Val::Null), right.unwrap_or(Val::Null)];
+        let sized = [left.unwrap_or(ValueRef::Null), right.unwrap_or(ValueRef::Null)];
         self.charge(rule.charge(&sized, None))?;
         Ok((left?, right?))
     }
@@ -55,24 +60,32 @@ impl<'a> Machine<'a, '_> {
         }
         let second = self.eval(right);
         // Texts are what rules mostly compare.
-        if let (Ok(Val::Str(first)), Ok(Val::Str(second))) = (&first, &second) {
+        if let (Ok(ValueRef::Str(first)), Ok(ValueRef::Str(second))) = (&first, &second) {
             self.charge(cost::compare_texts(first, second))?;
-            return Ok(Val::Bool((first == second) != negated));
+            return Ok(ValueRef::Bool((first == second) != negated));
         }
-        if let (Ok(Val::Bool(first)), Ok(Val::Bool(second))) = (&first, &second) {
+        if let (Ok(ValueRef::Bool(first)), Ok(ValueRef::Bool(second))) = (&first, &second) {
             self.charge(1)?;
-            return Ok(Val::Bool((first == second) != negated));
+            return Ok(ValueRef::Bool((first == second) != negated));
         }
         let rule = if negated { Rule::Smaller } else { Rule::Equality };
         let (left, right) = self.charge_pair(first, second, rule)?;
-        let simple =
-            |val| matches!(val, Val::Str(_) | Val::Bool(_) | Val::Double(_) | Val::Int(_) | Val::Null);
+        let simple = |val| {
+            matches!(
+                val,
+                ValueRef::Str(_)
+                    | ValueRef::Bool(_)
+                    | ValueRef::Double(_)
+                    | ValueRef::Int(_)
+                    | ValueRef::Null
+            )
+        };
         if simple(left) || self.plan.scope.is_standard() {
-            return Ok(Val::Bool(equal(left, right) != negated));
+            return Ok(ValueRef::Bool(equal(left, right) != negated));
         }
         match equal_or_error(left, right) {
-            Some(equal) => Ok(Val::Bool(equal != negated)),
-            None if negated => Ok(Val::Bool(true)),
+            Some(equal) => Ok(ValueRef::Bool(equal != negated)),
+            None if negated => Ok(ValueRef::Bool(true)),
             None => self.fault(id, Cause::NoSuchOverload("")),
         }
     }
@@ -88,9 +101,9 @@ impl<'a> Machine<'a, '_> {
     ) -> Outcome<'a> {
         let (left, right) = self.pair(left, right, rule)?;
         let Some(found) = compare(left, right) else {
-            let nan = |val| matches!(val, Val::Double(value) if f64::is_nan(value));
+            let nan = |val| matches!(val, ValueRef::Double(value) if f64::is_nan(value));
             if nan(left) || nan(right) {
-                let numbers = |val| matches!(val, Val::Double(_) | Val::Int(_) | Val::Uint(_));
+                let numbers = |val| matches!(val, ValueRef::Double(_) | ValueRef::Int(_) | ValueRef::Uint(_));
                 if numbers(left) && numbers(right) {
                     return self.fault(id, Cause::Message("NaN values cannot be ordered"));
                 }
@@ -102,7 +115,7 @@ impl<'a> Machine<'a, '_> {
             };
             return self.fault(id, cause);
         };
-        Ok(Val::Bool(match order {
+        Ok(ValueRef::Bool(match order {
             Order::Less => found.is_lt(),
             Order::LessEqual => found.is_le(),
             Order::Greater => found.is_gt(),
@@ -127,10 +140,15 @@ impl<'a> Machine<'a, '_> {
         }
         let second = self.eval(right);
         // Texts are what rules mostly put together; with this rule nothing else is done to them.
-        if let (Ok(Val::Str(first)), Ok(Val::Str(second)), Rule::Concatenate) = (&first, &second, rule) {
+        if let (Ok(ValueRef::Str(first)), Ok(ValueRef::Str(second)), Rule::Concatenate) =
+            (&first, &second, rule)
+        {
             let size = cost::characters(first).saturating_add(cost::characters(second));
             self.charge(cost::tenth(size))?;
-            return self.arena.join(first, second).map_or_else(|| self.full(id), |text| Ok(Val::Str(text)));
+            return self
+                .arena
+                .join(first, second)
+                .map_or_else(|| self.full(id), |text| Ok(ValueRef::Str(text)));
         }
         let (left, right) = self.charge_pair(first, second, rule)?;
         match calculate(self.arena, operator, left, right) {
@@ -144,13 +162,13 @@ impl<'a> Machine<'a, '_> {
         let outcome = self.eval(operand);
         self.charge(1)?;
         match outcome? {
-            Val::Int(value) => match value.checked_neg() {
-                Some(value) => Ok(Val::Int(value)),
+            ValueRef::Int(value) => match value.checked_neg() {
+                Some(value) => Ok(ValueRef::Int(value)),
                 None => self.fault(id, Cause::IntOverflow),
             },
-            Val::Double(value) => Ok(Val::Double(-value)),
-            Val::Duration(value) => match value.checked_neg() {
-                Some(value) => Ok(Val::Duration(value)),
+            ValueRef::Double(value) => Ok(ValueRef::Double(-value)),
+            ValueRef::Duration(value) => match value.checked_neg() {
+                Some(value) => Ok(ValueRef::Duration(value)),
                 None => self.fault(id, Cause::IntOverflow),
             },
             _ => self.fault(id, Cause::NoSuchOverload("-_")),
@@ -166,7 +184,7 @@ impl<'a> Machine<'a, '_> {
         rule: Rule,
     ) -> Outcome<'a> {
         let (item, collection) = self.pair(item, collection, rule)?;
-        if let Val::Map(Map::Pairs(_) | Map::Values(_)) = collection
+        if let ValueRef::Map(Map::Pairs(_) | Map::Values(_)) = collection
             && is_unhashable(item)
             && !self.plan.scope.is_standard()
         {
@@ -175,8 +193,8 @@ impl<'a> Machine<'a, '_> {
             return self.fault(id, Cause::Limit(Limit::Internal));
         }
         match collection {
-            Val::List(list) => Ok(Val::Bool(contains(list, item))),
-            Val::Map(map) => Ok(Val::Bool(map.find(item).is_some())),
+            ValueRef::List(list) => Ok(ValueRef::Bool(contains(list, item))),
+            ValueRef::Map(map) => Ok(ValueRef::Bool(map.find(item).is_some())),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
     }
@@ -189,17 +207,17 @@ impl<'a> Machine<'a, '_> {
             return self.fault(id, Cause::Limit(Limit::Internal));
         }
         match self.constant(list) {
-            Val::List(list) => Ok(Val::Bool(contains(list, item))),
+            ValueRef::List(list) => Ok(ValueRef::Bool(contains(list, item))),
             _ => self.fault(id, Cause::NoSuchOverload("")),
         }
     }
 }
 
 /// Whether an equal element is in the list.
-pub(crate) fn contains(list: List<'_>, item: Val<'_>) -> bool {
+pub(crate) fn contains(list: List<'_>, item: ValueRef<'_>) -> bool {
     match (item, list) {
-        (Val::Str(wanted), List::Strings(items)) => return items.iter().any(|item| item == wanted),
-        (Val::Str(wanted), List::Values(items)) => {
+        (ValueRef::Str(wanted), List::Strings(items)) => return items.iter().any(|item| item == wanted),
+        (ValueRef::Str(wanted), List::Values(items)) => {
             return items.iter().any(|item| item.as_str() == Some(wanted));
         }
         _ => {}
@@ -211,19 +229,19 @@ pub(crate) fn contains(list: List<'_>, item: Val<'_>) -> bool {
 pub(crate) fn calculate<'a>(
     arena: &'a Arena,
     operator: Arithmetic,
-    left: Val<'a>,
-    right: Val<'a>,
-) -> Result<Val<'a>, Cause<'a>> {
+    left: ValueRef<'a>,
+    right: ValueRef<'a>,
+) -> Result<ValueRef<'a>, Cause<'a>> {
     match (left, right) {
-        (Val::Int(left), Val::Int(right)) => integers(operator, left, right),
-        (Val::Double(left), Val::Double(right)) => match operator {
-            Arithmetic::Add => Ok(Val::Double(left + right)),
-            Arithmetic::Subtract => Ok(Val::Double(left - right)),
-            Arithmetic::Multiply => Ok(Val::Double(left * right)),
-            Arithmetic::Divide => Ok(Val::Double(left / right)),
+        (ValueRef::Int(left), ValueRef::Int(right)) => integers(operator, left, right),
+        (ValueRef::Double(left), ValueRef::Double(right)) => match operator {
+            Arithmetic::Add => Ok(ValueRef::Double(left + right)),
+            Arithmetic::Subtract => Ok(ValueRef::Double(left - right)),
+            Arithmetic::Multiply => Ok(ValueRef::Double(left * right)),
+            Arithmetic::Divide => Ok(ValueRef::Double(left / right)),
             Arithmetic::Modulo => Err(Cause::NoSuchOverload("_%_")),
         },
-        (Val::Uint(left), Val::Uint(right)) => unsigned(operator, left, right),
+        (ValueRef::Uint(left), ValueRef::Uint(right)) => unsigned(operator, left, right),
         _ => match operator {
             Arithmetic::Add => add(arena, left, right),
             Arithmetic::Subtract => subtract(left, right),
@@ -235,32 +253,32 @@ pub(crate) fn calculate<'a>(
 }
 
 /// In cel-go's words: a left side that has the operator refuses the right one without naming anything.
-fn no_operand<'a>(left: Val<'a>, operator: &'static str) -> Cause<'a> {
+fn no_operand<'a>(left: ValueRef<'a>, operator: &'static str) -> Cause<'a> {
     let has_operator = match left {
-        Val::Int(_) | Val::Uint(_) => true,
-        Val::Double(_) => operator != "_%_",
-        Val::Str(_) | Val::Bytes(_) | Val::List(_) => operator == "_+_",
-        Val::Duration(_) | Val::Timestamp(_) => matches!(operator, "_+_" | "_-_"),
+        ValueRef::Int(_) | ValueRef::Uint(_) => true,
+        ValueRef::Double(_) => operator != "_%_",
+        ValueRef::Str(_) | ValueRef::Bytes(_) | ValueRef::List(_) => operator == "_+_",
+        ValueRef::Duration(_) | ValueRef::Timestamp(_) => matches!(operator, "_+_" | "_-_"),
         _ => false,
     };
     if has_operator { Cause::NoSuchOperand(operator) } else { Cause::NoSuchOverload(operator) }
 }
 
-fn has_order(val: Val<'_>) -> bool {
+fn has_order(val: ValueRef<'_>) -> bool {
     matches!(
         val,
-        Val::Bool(_)
-            | Val::Int(_)
-            | Val::Uint(_)
-            | Val::Double(_)
-            | Val::Str(_)
-            | Val::Bytes(_)
-            | Val::Duration(_)
-            | Val::Timestamp(_)
+        ValueRef::Bool(_)
+            | ValueRef::Int(_)
+            | ValueRef::Uint(_)
+            | ValueRef::Double(_)
+            | ValueRef::Str(_)
+            | ValueRef::Bytes(_)
+            | ValueRef::Duration(_)
+            | ValueRef::Timestamp(_)
     )
 }
 
-fn integers(operator: Arithmetic, left: i64, right: i64) -> Result<Val<'static>, Cause<'static>> {
+fn integers(operator: Arithmetic, left: i64, right: i64) -> Result<ValueRef<'static>, Cause<'static>> {
     let result = match operator {
         Arithmetic::Add => left.checked_add(right),
         Arithmetic::Subtract => left.checked_sub(right),
@@ -270,10 +288,10 @@ fn integers(operator: Arithmetic, left: i64, right: i64) -> Result<Val<'static>,
         Arithmetic::Modulo if right == 0 => return Err(Cause::ModulusByZero),
         Arithmetic::Modulo => left.checked_rem(right),
     };
-    result.map(Val::Int).ok_or(Cause::IntOverflow)
+    result.map(ValueRef::Int).ok_or(Cause::IntOverflow)
 }
 
-fn unsigned(operator: Arithmetic, left: u64, right: u64) -> Result<Val<'static>, Cause<'static>> {
+fn unsigned(operator: Arithmetic, left: u64, right: u64) -> Result<ValueRef<'static>, Cause<'static>> {
     let result = match operator {
         Arithmetic::Add => left.checked_add(right),
         Arithmetic::Subtract => left.checked_sub(right),
@@ -283,52 +301,53 @@ fn unsigned(operator: Arithmetic, left: u64, right: u64) -> Result<Val<'static>,
         Arithmetic::Modulo if right == 0 => return Err(Cause::ModulusByZero),
         Arithmetic::Modulo => left.checked_rem(right),
     };
-    result.map(Val::Uint).ok_or(Cause::UintOverflow)
+    result.map(ValueRef::Uint).ok_or(Cause::UintOverflow)
 }
 
-fn add<'a>(arena: &'a Arena, left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
+fn add<'a>(arena: &'a Arena, left: ValueRef<'a>, right: ValueRef<'a>) -> Result<ValueRef<'a>, Cause<'a>> {
     let full = Cause::Limit(Limit::Memory);
     match (left, right) {
-        (Val::Str(left), Val::Str(right)) => arena.join(left, right).map(Val::Str).ok_or(full),
-        (Val::Bytes(left), Val::Bytes(right)) => {
+        (ValueRef::Str(left), ValueRef::Str(right)) => arena.join(left, right).map(ValueRef::Str).ok_or(full),
+        (ValueRef::Bytes(left), ValueRef::Bytes(right)) => {
             arena.reserve(left.len() + right.len()).ok_or(full)?;
             let joined = [left, right].concat();
-            arena.slice(&joined).map(Val::Bytes).ok_or(full)
+            arena.slice(&joined).map(ValueRef::Bytes).ok_or(full)
         }
-        (Val::List(left), Val::List(right)) => {
+        (ValueRef::List(left), ValueRef::List(right)) => {
             if left.is_empty() {
-                return Ok(Val::List(right));
+                return Ok(ValueRef::List(right));
             }
             if right.is_empty() {
-                return Ok(Val::List(left));
+                return Ok(ValueRef::List(left));
             }
             let mut list = arena.list();
             list.reserve(left.len() + right.len()).ok_or(full)?;
             for item in left.plain().iter().chain(right.plain().iter()) {
                 list.push(item).ok_or(full)?;
             }
-            Ok(Val::List(list.finish()))
+            Ok(ValueRef::List(list.finish()))
         }
-        (Val::Duration(left), Val::Duration(right)) => {
-            left.checked_add(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        (ValueRef::Duration(left), ValueRef::Duration(right)) => {
+            left.checked_add(right).map(ValueRef::Duration).ok_or(Cause::IntOverflow)
         }
-        (Val::Timestamp(at), Val::Duration(length)) | (Val::Duration(length), Val::Timestamp(at)) => {
-            at.checked_add(length).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        (ValueRef::Timestamp(at), ValueRef::Duration(length))
+        | (ValueRef::Duration(length), ValueRef::Timestamp(at)) => {
+            at.checked_add(length).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
         _ => Err(no_operand(left, "_+_")),
     }
 }
 
-fn subtract<'a>(left: Val<'a>, right: Val<'a>) -> Result<Val<'a>, Cause<'a>> {
+fn subtract<'a>(left: ValueRef<'a>, right: ValueRef<'a>) -> Result<ValueRef<'a>, Cause<'a>> {
     match (left, right) {
-        (Val::Duration(left), Val::Duration(right)) => {
-            left.checked_sub(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        (ValueRef::Duration(left), ValueRef::Duration(right)) => {
+            left.checked_sub(right).map(ValueRef::Duration).ok_or(Cause::IntOverflow)
         }
-        (Val::Timestamp(at), Val::Duration(length)) => {
-            at.checked_sub(length).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        (ValueRef::Timestamp(at), ValueRef::Duration(length)) => {
+            at.checked_sub(length).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
-        (Val::Timestamp(left), Val::Timestamp(right)) => {
-            left.since(right).map(Val::Duration).ok_or(Cause::IntOverflow)
+        (ValueRef::Timestamp(left), ValueRef::Timestamp(right)) => {
+            left.since(right).map(ValueRef::Duration).ok_or(Cause::IntOverflow)
         }
         _ => Err(no_operand(left, "_-_")),
     }

@@ -6,7 +6,7 @@ use super::fold::Range;
 use crate::cost;
 use crate::fault::Fault;
 use crate::plan::{Body, Loop, Place};
-use crate::value::{List, Val, Value};
+use crate::value::{List, Value, ValueRef};
 
 /// A body, and what it runs over.
 pub(super) struct Quick<'a> {
@@ -34,7 +34,7 @@ impl<'a> Machine<'a, '_> {
     #[inline(always)]
     pub(super) fn tested(&mut self, quick: &Quick<'a>, index: usize, turn: u64) -> Option<bool> {
         let Body::Test { place, tenth, negated, .. } = quick.body else { return None };
-        let Some(Val::Str(text)) = quick.list.get(index) else { return None };
+        let Some(ValueRef::Str(text)) = quick.list.get(index) else { return None };
         let scan = match place {
             Place::Anywhere => cost::tenth(cost::characters(text)).saturating_mul(u64::from(tenth)),
             Place::Start | Place::End => u64::from(tenth),
@@ -51,16 +51,16 @@ impl<'a> Machine<'a, '_> {
         quick: &Quick<'a>,
         index: usize,
         fold: &Loop,
-    ) -> Option<Result<Val<'a>, Fault<'a>>> {
+    ) -> Option<Result<ValueRef<'a>, Fault<'a>>> {
         let Body::Join { is_first, .. } = quick.body else { return None };
-        let Some(Val::Str(text)) = quick.list.get(index) else { return None };
+        let Some(ValueRef::Str(text)) = quick.list.get(index) else { return None };
         let size = cost::characters(quick.constant).saturating_add(cost::characters(text));
         let (before, after) = (2 + cost::tenth(size), 11);
         // Before the texts are joined: the step, the variable, the joint; after that the list of one, and its addition.
         self.charge_within(before + after)?;
         let (left, right) = if is_first { (quick.constant, text) } else { (text, quick.constant) };
         Some(match self.arena.join(left, right) {
-            Some(joined) => Ok(Val::Str(joined)),
+            Some(joined) => Ok(ValueRef::Str(joined)),
             None => {
                 self.cost = self.cost.wrapping_sub(after);
                 self.full(fold.body)

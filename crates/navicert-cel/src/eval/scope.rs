@@ -2,19 +2,19 @@
 
 use crate::fault::Fault;
 use crate::plan::StepId;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// What a variable holds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Slot<'a> {
-    Ready(Val<'a>),
+    Ready(ValueRef<'a>),
     Failed(Fault<'a>),
     /// Bound, not computed yet.
     Pending(StepId),
 }
 
 impl Slot<'_> {
-    pub(crate) const EMPTY: Self = Slot::Ready(Val::Null);
+    pub(crate) const EMPTY: Self = Slot::Ready(ValueRef::Null);
 }
 
 /// The variables of all open comprehensions.

@@ -3,7 +3,7 @@
 use super::{Machine, Outcome};
 use crate::fault::{Cause, Fault};
 use crate::plan::{Key, Qualifier, Range, Step, StepId};
-use crate::value::{List, Val};
+use crate::value::{List, ValueRef};
 
 /// How a key is applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -41,13 +41,13 @@ impl<'a> Machine<'a, '_> {
 
     /// What selections mostly are: one plain name, which is there.
     #[inline]
-    fn field(&self, val: Val<'a>, chain: &[Qualifier]) -> Option<Val<'a>> {
+    fn field(&self, val: ValueRef<'a>, chain: &[Qualifier]) -> Option<ValueRef<'a>> {
         let [Qualifier { key: Key::Text(name, false), optional: false, .. }] = *chain else { return None };
         let name = self.text(name);
         match val {
-            Val::Claims(claims) => claims.select(name, false)?.ok(),
-            Val::Map(map) => map.find(Val::Str(name)),
-            Val::Object(object) => object.field(name),
+            ValueRef::Claims(claims) => claims.select(name, false)?.ok(),
+            ValueRef::Map(map) => map.find(ValueRef::Str(name)),
+            ValueRef::Object(object) => object.field(name),
             _ => None,
         }
     }
@@ -65,17 +65,17 @@ impl<'a> Machine<'a, '_> {
             self.cost = self.cost.wrapping_sub(1);
         }
         match outcome? {
-            Val::Optional(content) if !raw || self.plan.scope.is_standard() => {
-                Ok(Val::Bool(content.is_some()))
+            ValueRef::Optional(content) if !raw || self.plan.scope.is_standard() => {
+                Ok(ValueRef::Bool(content.is_some()))
             }
             other => Ok(other),
         }
     }
 
-    fn apply(&mut self, id: StepId, base: Val<'a>, chain: &[Qualifier], test: bool) -> Outcome<'a> {
+    fn apply(&mut self, id: StepId, base: ValueRef<'a>, chain: &[Qualifier], test: bool) -> Outcome<'a> {
         let (mut val, mut optional) = match base {
-            Val::Optional(Some(content)) if !chain.is_empty() => (*content, true),
-            Val::Optional(None) if !chain.is_empty() => return Ok(base),
+            ValueRef::Optional(Some(content)) if !chain.is_empty() => (*content, true),
+            ValueRef::Optional(None) if !chain.is_empty() => return Ok(base),
             other => (other, false),
         };
         for (index, qualifier) in chain.iter().enumerate() {
@@ -106,15 +106,15 @@ impl<'a> Machine<'a, '_> {
                         self.charge(1)?;
                     }
                     if !optional {
-                        return Ok(Val::Bool(found.is_some()));
+                        return Ok(ValueRef::Bool(found.is_some()));
                     }
                     return match found.map(|found| self.arena.keep(found)) {
-                        None => Ok(Val::Optional(None)),
-                        Some(Some(kept)) => Ok(Val::Optional(Some(kept))),
+                        None => Ok(ValueRef::Optional(None)),
+                        Some(Some(kept)) => Ok(ValueRef::Optional(Some(kept))),
                         Some(None) => self.full(id),
                     };
                 }
-                (Mode::Optional, Ok(None)) => return Ok(Val::Optional(None)),
+                (Mode::Optional, Ok(None)) => return Ok(ValueRef::Optional(None)),
                 (_, Ok(Some(next))) => {
                     self.charge(1)?;
                     val = next;
@@ -126,7 +126,7 @@ impl<'a> Machine<'a, '_> {
             return Ok(val);
         }
         match self.arena.keep(val) {
-            Some(kept) => Ok(Val::Optional(Some(kept))),
+            Some(kept) => Ok(ValueRef::Optional(Some(kept))),
             None => self.full(id),
         }
     }
@@ -135,19 +135,26 @@ impl<'a> Machine<'a, '_> {
     fn qualify(
         &mut self,
         qualifier: &Qualifier,
-        val: Val<'a>,
+        val: ValueRef<'a>,
         mode: Mode,
-    ) -> Result<Option<Val<'a>>, Fault<'a>> {
+    ) -> Result<Option<ValueRef<'a>>, Fault<'a>> {
         let mut escaped = true;
         let key = match qualifier.key {
             Key::Text(text, may_escape) => {
                 escaped = may_escape;
-                Val::Str(self.text(text))
+                ValueRef::Str(self.text(text))
             }
             Key::Constant(index) => self.constant(index),
             Key::Step(step) => {
                 let key = self.eval_raw(step)?;
-                if !matches!(key, Val::Str(_) | Val::Int(_) | Val::Uint(_) | Val::Double(_) | Val::Bool(_)) {
+                if !matches!(
+                    key,
+                    ValueRef::Str(_)
+                        | ValueRef::Int(_)
+                        | ValueRef::Uint(_)
+                        | ValueRef::Double(_)
+                        | ValueRef::Bool(_)
+                ) {
                     let cause = Cause::Message("invalid qualifier type");
                     return Err(Fault { cause, node: qualifier.node });
                 }
@@ -158,30 +165,30 @@ impl<'a> Machine<'a, '_> {
             if mode == Mode::Get { Err(machine.missing_key(qualifier, key)) } else { Ok(None) }
         };
         match val {
-            Val::Claims(claims) => match key {
-                Val::Str(name) => match claims.select(name, escaped) {
+            ValueRef::Claims(claims) => match key {
+                ValueRef::Str(name) => match claims.select(name, escaped) {
                     Some(Ok(found)) => Ok(Some(found)),
                     Some(Err(_)) if mode == Mode::Presence && claims.is_elsewhere(name, escaped) => {
-                        Ok(Some(Val::Null))
+                        Ok(Some(ValueRef::Null))
                     }
                     Some(Err(reason)) => Err(Fault { cause: Cause::Message(reason), node: qualifier.node }),
                     None => missing(self),
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
             },
-            Val::Map(map) => match map.select(key, escaped) {
+            ValueRef::Map(map) => match map.select(key, escaped) {
                 Some(found) => Ok(Some(found)),
                 None => missing(self),
             },
-            Val::List(list) => self.element(qualifier, list, key, mode),
-            Val::Object(object) => match key {
-                Val::Str(name) => match object.field(name) {
+            ValueRef::List(list) => self.element(qualifier, list, key, mode),
+            ValueRef::Object(object) => match key {
+                ValueRef::Str(name) => match object.field(name) {
                     Some(found) => Ok(Some(found)),
                     None => missing(self),
                 },
                 _ => Err(Fault { cause: Cause::NoSuchOverload(""), node: qualifier.node }),
             },
-            Val::Optional(_) => missing(self),
+            ValueRef::Optional(_) => missing(self),
             // The suite wants a selection from something without fields to fail even where absence may not.
             _ if self.plan.scope.is_standard() => Err(self.missing_key(qualifier, key)),
             _ => missing(self),
@@ -192,13 +199,13 @@ impl<'a> Machine<'a, '_> {
         &self,
         qualifier: &Qualifier,
         list: List<'a>,
-        key: Val<'a>,
+        key: ValueRef<'a>,
         mode: Mode,
-    ) -> Result<Option<Val<'a>>, Fault<'a>> {
+    ) -> Result<Option<ValueRef<'a>>, Fault<'a>> {
         let index = match key {
-            Val::Int(index) => Some(index),
-            Val::Uint(index) => Some(i64::try_from(index).unwrap_or(i64::MAX)),
-            Val::Double(index) => crate::number::Number::Double(index).lossless_int(),
+            ValueRef::Int(index) => Some(index),
+            ValueRef::Uint(index) => Some(i64::try_from(index).unwrap_or(i64::MAX)),
+            ValueRef::Double(index) => crate::number::Number::Double(index).lossless_int(),
             _ => None,
         };
         let Some(index) = index else {
@@ -214,15 +221,15 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn missing_key(&self, qualifier: &Qualifier, key: Val<'a>) -> Fault<'a> {
+    fn missing_key(&self, qualifier: &Qualifier, key: ValueRef<'a>) -> Fault<'a> {
         let name = match key {
-            Val::Str(name) => name,
+            ValueRef::Str(name) => name,
             other => {
                 let text = match other {
-                    Val::Int(value) => value.to_string(),
-                    Val::Uint(value) => value.to_string(),
-                    Val::Double(value) => value.to_string(),
-                    Val::Bool(value) => value.to_string(),
+                    ValueRef::Int(value) => value.to_string(),
+                    ValueRef::Uint(value) => value.to_string(),
+                    ValueRef::Double(value) => value.to_string(),
+                    ValueRef::Bool(value) => value.to_string(),
                     _ => String::new(),
                 };
                 self.arena.text(&text).unwrap_or("")

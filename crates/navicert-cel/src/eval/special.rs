@@ -4,7 +4,7 @@ use super::{Machine, Outcome};
 use crate::cost;
 use crate::fault::Cause;
 use crate::plan::{Place, Step, StepId};
-use crate::value::{Val, Value};
+use crate::value::{Value, ValueRef};
 
 impl<'a> Machine<'a, '_> {
     /// A field of a variable.
@@ -13,13 +13,13 @@ impl<'a> Machine<'a, '_> {
         &mut self,
         id: StepId,
         step: &'a Step,
-        (variable, name, mark): (u32, u32, u64),
+        (variable, name, fingerprint): (u32, u32, u64),
     ) -> Outcome<'a> {
         let name = self.text(name);
         let found = match self.variables.get(variable as usize) {
-            Some(Some(Val::Claims(claims))) => claims.value(name, mark),
-            Some(Some(Val::Map(map))) => map.find(Val::Str(name)),
-            Some(Some(Val::Object(object))) => object.field(name),
+            Some(Some(ValueRef::Claims(claims))) => claims.value(name, fingerprint),
+            Some(Some(ValueRef::Map(map))) => map.find(ValueRef::Str(name)),
+            Some(Some(ValueRef::Object(object))) => object.field(name),
             _ => None,
         };
         match found {
@@ -57,11 +57,12 @@ impl<'a> Machine<'a, '_> {
             _ => tenth,
         };
         self.charge(cost)?;
-        let (Val::Str(text), Some(Value::String(part))) = (text?, self.plan.constants.get(part as usize))
+        let (ValueRef::Str(text), Some(Value::String(part))) =
+            (text?, self.plan.constants.get(part as usize))
         else {
             return self.fault(id, Cause::NoSuchOverload(""));
         };
-        Ok(Val::Bool(place.is_in(text, part)))
+        Ok(ValueRef::Bool(place.is_in(text, part)))
     }
 
     #[cold]

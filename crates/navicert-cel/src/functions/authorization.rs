@@ -2,7 +2,7 @@
 //! expression can get hold of an authorizer.
 
 use super::{Call, Declaration, Given, MISFIT};
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// The names of the types.
 pub(crate) const TYPES: &[&str] = &[
@@ -13,7 +13,7 @@ pub(crate) const TYPES: &[&str] = &[
     "kubernetes.authorization.Decision",
 ];
 
-fn unusable<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+fn unusable<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
     Err(MISFIT)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::library::encode;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -10,19 +10,19 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("base64_encode_bytes", "base64.encode(bytes): string", encode_bytes),
 ];
 
-fn decode<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::Str(text)] = args else { return Err(MISFIT) };
+fn decode<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::Str(text)] = args else { return Err(MISFIT) };
     if encode::decoded_len_limit(text.len()) > call.arena.room() {
         return Err(FULL);
     }
     let mut bytes = Vec::new();
     encode::read_base64(&mut bytes, text).map_err(|error| call.error(error))?;
-    call.arena.slice(&bytes).map(Val::Bytes).ok_or(FULL)
+    call.arena.slice(&bytes).map(ValueRef::Bytes).ok_or(FULL)
 }
 
-fn encode_bytes<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn encode_bytes<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Bytes(bytes)] => call.write(|mut out| encode::write_base64(&mut out, bytes)),
+        [ValueRef::Bytes(bytes)] => call.write(|mut out| encode::write_base64(&mut out, bytes)),
         _ => Err(MISFIT),
     }
 }

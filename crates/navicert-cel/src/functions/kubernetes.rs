@@ -14,11 +14,11 @@ pub(crate) use url::FUNCTIONS as URL;
 
 use super::{Call, FULL, Given};
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 impl<'a> Call<'a> {
     /// A value of a Kubernetes type.
     fn opaque(&self, opaque: Opaque) -> Given<'a> {
-        self.arena.opaque(opaque).map(Val::Opaque).ok_or(FULL)
+        self.arena.opaque(opaque).map(ValueRef::Opaque).ok_or(FULL)
     }
 }

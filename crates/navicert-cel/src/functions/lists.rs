@@ -5,7 +5,7 @@ use crate::eval::{calculate, contains};
 use crate::fault::Cause;
 use crate::library::lists_order;
 use crate::plan::Arithmetic;
-use crate::value::{List, Val, compare, equal};
+use crate::value::{List, ValueRef, compare, equal};
 use std::cmp::Ordering;
 
 /// The common extension, version 3.
@@ -83,27 +83,27 @@ pub(crate) const KUBERNETES: &[Declaration] = &[
     ("list_includes_dyn_dyn", "(dyn).includes(dyn): bool", includes),
 ];
 
-fn unused<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+fn unused<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
     Err(MISFIT)
 }
 
 /// The items of a list, paid for.
-fn items<'a>(call: &Call<'a>, list: List<'a>) -> Result<Vec<Val<'a>>, Cause<'a>> {
-    let bytes = list.len().checked_mul(size_of::<Val<'a>>()).ok_or(FULL)?;
+fn items<'a>(call: &Call<'a>, list: List<'a>) -> Result<Vec<ValueRef<'a>>, Cause<'a>> {
+    let bytes = list.len().checked_mul(size_of::<ValueRef<'a>>()).ok_or(FULL)?;
     call.arena.reserve(bytes).ok_or(FULL)?;
     Ok(list.iter().collect())
 }
 
-fn slice<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list), Val::Int(start), Val::Int(end)] = *args else { return Err(MISFIT) };
+fn slice<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list), ValueRef::Int(start), ValueRef::Int(end)] = *args else { return Err(MISFIT) };
     let part = lists_order::slice(start, end, list.len()).map_err(|error| call.error(error))?;
     call.list(part.filter_map(|index| list.get(index)))
 }
 
-fn flatten<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn flatten<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let (list, depth) = match *args {
-        [Val::List(list)] => (list, 1),
-        [Val::List(list), Val::Int(depth)] => (list, depth),
+        [ValueRef::List(list)] => (list, 1),
+        [ValueRef::List(list), ValueRef::Int(depth)] => (list, depth),
         _ => return Err(MISFIT),
     };
     let depth = lists_order::flatten_level(depth).map_err(|error| call.error(error))?;
@@ -114,23 +114,23 @@ fn flatten<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
         let Some(item) = list.get(at) else { continue };
         open.push((list, at + 1));
         match item {
-            Val::List(inner) if (open.len() as u64) <= depth => open.push((inner, 0)),
+            ValueRef::List(inner) if (open.len() as u64) <= depth => open.push((inner, 0)),
             other => flat.push(other).ok_or(FULL)?,
         }
     }
-    Ok(Val::List(flat.finish()))
+    Ok(ValueRef::List(flat.finish()))
 }
 
-fn sort<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn sort<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::List(list)] => sorted(call, list, list),
+        [ValueRef::List(list)] => sorted(call, list, list),
         _ => Err(MISFIT),
     }
 }
 
-fn sort_by<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn sort_by<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::List(list), Val::List(keys)] => sorted(call, list, keys),
+        [ValueRef::List(list), ValueRef::List(keys)] => sorted(call, list, keys),
         _ => Err(MISFIT),
     }
 }
@@ -140,81 +140,81 @@ fn sorted<'a>(call: &Call<'a>, list: List<'a>, keys: List<'a>) -> Given<'a> {
     if list.len() != keys.len() {
         return Err(Cause::Message("@sortByAssociatedKeys() expected a list of the same size as the keys"));
     }
-    let Some(first) = keys.get(0) else { return Ok(Val::List(list)) };
+    let Some(first) = keys.get(0) else { return Ok(ValueRef::List(list)) };
     if ordered(first).is_err() {
         return Err(Cause::Message("list elements must be comparable"));
     }
     let keys = items(call, keys)?;
-    let same = |key: &Val<'_>| std::mem::discriminant(key) == std::mem::discriminant(&first);
+    let same = |key: &ValueRef<'_>| std::mem::discriminant(key) == std::mem::discriminant(&first);
     if !keys.iter().all(same) {
         return Err(Cause::Message("list elements must have the same type"));
     }
-    let key = |index: usize| keys.get(index).copied().unwrap_or(Val::Null);
+    let key = |index: usize| keys.get(index).copied().unwrap_or(ValueRef::Null);
     let order = lists_order::sorted_positions(keys.len(), |left, right| compare(key(left), key(right)));
     call.list(order.into_iter().filter_map(|index| list.get(index)))
 }
 
-fn range<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::Int(count)] = *args else { return Err(MISFIT) };
+fn range<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::Int(count)] = *args else { return Err(MISFIT) };
     let numbers = lists_order::range(count).map_err(|error| call.error(error))?;
     // Nothing is built: the numbers are made as they are looked at.
-    usize::try_from(numbers.end).map(|count| Val::List(List::Range(count))).map_err(|_| FULL)
+    usize::try_from(numbers.end).map(|count| ValueRef::List(List::Range(count))).map_err(|_| FULL)
 }
 
-fn reverse<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::List(list)] => call.list((0..list.len()).rev().filter_map(|index| list.get(index))),
+        [ValueRef::List(list)] => call.list((0..list.len()).rev().filter_map(|index| list.get(index))),
         _ => Err(MISFIT),
     }
 }
 
-fn distinct<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list)] = *args else { return Err(MISFIT) };
+fn distinct<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
     let mut kept = call.arena.list();
     let mut seen = std::collections::HashSet::new();
     for item in list.iter() {
         let fresh = match item {
             // Texts equal only texts, so a set of them will do.
-            Val::Str(text) => seen.insert(text),
+            ValueRef::Str(text) => seen.insert(text),
             other => !kept.items().iter().any(|known| equal(*known, other)),
         };
         if fresh {
             kept.push(item).ok_or(FULL)?;
         }
     }
-    Ok(Val::List(kept.finish()))
+    Ok(ValueRef::List(kept.finish()))
 }
 
 /// Whether values of this kind have an order at all.
-fn ordered<'a>(val: Val<'a>) -> Result<(), Cause<'a>> {
+fn ordered<'a>(val: ValueRef<'a>) -> Result<(), Cause<'a>> {
     match val {
-        Val::Int(_)
-        | Val::Uint(_)
-        | Val::Double(_)
-        | Val::Bool(_)
-        | Val::Duration(_)
-        | Val::Timestamp(_)
-        | Val::Str(_)
-        | Val::Bytes(_) => Ok(()),
+        ValueRef::Int(_)
+        | ValueRef::Uint(_)
+        | ValueRef::Double(_)
+        | ValueRef::Bool(_)
+        | ValueRef::Duration(_)
+        | ValueRef::Timestamp(_)
+        | ValueRef::Str(_)
+        | ValueRef::Bytes(_) => Ok(()),
         _ => Err(MISFIT),
     }
 }
 
-fn is_sorted<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list)] = *args else { return Err(MISFIT) };
+fn is_sorted<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
     let mut before = None;
     for item in list.iter() {
         ordered(item)?;
         if before.is_some_and(|before| compare(before, item) == Some(Ordering::Greater)) {
-            return Ok(Val::Bool(false));
+            return Ok(ValueRef::Bool(false));
         }
         before = Some(item);
     }
-    Ok(Val::Bool(true))
+    Ok(ValueRef::Bool(true))
 }
 
-fn sum<'a>(call: &Call<'a>, args: &[Val<'a>], zero: Val<'a>) -> Given<'a> {
-    let [Val::List(list)] = *args else { return Err(MISFIT) };
+fn sum<'a>(call: &Call<'a>, args: &[ValueRef<'a>], zero: ValueRef<'a>) -> Given<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
     let mut total = zero;
     for item in list.iter() {
         total = calculate(call.arena, Arithmetic::Add, total, item)?;
@@ -222,25 +222,25 @@ fn sum<'a>(call: &Call<'a>, args: &[Val<'a>], zero: Val<'a>) -> Given<'a> {
     Ok(total)
 }
 
-fn sum_int<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    sum(call, args, Val::Int(0))
+fn sum_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    sum(call, args, ValueRef::Int(0))
 }
 
-fn sum_uint<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    sum(call, args, Val::Uint(0))
+fn sum_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    sum(call, args, ValueRef::Uint(0))
 }
 
-fn sum_double<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    sum(call, args, Val::Double(0.0))
+fn sum_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    sum(call, args, ValueRef::Double(0.0))
 }
 
-fn sum_duration<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    sum(call, args, Val::Duration(0))
+fn sum_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    sum(call, args, ValueRef::Duration(0))
 }
 
-fn extreme<'a>(call: &Call<'a>, args: &[Val<'a>], name: &str, replaced_by: Ordering) -> Given<'a> {
-    let [Val::List(list)] = *args else { return Err(MISFIT) };
-    let mut best: Option<Val<'a>> = None;
+fn extreme<'a>(call: &Call<'a>, args: &[ValueRef<'a>], name: &str, replaced_by: Ordering) -> Given<'a> {
+    let [ValueRef::List(list)] = *args else { return Err(MISFIT) };
+    let mut best: Option<ValueRef<'a>> = None;
     for item in list.iter() {
         ordered(item)?;
         match best {
@@ -251,32 +251,32 @@ fn extreme<'a>(call: &Call<'a>, args: &[Val<'a>], name: &str, replaced_by: Order
     best.ok_or_else(|| call.error(format_args!("{name} called on empty list")))
 }
 
-fn max<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn max<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     extreme(call, args, "max", Ordering::Less)
 }
 
-fn min<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn min<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     extreme(call, args, "min", Ordering::Greater)
 }
 
 fn position<'a>(found: Option<usize>) -> Given<'a> {
-    Ok(Val::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
+    Ok(ValueRef::Int(found.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1)))
 }
 
-fn index_of<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list), item] = *args else { return Err(MISFIT) };
+fn index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list), item] = *args else { return Err(MISFIT) };
     position(list.iter().position(|element| equal(element, item)))
 }
 
-fn last_index_of<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list), item] = *args else { return Err(MISFIT) };
+fn last_index_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list), item] = *args else { return Err(MISFIT) };
     position((0..list.len()).rev().find(|&at| list.get(at).is_some_and(|element| equal(element, item))))
 }
 
-fn includes<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn includes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::List(list), item] => Ok(Val::Bool(contains(list, item))),
-        [target, item] => Ok(Val::Bool(equal(target, item))),
+        [ValueRef::List(list), item] => Ok(ValueRef::Bool(contains(list, item))),
+        [target, item] => Ok(ValueRef::Bool(equal(target, item))),
         _ => Err(MISFIT),
     }
 }

@@ -3,7 +3,7 @@
 use super::{Call, Declaration, Given, MISFIT};
 use crate::library::math_number::{self, MathError};
 use crate::number::Number;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions; `math.greatest` and `math.least` are macros over `math.@max` and `math.@min`.
 #[rustfmt::skip]
@@ -68,18 +68,18 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("math_sqrt_uint", "math.sqrt(uint): double", sqrt),
 ];
 
-fn number(val: Val<'_>) -> Option<Number> {
+fn number(val: ValueRef<'_>) -> Option<Number> {
     match val {
-        Val::Int(value) => Some(Number::Int(value)),
-        Val::Uint(value) => Some(Number::Uint(value)),
-        Val::Double(value) => Some(Number::Double(value)),
+        ValueRef::Int(value) => Some(Number::Int(value)),
+        ValueRef::Uint(value) => Some(Number::Uint(value)),
+        ValueRef::Double(value) => Some(Number::Double(value)),
         _ => None,
     }
 }
 
-fn double<'a>(args: &[Val<'a>], apply: fn(f64) -> f64) -> Given<'a> {
+fn double<'a>(args: &[ValueRef<'a>], apply: fn(f64) -> f64) -> Given<'a> {
     match args {
-        [Val::Double(value)] => Ok(Val::Double(apply(*value))),
+        [ValueRef::Double(value)] => Ok(ValueRef::Double(apply(*value))),
         _ => Err(MISFIT),
     }
 }
@@ -87,11 +87,11 @@ fn double<'a>(args: &[Val<'a>], apply: fn(f64) -> f64) -> Given<'a> {
 /// One number, two numbers or a list of them: the extreme one, as it was given.
 fn extreme<'a>(
     call: &Call<'a>,
-    args: &[Val<'a>],
+    args: &[ValueRef<'a>],
     pick: fn(Vec<Number>) -> Result<Option<usize>, MathError>,
 ) -> Given<'a> {
-    let candidates: Vec<Val<'a>> = match args {
-        [Val::List(list)] => list.iter().collect(),
+    let candidates: Vec<ValueRef<'a>> = match args {
+        [ValueRef::List(list)] => list.iter().collect(),
         numbers => numbers.to_vec(),
     };
     let numbers = candidates.iter().map(|&val| number(val)).collect::<Option<Vec<_>>>().ok_or(MISFIT)?;
@@ -102,128 +102,128 @@ fn extreme<'a>(
     }
 }
 
-fn greatest<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn greatest<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     extreme(call, args, math_number::greatest)
 }
 
-fn least<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn least<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     extreme(call, args, math_number::least)
 }
 
-fn ceil<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn ceil<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     double(args, f64::ceil)
 }
 
-fn floor<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn floor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     double(args, f64::floor)
 }
 
-fn round<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn round<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     double(args, math_number::round)
 }
 
-fn trunc<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn trunc<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     double(args, f64::trunc)
 }
 
-fn test<'a>(args: &[Val<'a>], holds: fn(f64) -> bool) -> Given<'a> {
+fn test<'a>(args: &[ValueRef<'a>], holds: fn(f64) -> bool) -> Given<'a> {
     match args {
-        [Val::Double(value)] => Ok(Val::Bool(holds(*value))),
+        [ValueRef::Double(value)] => Ok(ValueRef::Bool(holds(*value))),
         _ => Err(MISFIT),
     }
 }
 
-fn is_inf<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_inf<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     test(args, f64::is_infinite)
 }
 
-fn is_nan<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_nan<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     test(args, f64::is_nan)
 }
 
-fn is_finite<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_finite<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     test(args, f64::is_finite)
 }
 
-fn abs<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn abs<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Double(value)] => Ok(Val::Double(value.abs())),
-        [Val::Int(value)] => {
-            math_number::absolute_int(value).map(Val::Int).map_err(|error| call.error(error))
+        [ValueRef::Double(value)] => Ok(ValueRef::Double(value.abs())),
+        [ValueRef::Int(value)] => {
+            math_number::absolute_int(value).map(ValueRef::Int).map_err(|error| call.error(error))
         }
-        [val @ Val::Uint(_)] => Ok(val),
+        [val @ ValueRef::Uint(_)] => Ok(val),
         _ => Err(MISFIT),
     }
 }
 
-fn sign<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Double(value)] => Ok(Val::Double(math_number::sign_double(value))),
-        [Val::Int(value)] => Ok(Val::Int(value.signum())),
-        [Val::Uint(value)] => Ok(Val::Uint(value.min(1))),
+        [ValueRef::Double(value)] => Ok(ValueRef::Double(math_number::sign_double(value))),
+        [ValueRef::Int(value)] => Ok(ValueRef::Int(value.signum())),
+        [ValueRef::Uint(value)] => Ok(ValueRef::Uint(value.min(1))),
         _ => Err(MISFIT),
     }
 }
 
-fn bit_and<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn bit_and<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Int(left), Val::Int(right)] => Ok(Val::Int(left & right)),
-        [Val::Uint(left), Val::Uint(right)] => Ok(Val::Uint(left & right)),
+        [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left & right)),
+        [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left & right)),
         _ => Err(MISFIT),
     }
 }
 
-fn bit_or<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn bit_or<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Int(left), Val::Int(right)] => Ok(Val::Int(left | right)),
-        [Val::Uint(left), Val::Uint(right)] => Ok(Val::Uint(left | right)),
+        [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left | right)),
+        [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left | right)),
         _ => Err(MISFIT),
     }
 }
 
-fn bit_xor<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn bit_xor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Int(left), Val::Int(right)] => Ok(Val::Int(left ^ right)),
-        [Val::Uint(left), Val::Uint(right)] => Ok(Val::Uint(left ^ right)),
+        [ValueRef::Int(left), ValueRef::Int(right)] => Ok(ValueRef::Int(left ^ right)),
+        [ValueRef::Uint(left), ValueRef::Uint(right)] => Ok(ValueRef::Uint(left ^ right)),
         _ => Err(MISFIT),
     }
 }
 
-fn bit_not<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn bit_not<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Int(value)] => Ok(Val::Int(!value)),
-        [Val::Uint(value)] => Ok(Val::Uint(!value)),
+        [ValueRef::Int(value)] => Ok(ValueRef::Int(!value)),
+        [ValueRef::Uint(value)] => Ok(ValueRef::Uint(!value)),
         _ => Err(MISFIT),
     }
 }
 
-fn shift_left<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn shift_left<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Int(value), Val::Int(by)] => {
-            math_number::shift_left_int(value, by).map(Val::Int).map_err(|error| call.error(error))
+        [ValueRef::Int(value), ValueRef::Int(by)] => {
+            math_number::shift_left_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
         }
-        [Val::Uint(value), Val::Int(by)] => {
-            math_number::shift_left_uint(value, by).map(Val::Uint).map_err(|error| call.error(error))
-        }
-        _ => Err(MISFIT),
-    }
-}
-
-fn shift_right<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    match *args {
-        [Val::Int(value), Val::Int(by)] => {
-            math_number::shift_right_int(value, by).map(Val::Int).map_err(|error| call.error(error))
-        }
-        [Val::Uint(value), Val::Int(by)] => {
-            math_number::shift_right_uint(value, by).map(Val::Uint).map_err(|error| call.error(error))
+        [ValueRef::Uint(value), ValueRef::Int(by)] => {
+            math_number::shift_left_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn sqrt<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn shift_right<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    match *args {
+        [ValueRef::Int(value), ValueRef::Int(by)] => {
+            math_number::shift_right_int(value, by).map(ValueRef::Int).map_err(|error| call.error(error))
+        }
+        [ValueRef::Uint(value), ValueRef::Int(by)] => {
+            math_number::shift_right_uint(value, by).map(ValueRef::Uint).map_err(|error| call.error(error))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn sqrt<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [val] => number(*val).map(|value| Val::Double(math_number::square_root(value))).ok_or(MISFIT),
+        [val] => number(*val).map(|value| ValueRef::Double(math_number::square_root(value))).ok_or(MISFIT),
         _ => Err(MISFIT),
     }
 }

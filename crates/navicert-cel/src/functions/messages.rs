@@ -3,7 +3,7 @@
 use super::{FULL, Given};
 use crate::fault::Cause;
 use crate::instant::Timestamp;
-use crate::value::{Arena, List, Map, Pairs, Val};
+use crate::value::{Arena, List, Map, Pairs, ValueRef};
 
 /// Name, fields with their types, and the type a literal of it has.
 type Message = (&'static str, &'static [(&'static str, &'static str)], &'static str);
@@ -45,15 +45,15 @@ pub(crate) fn value_type(name: &str) -> &str {
 }
 
 /// The value of a message literal.
-pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, Val<'a>)]) -> Given<'a> {
+pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, ValueRef<'a>)]) -> Given<'a> {
     let field = |wanted: &str| fields.iter().find(|field| field.0 == wanted).map(|field| field.1);
     let int = |wanted: &str| match field(wanted) {
-        Some(Val::Int(value)) => value,
+        Some(ValueRef::Int(value)) => value,
         _ => 0,
     };
     // Of type `dyn` a field may turn out to be anything.
-    let value = |default: Val<'a>| match field("value") {
-        None | Some(Val::Null) => Ok(default),
+    let value = |default: ValueRef<'a>| match field("value") {
+        None | Some(ValueRef::Null) => Ok(default),
         Some(val) if val.type_name() == default.type_name() => Ok(val),
         Some(_) => Err(Cause::Message("field type conversion error")),
     };
@@ -61,34 +61,34 @@ pub(crate) fn build<'a>(arena: &'a Arena, name: &str, fields: &[(&'a str, Val<'a
     match short {
         "Timestamp" => {
             let nanos = u32::try_from(int("nanos")).map_err(|_| Cause::Message("invalid nanos"))?;
-            Timestamp::new(int("seconds"), nanos).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+            Timestamp::new(int("seconds"), nanos).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
         "Duration" => int("seconds")
             .checked_mul(1_000_000_000)
             .and_then(|total| total.checked_add(int("nanos")))
-            .map(Val::Duration)
+            .map(ValueRef::Duration)
             .ok_or(Cause::IntOverflow),
-        "BoolValue" => value(Val::Bool(false)),
-        "BytesValue" => value(Val::Bytes(&[])),
-        "DoubleValue" | "FloatValue" => value(Val::Double(0.0)),
+        "BoolValue" => value(ValueRef::Bool(false)),
+        "BytesValue" => value(ValueRef::Bytes(&[])),
+        "DoubleValue" | "FloatValue" => value(ValueRef::Double(0.0)),
         "Int32Value" => match field("value") {
-            Some(Val::Int(wide)) if i32::try_from(wide).is_err() => Err(Cause::IntOverflow),
-            _ => value(Val::Int(0)),
+            Some(ValueRef::Int(wide)) if i32::try_from(wide).is_err() => Err(Cause::IntOverflow),
+            _ => value(ValueRef::Int(0)),
         },
-        "Int64Value" => value(Val::Int(0)),
-        "StringValue" => value(Val::Str("")),
+        "Int64Value" => value(ValueRef::Int(0)),
+        "StringValue" => value(ValueRef::Str("")),
         "UInt32Value" => match field("value") {
-            Some(Val::Uint(wide)) if u32::try_from(wide).is_err() => Err(Cause::UintOverflow),
-            _ => value(Val::Uint(0)),
+            Some(ValueRef::Uint(wide)) if u32::try_from(wide).is_err() => Err(Cause::UintOverflow),
+            _ => value(ValueRef::Uint(0)),
         },
-        "UInt64Value" => value(Val::Uint(0)),
+        "UInt64Value" => value(ValueRef::Uint(0)),
         "Struct" => match field("fields") {
             Some(map) => Ok(map),
-            None => Pairs::build(arena, &[]).map(|pairs| Val::Map(Map::Pairs(pairs))).ok_or(FULL),
+            None => Pairs::build(arena, &[]).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(FULL),
         },
-        "ListValue" => Ok(field("values").unwrap_or(Val::List(List::Vals(&[])))),
-        "Value" => Ok(fields.first().map_or(Val::Null, |field| match field.0 {
-            "null_value" => Val::Null,
+        "ListValue" => Ok(field("values").unwrap_or(ValueRef::List(List::Vals(&[])))),
+        "Value" => Ok(fields.first().map_or(ValueRef::Null, |field| match field.0 {
+            "null_value" => ValueRef::Null,
             _ => field.1,
         })),
         _ => Err(Cause::Message("unsupported conversion to a value")),

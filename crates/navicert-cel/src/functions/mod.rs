@@ -18,11 +18,11 @@ mod time;
 pub(crate) use crate::check::declaration::{Call, Declaration};
 
 use crate::fault::{Cause, Limit};
-use crate::value::Val;
+use crate::value::ValueRef;
 use std::fmt;
 
 /// What a function gives.
-pub(crate) type Given<'a> = Result<Val<'a>, Cause<'a>>;
+pub(crate) type Given<'a> = Result<ValueRef<'a>, Cause<'a>>;
 
 /// The arena is full.
 pub(crate) const FULL: Cause<'static> = Cause::Limit(Limit::Memory);
@@ -33,12 +33,12 @@ pub(crate) const MISFIT: Cause<'static> = Cause::NoSuchOverload("");
 impl<'a> Call<'a> {
     /// A new text.
     pub(crate) fn text(&self, text: &str) -> Given<'a> {
-        self.arena.text(text).map(Val::Str).ok_or(FULL)
+        self.arena.text(text).map(ValueRef::Str).ok_or(FULL)
     }
 
     /// A new text, written piece by piece; more than the arena holds is refused before it is written.
     pub(crate) fn write(&self, write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result) -> Given<'a> {
-        self.arena.write(write).map(Val::Str).ok_or(FULL)
+        self.arena.write(write).map(ValueRef::Str).ok_or(FULL)
     }
 
     /// An error in words.
@@ -47,16 +47,16 @@ impl<'a> Call<'a> {
     }
 
     /// An optional with a value.
-    pub(crate) fn some(&self, val: Val<'a>) -> Given<'a> {
-        self.arena.keep(val).map(|kept| Val::Optional(Some(kept))).ok_or(FULL)
+    pub(crate) fn some(&self, val: ValueRef<'a>) -> Given<'a> {
+        self.arena.keep(val).map(|kept| ValueRef::Optional(Some(kept))).ok_or(FULL)
     }
 
     /// A list.
-    pub(crate) fn list(&self, items: impl IntoIterator<Item = Val<'a>>) -> Given<'a> {
+    pub(crate) fn list(&self, items: impl IntoIterator<Item = ValueRef<'a>>) -> Given<'a> {
         let mut list = self.arena.list();
         for item in items {
             list.push(item).ok_or(FULL)?;
         }
-        Ok(Val::List(list.finish()))
+        Ok(ValueRef::List(list.finish()))
     }
 }

@@ -1,9 +1,9 @@
 //! Signatures of the operators. Their code is in the evaluator; the tables here are for the checker and the costs.
 
 use super::{Call, Declaration, Given, MISFIT};
-use crate::value::Val;
+use crate::value::ValueRef;
 
-fn none<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
     Err(MISFIT)
 }
 

@@ -2,9 +2,9 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::fault::Cause;
-use crate::value::{Arena, List, Map, Reading, Val, Value};
+use crate::value::{Arena, List, Map, Reading, Value, ValueRef};
 
-fn none_here<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+fn none_here<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
     Err(MISFIT)
 }
 
@@ -38,85 +38,89 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
 ];
 
 /// A constant as a value; the content of an optional moves to the arena.
-pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> Val<'a> {
+pub(crate) fn constant<'a>(arena: &'a Arena, value: &'a Value) -> ValueRef<'a> {
     match value {
         Value::Optional(Some(content)) => {
             let content = constant(arena, content);
-            Val::Optional(arena.keep(content))
+            ValueRef::Optional(arena.keep(content))
         }
         other => other.as_val(),
     }
 }
 
-fn of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
         [val] => call.some(*val),
         _ => Err(MISFIT),
     }
 }
 
-fn of_non_zero<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn of_non_zero<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
         // Kubernetes wraps collections of claims and users, and the wrapping is never empty.
-        [Val::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+        [ValueRef::List(List::Strings(_) | List::Json(_, Reading { unescape: true, .. }))]
+            if !call.standard =>
+        {
             of(call, args)
         }
-        [Val::Map(Map::Lists(_, true) | Map::Json(_, Reading { unescape: true, .. }))] if !call.standard => {
+        [ValueRef::Map(Map::Lists(_, true) | Map::Json(_, Reading { unescape: true, .. }))]
+            if !call.standard =>
+        {
             of(call, args)
         }
-        [val] if val.is_zero() => Ok(Val::Optional(None)),
+        [val] if val.is_zero() => Ok(ValueRef::Optional(None)),
         _ => of(call, args),
     }
 }
 
-fn none<'a>(_: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Optional(None))
+fn none<'a>(_: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Optional(None))
 }
 
-fn value<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Optional(Some(content))] => Ok(**content),
-        [Val::Optional(None)] => Err(Cause::NoValue),
+        [ValueRef::Optional(Some(content))] => Ok(**content),
+        [ValueRef::Optional(None)] => Err(Cause::NoValue),
         _ => Err(MISFIT),
     }
 }
 
-fn has_value<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn has_value<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Optional(content)] => Ok(Val::Bool(content.is_some())),
+        [ValueRef::Optional(content)] => Ok(ValueRef::Bool(content.is_some())),
         _ => Err(MISFIT),
     }
 }
 
-fn first<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn first<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::List(list)] => match list.get(0) {
+        [ValueRef::List(list)] => match list.get(0) {
             Some(val) => call.some(val),
-            None => Ok(Val::Optional(None)),
+            None => Ok(ValueRef::Optional(None)),
         },
         _ => Err(MISFIT),
     }
 }
 
-fn last<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn last<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::List(list)] => match list.len().checked_sub(1).and_then(|at| list.get(at)) {
+        [ValueRef::List(list)] => match list.len().checked_sub(1).and_then(|at| list.get(at)) {
             Some(val) => call.some(val),
-            None => Ok(Val::Optional(None)),
+            None => Ok(ValueRef::Optional(None)),
         },
         _ => Err(MISFIT),
     }
 }
 
-fn unwrap<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::List(list)] = args else { return Err(MISFIT) };
+fn unwrap<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::List(list)] = args else { return Err(MISFIT) };
     let mut kept = call.arena.list();
     for item in list.iter() {
         match item {
-            Val::Optional(Some(content)) => kept.push(*content).ok_or(FULL)?,
-            Val::Optional(None) => {}
+            ValueRef::Optional(Some(content)) => kept.push(*content).ok_or(FULL)?,
+            ValueRef::Optional(None) => {}
             _ => return Err(Cause::Message("value is not optional")),
         }
     }
-    Ok(Val::List(kept.finish()))
+    Ok(ValueRef::List(kept.finish()))
 }

@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, FULL, Given, MISFIT};
 use crate::library::kubernetes::regex::{Pattern, PatternError};
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// Kubernetes' own functions; `matches` is standard.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -28,26 +28,28 @@ fn pattern<'a>(call: &Call<'a>, text: &str) -> Result<Pattern, crate::fault::Cau
     call.arena.pattern(text, compile).map_err(|error| call.error(error))
 }
 
-pub(super) fn matches<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+pub(super) fn matches<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text), Val::Str(expression)] => Ok(Val::Bool(pattern(call, expression)?.is_match(text))),
-        _ => Err(MISFIT),
-    }
-}
-
-fn find<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    match *args {
-        [Val::Str(text), Val::Str(expression)] => {
-            Ok(Val::Str(pattern(call, expression)?.find(text).unwrap_or("")))
+        [ValueRef::Str(text), ValueRef::Str(expression)] => {
+            Ok(ValueRef::Bool(pattern(call, expression)?.is_match(text)))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn find_all<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn find<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    match *args {
+        [ValueRef::Str(text), ValueRef::Str(expression)] => {
+            Ok(ValueRef::Str(pattern(call, expression)?.find(text).unwrap_or("")))
+        }
+        _ => Err(MISFIT),
+    }
+}
+
+fn find_all<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let (text, expression, limit) = match *args {
-        [Val::Str(text), Val::Str(expression)] => (text, expression, usize::MAX),
-        [Val::Str(text), Val::Str(expression), Val::Int(limit)] => {
+        [ValueRef::Str(text), ValueRef::Str(expression)] => (text, expression, usize::MAX),
+        [ValueRef::Str(text), ValueRef::Str(expression), ValueRef::Int(limit)] => {
             (text, expression, usize::try_from(limit).unwrap_or(usize::MAX))
         }
         _ => return Err(MISFIT),
@@ -55,7 +57,7 @@ fn find_all<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     let compiled = pattern(call, expression)?;
     let mut list = call.arena.list();
     for found in compiled.find_all(text).take(limit) {
-        list.push(Val::Str(found)).ok_or(FULL)?;
+        list.push(ValueRef::Str(found)).ok_or(FULL)?;
     }
-    Ok(Val::List(list.finish()))
+    Ok(ValueRef::List(list.finish()))
 }

@@ -2,7 +2,7 @@
 
 use super::{Call, Declaration, Given, MISFIT};
 use crate::eval::contains;
-use crate::value::{List, Val};
+use crate::value::{List, ValueRef};
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -15,25 +15,27 @@ fn includes(list: List<'_>, sublist: List<'_>) -> bool {
     sublist.iter().all(|item| contains(list, item))
 }
 
-fn superset<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn superset<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::List(list), Val::List(sublist)] => Ok(Val::Bool(includes(*list, *sublist))),
+        [ValueRef::List(list), ValueRef::List(sublist)] => Ok(ValueRef::Bool(includes(*list, *sublist))),
         _ => Err(MISFIT),
     }
 }
 
-fn equivalent<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn equivalent<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::List(left), Val::List(right)] => {
-            Ok(Val::Bool(includes(*left, *right) && includes(*right, *left)))
+        [ValueRef::List(left), ValueRef::List(right)] => {
+            Ok(ValueRef::Bool(includes(*left, *right) && includes(*right, *left)))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn intersects<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn intersects<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::List(left), Val::List(right)] => Ok(Val::Bool(left.iter().any(|item| contains(*right, item)))),
+        [ValueRef::List(left), ValueRef::List(right)] => {
+            Ok(ValueRef::Bool(left.iter().any(|item| contains(*right, item))))
+        }
         _ => Err(MISFIT),
     }
 }

@@ -4,7 +4,7 @@ use super::{Call, Declaration, Given, MISFIT, time};
 use crate::fault::Cause;
 use crate::instant::{self, DurationText, Timestamp};
 use crate::number::{self, DoubleText, Number};
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -80,133 +80,137 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("duration_to_milliseconds", "(duration).getMilliseconds(): int", time::milliseconds),
 ];
 
-fn same<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn same<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     args.first().copied().ok_or(MISFIT)
 }
 
-fn size<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn size<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let count = match args {
-        [Val::Str(text)] => crate::cost::characters(text),
-        [Val::Bytes(bytes)] => bytes.len() as u64,
-        [Val::List(list)] => list.len() as u64,
-        [Val::Map(map)] => map.len() as u64,
+        [ValueRef::Str(text)] => crate::cost::characters(text),
+        [ValueRef::Bytes(bytes)] => bytes.len() as u64,
+        [ValueRef::List(list)] => list.len() as u64,
+        [ValueRef::Map(map)] => map.len() as u64,
         _ => return Err(MISFIT),
     };
-    i64::try_from(count).map(Val::Int).map_err(|_| Cause::IntOverflow)
+    i64::try_from(count).map(ValueRef::Int).map_err(|_| Cause::IntOverflow)
 }
 
-fn type_of<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    args.first().map(|val| Val::Type(val.type_name())).ok_or(MISFIT)
+fn type_of<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    args.first().map(|val| ValueRef::Type(val.type_name())).ok_or(MISFIT)
 }
 
-fn not_convertible<'a>(call: &Call<'a>, args: &[Val<'a>], to: &str) -> Cause<'a> {
-    let from = args.first().map_or("", Val::type_name);
+fn not_convertible<'a>(call: &Call<'a>, args: &[ValueRef<'a>], to: &str) -> Cause<'a> {
+    let from = args.first().map_or("", ValueRef::type_name);
     call.error(format_args!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn to_bool<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_bool<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => {
-            number::parse_bool(text).map(Val::Bool).ok_or_else(|| not_convertible(call, args, "bool"))
+        [ValueRef::Str(text)] => {
+            number::parse_bool(text).map(ValueRef::Bool).ok_or_else(|| not_convertible(call, args, "bool"))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn to_bytes<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_bytes<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] => Ok(Val::Bytes(text.as_bytes())),
+        [ValueRef::Str(text)] => Ok(ValueRef::Bytes(text.as_bytes())),
         _ => Err(MISFIT),
     }
 }
 
-fn to_double<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_double<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let value = match args {
-        [Val::Int(value)] => Some(Number::Int(*value).as_double()),
-        [Val::Uint(value)] => Some(Number::Uint(*value).as_double()),
-        [Val::Str(text)] => number::parse_double(text),
+        [ValueRef::Int(value)] => Some(Number::Int(*value).as_double()),
+        [ValueRef::Uint(value)] => Some(Number::Uint(*value).as_double()),
+        [ValueRef::Str(text)] => number::parse_double(text),
         _ => return Err(MISFIT),
     };
-    value.map(Val::Double).ok_or_else(|| not_convertible(call, args, "double"))
+    value.map(ValueRef::Double).ok_or_else(|| not_convertible(call, args, "double"))
 }
 
-fn to_int<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_int<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Double(value)] => number::int_from_double(*value).map(Val::Int).ok_or(Cause::IntOverflow),
-        [Val::Uint(value)] => i64::try_from(*value).map(Val::Int).map_err(|_| Cause::IntOverflow),
-        [Val::Duration(nanoseconds)] => Ok(Val::Int(*nanoseconds)),
-        [Val::Timestamp(at)] => Ok(Val::Int(at.seconds())),
-        [Val::Str(text)] => {
-            number::parse_int(text).map(Val::Int).ok_or_else(|| not_convertible(call, args, "int"))
+        [ValueRef::Double(value)] => {
+            number::int_from_double(*value).map(ValueRef::Int).ok_or(Cause::IntOverflow)
+        }
+        [ValueRef::Uint(value)] => i64::try_from(*value).map(ValueRef::Int).map_err(|_| Cause::IntOverflow),
+        [ValueRef::Duration(nanoseconds)] => Ok(ValueRef::Int(*nanoseconds)),
+        [ValueRef::Timestamp(at)] => Ok(ValueRef::Int(at.seconds())),
+        [ValueRef::Str(text)] => {
+            number::parse_int(text).map(ValueRef::Int).ok_or_else(|| not_convertible(call, args, "int"))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn to_uint<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_uint<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Double(value)] => number::uint_from_double(*value).map(Val::Uint).ok_or(Cause::UintOverflow),
-        [Val::Int(value)] => u64::try_from(*value).map(Val::Uint).map_err(|_| Cause::UintOverflow),
-        [Val::Str(text)] => {
-            number::parse_uint(text).map(Val::Uint).ok_or_else(|| not_convertible(call, args, "uint"))
+        [ValueRef::Double(value)] => {
+            number::uint_from_double(*value).map(ValueRef::Uint).ok_or(Cause::UintOverflow)
+        }
+        [ValueRef::Int(value)] => u64::try_from(*value).map(ValueRef::Uint).map_err(|_| Cause::UintOverflow),
+        [ValueRef::Str(text)] => {
+            number::parse_uint(text).map(ValueRef::Uint).ok_or_else(|| not_convertible(call, args, "uint"))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn to_string<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_string<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Bool(value)] => Ok(Val::Str(if value { "true" } else { "false" })),
-        [Val::Int(value)] => call.write(|out| write!(out, "{value}")),
-        [Val::Uint(value)] => call.write(|out| write!(out, "{value}")),
-        [Val::Double(value)] => call.write(|out| write!(out, "{}", DoubleText(value))),
-        [Val::Duration(value)] => call.write(|out| write!(out, "{}", DurationText(value))),
-        [Val::Timestamp(value)] => call.write(|out| write!(out, "{value}")),
-        [Val::Bytes(bytes)] => std::str::from_utf8(bytes)
-            .map(Val::Str)
+        [ValueRef::Bool(value)] => Ok(ValueRef::Str(if value { "true" } else { "false" })),
+        [ValueRef::Int(value)] => call.write(|out| write!(out, "{value}")),
+        [ValueRef::Uint(value)] => call.write(|out| write!(out, "{value}")),
+        [ValueRef::Double(value)] => call.write(|out| write!(out, "{}", DoubleText(value))),
+        [ValueRef::Duration(value)] => call.write(|out| write!(out, "{}", DurationText(value))),
+        [ValueRef::Timestamp(value)] => call.write(|out| write!(out, "{value}")),
+        [ValueRef::Bytes(bytes)] => std::str::from_utf8(bytes)
+            .map(ValueRef::Str)
             .map_err(|_| Cause::Message("invalid UTF-8 in bytes, cannot convert to string")),
         _ => Err(MISFIT),
     }
 }
 
-fn to_duration<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_duration<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => instant::parse_duration(text)
-            .map(Val::Duration)
+        [ValueRef::Str(text)] => instant::parse_duration(text)
+            .map(ValueRef::Duration)
             .ok_or_else(|| not_convertible(call, args, "google.protobuf.Duration")),
         _ => Err(MISFIT),
     }
 }
 
-fn to_timestamp<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn to_timestamp<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => Timestamp::parse(text)
-            .map(Val::Timestamp)
+        [ValueRef::Str(text)] => Timestamp::parse(text)
+            .map(ValueRef::Timestamp)
             .ok_or_else(|| not_convertible(call, args, "google.protobuf.Timestamp")),
-        [Val::Int(seconds)] => {
-            Timestamp::from_seconds(*seconds).map(Val::Timestamp).ok_or(Cause::TimestampOverflow)
+        [ValueRef::Int(seconds)] => {
+            Timestamp::from_seconds(*seconds).map(ValueRef::Timestamp).ok_or(Cause::TimestampOverflow)
         }
         _ => Err(MISFIT),
     }
 }
 
-fn contains<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn contains<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text), Val::Str(part)] => Ok(Val::Bool(text.contains(part))),
+        [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.contains(part))),
         _ => Err(MISFIT),
     }
 }
 
-fn ends_with<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn ends_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text), Val::Str(part)] => Ok(Val::Bool(text.ends_with(part))),
+        [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.ends_with(part))),
         _ => Err(MISFIT),
     }
 }
 
-fn starts_with<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn starts_with<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text), Val::Str(part)] => Ok(Val::Bool(text.starts_with(part))),
+        [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Bool(text.starts_with(part))),
         _ => Err(MISFIT),
     }
 }

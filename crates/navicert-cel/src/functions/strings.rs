@@ -5,7 +5,7 @@ use crate::check::types::Type;
 use crate::fault::{Cause, Kinds};
 use crate::library::strings_format::{self, ArgumentView, Dialect, FormatArgument, FormatError, Piece, Verb};
 use crate::library::{strings_quote, strings_text};
-use crate::value::{List, Map, Val};
+use crate::value::{List, Map, ValueRef};
 
 /// Version 2, as in Kubernetes.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -32,33 +32,37 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
 /// Later additions.
 pub(crate) const NEWER: &[Declaration] = &[("string_reverse", "(string).reverse(): string", reverse)];
 
-fn char_at<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn char_at<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text), Val::Int(at)] => {
-            strings_text::char_at(text, at).map(Val::Str).map_err(|error| call.error(error))
+        [ValueRef::Str(text), ValueRef::Int(at)] => {
+            strings_text::char_at(text, at).map(ValueRef::Str).map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn index_of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text), Val::Str(part)] => Ok(Val::Int(strings_text::index_of(text, part))),
-        [Val::Str(text), Val::Str(part), Val::Int(from)] => {
+        [ValueRef::Str(text), ValueRef::Str(part)] => Ok(ValueRef::Int(strings_text::index_of(text, part))),
+        [ValueRef::Str(text), ValueRef::Str(part), ValueRef::Int(from)] => {
             in_range(call, text, from)?;
-            strings_text::index_of_from(text, part, from).map(Val::Int).map_err(|error| call.error(error))
+            strings_text::index_of_from(text, part, from)
+                .map(ValueRef::Int)
+                .map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn last_index_of<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn last_index_of<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text), Val::Str(part)] => Ok(Val::Int(strings_text::last_index_of(text, part))),
-        [Val::Str(text), Val::Str(part), Val::Int(from)] => {
+        [ValueRef::Str(text), ValueRef::Str(part)] => {
+            Ok(ValueRef::Int(strings_text::last_index_of(text, part)))
+        }
+        [ValueRef::Str(text), ValueRef::Str(part), ValueRef::Int(from)] => {
             in_range(call, text, from)?;
             strings_text::last_index_of_from(text, part, from)
-                .map(Val::Int)
+                .map(ValueRef::Int)
                 .map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
@@ -74,33 +78,39 @@ fn in_range<'a>(call: &Call<'a>, text: &str, from: i64) -> Result<(), Cause<'a>>
     Ok(())
 }
 
-fn lower<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn lower<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_uppercase()) => Ok(Val::Str(text)),
-        [Val::Str(text)] => call.write(|mut out| strings_text::write_lower_ascii(&mut out, text)),
+        [ValueRef::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            Ok(ValueRef::Str(text))
+        }
+        [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_lower_ascii(&mut out, text)),
         _ => Err(MISFIT),
     }
 }
 
-fn upper<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn upper<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_lowercase()) => Ok(Val::Str(text)),
-        [Val::Str(text)] => call.write(|mut out| strings_text::write_upper_ascii(&mut out, text)),
+        [ValueRef::Str(text)] if !text.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+            Ok(ValueRef::Str(text))
+        }
+        [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_upper_ascii(&mut out, text)),
         _ => Err(MISFIT),
     }
 }
 
-fn reverse<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn reverse<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] => call.write(|mut out| strings_text::write_reversed(&mut out, text)),
+        [ValueRef::Str(text)] => call.write(|mut out| strings_text::write_reversed(&mut out, text)),
         _ => Err(MISFIT),
     }
 }
 
-fn replace<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn replace<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let (text, old, new, limit) = match *args {
-        [Val::Str(text), Val::Str(old), Val::Str(new)] => (text, old, new, -1),
-        [Val::Str(text), Val::Str(old), Val::Str(new), Val::Int(limit)] => (text, old, new, limit),
+        [ValueRef::Str(text), ValueRef::Str(old), ValueRef::Str(new)] => (text, old, new, -1),
+        [ValueRef::Str(text), ValueRef::Str(old), ValueRef::Str(new), ValueRef::Int(limit)] => {
+            (text, old, new, limit)
+        }
         _ => return Err(MISFIT),
     };
     if strings_text::replaced_len(text, old, new, limit) > call.arena.room() {
@@ -109,50 +119,52 @@ fn replace<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     call.write(|mut out| strings_text::write_replaced(&mut out, text, old, new, limit))
 }
 
-fn split<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn split<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text), Val::Str(separator)] => {
-            call.list(strings_text::split(text, separator, -1).map(Val::Str))
+        [ValueRef::Str(text), ValueRef::Str(separator)] => {
+            call.list(strings_text::split(text, separator, -1).map(ValueRef::Str))
         }
-        [Val::Str(text), Val::Str(separator), Val::Int(limit)] => {
-            call.list(strings_text::split(text, separator, limit).map(Val::Str))
+        [ValueRef::Str(text), ValueRef::Str(separator), ValueRef::Int(limit)] => {
+            call.list(strings_text::split(text, separator, limit).map(ValueRef::Str))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn substring<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn substring<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let part = match *args {
-        [Val::Str(text), Val::Int(start)] => strings_text::substring_from(text, start),
-        [Val::Str(text), Val::Int(start), Val::Int(end)] => strings_text::substring(text, start, end),
+        [ValueRef::Str(text), ValueRef::Int(start)] => strings_text::substring_from(text, start),
+        [ValueRef::Str(text), ValueRef::Int(start), ValueRef::Int(end)] => {
+            strings_text::substring(text, start, end)
+        }
         _ => return Err(MISFIT),
     };
-    part.map(Val::Str).map_err(|error| call.error(error))
+    part.map(ValueRef::Str).map_err(|error| call.error(error))
 }
 
-fn trim<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn trim<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] => Ok(Val::Str(strings_text::trim(text))),
+        [ValueRef::Str(text)] => Ok(ValueRef::Str(strings_text::trim(text))),
         _ => Err(MISFIT),
     }
 }
 
-fn quote<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn quote<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match *args {
-        [Val::Str(text)] => call.write(|mut out| strings_quote::write_quoted(&mut out, text)),
+        [ValueRef::Str(text)] => call.write(|mut out| strings_quote::write_quoted(&mut out, text)),
         _ => Err(MISFIT),
     }
 }
 
-fn join<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn join<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let (list, separator) = match *args {
-        [Val::List(list)] => (list, ""),
-        [Val::List(list), Val::Str(separator)] => (list, separator),
+        [ValueRef::List(list)] => (list, ""),
+        [ValueRef::List(list), ValueRef::Str(separator)] => (list, separator),
         _ => return Err(MISFIT),
     };
     let mut length = 0_usize;
     for item in list.iter() {
-        let Val::Str(text) = item else { return Err(Cause::NoSuchVariant("join", Kinds::of(args))) };
+        let ValueRef::Str(text) = item else { return Err(Cause::NoSuchVariant("join", Kinds::of(args))) };
         length = length.saturating_add(text.len()).saturating_add(separator.len());
     }
     if length.saturating_sub(separator.len()) > call.arena.room() {
@@ -163,7 +175,7 @@ fn join<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
             if index > 0 {
                 out.write_str(separator)?;
             }
-            if let Val::Str(text) = item {
+            if let ValueRef::Str(text) = item {
                 out.write_str(text)?;
             }
         }
@@ -171,9 +183,9 @@ fn join<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     })
 }
 
-fn format<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::Str(template), Val::List(list)] = *args else { return Err(MISFIT) };
-    let arguments: Vec<Val<'a>> = list.iter().collect();
+fn format<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::Str(template), ValueRef::List(list)] = *args else { return Err(MISFIT) };
+    let arguments: Vec<ValueRef<'a>> = list.iter().collect();
     let dialect = if call.standard { Dialect::Standard } else { Dialect::Kubernetes };
     let mut failed = None;
     let room = call.arena.room();
@@ -184,37 +196,37 @@ fn format<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
         })
     });
     match (written, failed) {
-        (Some(text), None) => Ok(Val::Str(text)),
+        (Some(text), None) => Ok(ValueRef::Str(text)),
         (_, None | Some(FormatError::TooLarge)) => Err(FULL),
         (_, Some(error)) => Err(call.error(error)),
     }
 }
 
-impl FormatArgument for Val<'_> {
+impl FormatArgument for ValueRef<'_> {
     fn view(&self) -> ArgumentView<'_> {
         match *self {
-            Val::Null => ArgumentView::Null,
-            Val::Bool(value) => ArgumentView::Bool(value),
-            Val::Int(value) => ArgumentView::Int(value),
-            Val::Uint(value) => ArgumentView::Uint(value),
-            Val::Double(value) => ArgumentView::Double(value),
-            Val::Str(text) => ArgumentView::Text(text),
-            Val::Bytes(bytes) => ArgumentView::Bytes(bytes),
-            Val::Type(name) => ArgumentView::Type(name),
-            Val::Duration(value) => ArgumentView::Duration(value),
-            Val::Timestamp(value) => ArgumentView::Timestamp(value),
-            Val::List(_) => ArgumentView::List,
-            Val::Map(_) => ArgumentView::Map,
+            ValueRef::Null => ArgumentView::Null,
+            ValueRef::Bool(value) => ArgumentView::Bool(value),
+            ValueRef::Int(value) => ArgumentView::Int(value),
+            ValueRef::Uint(value) => ArgumentView::Uint(value),
+            ValueRef::Double(value) => ArgumentView::Double(value),
+            ValueRef::Str(text) => ArgumentView::Text(text),
+            ValueRef::Bytes(bytes) => ArgumentView::Bytes(bytes),
+            ValueRef::Type(name) => ArgumentView::Type(name),
+            ValueRef::Duration(value) => ArgumentView::Duration(value),
+            ValueRef::Timestamp(value) => ArgumentView::Timestamp(value),
+            ValueRef::List(_) => ArgumentView::List,
+            ValueRef::Map(_) => ArgumentView::Map,
             _ => ArgumentView::Other,
         }
     }
 
     fn type_name(&self) -> String {
-        Val::type_name(self).to_owned()
+        ValueRef::type_name(self).to_owned()
     }
 
     fn elements(&self, visit: &mut dyn FnMut(Self) -> Result<(), FormatError>) -> Result<(), FormatError> {
-        let Val::List(list) = *self else { return Ok(()) };
+        let ValueRef::List(list) = *self else { return Ok(()) };
         List::iter(list).try_for_each(visit)
     }
 
@@ -222,7 +234,7 @@ impl FormatArgument for Val<'_> {
         &self,
         visit: &mut dyn FnMut(Self, Self) -> Result<(), FormatError>,
     ) -> Result<(), FormatError> {
-        let Val::Map(map) = *self else { return Ok(()) };
+        let ValueRef::Map(map) = *self else { return Ok(()) };
         Map::iter(map).try_for_each(|(key, value)| visit(key, value))
     }
 }

@@ -1,9 +1,9 @@
-//! One question of a batch and its answer, both JSON: `{"expr", "claims"|"claims_json"|"user", "rule"}` in,
+//! One request of a batch and its response, both JSON: `{"expr", "claims"|"claims_json"|"user", "rule"}` in,
 //! `{"compiled", "compile_error", "ok", "type", "value", "error", "cost"}` out.
 
 use super::{User, claims_environment, claims_json, render, user_environment};
 use crate::program::Bindings;
-use crate::value::{Arena, Claims, Val};
+use crate::value::{Arena, Claims, ValueRef};
 use serde_json::{Value as Json, json};
 
 /// Compiles and evaluates. Never fails: what went wrong is in the answer.
@@ -31,10 +31,10 @@ pub fn answer(input: &Json) -> Json {
             Some(val) => Bindings::new().with("user", val),
             None => Bindings::new(),
         },
-        (None, Some(set)) => Bindings::new().with("claims", Val::Claims(Claims::Set(set))),
+        (None, Some(set)) => Bindings::new().with("claims", ValueRef::Claims(Claims::Set(set))),
         (None, None) => {
             let claims = input.get("claims").and_then(Json::as_object).unwrap_or(&empty);
-            Bindings::new().with("claims", Val::Claims(Claims::Object(claims)))
+            Bindings::new().with("claims", ValueRef::Claims(Claims::Object(claims)))
         }
     };
     match program.evaluate(&arena, &bindings) {

@@ -1,5 +1,5 @@
 //! Claims as Go's `encoding/json` reads them: each top-level claim on its own, repeated names keep the last value,
-//! lone surrogates become U+FFFD, and a number beyond a double's range spoils only its own claim.
+//! lone surrogates become U+FFFD, and a number out of a double's range invalidates only its own claim.
 
 use crate::value::ClaimSet;
 use serde_json::{Map, Number, Value as Json};

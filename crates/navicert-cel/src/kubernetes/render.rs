@@ -1,12 +1,12 @@
-//! Results as JSON: a type name, and a value that says as much as JSON can.
+//! Renders results as JSON: a type name and a value.
 
 use crate::instant::Timestamp;
 use crate::number::DoubleText;
-use crate::value::{Map, Val};
+use crate::value::{Map, ValueRef};
 use serde_json::{Map as JsonMap, Value as Json, json};
 
 /// The name of a value's type, four of them shortened.
-pub fn type_name(val: &Val<'_>) -> String {
+pub fn type_name(val: &ValueRef<'_>) -> String {
     match val.type_name() {
         "null_type" => "null",
         "google.protobuf.Duration" => "duration",
@@ -18,40 +18,40 @@ pub fn type_name(val: &Val<'_>) -> String {
 }
 
 /// A result. `None` for values that have no form of their own, such as `claims` itself.
-pub fn value(val: &Val<'_>) -> Option<Json> {
+pub fn value(val: &ValueRef<'_>) -> Option<Json> {
     Some(match val {
-        Val::Bytes(bytes) => Json::String(base64(bytes)),
-        Val::Type(name) => json!(name),
-        Val::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
-        Val::Opaque(_) | Val::Object(_) | Val::Claims(_) => return None,
+        ValueRef::Bytes(bytes) => Json::String(base64(bytes)),
+        ValueRef::Type(name) => json!(name),
+        ValueRef::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
+        ValueRef::Opaque(_) | ValueRef::Object(_) | ValueRef::Claims(_) => return None,
         other => nested(other),
     })
 }
 
 /// A value inside another.
-fn nested(val: &Val<'_>) -> Json {
+fn nested(val: &ValueRef<'_>) -> Json {
     match val {
-        Val::Null => Json::Null,
-        Val::Bool(value) => json!(value),
-        Val::Int(value) => json!(value),
-        Val::Uint(value) => json!(value),
-        Val::Double(value) => double(*value),
-        Val::Str(text) => json!(text),
-        Val::Bytes(bytes) => json!({ "base64": base64(bytes) }),
-        Val::List(list) => list.iter().map(|item| nested(&item)).collect(),
-        Val::Map(map) => {
+        ValueRef::Null => Json::Null,
+        ValueRef::Bool(value) => json!(value),
+        ValueRef::Int(value) => json!(value),
+        ValueRef::Uint(value) => json!(value),
+        ValueRef::Double(value) => double(*value),
+        ValueRef::Str(text) => json!(text),
+        ValueRef::Bytes(bytes) => json!({ "base64": base64(bytes) }),
+        ValueRef::List(list) => list.iter().map(|item| nested(&item)).collect(),
+        ValueRef::Map(map) => {
             let entries = map.iter().map(|(key, value)| (key_text(&key), nested(&value)));
             Json::Object(entries.collect::<JsonMap<_, _>>())
         }
-        Val::Duration(nanoseconds) => Json::String(duration(*nanoseconds)),
-        Val::Timestamp(at) => Json::String(timestamp(*at)),
-        Val::Type(name) => json!({ "type": name }),
-        Val::Optional(content) => {
+        ValueRef::Duration(nanoseconds) => Json::String(duration(*nanoseconds)),
+        ValueRef::Timestamp(at) => Json::String(timestamp(*at)),
+        ValueRef::Type(name) => json!({ "type": name }),
+        ValueRef::Optional(content) => {
             let content: Vec<Json> = content.iter().map(|content| nested(content)).collect();
             json!({ "optional": content })
         }
-        Val::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
-        Val::Opaque(_) | Val::Object(_) | Val::Claims(_) => Json::Null,
+        ValueRef::Opaque(opaque) if opaque.has_text() => Json::String(opaque.to_string()),
+        ValueRef::Opaque(_) | ValueRef::Object(_) | ValueRef::Claims(_) => Json::Null,
     }
 }
 
@@ -65,25 +65,25 @@ fn double(value: f64) -> Json {
     json!(value)
 }
 
-fn key_text(key: &Val<'_>) -> String {
+fn key_text(key: &ValueRef<'_>) -> String {
     match key {
-        Val::Str(text) => (*text).to_owned(),
-        Val::Int(value) => format!("int({value})"),
-        Val::Uint(value) => format!("uint({value})"),
-        Val::Bool(value) => format!("bool({value})"),
-        Val::Double(value) => format!("double({})", DoubleText(*value)),
+        ValueRef::Str(text) => (*text).to_owned(),
+        ValueRef::Int(value) => format!("int({value})"),
+        ValueRef::Uint(value) => format!("uint({value})"),
+        ValueRef::Bool(value) => format!("bool({value})"),
+        ValueRef::Double(value) => format!("double({})", DoubleText(*value)),
         other => format!("{}({})", type_name(other), plain_text(other)),
     }
 }
 
 /// A key that is no usual one, as Go's `%v` writes it.
-fn plain_text(val: &Val<'_>) -> String {
+fn plain_text(val: &ValueRef<'_>) -> String {
     match val {
-        Val::List(list) => {
+        ValueRef::List(list) => {
             let items: Vec<String> = list.iter().map(|item| inner_text(&item)).collect();
             format!("[{}]", items.join(" "))
         }
-        Val::Map(map) => {
+        ValueRef::Map(map) => {
             let mut entries: Vec<(String, String)> =
                 map.iter().map(|(key, value)| (plain_text(&key), inner_text(&value))).collect();
             entries.sort_unstable();
@@ -91,14 +91,14 @@ fn plain_text(val: &Val<'_>) -> String {
                 entries.into_iter().map(|(key, value)| format!("{key}:{value}")).collect();
             format!("map[{}]", entries.join(" "))
         }
-        Val::Null => "NULL_VALUE".to_owned(),
-        Val::Str(text) | Val::Type(text) => (*text).to_owned(),
-        Val::Double(value) => DoubleText(*value).to_string(),
-        Val::Timestamp(at) => timestamp(*at).replace('T', " ").replace('Z', " +0000 UTC"),
-        Val::Claims(_) | Val::Object(_) => "no such overload".to_owned(),
-        Val::Duration(nanoseconds) => units(*nanoseconds),
-        Val::Optional(Some(content)) => plain_text(content),
-        Val::Optional(None) => "<nil>".to_owned(),
+        ValueRef::Null => "NULL_VALUE".to_owned(),
+        ValueRef::Str(text) | ValueRef::Type(text) => (*text).to_owned(),
+        ValueRef::Double(value) => DoubleText(*value).to_string(),
+        ValueRef::Timestamp(at) => timestamp(*at).replace('T', " ").replace('Z', " +0000 UTC"),
+        ValueRef::Claims(_) | ValueRef::Object(_) => "no such overload".to_owned(),
+        ValueRef::Duration(nanoseconds) => units(*nanoseconds),
+        ValueRef::Optional(Some(content)) => plain_text(content),
+        ValueRef::Optional(None) => "<nil>".to_owned(),
         other => match nested(other) {
             Json::String(text) => text,
             json => json.to_string(),
@@ -107,9 +107,9 @@ fn plain_text(val: &Val<'_>) -> String {
 }
 
 /// Inside another one, a map that the expression made is written as CEL writes it.
-fn inner_text(val: &Val<'_>) -> String {
+fn inner_text(val: &ValueRef<'_>) -> String {
     match val {
-        Val::Map(map @ (Map::Pairs(_) | Map::Values(_))) => {
+        ValueRef::Map(map @ (Map::Pairs(_) | Map::Values(_))) => {
             let entries: Vec<String> = map
                 .iter()
                 .map(|(key, value)| format!("{}: {}", plain_text(&key), inner_text(&value)))

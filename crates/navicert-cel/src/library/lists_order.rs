@@ -1,4 +1,4 @@
-//! What the lists extension decides by position and order alone; elements stay with the caller.
+//! Position and order functions of the lists extension; elements stay with the caller.
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! The math extension over plain numbers. What Rust's own methods do as they are (`ceil`, `floor`, `trunc`, `is_nan`,
-//! `is_finite`, `&`, `|`, `^`, `!`) is not repeated here.
+//! The math extension over plain numbers. Functions that Rust's own methods implement (`ceil`, `floor`, `trunc`, `is_nan`,
+//! `is_finite`, `&`, `|`, `^`, `!`) are not repeated here.
 
 use crate::number::Number;
 use std::cmp::Ordering;

@@ -1,8 +1,8 @@
 //! `template.format([arguments])`: the clauses of a template, and their rendering over any value that can show itself
 //! as a [`FormatArgument`].
 //!
-//! There are two dialects. Kubernetes runs version 2 of the strings extension, which renders numbers for an American
-//! reader (`1,234.50`, `1.052033×10⁰³`, `∞`) and quotes what stands inside lists; later versions render plainly.
+//! There are two dialects. Kubernetes runs version 2 of the strings extension, which renders numbers in US
+//! style (`1,234.50`, `1.052033×10⁰³`, `∞`) and quotes strings inside lists; later versions render plainly.
 
 use crate::instant::{DurationText, Timestamp};
 use crate::number::{DoubleText, Number};

@@ -1,4 +1,4 @@
-//! Text in quotes, twice: `strings.quote` of the extension, and Go's own quoting, which `format` uses inside lists.
+//! Two kinds of string quoting: `strings.quote` of the extension, and Go's own quoting, which `format` uses inside lists.
 
 use std::fmt::{self, Write};
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! The strings extension over `&str`: positions count code points, results borrow where they can, and what builds a
-//! new text says beforehand how long it will be.
+//! The strings extension over `&str`: positions count code points, results borrow where possible, and functions that
+//! build a string report its length beforehand.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Planning of literals with parts and of loops. A literal of constants is a constant.
+//! Plans aggregate literals and loops. A literal of constants becomes a constant.
 
 use super::{FieldStep, Loop, Planned, Planner, Range, Step, StepId, number};
 use crate::syntax::ast::{NodeId, Run, Text};

@@ -1,4 +1,4 @@
-//! Planning of calls: operators become steps of their own, everything else a call of an overload.
+//! Plans calls: operators become their own steps, all other calls a call of an overload.
 
 use super::{Arithmetic, Key, Order, Planned, Planner, Qualifier, Step, StepId, number};
 use crate::check::Reference;

@@ -1,4 +1,4 @@
-//! Folding: conversions of constants are made once, and a conversion that fails is a compile error.
+//! Constant folding: evaluates conversions of constants at compile time; a failing one is a compile error.
 
 use super::{Planned, Planner, StepId};
 use crate::syntax::ast::NodeId;

@@ -1,10 +1,10 @@
-//! What rules mostly are, as steps of their own: a field of a variable, and a text that begins with, ends with or holds
-//! a constant. Each knows the step it stands for, which says what happens whenever something is not as usual.
+//! Specialized steps for common expressions: a field of a variable, and `startsWith`, `endsWith` or `contains` with a
+//! constant. Each refers to the general step that it replaces and falls back to it in unusual cases.
 
 use super::{Arithmetic, Key, Loop, Plan, Qualifier, Step, StepId, number};
 use crate::cost::{self, Rule};
 use crate::syntax::ast::FoldKind;
-use crate::value::{Value, mark};
+use crate::value::{Value, fingerprint};
 
 /// Where a text is looked for in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,8 +111,8 @@ impl Plan {
                 else {
                     return None;
                 };
-                let mark = mark(self.texts.get(name as usize)?);
-                Some(Step::Field { variable, name, mark, general })
+                let fingerprint = fingerprint(self.texts.get(name as usize)?);
+                Some(Step::Field { variable, name, fingerprint, general })
             }
             Step::Call { function, overload: Some(overload), args, rule, lazy: false } => {
                 let name = &*self.scope.functions.get(function)?.name;

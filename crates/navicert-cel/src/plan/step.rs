@@ -1,4 +1,4 @@
-//! The steps of a program: small, copied freely, and with numbers for whatever is in a table of the plan.
+//! The steps of a program: small `Copy` values that refer to tables of the plan by index.
 
 use super::special::{Body, Place};
 use crate::cost::Rule;
@@ -136,11 +136,11 @@ pub(crate) enum Step {
         fields: Range,
     },
     Fold(u32),
-    /// A selection of one field of a variable: an entry of the text table without escapes, and its mark.
+    /// A selection of one field of a variable: an entry of the text table without escapes, and its fingerprint.
     Field {
         variable: u32,
         name: u32,
-        mark: u64,
+        fingerprint: u64,
         general: u32,
     },
     /// A call of `startsWith` and its like with a constant text: an entry of the constant table, and a tenth of its size.

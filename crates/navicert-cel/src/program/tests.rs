@@ -18,7 +18,7 @@ fn seen(program: &Program, bindings: &Bindings<'_>, limit: u64, memory: usize, s
     let asked = AtomicUsize::new(0);
     let interrupt = || asked.fetch_add(1, Ordering::Relaxed) >= stop;
     let interrupt: &(dyn Fn() -> bool + Sync) = &interrupt;
-    let limits = Limits { cost: limit, interrupt: (stop < usize::MAX).then_some(interrupt) };
+    let limits = EvalLimits { cost: limit, interrupt: (stop < usize::MAX).then_some(interrupt) };
     let arena = Arena::with_limit(memory);
     let outcome = program.evaluate_within(&arena, bindings, &limits);
     let shown = format!("{outcome:?} {} {asked:?}", arena.used());
@@ -128,7 +128,7 @@ fn a_special_step_cannot_be_told_from_the_one_it_stands_for() {
             let other = values().into_iter().cycle().nth(at + 5).flatten();
             value.into_iter().for_each(|value| set.insert("a", Ok(value)));
             other.into_iter().for_each(|other| set.insert("b", Ok(other)));
-            let bindings = Bindings::new().with("claims", Val::Claims(Claims::Set(&set)));
+            let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&set)));
             costs += compare(expression, &quick, &plain, &bindings);
         }
         for broken in [true, false] {
@@ -137,13 +137,13 @@ fn a_special_step_cannot_be_told_from_the_one_it_stands_for() {
                 true => set.insert("a", Err("broken".to_owned())),
                 false => set.insert_elsewhere("a", "elsewhere".to_owned()),
             }
-            let bindings = Bindings::new().with("claims", Val::Claims(Claims::Set(&set)));
+            let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&set)));
             compare(expression, &quick, &plain, &bindings);
         }
         // No value, one of another sort, and claims of another form.
         let object = json!({"a": "system:x", "b": "y"});
-        let object = Val::Claims(Claims::Object(object.as_object().unwrap()));
-        for bindings in [Bindings::new(), Bindings::new().with("claims", Val::Int(1))] {
+        let object = ValueRef::Claims(Claims::Object(object.as_object().unwrap()));
+        for bindings in [Bindings::new(), Bindings::new().with("claims", ValueRef::Int(1))] {
             compare(expression, &quick, &plain, &bindings);
         }
         compare(expression, &quick, &plain, &Bindings::new().with("claims", object));
@@ -191,16 +191,18 @@ fn what_is_quickly_joined_and_compared_costs_what_the_rules_say() {
         for (right, is) in [(0, true), (1, false), (9, true), (70 - left % 71, false)] {
             let (a, b) = ("x".repeat(left), "ü".repeat(right));
             let arena = Arena::new();
-            let bindings = Bindings::new().with("a", Val::Str(&a)).with("b", Val::Str(&b));
-            let bindings = bindings.with("c", Val::Bool(left % 2 == 0)).with("d", Val::Bool(is));
+            let bindings = Bindings::new().with("a", ValueRef::Str(&a)).with("b", ValueRef::Str(&b));
+            let bindings = bindings.with("c", ValueRef::Bool(left % 2 == 0)).with("d", ValueRef::Bool(is));
             let found = joined.evaluate(&arena, &bindings).unwrap();
-            assert!(matches!(found.value, Val::Str(text) if text == format!("{a}{b}")));
-            let size = 2 + Rule::Concatenate.charge(&[Val::Str(&a), Val::Str(&b)], None);
+            assert!(matches!(found.value, ValueRef::Str(text) if text == format!("{a}{b}")));
+            let size = 2 + Rule::Concatenate.charge(&[ValueRef::Str(&a), ValueRef::Str(&b)], None);
             assert_eq!(found.cost, size, "{left} {right}");
-            let bools = [Val::Bool(left % 2 == 0), Val::Bool(is)];
+            let bools = [ValueRef::Bool(left % 2 == 0), ValueRef::Bool(is)];
             for (program, rule, negated) in [(&same, Rule::Equality, false), (&other, Rule::Smaller, true)] {
                 let found = program.evaluate(&arena, &bindings).unwrap();
-                assert!(matches!(found.value, Val::Bool(it) if it == (((left % 2 == 0) == is) != negated)));
+                assert!(
+                    matches!(found.value, ValueRef::Bool(it) if it == (((left % 2 == 0) == is) != negated))
+                );
                 assert_eq!(found.cost, 2 + rule.charge(&bools, None));
             }
         }

@@ -1,4 +1,4 @@
-//! Cuts expression text into tokens, always taking the longest that fits, as the language's grammar demands.
+//! Splits an expression into tokens by longest match, as the grammar requires.
 
 use crate::source::Span;
 

@@ -1,4 +1,4 @@
-//! From text to tree: lexer, parser with macro expansion, the tree, and the way back to text.
+//! Syntax: lexer, parser with macro expansion, syntax tree, and formatting as text.
 
 pub mod ast;
 mod lexer;

@@ -1,5 +1,5 @@
 //! Precedence-climbing parser. Depth, nodes and code points are limited while parsing, with the reference
-//! parser's own way of counting depth, so that both refuse the same texts.
+//! parser's own way of counting depth, so that both reject the same expressions.
 
 use super::ast::{Node, NodeId, Text, Tree};
 use super::lexer::{self, Kind, Token};

@@ -1,4 +1,4 @@
-//! Questions about a tree that rules are judged by: which fields of a variable does it select?
+//! Queries on a tree for validation: which fields of a variable does it select?
 
 use super::ast::{Node, NodeId, Tree};
 

@@ -1,4 +1,4 @@
-//! From tree to text: what is parsed again gives the same tree. Macros are written as they were called.
+//! Formats a tree as text that parses to the same tree. Macros are written as they were called.
 
 use super::ast::{Node, NodeId, Tree};
 use std::fmt::Write as _;

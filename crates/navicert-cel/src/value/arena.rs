@@ -1,7 +1,6 @@
-//! Where an evaluation puts what it builds: bytes are counted before they are written, and everything goes at
-//! once.
+//! Arena for values built during an evaluation: counts bytes before allocating, and frees everything at once.
 
-use super::Val;
+use super::ValueRef;
 use crate::library::kubernetes::regex::Pattern;
 use crate::opaque::Opaque;
 use bumpalo::Bump;
@@ -177,22 +176,22 @@ impl fmt::Write for ArenaText<'_> {
 
 /// Things without memory of their own, so that nothing is lost when the arena forgets them.
 pub(crate) trait Copyable {}
-impl Copyable for Val<'_> {}
+impl Copyable for ValueRef<'_> {}
 impl Copyable for super::Pairs<'_> {}
 impl Copyable for super::Object<'_> {}
 
 /// A list under construction.
 pub(crate) struct Growing<'a> {
     arena: &'a Arena,
-    items: bumpalo::collections::Vec<'a, Val<'a>>,
+    items: bumpalo::collections::Vec<'a, ValueRef<'a>>,
 }
 
 impl<'a> Growing<'a> {
     /// Adds an element; `None` if the arena is full.
-    pub(crate) fn push(&mut self, item: Val<'a>) -> Option<()> {
+    pub(crate) fn push(&mut self, item: ValueRef<'a>) -> Option<()> {
         if self.items.len() == self.items.capacity() {
             let more = self.items.capacity().max(4);
-            self.arena.reserve(more.checked_mul(size_of::<Val<'a>>())?)?;
+            self.arena.reserve(more.checked_mul(size_of::<ValueRef<'a>>())?)?;
             self.items.reserve_exact(more);
         }
         self.items.push(item);
@@ -202,7 +201,7 @@ impl<'a> Growing<'a> {
     /// Makes room for so many elements at once.
     pub(crate) fn reserve(&mut self, count: usize) -> Option<()> {
         let more = count.saturating_sub(self.items.capacity() - self.items.len());
-        self.arena.reserve(more.checked_mul(size_of::<Val<'a>>())?)?;
+        self.arena.reserve(more.checked_mul(size_of::<ValueRef<'a>>())?)?;
         self.items.reserve_exact(count);
         Some(())
     }
@@ -212,7 +211,7 @@ impl<'a> Growing<'a> {
         super::List::Vals(self.items.into_bump_slice())
     }
 
-    pub(crate) fn items(&self) -> &[Val<'a>] {
+    pub(crate) fn items(&self) -> &[ValueRef<'a>] {
         &self.items
     }
 }

@@ -1,8 +1,8 @@
-//! The claims of a token as Kubernetes shows them to expressions: a map that is not quite a map, whose keys may
-//! be spelled with escapes, and of which a broken claim breaks only itself.
+//! The claims of a token as Kubernetes exposes them to expressions: a map-like value whose keys may be escaped, and in
+//! which an invalid claim affects only itself.
 
-use super::marked::{Marked, mark};
-use super::{Reading, Val};
+use super::hashed_name::{HashedName, fingerprint};
+use super::{Reading, ValueRef};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub enum Claims<'a> {
 /// A token has a few dozen claims, which are found by comparing numbers; of more, a tree takes care.
 #[derive(Debug, Clone, Default)]
 pub struct ClaimSet<'p> {
-    few: Vec<(Marked<Cow<'p, str>>, Claim<'p>)>,
+    few: Vec<(HashedName<Cow<'p, str>>, Claim<'p>)>,
     many: BTreeMap<Cow<'p, str>, Claim<'p>>,
 }
 
@@ -29,7 +29,7 @@ pub struct ClaimSet<'p> {
 #[derive(Debug, Clone)]
 enum Claim<'p> {
     /// What owns nothing, as most do.
-    Plain(Val<'p>),
+    Plain(ValueRef<'p>),
     Text(String),
     Value(serde_json::Value),
     Broken(String),
@@ -59,14 +59,14 @@ impl<'p> ClaimSet<'p> {
     /// Adds a claim that is a text. A repeated name replaces the earlier claim.
     pub fn insert_text(&mut self, name: impl Into<Cow<'p, str>>, text: impl Into<Cow<'p, str>>) {
         let claim = match text.into() {
-            Cow::Borrowed(text) => Claim::Plain(Val::Str(text)),
+            Cow::Borrowed(text) => Claim::Plain(ValueRef::Str(text)),
             Cow::Owned(text) => Claim::Text(text),
         };
         self.put(name.into(), claim);
     }
 
     /// Adds a claim with a value that is borrowed or needs no memory. A repeated name replaces the earlier claim.
-    pub fn insert_value(&mut self, name: impl Into<Cow<'p, str>>, value: Val<'p>) {
+    pub fn insert_value(&mut self, name: impl Into<Cow<'p, str>>, value: ValueRef<'p>) {
         self.put(name.into(), Claim::Plain(value));
     }
 
@@ -77,8 +77,8 @@ impl<'p> ClaimSet<'p> {
 
     #[inline(always)]
     fn put(&mut self, name: Cow<'p, str>, claim: Claim<'p>) {
-        let name = Marked::new(name);
-        if let Some(known) = self.few.iter_mut().find(|one| one.0.is(&name, name.mark())) {
+        let name = HashedName::new(name);
+        if let Some(known) = self.few.iter_mut().find(|one| one.0.is(&name, name.fingerprint())) {
             known.1 = claim;
         } else if self.few.len() < FEW {
             self.few.push((name, claim));
@@ -87,10 +87,10 @@ impl<'p> ClaimSet<'p> {
         }
     }
 
-    /// A claim by its name, and its name's mark.
+    /// A claim by its name and the name's fingerprint.
     #[inline]
-    fn get(&self, name: &str, mark: u64) -> Option<&Claim<'p>> {
-        match self.few.iter().find(|one| one.0.is(name, mark)) {
+    fn get(&self, name: &str, fingerprint: u64) -> Option<&Claim<'p>> {
+        match self.few.iter().find(|one| one.0.is(name, fingerprint)) {
             Some((_, claim)) => Some(claim),
             None if self.many.is_empty() => None,
             None => self.many.get(name),
@@ -112,16 +112,16 @@ impl<'a> Claims<'a> {
     /// A claim by its name, escapes understood. `Err` holds why a present claim has no value.
     ///
     /// `escaped` is false if the name is known to hold no escape.
-    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<Val<'a>, &'a str>> {
+    pub(crate) fn select(&self, name: &str, escaped: bool) -> Option<Result<ValueRef<'a>, &'a str>> {
         let name = if escaped && name.contains("__") { unescape(name)? } else { Cow::Borrowed(name) };
         match *self {
             Claims::Object(members) => {
-                members.get(&*name).map(|value| Ok(Val::from_json(value, CLAIM_READING)))
+                members.get(&*name).map(|value| Ok(ValueRef::from_json(value, CLAIM_READING)))
             }
-            Claims::Set(set) => set.get(&name, mark(&name)).map(|claim| match claim {
+            Claims::Set(set) => set.get(&name, fingerprint(&name)).map(|claim| match claim {
                 Claim::Plain(value) => Ok(*value),
-                Claim::Text(text) => Ok(Val::Str(text)),
-                Claim::Value(value) => Ok(Val::from_json(value, CLAIM_READING)),
+                Claim::Text(text) => Ok(ValueRef::Str(text)),
+                Claim::Value(value) => Ok(ValueRef::from_json(value, CLAIM_READING)),
                 Claim::Broken(reason) | Claim::Elsewhere(reason) => Err(reason.as_str()),
             }),
         }
@@ -129,13 +129,15 @@ impl<'a> Claims<'a> {
 
     /// The value of a claim that has one.
     #[inline]
-    pub(crate) fn value(&self, name: &str, mark: u64) -> Option<Val<'a>> {
+    pub(crate) fn value(&self, name: &str, fingerprint: u64) -> Option<ValueRef<'a>> {
         match *self {
-            Claims::Object(members) => members.get(name).map(|value| Val::from_json(value, CLAIM_READING)),
-            Claims::Set(set) => match set.get(name, mark)? {
+            Claims::Object(members) => {
+                members.get(name).map(|value| ValueRef::from_json(value, CLAIM_READING))
+            }
+            Claims::Set(set) => match set.get(name, fingerprint)? {
                 Claim::Plain(value) => Some(*value),
-                Claim::Text(text) => Some(Val::Str(text)),
-                Claim::Value(value) => Some(Val::from_json(value, CLAIM_READING)),
+                Claim::Text(text) => Some(ValueRef::Str(text)),
+                Claim::Value(value) => Some(ValueRef::from_json(value, CLAIM_READING)),
                 Claim::Broken(_) | Claim::Elsewhere(_) => None,
             },
         }
@@ -145,7 +147,7 @@ impl<'a> Claims<'a> {
     pub(crate) fn is_elsewhere(&self, name: &str, escaped: bool) -> bool {
         let Claims::Set(set) = self else { return false };
         let name = if escaped { unescape(name) } else { Some(Cow::Borrowed(name)) };
-        name.is_some_and(|name| matches!(set.get(&name, mark(&name)), Some(Claim::Elsewhere(_))))
+        name.is_some_and(|name| matches!(set.get(&name, fingerprint(&name)), Some(Claim::Elsewhere(_))))
     }
 
     /// How many claims there are.
@@ -262,7 +264,7 @@ mod tests {
         for number in 0..200 {
             let found = claims.select(&name(number), false);
             assert!(
-                matches!(found, Some(Ok(Val::Double(value))) if value == number as f64 + 1.0),
+                matches!(found, Some(Ok(ValueRef::Double(value))) if value == number as f64 + 1.0),
                 "{number}"
             );
         }
@@ -313,10 +315,10 @@ mod tests {
         ] {
             let program = environment.compile(expression).unwrap();
             let arena = crate::Arena::new();
-            let bindings = crate::Bindings::new().with("claims", Val::Claims(claims));
+            let bindings = crate::Bindings::new().with("claims", ValueRef::Claims(claims));
             match (program.evaluate(&arena, &bindings), value) {
                 (Ok(found), Ok(value)) => {
-                    assert!(matches!(found.value, Val::Bool(is) if is == value), "{expression}");
+                    assert!(matches!(found.value, ValueRef::Bool(is) if is == value), "{expression}");
                 }
                 (Err(error), Err(reason)) => assert_eq!(error.to_string(), reason, "{expression}"),
                 (found, _) => panic!("{expression}: {found:?}"),

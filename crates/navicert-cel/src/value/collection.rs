@@ -1,8 +1,8 @@
-//! Lists, maps and objects over whatever holds their elements.
+//! Lists, maps and objects over different backing stores.
 
 use super::claims::unescape;
 use super::compare::{compare_keys, same_key};
-use super::{Arena, Val, Value, ValueMap};
+use super::{Arena, Value, ValueMap, ValueRef};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct Reading {
 #[derive(Debug, Clone, Copy)]
 pub enum List<'a> {
     /// Elements made during evaluation.
-    Vals(&'a [Val<'a>]),
+    Vals(&'a [ValueRef<'a>]),
     /// A JSON array.
     Json(&'a [serde_json::Value], Reading),
     /// Strings of the host program.
@@ -49,19 +49,19 @@ impl<'a> List<'a> {
 
     /// An element, counted from zero.
     #[inline]
-    pub fn get(&self, index: usize) -> Option<Val<'a>> {
+    pub fn get(&self, index: usize) -> Option<ValueRef<'a>> {
         match *self {
             List::Vals(items) => items.get(index).copied(),
-            List::Json(items, reading) => items.get(index).map(|item| Val::from_json(item, reading)),
-            List::Strings(items) => items.get(index).map(|item| Val::Str(item)),
+            List::Json(items, reading) => items.get(index).map(|item| ValueRef::from_json(item, reading)),
+            List::Strings(items) => items.get(index).map(|item| ValueRef::Str(item)),
             List::Values(items) => items.get(index).map(Value::as_val),
-            List::Range(count) if index < count => i64::try_from(index).ok().map(Val::Int),
+            List::Range(count) if index < count => i64::try_from(index).ok().map(ValueRef::Int),
             List::Range(_) => None,
         }
     }
 
     /// The elements in order.
-    pub fn iter(self) -> impl Iterator<Item = Val<'a>> {
+    pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> {
         (0..self.len()).filter_map(move |index| self.get(index))
     }
 
@@ -77,7 +77,7 @@ impl<'a> List<'a> {
 /// Pairs of a map made during evaluation; keys are distinct.
 #[derive(Debug)]
 pub struct Pairs<'a> {
-    entries: &'a [(Val<'a>, Val<'a>)],
+    entries: &'a [(ValueRef<'a>, ValueRef<'a>)],
     /// Entry numbers ordered by key, when there are enough entries to pay for it.
     order: &'a [u32],
 }
@@ -87,11 +87,11 @@ const INDEXED_FROM: usize = 12;
 
 impl<'a> Pairs<'a> {
     /// Keeps the last of entries with the same key, in the place of the first. `None`: the arena is full.
-    pub fn build(arena: &'a Arena, entries: &[(Val<'a>, Val<'a>)]) -> Option<&'a Pairs<'a>> {
-        let mut kept: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
+    pub fn build(arena: &'a Arena, entries: &[(ValueRef<'a>, ValueRef<'a>)]) -> Option<&'a Pairs<'a>> {
+        let mut kept: Vec<(ValueRef<'a>, ValueRef<'a>)> = Vec::with_capacity(entries.len());
         if entries.len() > INDEXED_FROM {
             let mut order: Vec<usize> = (0..entries.len()).collect();
-            let key = |index: usize| entries.get(index).map_or(Val::Null, |entry| entry.0);
+            let key = |index: usize| entries.get(index).map_or(ValueRef::Null, |entry| entry.0);
             order.sort_by(|&left, &right| compare_keys(key(left), key(right)).then(left.cmp(&right)));
             let mut survivors: Vec<(usize, usize)> = Vec::with_capacity(entries.len());
             for index in order {
@@ -115,7 +115,7 @@ impl<'a> Pairs<'a> {
         let mut order: Vec<u32> = Vec::new();
         if kept.len() > INDEXED_FROM {
             order.extend((0..kept.len()).filter_map(|index| u32::try_from(index).ok()));
-            let key = |index: u32| kept.get(index as usize).map_or(Val::Null, |entry| entry.0);
+            let key = |index: u32| kept.get(index as usize).map_or(ValueRef::Null, |entry| entry.0);
             order.sort_by(|&left, &right| compare_keys(key(left), key(right)));
         }
         let entries = arena.slice(&kept)?;
@@ -123,7 +123,7 @@ impl<'a> Pairs<'a> {
         arena.keep(Pairs { entries, order })
     }
 
-    fn find(&self, key: Val<'_>) -> Option<Val<'a>> {
+    fn find(&self, key: ValueRef<'_>) -> Option<ValueRef<'a>> {
         if self.order.is_empty() {
             return find_linear(&self.entries.iter().copied(), key);
         }
@@ -139,12 +139,12 @@ impl<'a> Pairs<'a> {
 
 /// The entry with the same key, or else one with a numerically equal key.
 fn find_linear<'a>(
-    entries: &(impl Iterator<Item = (Val<'a>, Val<'a>)> + Clone),
-    key: Val<'_>,
-) -> Option<Val<'a>> {
+    entries: &(impl Iterator<Item = (ValueRef<'a>, ValueRef<'a>)> + Clone),
+    key: ValueRef<'_>,
+) -> Option<ValueRef<'a>> {
     let exact = entries.clone().find(|entry| same_key(entry.0, key));
     match key {
-        Val::Int(_) | Val::Uint(_) | Val::Double(_) => {
+        ValueRef::Int(_) | ValueRef::Uint(_) | ValueRef::Double(_) => {
             exact.or_else(|| entries.clone().find(|entry| super::key_equal(entry.0, key)))
         }
         _ => exact,
@@ -182,14 +182,14 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key exactly as it is spelled.
-    pub fn find(&self, key: Val<'_>) -> Option<Val<'a>> {
+    pub fn find(&self, key: ValueRef<'_>) -> Option<ValueRef<'a>> {
         match *self {
             Map::Json(members, reading) => match key {
-                Val::Str(name) => members.get(name).map(|value| Val::from_json(value, reading)),
+                ValueRef::Str(name) => members.get(name).map(|value| ValueRef::from_json(value, reading)),
                 _ => None,
             },
             Map::Lists(lists, _) => match key {
-                Val::Str(name) => lists.get(name).map(|values| Val::List(List::Strings(values))),
+                ValueRef::Str(name) => lists.get(name).map(|values| ValueRef::List(List::Strings(values))),
                 _ => None,
             },
             Map::Pairs(pairs) => pairs.find(key),
@@ -198,31 +198,33 @@ impl<'a> Map<'a> {
     }
 
     /// The value of a key that may be spelled with escapes, in a selection or an index.
-    pub(crate) fn select(&self, key: Val<'_>, escaped: bool) -> Option<Val<'a>> {
+    pub(crate) fn select(&self, key: ValueRef<'_>, escaped: bool) -> Option<ValueRef<'a>> {
         let escapes =
             escaped && matches!(self, Map::Json(_, Reading { unescape: true, .. }) | Map::Lists(_, true));
         match key {
-            Val::Str(name) if escapes && name.contains("__") => {
+            ValueRef::Str(name) if escapes && name.contains("__") => {
                 let name = unescape(name).unwrap_or(Cow::Borrowed(name));
-                self.find(Val::Str(&name))
+                self.find(ValueRef::Str(&name))
             }
             _ => self.find(key),
         }
     }
 
     /// Keys and values; JSON objects in the order of their keys.
-    pub fn iter(self) -> Box<dyn Iterator<Item = (Val<'a>, Val<'a>)> + 'a> {
+    pub fn iter(self) -> Box<dyn Iterator<Item = (ValueRef<'a>, ValueRef<'a>)> + 'a> {
         match self {
             Map::Json(members, reading) => Box::new(
-                members.iter().map(move |(key, value)| (Val::Str(key), Val::from_json(value, reading))),
+                members
+                    .iter()
+                    .map(move |(key, value)| (ValueRef::Str(key), ValueRef::from_json(value, reading))),
             ),
             Map::Pairs(pairs) => Box::new(pairs.entries.iter().copied()),
             Map::Values(map) => {
                 Box::new(map.entries().iter().map(|(key, value)| (key.as_val(), value.as_val())))
             }
-            Map::Lists(lists, _) => {
-                Box::new(lists.iter().map(|(key, values)| (Val::Str(key), Val::List(List::Strings(values)))))
-            }
+            Map::Lists(lists, _) => Box::new(
+                lists.iter().map(|(key, values)| (ValueRef::Str(key), ValueRef::List(List::Strings(values)))),
+            ),
         }
     }
 }
@@ -233,12 +235,12 @@ pub struct Object<'a> {
     /// Name of the type.
     pub type_name: &'a str,
     /// Every declared field and its value.
-    pub fields: &'a [(&'a str, Val<'a>)],
+    pub fields: &'a [(&'a str, ValueRef<'a>)],
 }
 
 impl<'a> Object<'a> {
     /// The value of a field.
-    pub fn field(&self, name: &str) -> Option<Val<'a>> {
+    pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
         self.fields.iter().find(|field| field.0 == name).map(|field| field.1)
     }
 }

@@ -1,18 +1,18 @@
-//! Values: [`Val`] is what evaluation passes around, small, copied freely and borrowing everything large;
-//! [`Value`] owns its contents, for constants and for results that outlive an evaluation.
+//! Values: [`ValueRef`] is a small `Copy` value that borrows its contents during evaluation; [`Value`] owns its contents,
+//! for constants and for results that outlive an evaluation.
 
 mod arena;
 mod claims;
 mod collection;
 mod compare;
-mod marked;
+mod hashed_name;
 mod owned;
 
 pub use arena::Arena;
 pub use claims::{ClaimSet, Claims, unescape};
 pub use collection::{List, Map, Object, Pairs, Reading};
 pub(crate) use compare::{compare, equal, equal_or_error, key_equal};
-pub(crate) use marked::{Marked, mark};
+pub(crate) use hashed_name::{HashedName, fingerprint};
 pub use owned::{Value, ValueMap};
 
 use crate::instant::Timestamp;
@@ -20,7 +20,7 @@ use crate::opaque::Opaque;
 
 /// A value during evaluation.
 #[derive(Debug, Clone, Copy)]
-pub enum Val<'a> {
+pub enum ValueRef<'a> {
     /// `null`
     Null,
     /// A truth value.
@@ -46,7 +46,7 @@ pub enum Val<'a> {
     /// A type, by its name.
     Type(&'a str),
     /// An optional value.
-    Optional(Option<&'a Val<'a>>),
+    Optional(Option<&'a ValueRef<'a>>),
     /// A value of one of the Kubernetes types: quantity, URL, address…
     Opaque(&'a Opaque),
     /// A value with declared fields.
@@ -55,57 +55,61 @@ pub enum Val<'a> {
     Claims(Claims<'a>),
 }
 
-impl<'a> Val<'a> {
+impl<'a> ValueRef<'a> {
     /// The name of the value's type as CEL spells it.
     pub fn type_name(&self) -> &'a str {
         match self {
-            Val::Null => "null_type",
-            Val::Bool(_) => "bool",
-            Val::Int(_) => "int",
-            Val::Uint(_) => "uint",
-            Val::Double(_) => "double",
-            Val::Str(_) => "string",
-            Val::Bytes(_) => "bytes",
-            Val::List(_) => "list",
-            Val::Map(_) => "map",
-            Val::Duration(_) => "google.protobuf.Duration",
-            Val::Timestamp(_) => "google.protobuf.Timestamp",
-            Val::Type(_) => "type",
-            Val::Optional(_) => "optional_type",
-            Val::Opaque(opaque) => opaque.type_name(),
-            Val::Object(object) => object.type_name,
-            Val::Claims(_) => "kubernetes.claims",
+            ValueRef::Null => "null_type",
+            ValueRef::Bool(_) => "bool",
+            ValueRef::Int(_) => "int",
+            ValueRef::Uint(_) => "uint",
+            ValueRef::Double(_) => "double",
+            ValueRef::Str(_) => "string",
+            ValueRef::Bytes(_) => "bytes",
+            ValueRef::List(_) => "list",
+            ValueRef::Map(_) => "map",
+            ValueRef::Duration(_) => "google.protobuf.Duration",
+            ValueRef::Timestamp(_) => "google.protobuf.Timestamp",
+            ValueRef::Type(_) => "type",
+            ValueRef::Optional(_) => "optional_type",
+            ValueRef::Opaque(opaque) => opaque.type_name(),
+            ValueRef::Object(object) => object.type_name,
+            ValueRef::Claims(_) => "kubernetes.claims",
         }
     }
 
-    /// The value of a JSON document, read as [`Reading`] says, without copying.
+    /// Converts a JSON document as [`Reading`] says, without copying.
     pub fn from_json(json: &'a serde_json::Value, reading: Reading) -> Self {
         match json {
-            serde_json::Value::Null => Val::Null,
-            serde_json::Value::Bool(value) => Val::Bool(*value),
+            serde_json::Value::Null => ValueRef::Null,
+            serde_json::Value::Bool(value) => ValueRef::Bool(*value),
             serde_json::Value::Number(number) => json_number(number, reading),
-            serde_json::Value::String(text) => Val::Str(text),
-            serde_json::Value::Array(items) => Val::List(List::Json(items, reading)),
-            serde_json::Value::Object(members) => Val::Map(Map::Json(members, reading)),
+            serde_json::Value::String(text) => ValueRef::Str(text),
+            serde_json::Value::Array(items) => ValueRef::List(List::Json(items, reading)),
+            serde_json::Value::Object(members) => ValueRef::Map(Map::Json(members, reading)),
         }
     }
 
-    /// Whether the value is what its type starts out as: `0`, `""`, `[]`, `null`…
+    /// Whether the value is the zero value of its type: `0`, `""`, `[]`, `null`…
     pub fn is_zero(&self) -> bool {
         match *self {
-            Val::Null => true,
-            Val::Bool(value) => !value,
-            Val::Int(value) => value == 0,
-            Val::Uint(value) => value == 0,
-            Val::Double(value) => value == 0.0,
-            Val::Str(text) => text.is_empty(),
-            Val::Bytes(bytes) => bytes.is_empty(),
-            Val::List(list) => list.is_empty(),
-            Val::Map(map) => map.is_empty(),
-            Val::Duration(nanoseconds) => nanoseconds == 0,
-            // The first moment there is.
-            Val::Timestamp(at) => at.seconds() == -62_135_596_800 && at.nanos() == 0,
-            Val::Type(_) | Val::Opaque(_) | Val::Claims(_) | Val::Object(_) | Val::Optional(_) => false,
+            ValueRef::Null => true,
+            ValueRef::Bool(value) => !value,
+            ValueRef::Int(value) => value == 0,
+            ValueRef::Uint(value) => value == 0,
+            ValueRef::Double(value) => value == 0.0,
+            ValueRef::Str(text) => text.is_empty(),
+            ValueRef::Bytes(bytes) => bytes.is_empty(),
+            ValueRef::List(list) => list.is_empty(),
+            ValueRef::Map(map) => map.is_empty(),
+            ValueRef::Duration(nanoseconds) => nanoseconds == 0,
+            // 0001-01-01T00:00:00Z, Go's zero time.
+            ValueRef::Timestamp(at) => at.seconds() == -62_135_596_800 && at.nanos() == 0,
+            ValueRef::Type(_)
+            | ValueRef::Opaque(_)
+            | ValueRef::Claims(_)
+            | ValueRef::Object(_)
+            | ValueRef::Optional(_) => false,
         }
     }
 
@@ -115,15 +119,15 @@ impl<'a> Val<'a> {
     }
 }
 
-fn json_number(number: &serde_json::Number, reading: Reading) -> Val<'static> {
+fn json_number(number: &serde_json::Number, reading: Reading) -> ValueRef<'static> {
     if !reading.integers {
-        return Val::Double(number.as_f64().unwrap_or(f64::NAN));
+        return ValueRef::Double(number.as_f64().unwrap_or(f64::NAN));
     }
     if let Some(value) = number.as_i64() {
-        return Val::Int(value);
+        return ValueRef::Int(value);
     }
     match number.as_u64() {
-        Some(value) => Val::Uint(value),
-        None => Val::Double(number.as_f64().unwrap_or(f64::NAN)),
+        Some(value) => ValueRef::Uint(value),
+        None => ValueRef::Double(number.as_f64().unwrap_or(f64::NAN)),
     }
 }

@@ -1,7 +1,7 @@
-//! Values that own what they hold.
+//! Values that own their contents.
 
 use super::compare::{compare_keys, same_key};
-use super::{List, Map, Object, Val};
+use super::{List, Map, Object, ValueRef};
 use crate::instant::Timestamp;
 use crate::opaque::Opaque;
 
@@ -77,7 +77,7 @@ impl ValueMap {
             return;
         }
         let entries = &self.entries;
-        let key = |index: u32| entries.get(index as usize).map_or(Val::Null, |entry| entry.0.as_val());
+        let key = |index: u32| entries.get(index as usize).map_or(ValueRef::Null, |entry| entry.0.as_val());
         let mut order: Vec<u32> = (0..entries.len()).filter_map(|index| u32::try_from(index).ok()).collect();
         order.sort_by(|&left, &right| compare_keys(key(left), key(right)));
         self.order = order;
@@ -88,7 +88,7 @@ impl ValueMap {
         &self.entries
     }
 
-    pub(crate) fn find(&self, key: Val<'_>) -> Option<Val<'_>> {
+    pub(crate) fn find(&self, key: ValueRef<'_>) -> Option<ValueRef<'_>> {
         let candidates: &mut dyn Iterator<Item = &(Value, Value)> = if self.order.is_empty() {
             &mut self.entries.iter()
         } else {
@@ -117,25 +117,25 @@ impl ValueMap {
 
 impl Value {
     /// The same value, borrowed.
-    pub fn as_val(&self) -> Val<'_> {
+    pub fn as_val(&self) -> ValueRef<'_> {
         match self {
-            Value::Null => Val::Null,
-            Value::Bool(value) => Val::Bool(*value),
-            Value::Int(value) => Val::Int(*value),
-            Value::Uint(value) => Val::Uint(*value),
-            Value::Double(value) => Val::Double(*value),
-            Value::String(text) => Val::Str(text),
-            Value::Bytes(bytes) => Val::Bytes(bytes),
-            Value::List(items) => Val::List(List::Values(items)),
-            Value::Map(map) => Val::Map(Map::Values(map)),
-            Value::Duration(nanoseconds) => Val::Duration(*nanoseconds),
-            Value::Timestamp(timestamp) => Val::Timestamp(*timestamp),
-            Value::Type(name) => Val::Type(name),
-            Value::Optional(None) => Val::Optional(None),
+            Value::Null => ValueRef::Null,
+            Value::Bool(value) => ValueRef::Bool(*value),
+            Value::Int(value) => ValueRef::Int(*value),
+            Value::Uint(value) => ValueRef::Uint(*value),
+            Value::Double(value) => ValueRef::Double(*value),
+            Value::String(text) => ValueRef::Str(text),
+            Value::Bytes(bytes) => ValueRef::Bytes(bytes),
+            Value::List(items) => ValueRef::List(List::Values(items)),
+            Value::Map(map) => ValueRef::Map(Map::Values(map)),
+            Value::Duration(nanoseconds) => ValueRef::Duration(*nanoseconds),
+            Value::Timestamp(timestamp) => ValueRef::Timestamp(*timestamp),
+            Value::Type(name) => ValueRef::Type(name),
+            Value::Optional(None) => ValueRef::Optional(None),
             // The content of a constant optional is only ever looked at through the owned value.
-            Value::Optional(Some(_)) => Val::Optional(None),
-            Value::Opaque(opaque) => Val::Opaque(opaque),
-            Value::Object(name) => Val::Type(name),
+            Value::Optional(Some(_)) => ValueRef::Optional(None),
+            Value::Opaque(opaque) => ValueRef::Opaque(opaque),
+            Value::Object(name) => ValueRef::Type(name),
         }
     }
 
@@ -156,28 +156,30 @@ impl Value {
     }
 }
 
-impl From<&Val<'_>> for Value {
-    fn from(val: &Val<'_>) -> Self {
+impl From<&ValueRef<'_>> for Value {
+    fn from(val: &ValueRef<'_>) -> Self {
         match *val {
-            Val::Null => Value::Null,
-            Val::Bool(value) => Value::Bool(value),
-            Val::Int(value) => Value::Int(value),
-            Val::Uint(value) => Value::Uint(value),
-            Val::Double(value) => Value::Double(value),
-            Val::Str(text) => Value::String(text.into()),
-            Val::Bytes(bytes) => Value::Bytes(bytes.into()),
-            Val::List(list) => Value::List(list.iter().map(|item| Value::from(&item)).collect()),
-            Val::Map(map) => {
+            ValueRef::Null => Value::Null,
+            ValueRef::Bool(value) => Value::Bool(value),
+            ValueRef::Int(value) => Value::Int(value),
+            ValueRef::Uint(value) => Value::Uint(value),
+            ValueRef::Double(value) => Value::Double(value),
+            ValueRef::Str(text) => Value::String(text.into()),
+            ValueRef::Bytes(bytes) => Value::Bytes(bytes.into()),
+            ValueRef::List(list) => Value::List(list.iter().map(|item| Value::from(&item)).collect()),
+            ValueRef::Map(map) => {
                 let entries = map.iter().map(|(key, value)| (Value::from(&key), Value::from(&value)));
                 Value::Map(ValueMap::from_distinct(entries.collect()))
             }
-            Val::Duration(nanoseconds) => Value::Duration(nanoseconds),
-            Val::Timestamp(timestamp) => Value::Timestamp(timestamp),
-            Val::Type(name) => Value::Type(name.into()),
-            Val::Optional(content) => Value::Optional(content.map(|content| Box::new(Value::from(content)))),
-            Val::Opaque(opaque) => Value::Opaque(opaque.clone()),
-            Val::Object(Object { type_name, .. }) => Value::Object((*type_name).into()),
-            Val::Claims(_) => Value::Object("kubernetes.claims".into()),
+            ValueRef::Duration(nanoseconds) => Value::Duration(nanoseconds),
+            ValueRef::Timestamp(timestamp) => Value::Timestamp(timestamp),
+            ValueRef::Type(name) => Value::Type(name.into()),
+            ValueRef::Optional(content) => {
+                Value::Optional(content.map(|content| Box::new(Value::from(content))))
+            }
+            ValueRef::Opaque(opaque) => Value::Opaque(opaque.clone()),
+            ValueRef::Object(Object { type_name, .. }) => Value::Object((*type_name).into()),
+            ValueRef::Claims(_) => Value::Object("kubernetes.claims".into()),
         }
     }
 }

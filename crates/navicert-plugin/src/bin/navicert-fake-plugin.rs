@@ -1,9 +1,9 @@
-//! The program that this crate's tests run as a plugin: it does what its arguments say, one after the other.
+//! The plugin of this crate's tests: executes its arguments in order.
 //!
 //! `say=TEXT` `hex=BYTES` `err=TEXT` `errhex=BYTES` write; `args` `env` `cwd` `group` `descriptors` `cat` report;
-//! `flood=MIB` and `flood-err=MIB` write much; `park` sleeps for ever; `hold=SOCKET` connects there and stays until the other
-//! side hangs up, `touch=SOCKET` connects and goes on; `leave=SOCKET` and `leave-session=SOCKET` leave a grandchild behind that holds; `signal=N` and
-//! `exit=N` end.
+//! `flood=MIB` and `flood-err=MIB` write that much; `park` sleeps forever; `hold=SOCKET` connects and blocks until the peer
+//! closes, `touch=SOCKET` connects and continues; `leave=SOCKET` and `leave-session=SOCKET` start a grandchild that holds;
+//! `signal=N` and `exit=N` end the process.
 
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -86,7 +86,7 @@ fn flood(stream: &mut impl Write, mebibytes: &str) -> io::Result<()> {
     (0..chunks).try_for_each(|_| stream.write_all(&chunk))
 }
 
-/// Sleeps for ever, but not longer than whoever started it: a test run that is broken off leaves nothing behind.
+/// Sleeps until the parent process exits, so that an aborted test run leaves no process behind.
 fn park() -> ! {
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));

@@ -1,4 +1,4 @@
-//! One command on its way to a permission: resolved once, opened once, hashed once, however many policies look at it.
+//! A command during the policy decision: resolved, opened and hashed at most once for any number of policies.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use super::Sha256Digest;
 use crate::command::Command;
-use crate::error::{PermitError, Refusal, ResolveError};
+use crate::error::{PermitError, PolicyDenial, ResolveError};
 use crate::platform;
 use crate::resolve::resolve;
 
-/// Something a policy has permitted. Only [`Policy::permit`](crate::Policy::permit) and
-/// [`Policy::permit_if_listed`](crate::Policy::permit_if_listed) build one, so holding a value is the proof. It cannot
-/// be copied: every run asks anew (C730).
+/// A value that a policy has permitted. Only [`Policy::permit`](crate::Policy::permit) and
+/// [`Policy::permit_if_listed`](crate::Policy::permit_if_listed) construct it, so holding a value is the proof. It cannot
+/// be cloned: every run needs a new decision.
+// C730
 pub struct Permitted<T> {
     value: T,
     program: Program,
@@ -43,8 +44,8 @@ impl Permitted<Command> {
         &self.program.path
     }
 
-    /// Whether the very file that the policy looked at will run, even if its name is given to another one meanwhile
-    /// (C743).
+    /// Whether exactly the file that the policy checked will run, even if its path is replaced meanwhile.
+    // C743
     pub fn is_pinned(&self) -> bool {
         self.program.pinned.is_some()
     }
@@ -59,33 +60,33 @@ impl<T: fmt::Debug> fmt::Debug for Permitted<T> {
 /// The file to run.
 #[derive(Debug)]
 pub(crate) struct Program {
-    /// Its absolute path, for messages and for scripts.
+    /// The absolute path, for messages and scripts.
     pub(crate) path: PathBuf,
     pinned: Option<Pinned>,
 }
 
 impl Program {
-    /// The path to give to the operating system.
+    /// The path to execute.
     pub(crate) fn path_to_run(&self) -> &Path {
         self.pinned.as_ref().map_or(&self.path, |pinned| &pinned.path)
     }
 
-    /// Whether the file itself is still there to be run.
-    pub(crate) fn is_there(&self) -> bool {
+    /// Whether the file still exists.
+    pub(crate) fn exists(&self) -> bool {
         self.pinned.is_some() || self.path.symlink_metadata().is_ok()
     }
 }
 
-/// An open program and the path that leads to it as long as it is open.
+/// An open program and the path that refers to it while it is open.
 #[derive(Debug)]
 struct Pinned {
     path: PathBuf,
-    #[expect(dead_code, reason = "held open: the path is only good while it is")]
+    #[expect(dead_code, reason = "the path is valid only while the file is open")]
     file: File,
 }
 
-/// What is known so far about the program a command names. Each step is taken at most once, and only if asked for:
-/// a policy that denies everything does not touch the file system.
+/// What is known about a command's program. Each step runs lazily and at most once: a policy that denies everything does
+/// not access the file system.
 pub(super) struct Candidate<'a> {
     command: &'a Command,
     cleaned: OsString,
@@ -110,50 +111,52 @@ impl<'a> Candidate<'a> {
         &self.cleaned
     }
 
-    /// The same for a message (C325).
-    pub(super) fn shown(&self) -> String {
+    /// The cleaned command for messages.
+    // C325
+    pub(super) fn display_command(&self) -> String {
         self.cleaned.to_string_lossy().into_owned()
     }
 
-    /// The absolute path for a message, or the command where it leads nowhere.
-    pub(super) fn shown_path(&self) -> String {
-        self.resolved().map_or_else(|_| self.shown(), |path| path.to_string_lossy().into_owned())
+    /// The absolute path for messages, or the command if it cannot be resolved.
+    pub(super) fn display_path(&self) -> String {
+        self.resolved().map_or_else(|_| self.display_command(), |path| path.to_string_lossy().into_owned())
     }
 
-    /// Where the command leads.
+    /// Resolves the command.
     pub(super) fn resolved(&self) -> Result<&Path, &ResolveError> {
         let search = || resolve(&self.cleaned, self.command.search_path());
         self.resolved.get_or_init(search).as_ref().map(PathBuf::as_path)
     }
 
-    /// Opens the file, so that the one that is compared is the one that runs (C743).
+    /// Opens the file, so that the file that is checked is the file that runs.
+    // C743
     pub(super) fn open(&self) -> Result<&File, PermitError> {
         let path = self.resolved().map_err(Clone::clone)?;
         let opened = self.file.get_or_init(|| platform::open_program(path).map_err(Arc::new));
-        opened
-            .as_ref()
-            .map_err(|source| Refusal::Unreadable { path: self.shown_path(), source: source.clone() }.into())
+        opened.as_ref().map_err(|source| {
+            PolicyDenial::Unreadable { path: self.display_path(), source: source.clone() }.into()
+        })
     }
 
-    /// Compares the open file's digest.
+    /// Checks the digest of the open file.
     pub(super) fn require_digest(&self, expected: Sha256Digest) -> Result<(), PermitError> {
         let file = self.open()?;
         let actual = match self.digest.get() {
             Some(known) => *known,
             None => {
                 let unreadable =
-                    |error| Refusal::Unreadable { path: self.shown_path(), source: Arc::new(error) };
-                let digest = Sha256Digest::of(file).map_err(unreadable)?;
+                    |error| PolicyDenial::Unreadable { path: self.display_path(), source: Arc::new(error) };
+                let digest = Sha256Digest::from_file(file).map_err(unreadable)?;
                 *self.digest.get_or_init(|| digest)
             }
         };
         if actual == expected {
             return Ok(());
         }
-        Err(Refusal::Digest { path: self.shown_path(), actual }.into())
+        Err(PolicyDenial::Digest { path: self.display_path(), actual }.into())
     }
 
-    /// The program to run: pinned to the open file if a policy opened it and the system can run it that way.
+    /// The program to run, pinned to the open file if a policy opened it and the platform supports that.
     pub(super) fn into_program(self) -> Result<Program, ResolveError> {
         self.resolved().map_err(Clone::clone)?;
         let path = self.resolved.into_inner().transpose()?.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The sha256 of a program's file.
+//! SHA-256 digests of programs.
 
 use std::fmt;
 use std::fs::File;
@@ -14,8 +14,8 @@ use crate::error::PolicyError;
 pub struct Sha256Digest([u8; 32]);
 
 impl Sha256Digest {
-    /// Reads the file to its end.
-    pub(crate) fn of(mut file: &File) -> io::Result<Self> {
+    /// Hashes the file up to its end.
+    pub(crate) fn from_file(mut file: &File) -> io::Result<Self> {
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -68,7 +68,7 @@ mod tests {
     const ABC: &str = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
     #[test]
-    fn a_digest_is_read_and_written_as_hexadecimal() {
+    fn digest_round_trips_as_hexadecimal() {
         let digest: Sha256Digest = ABC.parse().unwrap();
         assert_eq!(digest.to_string(), ABC);
         assert_eq!(ABC.to_uppercase().parse(), Ok(digest));

@@ -46,15 +46,15 @@ fn listed(entries: Vec<AllowlistEntry>) -> Policy {
     Policy::from_parts("Allowlist", Some(entries)).unwrap()
 }
 
-fn refusal(result: Result<Permitted<Command>, PermitError>) -> Refusal {
+fn denial(result: Result<Permitted<Command>, PermitError>) -> PolicyDenial {
     match result.unwrap_err() {
-        PermitError::Refused(refusal) => refusal,
+        PermitError::Denied(denial) => denial,
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn a_policy_that_makes_no_sense_is_refused_in_upstreams_words() {
+fn rejects_invalid_policies_with_client_go_messages() {
     // C720, C705
     let entry = |command: &str| AllowlistEntry::new(command);
     let message = |policy: &str, list| Policy::from_parts(policy, list).unwrap_err().to_string();
@@ -81,7 +81,7 @@ fn a_policy_that_makes_no_sense_is_refused_in_upstreams_words() {
 }
 
 #[test]
-fn allow_all_and_its_empty_spelling_allow_what_exists() {
+fn allow_all_and_empty_policy_allow_existing_programs() {
     // C730, C705
     let machine = Machine::new(&["plugin"], &[]);
     for policy in [
@@ -98,20 +98,20 @@ fn allow_all_and_its_empty_spelling_allow_what_exists() {
 }
 
 #[test]
-fn deny_all_denies_whether_or_not_the_program_exists() {
+fn deny_all_denies_existing_and_missing_programs() {
     // C730, C325: the message has the cleaned configured command.
     let machine = Machine::new(&["plugin"], &[]);
     let policy = Policy::from_parts("DenyAll", None).unwrap();
     for (command, shown) in
         [("plugin", "plugin"), ("absent", "absent"), ("/usr//bin/p", "/usr/bin/p"), ("./p", "./p")]
     {
-        let message = refusal(policy.permit(machine.command(command))).to_string();
+        let message = denial(policy.permit(machine.command(command))).to_string();
         assert_eq!(message, format!("plugin \"{shown}\" not allowed: policy set to \"DenyAll\""));
     }
 }
 
 #[test]
-fn an_entry_means_what_lookup_finds() {
+fn entry_matches_the_program_found_in_path() {
     // C731, C734, T13: command × entry, each absolute (in the first or second directory) or bare.
     let machine = Machine::new(&["plugin", "first-only"], &["plugin", "second-only"]);
     let absolute = |directory, name| machine.path(directory, name);
@@ -119,7 +119,7 @@ fn an_entry_means_what_lookup_finds() {
         ("plugin".to_owned(), "plugin".to_owned(), true),
         (absolute(0, "plugin"), absolute(0, "plugin"), true),
         (absolute(1, "plugin"), absolute(1, "plugin"), true),
-        // The KEP's matrix: allowed only if the lookup finds that very file.
+        // The KEP's matrix: allowed only if the lookup finds the same file.
         (absolute(0, "plugin"), "plugin".to_owned(), true),
         (absolute(1, "plugin"), "plugin".to_owned(), false),
         ("plugin".to_owned(), absolute(0, "plugin"), true),
@@ -141,8 +141,8 @@ fn an_entry_means_what_lookup_finds() {
 }
 
 #[test]
-fn every_policy_with_every_list_decides_every_command() {
-    // T13, C720, C730, C731: policy × list × entry × command; what is meant by each is worked out here once more.
+fn decides_every_combination_of_policy_list_and_command() {
+    // T13, C720, C730, C731: policy × list × entry × command; the expected decision is computed independently.
     let machine = Machine::new(&["plugin", "other"], &[]);
     let spelled = |name: &str| [name.to_owned(), machine.path(0, name)];
     let commands = ["plugin", "gone"].map(|name| spelled(name).map(|written| (name, written))).concat();
@@ -162,20 +162,20 @@ fn every_policy_with_every_list_decides_every_command() {
             for list in lists {
                 let listed =
                     list.as_ref().map(|list| list.iter().copied().map(AllowlistEntry::new).collect());
-                let makes_sense = match policy {
+                let is_valid = match policy {
                     "Allowlist" => list.as_ref().is_some_and(|list| !list.is_empty()),
                     "bogus" => false,
                     _ => list.is_none(),
                 };
                 let Ok(made) = Policy::from_parts(policy, listed) else {
-                    assert!(!makes_sense, "{policy:?} {list:?}");
+                    assert!(!is_valid, "{policy:?} {list:?}");
                     tally[0] += 1;
                     continue;
                 };
-                assert!(makes_sense, "{policy:?} {list:?}");
+                assert!(is_valid, "{policy:?} {list:?}");
                 for (name, command) in &commands {
-                    let is_there = *name == "plugin";
-                    let named = if is_there { entry_name == *name } else { entry == *command };
+                    let exists = *name == "plugin";
+                    let named = if exists { entry_name == *name } else { entry == *command };
                     let allowed = match policy {
                         "Allowlist" => named,
                         "DenyAll" => false,
@@ -184,14 +184,14 @@ fn every_policy_with_every_list_decides_every_command() {
                     let decision = made.permit(machine.command(command));
                     let case = format!("{policy:?} {list:?} {command}: {decision:?}");
                     match decision {
-                        Ok(_) => assert!(allowed && is_there, "{case}"),
-                        Err(PermitError::Unresolved(_)) => assert!(allowed && !is_there, "{case}"),
-                        Err(PermitError::Refused(_)) => assert!(!allowed, "{case}"),
+                        Ok(_) => assert!(allowed && exists, "{case}"),
+                        Err(PermitError::Unresolved(_)) => assert!(allowed && !exists, "{case}"),
+                        Err(PermitError::Denied(_)) => assert!(!allowed, "{case}"),
                         Err(_) => panic!("{case}"),
                     }
                     tally[if !allowed {
                         3
-                    } else if is_there {
+                    } else if exists {
                         1
                     } else {
                         2
@@ -200,12 +200,12 @@ fn every_policy_with_every_list_decides_every_command() {
             }
         }
     }
-    // Senseless policies, then permitted, not found, refused.
+    // Invalid policies, then permitted, not found, denied.
     assert_eq!(tally, [184, 48, 40, 136]);
 }
 
 #[test]
-fn a_path_in_another_order_leads_to_another_program() {
+fn order_of_path_decides_which_program_matches() {
     // T13, C731, C734: nothing but the order of PATH changes between two runs.
     let machine = Machine::new(&["plugin"], &["plugin"]);
     let [first, second] = [0, 1].map(|directory| machine.path(directory, "plugin"));
@@ -215,19 +215,19 @@ fn a_path_in_another_order_leads_to_another_program() {
     };
     let policy = allowlist([&*first]);
     assert!(policy.permit(machine.command("plugin")).is_ok());
-    let Refusal::NotListed { path } = refusal(policy.permit(reordered())) else { panic!() };
+    let PolicyDenial::NotListed { path } = denial(policy.permit(reordered())) else { panic!() };
     assert_eq!(path, second);
-    // A bare entry means whatever is found, then and now.
+    // A bare entry matches the program found at the time.
     let policy = allowlist(["plugin"]);
     assert_eq!(policy.permit(machine.command("plugin")).unwrap().program(), Path::new(&first));
     assert_eq!(policy.permit(reordered()).unwrap().program(), Path::new(&second));
 }
 
 #[test]
-fn a_refusal_names_the_resolved_path() {
+fn denial_names_the_resolved_path() {
     // C731 (4)
     let machine = Machine::new(&["plugin"], &[]);
-    let message = refusal(allowlist(["other"]).permit(machine.command("plugin"))).to_string();
+    let message = denial(allowlist(["other"]).permit(machine.command("plugin"))).to_string();
     let path = machine.path(0, "plugin");
     assert_eq!(
         message,
@@ -236,13 +236,13 @@ fn a_refusal_names_the_resolved_path() {
 }
 
 #[test]
-fn a_command_that_leads_nowhere_is_refused_unless_it_is_listed_as_written() {
-    // C731 (1) and (2): listed verbatim it is allowed, and then simply not found (C320).
+fn unresolvable_command_is_denied_unless_listed_verbatim() {
+    // C731 (1) and (2): listed verbatim it is allowed, and then not found (C320).
     let machine = Machine::new(&[], &[]);
-    let refused = refusal(allowlist(["other"]).permit(machine.command("absent")));
+    let denied = denial(allowlist(["other"]).permit(machine.command("absent")));
     let expected = "plugin path \"absent\" cannot be resolved for credential plugin allowlist check";
-    assert_eq!(refused.to_string(), expected);
-    assert_eq!(std::error::Error::source(&refused).unwrap().to_string(), "`absent` was not found in PATH");
+    assert_eq!(denied.to_string(), expected);
+    assert_eq!(std::error::Error::source(&denied).unwrap().to_string(), "`absent` was not found in PATH");
     for command in ["absent", "/no/such/file"] {
         let error = allowlist([command]).permit(machine.command(command)).unwrap_err();
         assert!(matches!(&error, PermitError::Unresolved(source) if source.is_not_found()), "{error:?}");
@@ -250,7 +250,7 @@ fn a_command_that_leads_nowhere_is_refused_unless_it_is_listed_as_written() {
 }
 
 #[test]
-fn comparison_is_of_text_and_does_not_follow_links() {
+fn compares_text_and_does_not_follow_symlinks() {
     // C732, T13
     let machine = Machine::new(&["plugin"], &[]);
     symlink(machine.path(0, "plugin"), machine.path(1, "link")).unwrap();
@@ -260,7 +260,7 @@ fn comparison_is_of_text_and_does_not_follow_links() {
 }
 
 #[test]
-fn the_configured_command_is_cleaned_before_it_is_compared() {
+fn command_is_cleaned_before_comparison() {
     // C731 (1), C134
     let machine = Machine::new(&["plugin"], &[]);
     let path = machine.path(0, "plugin");
@@ -271,7 +271,7 @@ fn the_configured_command_is_cleaned_before_it_is_compared() {
 }
 
 #[test]
-fn where_a_bare_entry_led_is_remembered() {
+fn remembers_resolved_paths_of_bare_entries() {
     // C731 (3), T13: a second program of that name, earlier in PATH, appears between two runs.
     let machine = Machine::new(&[], &["plugin"]);
     let policy = allowlist(["plugin"]);
@@ -284,7 +284,7 @@ fn where_a_bare_entry_led_is_remembered() {
 }
 
 #[test]
-fn all_conditions_of_one_entry_hold_or_another_entry_does() {
+fn one_entry_must_match_all_its_conditions() {
     // C732, C741: the arguments begin with exactly these.
     let machine = Machine::new(&["plugin"], &[]);
     let policy = listed(vec![
@@ -304,7 +304,7 @@ fn all_conditions_of_one_entry_hold_or_another_entry_does() {
         let decision = policy.permit(machine.command("plugin").args(arguments));
         assert_eq!(decision.is_ok(), allowed, "{arguments:?}");
         if !allowed {
-            let message = refusal(decision).to_string();
+            let message = denial(decision).to_string();
             assert!(
                 message.ends_with("is in the credential plugin allowlist, but not with these arguments"),
                 "{message}"
@@ -314,7 +314,7 @@ fn all_conditions_of_one_entry_hold_or_another_entry_does() {
 }
 
 #[test]
-fn variables_that_steer_a_loader_are_refused_unless_the_entry_opts_in() {
+fn denies_code_loading_variables_unless_the_entry_allows_them() {
     // C741, T13
     let machine = Machine::new(&["plugin"], &[]);
     let refused = [
@@ -335,7 +335,8 @@ fn variables_that_steer_a_loader_are_refused_unless_the_entry_opts_in() {
     ];
     for name in refused {
         let command = || machine.command("plugin").env("AWS_PROFILE", "x").env(name, "y");
-        let Refusal::Variable { name: shown, .. } = refusal(allowlist(["plugin"]).permit(command())) else {
+        let PolicyDenial::Variable { name: shown, .. } = denial(allowlist(["plugin"]).permit(command()))
+        else {
             panic!("{name}")
         };
         assert_eq!(shown, name);
@@ -349,24 +350,26 @@ fn variables_that_steer_a_loader_are_refused_unless_the_entry_opts_in() {
     {
         assert!(allowlist(["plugin"]).permit(machine.command("plugin").env(name, "y")).is_ok(), "{name}");
     }
-    // What the client itself inherited is the user's own business.
+    // Variables that the client inherited are the user's own choice.
     let inherited: Environment = [("LD_PRELOAD", "mine")].into_iter().collect();
     let own = Command::new(machine.path(0, "plugin"), inherited);
     assert!(allowlist([&*machine.path(0, "plugin")]).permit(own).is_ok());
-    // A name that is two is nobody's (it would reach the child as PATH).
+    // A name with `=` is malformed: it would set PATH in the child.
     let trick = allowlist(["plugin"]).permit(machine.command("plugin").env("PATH=/evil", ""));
     assert!(matches!(trick, Err(PermitError::Malformed(_))), "{trick:?}");
 }
 
 #[test]
-fn a_digest_has_to_be_the_files_own() {
+fn digest_must_match_the_file() {
     // C741, C743
     let machine = Machine::new(&["plugin"], &[]);
     let digest = "a8076d3d28d21e02012b20eaf7dbf75409a6277134439025f282e368e3305abf".parse().unwrap();
     let policy = listed(vec![AllowlistEntry::new("plugin").sha256(digest)]);
     assert!(policy.permit(machine.command("plugin")).is_ok());
     fs::write(machine.path(0, "plugin"), "#!/bin/sh\n# changed\n").unwrap();
-    let Refusal::Digest { actual, .. } = refusal(policy.permit(machine.command("plugin"))) else { panic!() };
+    let PolicyDenial::Digest { actual, .. } = denial(policy.permit(machine.command("plugin"))) else {
+        panic!()
+    };
     assert_ne!(actual, digest);
     let updated = listed(vec![
         AllowlistEntry::new("plugin").sha256(digest),
@@ -376,7 +379,7 @@ fn a_digest_has_to_be_the_files_own() {
 }
 
 #[test]
-fn two_policies_permit_what_both_permit() {
+fn combined_policies_allow_only_what_both_allow() {
     // C742: a caller can only make it stricter.
     let machine = Machine::new(&["a", "b"], &[]);
     let permits = |policy: &Policy, name: &str| policy.permit(machine.command(name)).is_ok();
@@ -389,25 +392,28 @@ fn two_policies_permit_what_both_permit() {
 }
 
 #[test]
-fn signers_run_only_if_a_list_names_them() {
-    // C744: the same policy, but silence is a no.
+fn signers_require_an_allowlist_entry() {
+    // C744: the same policy, but unlisted programs are denied.
     let machine = Machine::new(&["signer"], &[]);
     let decide = |policy: &Policy| policy.permit_if_listed(machine.command("signer"));
-    let unlisted = refusal(decide(&Policy::AllowAll));
+    let unlisted = denial(decide(&Policy::AllowAll));
     assert!(
-        matches!(&unlisted, Refusal::MustBeListed { path } if *path == machine.path(0, "signer")),
+        matches!(&unlisted, PolicyDenial::MustBeListed { path } if *path == machine.path(0, "signer")),
         "{unlisted:?}"
     );
-    assert!(matches!(refusal(decide(&Policy::AllowAll.and(Policy::AllowAll))), Refusal::MustBeListed { .. }));
-    assert!(matches!(refusal(decide(&Policy::DenyAll)), Refusal::DenyAll { .. }));
-    assert!(matches!(refusal(decide(&allowlist(["other"]))), Refusal::NotListed { .. }));
+    assert!(matches!(
+        denial(decide(&Policy::AllowAll.and(Policy::AllowAll))),
+        PolicyDenial::MustBeListed { .. }
+    ));
+    assert!(matches!(denial(decide(&Policy::DenyAll)), PolicyDenial::DenyAll { .. }));
+    assert!(matches!(denial(decide(&allowlist(["other"]))), PolicyDenial::NotListed { .. }));
     assert!(decide(&allowlist(["signer"])).is_ok());
     assert!(decide(&Policy::AllowAll.and(allowlist(["signer"]))).is_ok());
 }
 
 #[test]
-fn a_fifo_in_the_programs_place_is_no_program_and_nobody_waits_for_it() {
-    // C743: a file swapped for a FIFO must not hang whoever opens it.
+fn opening_a_fifo_fails_without_blocking() {
+    // C743: opening a FIFO in place of the program must not block.
     let machine = Machine::new(&[], &[]);
     let path = machine.path(0, "plugin");
     rustix::fs::mknodat(rustix::fs::CWD, &*path, rustix::fs::FileType::Fifo, 0o777.into(), 0).unwrap();
@@ -416,7 +422,7 @@ fn a_fifo_in_the_programs_place_is_no_program_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_permission_shows_no_secret() {
+fn debug_of_permitted_command_shows_no_secret() {
     let machine = Machine::new(&["plugin"], &[]);
     let command = machine.command("plugin").args(["canary"]).env("A", "canary");
     let shown = format!("{:?}", Policy::AllowAll.permit(command).unwrap());

@@ -1,4 +1,4 @@
-//! The three streams of a child: what is still to be written, what was read, and what is thrown away.
+//! The standard streams of a child: pending input and captured output.
 
 use std::io;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
@@ -9,50 +9,50 @@ use navicert_types::Secret;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::command::{Command, Stderr, StderrReceiver, StdoutReceiver};
-use crate::platform::{self, Moved, Ready, Watched};
+use crate::platform::{self, ChildHandle, IoProgress, Ready};
 use crate::runner::StderrTail;
 
-/// How much is read at a time. Most answers of a plugin fit.
-const CHUNK: usize = 4 * 1024;
-/// How much of a last word on stderr is listened to once the child is gone: as much as a pipe holds.
-const LAST_WORDS: usize = 64 * 1024;
+/// Bytes read at a time. Most plugin output fits.
+const CHUNK_BYTES: usize = 4 * 1024;
+/// Bytes of stderr read after the child has exited: the capacity of a pipe.
+const MAX_STDERR_DRAIN_BYTES: usize = 64 * 1024;
 
 pub(super) struct Streams<'a> {
     stdin: Option<ChildStdin>,
     to_write: &'a [u8],
     stdout: Option<ChildStdout>,
-    /// Cleared whatever becomes of the run: it may be a token.
+    /// Always zeroized: it may be a token.
     output: Zeroizing<Vec<u8>>,
     cap: usize,
-    shown: Option<StdoutReceiver>,
+    stdout_receiver: Option<StdoutReceiver>,
     discarding: bool,
     stderr: Option<ChildStderr>,
-    said: Said,
+    stderr_sink: StderrSink,
     chunk: Vec<u8>,
 }
 
 impl<'a> Streams<'a> {
-    /// Takes the child's ends.
-    pub(super) fn of(child: &mut Child, command: &'a Command) -> Self {
+    /// Takes the pipes of the child.
+    pub(super) fn from_child(child: &mut Child, command: &'a Command) -> Self {
         Streams {
             stdin: child.stdin.take(),
             to_write: command.stdin_bytes().map_or(&[], |bytes| bytes.expose()),
             stdout: child.stdout.take(),
             output: Zeroizing::default(),
             cap: command.stdout_cap,
-            shown: command.stdout_receiver.clone(),
+            stdout_receiver: command.stdout_receiver.clone(),
             discarding: false,
             stderr: child.stderr.take(),
-            said: match &command.stderr {
-                Stderr::Inherit => Said::Elsewhere,
-                Stderr::Tail(keep) => Said::Kept { tail: Vec::new(), keep: *keep, dropped: false },
-                Stderr::Forward(receiver) => Said::Forwarded(Arc::clone(receiver)),
+            stderr_sink: match &command.stderr {
+                Stderr::Inherit => StderrSink::Inherited,
+                Stderr::Tail(keep) => StderrSink::Kept { tail: Vec::new(), keep: *keep, dropped: false },
+                Stderr::Forward(receiver) => StderrSink::Forwarded(Arc::clone(receiver)),
             },
             chunk: Vec::new(),
         }
     }
 
-    /// From here on no read or write waits.
+    /// Makes all pipes non-blocking.
     pub(super) fn prepare(&mut self) -> io::Result<()> {
         self.stdin.iter().try_for_each(platform::set_nonblocking)?;
         self.stdout.iter().try_for_each(platform::set_nonblocking)?;
@@ -61,13 +61,13 @@ impl<'a> Streams<'a> {
         Ok(())
     }
 
-    /// Waits until a stream can move, the child has ended, or the time is up.
-    pub(super) fn wait(&self, child: Option<&Watched>, at_most: Duration) -> io::Result<Ready> {
+    /// Waits until a stream is ready, the child has exited, or the time is up.
+    pub(super) fn wait(&self, child: Option<&ChildHandle>, at_most: Duration) -> io::Result<Ready> {
         platform::wait(self.stdin.as_ref(), self.stdout.as_ref(), self.stderr.as_ref(), child, at_most)
     }
 
-    /// One step on every stream that is ready.
-    pub(super) fn move_bytes(&mut self, ready: Ready) -> io::Result<()> {
+    /// Reads or writes once on every ready stream.
+    pub(super) fn transfer(&mut self, ready: Ready) -> io::Result<()> {
         if ready.stdin {
             self.write_stdin()?;
         }
@@ -80,15 +80,15 @@ impl<'a> Streams<'a> {
         Ok(())
     }
 
-    /// The child is gone: takes what is in the pipes, and no more than that.
+    /// Reads what is left in the pipes after the child has exited.
     pub(super) fn drain(&mut self) -> io::Result<()> {
         self.stdin = None;
-        while !self.is_stdout_too_large() && matches!(self.read_stdout()?, Moved::Bytes(_)) {}
-        let mut heard = 0;
-        while heard < LAST_WORDS
-            && let Moved::Bytes(count) = self.read_stderr()?
+        while !self.is_stdout_too_large() && matches!(self.read_stdout()?, IoProgress::Bytes(_)) {}
+        let mut drained = 0;
+        while drained < MAX_STDERR_DRAIN_BYTES
+            && let IoProgress::Bytes(count) = self.read_stderr()?
         {
-            heard = heard.saturating_add(count);
+            drained = drained.saturating_add(count);
         }
         Ok(())
     }
@@ -101,18 +101,18 @@ impl<'a> Streams<'a> {
         self.output.len() > self.cap
     }
 
-    /// Forgets what was printed and goes on reading only so that the child can end in its own way.
+    /// Discards the output, and continues reading only so that the child does not block.
     pub(super) fn discard_stdout(&mut self) {
         self.discarding = true;
         self.output.zeroize();
     }
 
-    /// What was printed, whether that was all, and what was said.
+    /// Stdout, whether it reached end of file, and the tail of stderr.
     pub(super) fn finish(mut self) -> (Secret<Vec<u8>>, bool, Option<StderrTail>) {
         let closed = self.is_stdout_closed();
-        let stderr = match self.said {
-            Said::Kept { tail, keep, dropped } => Some(StderrTail::of(tail, keep, dropped)),
-            Said::Elsewhere | Said::Forwarded(_) => None,
+        let stderr = match self.stderr_sink {
+            StderrSink::Kept { tail, keep, dropped } => Some(StderrTail::from_bytes(tail, keep, dropped)),
+            StderrSink::Inherited | StderrSink::Forwarded(_) => None,
         };
         (Secret::new(std::mem::take(&mut *self.output)), closed, stderr)
     }
@@ -120,9 +120,9 @@ impl<'a> Streams<'a> {
     fn write_stdin(&mut self) -> io::Result<()> {
         let Some(stdin) = &self.stdin else { return Ok(()) };
         match platform::write(stdin, self.to_write)? {
-            Moved::Bytes(count) => self.to_write = self.to_write.get(count..).unwrap_or_default(),
-            Moved::Nothing => {}
-            Moved::Closed => self.to_write = &[],
+            IoProgress::Bytes(count) => self.to_write = self.to_write.get(count..).unwrap_or_default(),
+            IoProgress::Nothing => {}
+            IoProgress::Closed => self.to_write = &[],
         }
         self.close_stdin_when_done();
         Ok(())
@@ -134,13 +134,13 @@ impl<'a> Streams<'a> {
         }
     }
 
-    /// Reads at most one byte more than may be kept: that one says that it is too much.
-    fn read_stdout(&mut self) -> io::Result<Moved> {
-        let Some(stdout) = &self.stdout else { return Ok(Moved::Closed) };
-        make_room(&mut self.output, self.cap.saturating_add(1));
+    /// Reads at most one byte more than the cap, which shows that the output is too large.
+    fn read_stdout(&mut self) -> io::Result<IoProgress> {
+        let Some(stdout) = &self.stdout else { return Ok(IoProgress::Closed) };
+        reserve_zeroizing(&mut self.output, self.cap.saturating_add(1));
         let before = self.output.len();
         let moved = platform::read(stdout, &mut self.output)?;
-        if let (Some(receiver), Some(new)) = (&self.shown, self.output.get(before..))
+        if let (Some(receiver), Some(new)) = (&self.stdout_receiver, self.output.get(before..))
             && !self.discarding
             && !new.is_empty()
         {
@@ -149,42 +149,42 @@ impl<'a> Streams<'a> {
         if self.discarding {
             self.output.zeroize();
         }
-        if moved == Moved::Closed {
+        if moved == IoProgress::Closed {
             self.stdout = None;
         }
         Ok(moved)
     }
 
-    fn read_stderr(&mut self) -> io::Result<Moved> {
-        let Some(stderr) = &self.stderr else { return Ok(Moved::Closed) };
+    fn read_stderr(&mut self) -> io::Result<IoProgress> {
+        let Some(stderr) = &self.stderr else { return Ok(IoProgress::Closed) };
         self.chunk.clear();
-        self.chunk.reserve(CHUNK);
+        self.chunk.reserve(CHUNK_BYTES);
         let moved = platform::read(stderr, &mut self.chunk)?;
         match moved {
-            Moved::Bytes(_) => self.said.hear(&self.chunk),
-            Moved::Nothing => {}
-            Moved::Closed => self.stderr = None,
+            IoProgress::Bytes(_) => self.stderr_sink.write(&self.chunk),
+            IoProgress::Nothing => {}
+            IoProgress::Closed => self.stderr = None,
         }
         Ok(moved)
     }
 }
 
-/// Where stderr goes.
-enum Said {
-    Elsewhere,
+/// The destination of stderr.
+enum StderrSink {
+    Inherited,
     Kept { tail: Vec<u8>, keep: usize, dropped: bool },
     Forwarded(StderrReceiver),
 }
 
-impl Said {
-    fn hear(&mut self, bytes: &[u8]) {
+impl StderrSink {
+    fn write(&mut self, bytes: &[u8]) {
         match self {
-            Said::Elsewhere => {}
-            Said::Forwarded(receiver) => receiver(bytes),
-            Said::Kept { tail, keep, dropped } => {
+            StderrSink::Inherited => {}
+            StderrSink::Forwarded(receiver) => receiver(bytes),
+            StderrSink::Kept { tail, keep, dropped } => {
                 tail.extend_from_slice(bytes);
-                // Cut off rarely rather than with every piece.
-                if tail.len() > keep.saturating_mul(2).saturating_add(CHUNK) {
+                // Truncate rarely rather than with every chunk.
+                if tail.len() > keep.saturating_mul(2).saturating_add(CHUNK_BYTES) {
                     let excess = tail.len().saturating_sub(*keep);
                     tail.drain(..excess);
                     *dropped = true;
@@ -194,14 +194,14 @@ impl Said {
     }
 }
 
-/// Makes sure there is room to read into, up to `most` bytes in all. Grows by hand: the standard library would leave
-/// the old copy of what may be a token in freed memory.
-fn make_room(buffer: &mut Vec<u8>, most: usize) {
+/// Reserves capacity for a read, up to `max` bytes in total. Grows manually and zeroizes the old buffer: `Vec` would leave
+/// a copy of a possible token in freed memory.
+fn reserve_zeroizing(buffer: &mut Vec<u8>, max: usize) {
     if buffer.len() < buffer.capacity() {
         return;
     }
     let capacity =
-        buffer.capacity().saturating_mul(2).max(CHUNK).min(most).max(buffer.len().saturating_add(1));
+        buffer.capacity().saturating_mul(2).max(CHUNK_BYTES).min(max).max(buffer.len().saturating_add(1));
     let mut larger = Vec::with_capacity(capacity);
     larger.extend_from_slice(buffer);
     buffer.zeroize();

@@ -1,4 +1,4 @@
-//! Tests of the corners that no plugin can reach from outside.
+//! Tests of cases that a plugin cannot trigger.
 
 use std::thread;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use super::*;
 use crate::command::Environment;
 use crate::policy::Policy;
 
-const SOON: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A child that reads from a pipe nobody writes to.
+/// A child that blocks reading an open pipe without data.
 fn waiting_child() -> (Child, Pid) {
     let command = Command::new("/bin/cat", Environment::empty()).stdin(Stdin::Bytes(Vec::new().into()));
     let (command, program) = Policy::AllowAll.permit(command).unwrap().into_parts();
@@ -23,31 +23,35 @@ fn waiting_child() -> (Child, Pid) {
 }
 
 /// Waits until the child is neither running nor a zombie.
-fn is_reaped(pid: Pid) {
+fn wait_until_reaped(pid: Pid) {
     let started = SystemClock.monotonic();
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     while !matches!(waitid(WaitId::Pid(pid), look), Err(Errno::CHILD)) {
-        assert!(SystemClock.monotonic() - started < SOON, "still there");
+        assert!(SystemClock.monotonic() - started < TEST_TIMEOUT, "the child was not reaped");
         thread::yield_now();
     }
 }
 
 #[test]
-fn a_child_that_outlives_its_killing_is_reaped_when_it_ends() {
+fn child_that_survives_kill_is_reaped_when_it_exits() {
     let (mut child, pid) = waiting_child();
     let stdin = child.stdin.take();
-    let mut kept = Kept(Some(Watched::new(child, ProcessGroup::Inherit, true)));
-    assert_eq!(kept.reap_elsewhere().unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    let mut kept = ReapOnDrop(Some(ChildHandle::new(child, ProcessGroup::Inherit, true)));
+    assert_eq!(kept.reap_in_background().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     drop(stdin);
-    is_reaped(pid);
+    wait_until_reaped(pid);
 }
 
 #[test]
-fn a_child_that_is_dropped_is_killed_and_reaped() {
+fn dropped_child_is_killed_and_reaped() {
     for group in [ProcessGroup::Inherit, ProcessGroup::New] {
         let (mut child, pid) = waiting_child();
         let _stdin = child.stdin.take();
-        drop(Kept(Some(Watched::new(child, ProcessGroup::Inherit, group == ProcessGroup::Inherit))));
-        is_reaped(pid);
+        drop(ReapOnDrop(Some(ChildHandle::new(
+            child,
+            ProcessGroup::Inherit,
+            group == ProcessGroup::Inherit,
+        ))));
+        wait_until_reaped(pid);
     }
 }

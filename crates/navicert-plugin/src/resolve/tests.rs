@@ -31,7 +31,7 @@ fn relative_to_here(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_bare_name_is_the_first_executable_in_the_search_path() {
+fn bare_name_resolves_to_first_executable_in_search_path() {
     // C301
     let (empty, first, second) = (tempfile::tempdir().unwrap(), directory(), directory());
     let path = search_path(&[empty.path(), Path::new("/nowhere"), first.path(), second.path()]);
@@ -39,7 +39,7 @@ fn a_bare_name_is_the_first_executable_in_the_search_path() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_program_is_not_found() {
     // C320
     let directory = directory();
     for path in [None, Some(OsString::new()), Some(search_path(&[directory.path()]))] {
@@ -50,7 +50,7 @@ fn what_is_not_there_is_not_found() {
 }
 
 #[test]
-fn a_hit_relative_to_the_current_directory_is_refused() {
+fn rejects_match_relative_to_the_current_directory() {
     // C301, C320: the first hit decides, as the shell would have taken it.
     let (here, elsewhere) = (directory(), directory());
     let relative = relative_to_here(here.path());
@@ -63,13 +63,13 @@ fn a_hit_relative_to_the_current_directory_is_refused() {
 }
 
 #[test]
-fn the_empty_element_is_the_current_directory_and_says_so() {
+fn empty_path_element_is_the_current_directory() {
     let error = ResolveError::InCurrentDirectory { command: "p".into(), directory: PathBuf::new() };
-    assert!(error.to_string().contains("PATH has `.`"), "{error}");
+    assert!(error.to_string().contains("PATH contains `.`"), "{error}");
 }
 
 #[test]
-fn a_search_passes_over_what_cannot_be_executed() {
+fn search_skips_files_that_are_not_executable() {
     // C320
     let (first, second) = (directory(), directory());
     let second_data = second.path().join("data");
@@ -84,7 +84,7 @@ fn a_search_passes_over_what_cannot_be_executed() {
 }
 
 #[test]
-fn a_command_with_a_separator_is_used_as_given_and_never_searched_for() {
+fn command_with_separator_is_not_searched() {
     // C301, C134
     let directory = directory();
     let path = search_path(&[directory.path()]);
@@ -102,7 +102,7 @@ fn a_command_with_a_separator_is_used_as_given_and_never_searched_for() {
 }
 
 #[test]
-fn each_reason_why_a_file_cannot_run_is_told_apart() {
+fn distinguishes_reasons_why_a_file_cannot_run() {
     // C321
     let directory = directory();
     symlink("nowhere", directory.path().join("dangling")).unwrap();
@@ -154,7 +154,7 @@ fn cleaning_is_lexical() {
 }
 
 #[test]
-fn cleaning_a_command_keeps_it_a_place() {
+fn cleaning_a_command_keeps_its_separator() {
     // C134: `./p` must not become `p`, which would be searched for in PATH.
     for (command, cleaned) in
         [("p", "p"), ("./p", "./p"), ("a/../p", "./p"), ("a//p", "a/p"), ("../p", "../p"), ("/b/p", "/b/p")]

@@ -1,4 +1,5 @@
-//! What a policy looked at is what runs (client-credentials.md C743).
+//! The file that the policy checked is the file that runs.
+// C743
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use navicert_plugin::{AllowlistEntry, Command, Environment, Permitted, Policy, Runner};
 use tempfile::TempDir;
 
-use crate::support::{FAKE_PLUGIN, passed_on_by_every_child, plugin, run, runner, shell, write_program};
+use crate::support::{FAKE_PLUGIN, inherited_descriptors, plugin, run, runner, shell, write_program};
 
 /// A copy of the fake plugin that a test may replace. Made by another process; see `write_program`.
 fn copy() -> (TempDir, PathBuf) {
@@ -25,7 +26,7 @@ fn command(path: &Path, steps: &[&str]) -> Command {
 }
 
 #[test]
-fn a_binary_that_is_replaced_after_the_decision_runs_as_it_was() {
+fn binary_replaced_after_the_decision_runs_unchanged() {
     let (directory, path) = copy();
     let permitted = permit_listed(AllowlistEntry::new(&path), command(&path, &["say=the original"]));
     assert!(permitted.is_pinned());
@@ -33,13 +34,13 @@ fn a_binary_that_is_replaced_after_the_decision_runs_as_it_was() {
     write_program(&evil, "#!/bin/sh\necho evil\n");
     fs::rename(&evil, &path).unwrap();
     assert_eq!(runner().run(permitted).unwrap().stdout.expose(), b"the original");
-    // The next run asks anew and gets what is there now.
+    // The next decision uses the current file.
     let permitted = permit_listed(AllowlistEntry::new(&path), command(&path, &[]));
     assert_eq!(runner().run(permitted).unwrap().stdout.expose(), b"evil\n");
 }
 
 #[test]
-fn a_binary_that_is_removed_after_the_decision_still_runs() {
+fn binary_removed_after_the_decision_still_runs() {
     let (_directory, path) = copy();
     let permitted = permit_listed(AllowlistEntry::new(&path), command(&path, &["say=still here"]));
     fs::remove_file(&path).unwrap();
@@ -47,8 +48,8 @@ fn a_binary_that_is_removed_after_the_decision_still_runs() {
 }
 
 #[test]
-fn a_pinned_program_knows_its_name_and_sees_no_descriptor_of_ours() {
-    // I91: argv[0] is the configured path, whatever the way to the file was.
+fn pinned_program_has_its_name_and_inherits_no_descriptor() {
+    // I91: argv[0] is the configured path, even for a pinned file.
     let entry = || AllowlistEntry::new(FAKE_PLUGIN);
     let permitted = permit_listed(entry(), plugin(["args", "x"]));
     assert!(permitted.is_pinned() && permitted.program() == Path::new(FAKE_PLUGIN));
@@ -56,12 +57,12 @@ fn a_pinned_program_knows_its_name_and_sees_no_descriptor_of_ours() {
     assert_eq!(completed.stdout.expose(), format!("{FAKE_PLUGIN}\0args\0x\0").as_bytes());
     assert_eq!(completed.program, Path::new(FAKE_PLUGIN));
     let descriptors = runner().run(permit_listed(entry(), plugin(["descriptors"]))).unwrap();
-    assert_eq!(String::from_utf8_lossy(descriptors.stdout.expose()), passed_on_by_every_child());
+    assert_eq!(String::from_utf8_lossy(descriptors.stdout.expose()), inherited_descriptors());
 }
 
 #[test]
-fn a_script_runs_by_its_pinned_path() {
-    // Its interpreter opens it by name: there is no descriptor to open.
+fn script_runs_by_path() {
+    // The interpreter opens the script by name.
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("script");
     write_program(&path, "#!/bin/sh\necho \"$0\" \"$1\"\n");
@@ -72,7 +73,7 @@ fn a_script_runs_by_its_pinned_path() {
 }
 
 #[test]
-fn the_file_whose_digest_was_compared_is_the_one_that_runs() {
+fn runs_the_file_whose_digest_was_compared() {
     // C741, C743
     let (directory, path) = copy();
     let sum = run(shell("sha256sum \"$0\"")).unwrap().stdout.expose().clone();

@@ -1,5 +1,5 @@
-//! A signer for tests, with a software key in a file. Its environment says how it misbehaves; its answers to both versions
-//! are made by the same code as the real one's.
+//! A signer for tests with a software key in a file. Environment variables select faults; requests are handled by the same
+//! code as in the real signer.
 
 use std::env;
 use std::io::{self, Read, Write};
@@ -7,16 +7,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use navicert_signer::remote::{KeyRing, answer, answer_v1alpha1, wire};
-use navicert_signer::{Identity, SignError, SoftwareKey};
-use navicert_types::external_signer::{CONFIG_VARIABLE, Configuration, REQUEST_FD_VARIABLE, v1, v1alpha1};
+use navicert_signer::remote::{KeyStore, handle_request, handle_v1alpha1_request, wire};
+use navicert_signer::{SignError, SigningIdentity, SoftwareKey};
+use navicert_types::external_signer::{
+    CONFIG_VARIABLE, REQUEST_FD_VARIABLE, SignerConfiguration, v1, v1alpha1,
+};
 
-/// A key in DER and its chain in PEM, in a folder.
+/// A key store that reads a DER key and a PEM chain from a directory.
 #[derive(Debug)]
-struct Folder(PathBuf);
+struct FolderKeyStore(PathBuf);
 
-impl KeyRing for Folder {
-    fn find(&self, _: &Configuration, _: bool) -> Result<Arc<Identity>, SignError> {
+impl KeyStore for FolderKeyStore {
+    fn find(&self, _: &SignerConfiguration, _: bool) -> Result<Arc<SigningIdentity>, SignError> {
         let read = |name: &str| {
             std::fs::read(self.0.join(name)).map_err(|error| SignError::Internal(error.to_string()))
         };
@@ -24,7 +26,7 @@ impl KeyRing for Folder {
             .map_err(|error| SignError::Internal(error.to_string()))?;
         let chain =
             wire::chain(&read("chain.pem")?).ok_or_else(|| SignError::Internal("no chain".to_owned()))?;
-        Identity::new(chain, Arc::new(key))
+        SigningIdentity::new(chain, Arc::new(key))
             .map(Arc::new)
             .map_err(|error| SignError::Internal(error.to_string()))
     }
@@ -32,18 +34,18 @@ impl KeyRing for Folder {
 
 fn main() -> ExitCode {
     let folder = PathBuf::from(variable("FAKE_SIGNER_FOLDER").unwrap_or_default());
-    let question = match variable(REQUEST_FD_VARIABLE) {
+    let request_text = match variable(REQUEST_FD_VARIABLE) {
         Some(_) => {
-            let mut question = String::new();
-            let _ = io::stdin().read_to_string(&mut question);
-            question
+            let mut text = String::new();
+            let _ = io::stdin().read_to_string(&mut text);
+            text
         }
         None => variable(CONFIG_VARIABLE).unwrap_or_default(),
     };
-    write_down(&folder, &question);
-    let is_sign = question.contains("\"kind\":\"Sign");
+    record(&folder, &request_text);
+    let is_sign = request_text.contains("\"kind\":\"Sign");
     match variable("FAKE_SIGNER_MODE").as_deref() {
-        // Waits for a writer that never comes.
+        // Blocks forever: nothing writes to the pipe.
         Some("hang") if is_sign => {
             let _ = std::fs::read(folder.join("pipe"));
         }
@@ -60,16 +62,16 @@ fn main() -> ExitCode {
         }
         _ => {}
     }
-    let ring = Folder(if is_sign && variable("FAKE_SIGNER_MODE").as_deref() == Some("wrong-key") {
+    let store = FolderKeyStore(if is_sign && variable("FAKE_SIGNER_MODE").as_deref() == Some("wrong-key") {
         folder.join("other")
     } else {
         folder
     });
-    if let Ok(request) = v1::Request::from_json(question.as_bytes()) {
-        return print(&format!("{}\n", answer(&ring, &request).to_json()));
+    if let Ok(request) = v1::Request::from_json(request_text.as_bytes()) {
+        return print(&format!("{}\n", handle_request(&store, &request).to_json()));
     }
-    match v1alpha1::Request::from_json(question.as_bytes())
-        .map(|request| answer_v1alpha1(&ring, &request, false))
+    match v1alpha1::Request::from_json(request_text.as_bytes())
+        .map(|request| handle_v1alpha1_request(&store, &request, false))
     {
         Ok(Ok(text)) => print(&text),
         _ => ExitCode::from(1),
@@ -82,25 +84,25 @@ fn print(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// What was asked, one line per run, and what the environment held.
-fn write_down(folder: &std::path::Path, question: &str) {
+/// Appends the request and the environment variables to files in the directory.
+fn record(folder: &std::path::Path, request: &str) {
     let open = |name: &str| std::fs::OpenOptions::new().create(true).append(true).open(folder.join(name));
     if let Ok(mut log) = open("asked") {
-        let _ = writeln!(log, "{question}");
+        let _ = writeln!(log, "{request}");
     }
     if let Ok(mut log) = open("environment") {
-        for (name, value) in all() {
+        for (name, value) in all_variables() {
             let _ = writeln!(log, "{name}={value}");
         }
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "this program's one look at a variable of its environment")]
+#[expect(clippy::disallowed_methods, reason = "reads the program's environment")]
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok()
 }
 
-#[expect(clippy::disallowed_methods, reason = "a test looks at what a signer inherits")]
-fn all() -> Vec<(String, String)> {
+#[expect(clippy::disallowed_methods, reason = "a test checks the inherited environment")]
+fn all_variables() -> Vec<(String, String)> {
     env::vars().collect()
 }

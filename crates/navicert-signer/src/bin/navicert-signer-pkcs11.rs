@@ -1,5 +1,5 @@
-//! `navicert-signer-pkcs11`: an external TLS signer for keys in PKCS#11 tokens. A client runs it with one question and
-//! reads one answer; people use `navicert signer`.
+//! `navicert-signer-pkcs11`: an external TLS signer for keys in PKCS#11 tokens. Clients run it once per request; users run
+//! `navicert signer`.
 
 use std::env;
 use std::ffi::OsString;
@@ -9,24 +9,27 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use navicert_plugin::ProcessRunner;
-use navicert_signer::program::{Surroundings, respond};
+use navicert_signer::program::{SignerEnvironment, respond};
 use navicert_types::SystemClock;
 use navicert_types::external_signer::{CONFIG_VARIABLE, REQUEST_FD_VARIABLE};
 use zeroize::Zeroizing;
 
-/// No question is longer.
-const LONGEST_QUESTION: u64 = 1 << 20;
+/// The longest request.
+const MAX_REQUEST_BYTES: u64 = 1 << 20;
 
 const HELP: &str = "\
-navicert-signer-pkcs11: an external TLS signer for keys in PKCS#11 tokens
+External TLS signer for keys in PKCS#11 tokens
 
-A client runs this program; it takes no arguments. The question is on the descriptor
-that EXTERNAL_SIGNER_REQUEST_FD names (v1), or in EXTERNAL_SIGNER_PLUGIN_CONFIG (v1alpha1).
-`navicert signer list` shows keys and the kubeconfig lines that use them.
+Usage: navicert-signer-pkcs11
 
-  NAVICERT_PKCS11_MODULE   the module, where a kubeconfig names none
-  NAVICERT_PINENTRY        a program that asks for the PIN
-  NAVICERT_SIGNER_SOCKET   where `navicert signer serve` listens
+Clients run this program; it takes no arguments. It reads the request from the file
+descriptor in EXTERNAL_SIGNER_REQUEST_FD (v1) or from EXTERNAL_SIGNER_PLUGIN_CONFIG
+(v1alpha1). Run `navicert signer list` to show keys and the kubeconfig lines for them.
+
+Environment variables:
+  NAVICERT_PKCS11_MODULE   Default PKCS#11 module for kubeconfigs that name none
+  NAVICERT_PINENTRY        Pinentry program that asks for the PIN
+  NAVICERT_SIGNER_SOCKET   Socket path of `navicert signer serve`
 ";
 
 fn main() -> ExitCode {
@@ -37,57 +40,56 @@ fn main() -> ExitCode {
     if arguments.iter().any(|argument| argument == "--help") {
         return print(HELP, 0);
     }
-    // A PIN passes through here: not for debuggers and other programs of the same user, and not into a core. Where the
-    // system cannot do that, it works all the same.
+    // This process handles a PIN, so keep it out of core dumps and away from debuggers. Continue if that fails.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
-    let question = match question() {
-        Ok(Some(question)) if arguments.is_empty() => question,
+    let request = match read_request() {
+        Ok(Some(request)) if arguments.is_empty() => request,
         Ok(_) => {
             let _ = io::stderr().write_all(HELP.as_bytes());
             return ExitCode::from(2);
         }
         Err(error) => {
-            let _ = writeln!(io::stderr(), "navicert-signer-pkcs11: the question cannot be read: {error}");
+            let _ = writeln!(io::stderr(), "navicert-signer-pkcs11: failed to read the request: {error}");
             return ExitCode::from(3);
         }
     };
-    let surroundings = Surroundings {
+    let signer_environment = SignerEnvironment {
         environment: environment(),
         runner: Arc::new(ProcessRunner::new(Arc::new(SystemClock))),
     };
-    let printed = respond(&question, io::stdin().is_terminal(), &surroundings);
+    let printed = respond(&request, io::stdin().is_terminal(), &signer_environment);
     let _ = io::stderr().write_all(printed.stderr.as_bytes());
     print(&printed.stdout, if printed.success { 0 } else { 1 })
 }
 
 fn print(text: &str, code: u8) -> ExitCode {
-    // If nobody reads it there is nobody to tell.
+    // A write error cannot be reported anywhere.
     let _ = io::stdout().write_all(text.as_bytes());
     ExitCode::from(code)
 }
 
-/// From the descriptor that is named, else from the variable.
-fn question() -> io::Result<Option<Zeroizing<Vec<u8>>>> {
-    let mut question = Zeroizing::new(Vec::with_capacity(16 << 10));
+/// Reads the request from the file descriptor, or else from the environment variable.
+fn read_request() -> io::Result<Option<Zeroizing<Vec<u8>>>> {
+    let mut request = Zeroizing::new(Vec::with_capacity(16 << 10));
     match variable(REQUEST_FD_VARIABLE) {
         Some(number) if number == "0" => {
-            io::stdin().take(LONGEST_QUESTION).read_to_end(&mut question)?;
+            io::stdin().take(MAX_REQUEST_BYTES).read_to_end(&mut request)?;
         }
         Some(number) => {
             let number = number.to_str().and_then(|text| text.parse::<u32>().ok());
             let number = number.ok_or(io::ErrorKind::InvalidInput)?;
-            File::open(format!("/dev/fd/{number}"))?.take(LONGEST_QUESTION).read_to_end(&mut question)?;
+            File::open(format!("/dev/fd/{number}"))?.take(MAX_REQUEST_BYTES).read_to_end(&mut request)?;
         }
         None => match variable(CONFIG_VARIABLE) {
-            Some(text) => question.extend_from_slice(text.as_encoded_bytes()),
+            Some(text) => request.extend_from_slice(text.as_encoded_bytes()),
             None => return Ok(None),
         },
     }
-    Ok(Some(question))
+    Ok(Some(request))
 }
 
-#[expect(clippy::disallowed_methods, reason = "this program's one look at a variable of its environment")]
+#[expect(clippy::disallowed_methods, reason = "reads the program's environment")]
 fn variable(name: &str) -> Option<OsString> {
     env::var_os(name)
 }

@@ -15,36 +15,36 @@ fn chain(identity: &navicert_testkit::Identity) -> Vec<CertificateDer<'static>> 
 }
 
 #[test]
-fn software_keys_of_every_kind_keep_the_contract() {
+fn software_keys_of_every_kind_satisfy_the_contract() {
     let ca = Ca::new("root");
     for kind in KINDS {
         let identity = ca.client("ann").key(kind).issue();
-        contract::holds(&*software(&identity), true);
+        contract::check_key(&*software(&identity), true);
     }
 }
 
 #[test]
-fn only_a_key_and_its_own_certificate_are_an_identity() {
+fn identity_requires_matching_key_and_certificate() {
     let ca = Ca::new("root");
     for kind in KINDS {
         let (ann, bob) = (ca.client("ann").key(kind).issue(), ca.client("bob").key(kind).issue());
-        assert!(Identity::new(chain(&ann), software(&ann)).is_ok(), "{kind:?}");
-        assert_eq!(Identity::new(chain(&bob), software(&ann)).unwrap_err(), IdentityError::Mismatch);
+        assert!(SigningIdentity::new(chain(&ann), software(&ann)).is_ok(), "{kind:?}");
+        assert_eq!(SigningIdentity::new(chain(&bob), software(&ann)).unwrap_err(), IdentityError::Mismatch);
     }
     let ann = ca.client("ann").issue();
-    assert_eq!(Identity::new(Vec::new(), software(&ann)).unwrap_err(), IdentityError::NoCertificate);
+    assert_eq!(SigningIdentity::new(Vec::new(), software(&ann)).unwrap_err(), IdentityError::NoCertificate);
     let garbage = vec![CertificateDer::from(b"garbage".to_vec())];
-    assert!(matches!(Identity::new(garbage, software(&ann)), Err(IdentityError::Certificate(_))));
+    assert!(matches!(SigningIdentity::new(garbage, software(&ann)), Err(IdentityError::Certificate(_))));
 }
 
-/// A key that signs with another one.
+/// A key that signs with another key.
 #[derive(Debug)]
-struct Liar {
+struct WrongKey {
     shown: Arc<SoftwareKey>,
     used: Arc<SoftwareKey>,
 }
 
-impl Key for Liar {
+impl Key for WrongKey {
     fn public_key(&self) -> &PublicKey {
         self.shown.public_key()
     }
@@ -59,13 +59,13 @@ impl Key for Liar {
 }
 
 #[test]
-fn a_signature_by_another_key_does_not_get_out() {
+fn rejects_signature_by_another_key() {
     // C834
     let ca = Ca::new("root");
     for kind in KINDS {
         let (ann, bob) = (ca.client("ann").key(kind).issue(), ca.client("bob").key(kind).issue());
-        let liar = Liar { shown: software(&ann), used: software(&bob) };
-        let identity = Identity::new(chain(&ann), Arc::new(liar)).unwrap();
+        let wrong_key = WrongKey { shown: software(&ann), used: software(&bob) };
+        let identity = SigningIdentity::new(chain(&ann), Arc::new(wrong_key)).unwrap();
         for scheme in identity.schemes().to_vec() {
             let error = identity.sign(scheme, Input::Message(b"message")).unwrap_err();
             assert!(matches!(error, SignError::WrongSignature { .. }), "{error:?}");
@@ -77,11 +77,11 @@ fn a_signature_by_another_key_does_not_get_out() {
 }
 
 #[test]
-fn public_keys_survive_being_written_as_der() {
+fn public_keys_round_trip_through_der() {
     let ca = Ca::new("root");
     for kind in KINDS {
         let identity = ca.client("ann").key(kind).issue();
-        let key = PublicKey::of_certificate(&chain(&identity)[0]).unwrap();
+        let key = PublicKey::from_certificate(&chain(&identity)[0]).unwrap();
         assert_eq!(key.to_der(), identity.public_key_der(), "{kind:?}");
         assert_eq!(PublicKey::from_der(&key.to_der()).unwrap(), key);
     }

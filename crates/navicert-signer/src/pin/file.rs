@@ -7,17 +7,17 @@ use navicert_types::Secret;
 use rustix::fs::{Mode, OFlags};
 use zeroize::Zeroizing;
 
-use super::{AskPin, PinError, Question};
+use super::{PinError, PinPrompt, PinProvider};
 
-/// No PIN is longer.
-const LONGEST: u64 = 256;
+/// The longest PIN read.
+const MAX_PIN_BYTES: u64 = 256;
 
 /// A file with a PIN on its first line.
 #[derive(Clone, Debug)]
 pub struct PinFile(PathBuf);
 
 impl PinFile {
-    /// From the value of `pin-source`: `file:/path`, `file:///path` or a path.
+    /// Parses the value of `pin-source`: `file:/path`, `file:///path` or a path.
     ///
     /// # Errors
     /// [`PinError::Source`]: a command, a relative path, or another scheme.
@@ -36,9 +36,10 @@ impl PinFile {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unreadable(error.into()))?;
         check(&file).map_err(|problem| bad(problem.to_owned()))?;
-        let mut text = Zeroizing::new(String::with_capacity(usize::try_from(LONGEST).unwrap_or_default()));
+        let mut text =
+            Zeroizing::new(String::with_capacity(usize::try_from(MAX_PIN_BYTES).unwrap_or_default()));
         let file = std::fs::File::from(file);
-        file.take(LONGEST).read_to_string(&mut text).map_err(unreadable)?;
+        file.take(MAX_PIN_BYTES).read_to_string(&mut text).map_err(unreadable)?;
         let pin = text.lines().next().unwrap_or_default();
         if pin.is_empty() {
             return Err(bad("is empty".to_owned()));
@@ -47,9 +48,9 @@ impl PinFile {
     }
 }
 
-/// The file as it was opened: a regular one, ours, and nobody else's to read or write.
+/// Checks the open file: regular, owned by this user, and accessible to no other user.
 fn check(file: &rustix::fd::OwnedFd) -> Result<(), &'static str> {
-    let facts = rustix::fs::fstat(file).map_err(|_| "cannot be looked at")?;
+    let facts = rustix::fs::fstat(file).map_err(|_| "cannot be inspected")?;
     if rustix::fs::FileType::from_raw_mode(facts.st_mode) != rustix::fs::FileType::RegularFile {
         return Err("is not a regular file");
     }
@@ -62,8 +63,8 @@ fn check(file: &rustix::fd::OwnedFd) -> Result<(), &'static str> {
     Ok(())
 }
 
-impl AskPin for PinFile {
-    fn ask(&self, _: &Question) -> Result<Secret<String>, PinError> {
+impl PinProvider for PinFile {
+    fn request_pin(&self, _: &PinPrompt) -> Result<Secret<String>, PinError> {
         self.read()
     }
 
@@ -83,18 +84,18 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn question() -> Question {
-        Question { token: "t".to_owned(), last_try: false }
+    fn prompt() -> PinPrompt {
+        PinPrompt { token: "t".to_owned(), last_try: false }
     }
 
     #[test]
-    fn only_a_file_of_ones_own_with_a_closed_mode_is_read() {
+    fn reads_only_own_file_without_group_or_other_access() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pin");
         std::fs::write(&path, "canary-1234\nmore\n").unwrap();
         for (mode, fine) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
-            let answer = PinFile::from_source(path.to_str().unwrap()).unwrap().ask(&question());
+            let answer = PinFile::from_source(path.to_str().unwrap()).unwrap().request_pin(&prompt());
             assert_eq!(answer.is_ok(), fine, "mode {mode:o}");
             assert!(!format!("{answer:?}").contains("canary"));
             if let Ok(pin) = answer {
@@ -104,12 +105,15 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(PinFile(link).ask(&question()).is_err(), "a symbolic link is not followed");
-        assert!(PinFile(folder.path().to_owned()).ask(&question()).is_err(), "a folder is no file");
+        assert!(PinFile(link).request_pin(&prompt()).is_err(), "a symbolic link is not followed");
+        assert!(
+            PinFile(folder.path().to_owned()).request_pin(&prompt()).is_err(),
+            "a directory is not a regular file"
+        );
     }
 
     #[test]
-    fn a_source_is_a_path_and_never_a_command() {
+    fn pin_source_is_a_path_and_never_a_command() {
         for (source, path) in [
             ("/run/pin", Some("/run/pin")),
             ("file:/run/pin", Some("/run/pin")),

@@ -1,5 +1,5 @@
-//! Where a PIN comes from: a human at a terminal or a pinentry program, or a file only its owner can read. Never an
-//! argument, and never the environment.
+//! Sources of PINs: the terminal, a pinentry program, or a file that only its owner can read. PINs are never read from
+//! arguments or environment variables.
 
 mod file;
 mod pinentry;
@@ -16,54 +16,54 @@ pub use file::PinFile;
 pub use pinentry::Pinentry;
 pub use terminal::TerminalPin;
 
-/// Somebody who knows the PIN.
+/// Provides the PIN of a token.
 ///
-/// Asked once for a login; what it answers is tried once. `Debug` shows no PIN.
-pub trait AskPin: fmt::Debug + Send + Sync {
-    /// The PIN for this token. Blocks as long as a human takes.
+/// Called once per login, and the PIN is tried once. `Debug` shows no PIN.
+pub trait PinProvider: fmt::Debug + Send + Sync {
+    /// Returns the PIN for this token. Blocks until the user has entered it.
     ///
     /// # Errors
     /// [`PinError`].
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError>;
+    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError>;
 
-    /// Whether the answer is the same every time, so that trying it again after it was wrong can only do harm.
+    /// Whether the PIN is the same every time, so that retrying a rejected one could only lock the token.
     fn is_stored(&self) -> bool;
 }
 
-/// What a human should know before typing.
+/// What the PIN prompt shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct PinPrompt {
     /// The token's label.
     pub token: String,
-    /// The device says that one more wrong PIN locks it.
+    /// One more incorrect PIN locks the device.
     pub last_try: bool,
 }
 
-/// Why there is no PIN.
+/// Why no PIN is available.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PinError {
-    /// There is neither a terminal nor a file nor a pinentry program.
+    /// No terminal, PIN file or pinentry program is available.
     #[error(
-        "there is nobody to ask: run it on a terminal, set NAVICERT_PINENTRY to a pinentry program, or add `pin-source=file:…` to the URI"
+        "no way to ask for the PIN: run it on a terminal, set NAVICERT_PINENTRY to a pinentry program, or add `pin-source=file:…` to the URI"
     )]
-    NobodyToAsk,
-    /// A human said no.
-    #[error("cancelled")]
+    NoProvider,
+    /// The user cancelled.
+    #[error("PIN entry cancelled")]
     Cancelled,
     /// The file cannot be used.
-    #[error("the PIN file `{path}` {problem}")]
+    #[error("PIN file `{path}` {problem}")]
     File {
         /// The file.
         path: String,
         /// What is wrong with it.
         problem: String,
     },
-    /// A pin-source that is not a file.
+    /// The `pin-source` is not a file.
     #[error("`pin-source` must be a file (`file:/path` or `/path`)")]
     Source,
-    /// The pinentry program gave none.
-    #[error("the pinentry program `{program}` {problem}")]
+    /// The pinentry program returned no PIN.
+    #[error("pinentry program `{program}` {problem}")]
     Pinentry {
         /// The program.
         program: String,
@@ -71,15 +71,16 @@ pub enum PinError {
         problem: String,
     },
     /// The terminal cannot be used.
-    #[error("the terminal cannot be used: {0}")]
+    #[error("failed to read the PIN from the terminal: {0}")]
     Terminal(String),
-    /// What was typed cannot be a PIN.
+    /// The entered PIN is empty.
     #[error("the PIN is empty")]
     Empty,
 }
 
 impl PinError {
-    /// As the protocol has it (C884).
+    /// The reason reported in the signer protocol.
+    // C884
     pub fn reason(&self) -> Reason {
         match self {
             PinError::Cancelled | PinError::Empty => Reason::UserCancelled,
@@ -88,13 +89,13 @@ impl PinError {
     }
 }
 
-/// Nobody: a key that needs no PIN works, any other says what to do.
+/// Provides no PIN: a key without a PIN works, and any other fails with an error that says what to do.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct NoPin;
 
-impl AskPin for Nobody {
-    fn ask(&self, _: &Question) -> Result<Secret<String>, PinError> {
-        Err(PinError::NobodyToAsk)
+impl PinProvider for NoPin {
+    fn request_pin(&self, _: &PinPrompt) -> Result<Secret<String>, PinError> {
+        Err(PinError::NoProvider)
     }
 
     fn is_stored(&self) -> bool {
@@ -102,12 +103,13 @@ impl AskPin for Nobody {
     }
 }
 
-/// A PIN somebody handed over: from a kubeconfig, where the application allows that (X2).
+/// A fixed PIN: from a kubeconfig, where the application allows that.
+// X2
 #[derive(Clone, Debug)]
-pub struct GivenPin(pub Secret<String>);
+pub struct StaticPin(pub Secret<String>);
 
-impl AskPin for GivenPin {
-    fn ask(&self, _: &Question) -> Result<Secret<String>, PinError> {
+impl PinProvider for StaticPin {
+    fn request_pin(&self, _: &PinPrompt) -> Result<Secret<String>, PinError> {
         Ok(self.0.clone())
     }
 

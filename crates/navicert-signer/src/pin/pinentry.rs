@@ -1,7 +1,7 @@
-//! A PIN typed into a pinentry program's window, as GnuPG asks for one.
+//! Asks for a PIN with a pinentry program, as GnuPG does.
 //!
-//! The questions go to the program's standard input in one piece and the answers come back from its standard output:
-//! the Assuan protocol answers in order, so nothing is lost by not waiting in between.
+//! All Assuan commands are written to the program's standard input at once, and the responses are read from its standard
+//! output: the protocol responds in order, so no waiting in between is needed.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use navicert_plugin::{Command, Environment, Policy, ProcessGroup, Runner, Stderr
 use navicert_types::{Secret, redact};
 use zeroize::Zeroizing;
 
-use super::{AskPin, PinError, Question};
+use super::{PinError, PinPrompt, PinProvider};
 
-/// How long a human may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long the user may take to enter the PIN.
+const PINENTRY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// A pinentry program the user chose.
+/// A pinentry program chosen by the user.
 #[derive(Clone)]
 pub struct Pinentry {
     program: PathBuf,
@@ -26,29 +26,29 @@ pub struct Pinentry {
 }
 
 impl Pinentry {
-    /// This program, by its absolute path or by a name in `PATH`. It is the user's own choice, from the user's own
-    /// environment: no policy for kubeconfigs applies.
+    /// Uses this program: an absolute path, or a name in `PATH`. It comes from the user's own environment, so the plugin
+    /// policy for kubeconfigs does not apply.
     pub fn new(program: impl Into<PathBuf>, environment: Environment, runner: Arc<dyn Runner>) -> Self {
         Pinentry { program: program.into(), environment, runner }
     }
 }
 
-impl AskPin for Pinentry {
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
+impl PinProvider for Pinentry {
+    fn request_pin(&self, prompt: &PinPrompt) -> Result<Secret<String>, PinError> {
         let bad = |problem: &str| PinError::Pinentry {
             program: self.program.display().to_string(),
             problem: problem.to_owned(),
         };
         let command = Command::new(&self.program, self.environment.clone())
-            .stdin(Stdin::Bytes(Secret::new(questions(question).into_bytes())))
+            .stdin(Stdin::Bytes(Secret::new(assuan_commands(prompt).into_bytes())))
             .stderr(Stderr::Tail(0))
             .process_group(ProcessGroup::Inherit)
-            .limit(Some(PATIENCE));
+            .limit(Some(PINENTRY_TIMEOUT));
         let permitted =
             Policy::AllowAll.permit(command).map_err(|error| bad(&format!("cannot run: {error}")))?;
         let completed = self.runner.run(permitted).map_err(|error| bad(&format!("failed: {error}")))?;
-        answer(completed.stdout.expose())
-            .map_err(|cancelled| if cancelled { PinError::Cancelled } else { bad("gave no PIN") })
+        parse_responses(completed.stdout.expose())
+            .map_err(|cancelled| if cancelled { PinError::Cancelled } else { bad("returned no PIN") })
     }
 
     fn is_stored(&self) -> bool {
@@ -56,9 +56,9 @@ impl AskPin for Pinentry {
     }
 }
 
-fn questions(question: &Question) -> String {
-    let token = escape(&redact::terminal(&question.token));
-    let warning = if question.last_try { "%0AOne more wrong PIN locks it." } else { "" };
+fn assuan_commands(prompt: &PinPrompt) -> String {
+    let token = escape(&redact::terminal(&prompt.token));
+    let warning = if prompt.last_try { "%0AOne more wrong PIN locks it." } else { "" };
     format!(
         "SETTITLE navicert\nSETDESC PIN for the token %22{token}%22{warning}\nSETPROMPT PIN:\nGETPIN\nBYE\n"
     )
@@ -72,8 +72,8 @@ fn escape(text: &str) -> String {
     text.chars().map(spell).collect()
 }
 
-/// The `D` line of the answers; `Err(true)` if a human pressed Cancel.
-fn answer(output: &[u8]) -> Result<Secret<String>, bool> {
+/// The PIN in the `D` line of the responses; `Err(true)` if the user cancelled.
+fn parse_responses(output: &[u8]) -> Result<Secret<String>, bool> {
     /// `GPG_ERR_CANCELED` and `GPG_ERR_FULLY_CANCELED`, without the source in the upper bits.
     const CANCELLED: [u32; 2] = [99, 198];
     let mut pin = None;
@@ -120,7 +120,7 @@ mod tests {
     use navicert_types::SystemClock;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A program that answers as pinentry does, and writes down what it was asked.
+    /// A program that responds as pinentry does and records its input.
     fn fake(folder: &std::path::Path, answers: &str) -> Pinentry {
         let path = folder.join("pinentry");
         let script = format!("#!/bin/sh\ncat >\"{}/asked\"\nprintf '{answers}'\n", folder.display());
@@ -131,11 +131,11 @@ mod tests {
     }
 
     #[test]
-    fn the_pin_of_the_d_line_is_the_answer_and_the_token_is_named() {
+    fn reads_pin_from_d_line_and_names_the_token() {
         let folder = tempfile::tempdir().unwrap();
         let pinentry = fake(folder.path(), "OK hello\\nOK\\nOK\\nD 12%%2534\\nOK\\n");
-        let question = Question { token: "my\ntoken%".to_owned(), last_try: true };
-        let pin = pinentry.ask(&question).unwrap();
+        let prompt = PinPrompt { token: "my\ntoken%".to_owned(), last_try: true };
+        let pin = pinentry.request_pin(&prompt).unwrap();
         assert_eq!(pin.expose(), "12%34");
         let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
         assert!(asked.contains("my%0Atoken%25") && asked.contains("locks it"), "{asked}");
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn cancel_and_garbage_are_told_apart() {
+    fn distinguishes_cancel_from_invalid_output() {
         let folder = tempfile::tempdir().unwrap();
-        let question = Question { token: "t".to_owned(), last_try: false };
-        let cancelled = fake(folder.path(), "OK\\nERR 83886179 Operation cancelled\\n").ask(&question);
+        let prompt = PinPrompt { token: "t".to_owned(), last_try: false };
+        let cancelled = fake(folder.path(), "OK\\nERR 83886179 Operation cancelled\\n").request_pin(&prompt);
         assert_eq!(cancelled.unwrap_err(), PinError::Cancelled);
         for output in ["", "OK\\n", "D \\n", "D %%zz\\n"] {
-            let error = fake(folder.path(), output).ask(&question).unwrap_err();
+            let error = fake(folder.path(), output).request_pin(&prompt).unwrap_err();
             assert!(matches!(error, PinError::Pinentry { .. }), "{output}: {error:?}");
         }
     }

@@ -1,26 +1,26 @@
-//! A PIN typed at the controlling terminal, without echo.
+//! Reads a PIN from the controlling terminal, without echo.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use navicert_plugin::TerminalTurn;
+use navicert_plugin::TerminalLock;
 use navicert_types::{Secret, redact};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use zeroize::Zeroizing;
 
-use super::{AskPin, PinError, Question};
+use super::{PinError, PinPrompt, PinProvider};
 
-const LONGEST: usize = 256;
+const MAX_PIN_BYTES: usize = 256;
 
-/// Asks at a terminal. Standard input and output are left alone: they may be pipes.
+/// Asks for the PIN on a terminal. Standard input and output are not used: they may be pipes.
 #[derive(Clone, Debug)]
 pub struct TerminalPin {
     path: PathBuf,
 }
 
 impl TerminalPin {
-    /// The controlling terminal, if there is one.
+    /// The controlling terminal, if the process has one.
     pub fn find() -> Option<Self> {
         let path = PathBuf::from("/dev/tty");
         let opened = OpenOptions::new().read(true).write(true).open(&path).ok()?;
@@ -28,27 +28,27 @@ impl TerminalPin {
         Some(TerminalPin { path })
     }
 
-    /// This terminal.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    /// Uses the terminal at this path.
+    pub fn with_path(path: impl Into<PathBuf>) -> Self {
         TerminalPin { path: path.into() }
     }
 }
 
-impl AskPin for TerminalPin {
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
-        let _turn = TerminalTurn::take();
+impl PinProvider for TerminalPin {
+    fn request_pin(&self, prompt: &PinPrompt) -> Result<Secret<String>, PinError> {
+        let _turn = TerminalLock::acquire();
         let failed = |error: std::io::Error| PinError::Terminal(error.to_string());
         let mut terminal = OpenOptions::new().read(true).write(true).open(&self.path).map_err(failed)?;
-        // A background job that reads is stopped by the system, and its clients would wait for ever.
+        // The kernel stops a background job that reads from the terminal, and its clients would wait forever.
         if rustix::termios::tcgetpgrp(&terminal).is_ok_and(|front| front != rustix::process::getpgrp()) {
-            return Err(PinError::NobodyToAsk);
+            return Err(PinError::NoProvider);
         }
-        let quiet = Quiet::start(terminal.try_clone().map_err(failed)?)?;
-        let warning = if question.last_try { " (last try before it locks itself)" } else { "" };
-        let token = redact::terminal(&question.token);
+        let echo_off = EchoOff::start(terminal.try_clone().map_err(failed)?)?;
+        let warning = if prompt.last_try { " (last try before it locks itself)" } else { "" };
+        let token = redact::terminal(&prompt.token);
         write!(terminal, "PIN for the token \u{201c}{token}\u{201d}{warning}: ").map_err(failed)?;
         let line = read_line(&mut terminal);
-        drop(quiet);
+        drop(echo_off);
         let _ = terminal.write_all(b"\n");
         line
     }
@@ -58,16 +58,16 @@ impl AskPin for TerminalPin {
     }
 }
 
-/// Reads octet by octet into one buffer that is never moved: no copy of the PIN stays behind.
+/// Reads byte by byte into a buffer that never reallocates, so that no copy of the PIN remains in memory.
 fn read_line(terminal: &mut File) -> Result<Secret<String>, PinError> {
-    let mut line = Zeroizing::new(Vec::with_capacity(LONGEST));
+    let mut line = Zeroizing::new(Vec::with_capacity(MAX_PIN_BYTES));
     let mut octet = Zeroizing::new([0]);
     loop {
         match terminal.read(octet.as_mut()) {
             Ok(0) => return Err(PinError::Cancelled),
             Ok(_) if octet.as_ref() == b"\n" || octet.as_ref() == b"\r" => break,
-            Ok(_) if line.len() < LONGEST => line.extend_from_slice(octet.as_ref()),
-            Ok(_) => return Err(PinError::Terminal("that is too long for a PIN".to_owned())),
+            Ok(_) if line.len() < MAX_PIN_BYTES => line.extend_from_slice(octet.as_ref()),
+            Ok(_) => return Err(PinError::Terminal("the PIN is too long".to_owned())),
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(PinError::Terminal(error.to_string())),
         }
@@ -80,26 +80,26 @@ fn read_line(terminal: &mut File) -> Result<Secret<String>, PinError> {
     Ok(Secret::new(text.to_owned()))
 }
 
-/// The terminal without echo, until dropped.
-struct Quiet {
+/// Disables the terminal's echo until dropped.
+struct EchoOff {
     terminal: File,
     before: Termios,
 }
 
-impl Quiet {
+impl EchoOff {
     fn start(terminal: File) -> Result<Self, PinError> {
         let failed = |error: rustix::io::Errno| PinError::Terminal(error.to_string());
         let before = tcgetattr(&terminal).map_err(failed)?;
         let mut quiet = before.clone();
         quiet.local_modes.remove(LocalModes::ECHO | LocalModes::ECHOE | LocalModes::ECHOK);
         quiet.local_modes.insert(LocalModes::ICANON | LocalModes::ISIG);
-        // What was typed before the question is not the answer.
+        // Discards input typed before the prompt.
         tcsetattr(&terminal, OptionalActions::Flush, &quiet).map_err(failed)?;
-        Ok(Quiet { terminal, before })
+        Ok(EchoOff { terminal, before })
     }
 }
 
-impl Drop for Quiet {
+impl Drop for EchoOff {
     fn drop(&mut self) {
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }

@@ -1,4 +1,4 @@
-//! What is on a token: keys, their certificates, and which belongs to which.
+//! Finds the keys and certificates on a token and matches them to each other.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use navicert_types::Timestamp;
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::module::{Module, Token, device};
+use super::module::{Pkcs11Module, Pkcs11Token, device_error};
 use super::sign;
-use super::uri::{ObjectType, Uri};
+use super::uri::{ObjectType, Pkcs11Uri};
 use crate::error::SignError;
 use crate::public_key::PublicKey;
 use crate::scheme::Scheme;
 
-/// No chain of certificates is longer.
-const LONGEST_CHAIN: usize = 8;
+/// The longest certificate chain built.
+const MAX_CHAIN_LENGTH: usize = 8;
 
-/// Which key of a token.
+/// Selects a key of a token.
 #[derive(Clone, Debug)]
-pub(super) struct Wanted {
+pub(super) struct KeyFilter {
     id: Option<Vec<u8>>,
     label: Option<String>,
 }
 
-impl Wanted {
-    pub(super) fn of(uri: &Uri) -> Self {
-        Wanted { id: uri.id.clone(), label: uri.object.clone() }
+impl KeyFilter {
+    pub(super) fn from_uri(uri: &Pkcs11Uri) -> Self {
+        KeyFilter { id: uri.id.clone(), label: uri.object.clone() }
     }
 
     pub(super) fn template(&self, class: ObjectClass, more: Option<Attribute>) -> Vec<Attribute> {
@@ -49,24 +49,24 @@ impl Wanted {
     }
 }
 
-/// What a session shows of the public half.
-pub(super) struct PublicHalf {
+/// The public key and certificates that match a [`KeyFilter`].
+pub(super) struct PublicObjects {
     keys: Vec<PublicKey>,
     leaves: Vec<CertificateDer<'static>>,
     others: Vec<CertificateDer<'static>>,
 }
 
-impl PublicHalf {
-    /// Whether there is a certificate; the public key is in it.
+impl PublicObjects {
+    /// Whether a certificate was found; it contains the public key.
     pub(super) fn is_complete(&self) -> bool {
         !self.leaves.is_empty()
     }
 
-    /// The key and its chain. The object that is the public key counts before the certificate, which may be somebody
-    /// else's under the same number; whether they belong together is the identity's to say.
-    pub(super) fn take(
+    /// The key and its chain. A public key object takes precedence over the certificate, which may belong to another key
+    /// with the same identifier; `SigningIdentity::new` checks that they match.
+    pub(super) fn into_key_and_chain(
         self,
-        wanted: &Wanted,
+        wanted: &KeyFilter,
     ) -> Result<(PublicKey, Vec<CertificateDer<'static>>), SignError> {
         let describe = || wanted.describe();
         if self.keys.len() > 1 {
@@ -74,9 +74,9 @@ impl PublicHalf {
         }
         let mut leaves = self.leaves;
         if let Some(key) = self.keys.first() {
-            // Two generations of a certificate for one key: the one that can be used longest.
-            if leaves.iter().any(|leaf| PublicKey::of_certificate(leaf).as_ref() == Ok(key)) {
-                leaves.retain(|leaf| PublicKey::of_certificate(leaf).as_ref() == Ok(key));
+            // If the key has several certificates, use the one that expires last.
+            if leaves.iter().any(|leaf| PublicKey::from_certificate(leaf).as_ref() == Ok(key)) {
+                leaves.retain(|leaf| PublicKey::from_certificate(leaf).as_ref() == Ok(key));
             }
         }
         leaves.sort_by_key(not_after);
@@ -85,7 +85,7 @@ impl PublicHalf {
             .ok_or_else(|| SignError::NoObject { wanted: format!("certificate {}", describe()) })?;
         let key = match self.keys.into_iter().next() {
             Some(key) => key,
-            None => PublicKey::of_certificate(&leaf).map_err(|error| SignError::NoObject {
+            None => PublicKey::from_certificate(&leaf).map_err(|error| SignError::NoObject {
                 wanted: format!("usable certificate {} ({error})", describe()),
             })?,
         };
@@ -93,9 +93,9 @@ impl PublicHalf {
     }
 }
 
-/// Looks for the certificate and the public key; private objects stay unseen without a login.
-pub(super) fn public_half(session: &Session, wanted: &Wanted) -> Result<PublicHalf, SignError> {
-    let failed = |error| device(&error);
+/// Finds the certificate and the public key. Private objects are hidden without a login.
+pub(super) fn find_public_objects(session: &Session, wanted: &KeyFilter) -> Result<PublicObjects, SignError> {
+    let failed = |error| device_error(&error);
     let public = session.find_objects(&wanted.template(ObjectClass::PUBLIC_KEY, None)).map_err(failed)?;
     let keys = public.into_iter().filter_map(|handle| read_public_key(session, handle)).collect();
     let leaves = session.find_objects(&wanted.template(ObjectClass::CERTIFICATE, None)).map_err(failed)?;
@@ -103,11 +103,11 @@ pub(super) fn public_half(session: &Session, wanted: &Wanted) -> Result<PublicHa
     let read = |handles: Vec<ObjectHandle>| {
         handles.into_iter().filter_map(|handle| read_certificate(session, handle)).collect()
     };
-    Ok(PublicHalf { keys, leaves: read(leaves), others: read(all) })
+    Ok(PublicObjects { keys, leaves: read(leaves), others: read(all) })
 }
 
-/// Whether anything that is wanted can be seen.
-pub(super) fn is_there(session: &Session, wanted: &Wanted) -> bool {
+/// Whether any visible object matches.
+pub(super) fn has_match(session: &Session, wanted: &KeyFilter) -> bool {
     let classes = [ObjectClass::CERTIFICATE, ObjectClass::PUBLIC_KEY, ObjectClass::PRIVATE_KEY];
     let seen =
         |class| session.find_objects(&wanted.template(class, None)).is_ok_and(|found| !found.is_empty());
@@ -144,11 +144,11 @@ fn not_after(certificate: &CertificateDer<'static>) -> i64 {
     X509Certificate::from_der(certificate).map_or(0, |(_, parsed)| parsed.validity().not_after.timestamp())
 }
 
-/// The leaf, and whoever on the same token issued it, up to a root, which a server has itself.
+/// The leaf and its issuers on the same token, without the root, which the server has.
 fn chain(leaf: CertificateDer<'static>, others: &[CertificateDer<'static>]) -> Vec<CertificateDer<'static>> {
     let mut chain = vec![leaf];
     while let Some(last) = chain.last()
-        && chain.len() < LONGEST_CHAIN
+        && chain.len() < MAX_CHAIN_LENGTH
         && let Some(issuer) = issuer_of(last, others)
         && !chain.contains(&issuer)
     {
@@ -178,61 +178,61 @@ pub struct FoundKey {
     pub id: Vec<u8>,
     /// `CKA_LABEL`.
     pub label: String,
-    /// The public half, where it is of a kind this crate knows.
+    /// The public key, if its algorithm is supported.
     pub public_key: Option<PublicKey>,
-    /// What it can sign.
+    /// The supported schemes.
     pub schemes: Vec<Scheme>,
-    /// Its certificate and whoever issued it, if the token has them.
+    /// Its certificate and the issuers that are on the token.
     pub chain: Vec<CertificateDer<'static>>,
-    /// A URI that means this key and no other, with its module.
-    pub uri: Uri,
+    /// A URI that identifies exactly this key, including its module.
+    pub uri: Pkcs11Uri,
 }
 
 impl FoundKey {
-    /// Whom the certificate is for, and until when it can be used; `None` without one.
-    pub fn holder(&self) -> Option<Holder> {
+    /// The subject and expiry of the certificate; `None` without one.
+    pub fn holder(&self) -> Option<CertificateHolder> {
         let (_, parsed) = X509Certificate::from_der(self.chain.first()?).ok()?;
         let names = parsed.subject().iter_common_name().filter_map(|name| name.as_str().ok());
         let (mut names, subject) = (names.map(str::to_owned), parsed.subject().to_string());
         let not_after = Timestamp::from_second(parsed.validity().not_after.timestamp()).ok()?;
-        Some(Holder { name: names.next().unwrap_or_else(|| subject.clone()), subject, not_after })
+        Some(CertificateHolder { name: names.next().unwrap_or_else(|| subject.clone()), subject, not_after })
     }
 }
 
-/// What a certificate says about its holder.
+/// Subject and expiry of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
-    /// The common name: to Kubernetes, the user.
+pub struct CertificateHolder {
+    /// The common name, which Kubernetes uses as the user name.
     pub name: String,
-    /// The whole subject.
+    /// The full subject.
     pub subject: String,
-    /// Until when.
+    /// When the certificate expires.
     pub not_after: Timestamp,
 }
 
-/// Every key of a token that can be seen without a PIN: by its public key or its certificate.
+/// Lists the keys of a token that are visible without a PIN, by public key or certificate.
 ///
 /// # Errors
 /// [`SignError`].
-pub fn inventory(module: &Arc<Module>, token: &Token) -> Result<Vec<FoundKey>, SignError> {
+pub fn inventory(module: &Arc<Pkcs11Module>, token: &Pkcs11Token) -> Result<Vec<FoundKey>, SignError> {
     let leased = module.session(token)?;
     let session = &leased.session;
-    let failed = |error| device(&error);
+    let failed = |error| device_error(&error);
     let mut found: Vec<FoundKey> = Vec::new();
     for class in [ObjectClass::PUBLIC_KEY, ObjectClass::CERTIFICATE] {
         for handle in session.find_objects(&[Attribute::Class(class)]).map_err(failed)? {
-            let (id, label) = names(session, handle);
+            let (id, label) = id_and_label(session, handle);
             if id.is_empty() || found.iter().any(|known| known.id == id) {
                 continue;
             }
-            let wanted = Wanted { id: Some(id.clone()), label: None };
-            let half = public_half(session, &wanted)?;
+            let wanted = KeyFilter { id: Some(id.clone()), label: None };
+            let half = find_public_objects(session, &wanted)?;
             let is_authority = half.keys.is_empty() && half.leaves.iter().all(is_authority);
             if is_authority {
                 continue;
             }
             let seen = half.keys.first().cloned();
-            let (public_key, chain) = match half.take(&wanted) {
+            let (public_key, chain) = match half.into_key_and_chain(&wanted) {
                 Ok((key, chain)) => (Some(key), chain),
                 Err(_) => (seen, Vec::new()),
             };
@@ -240,12 +240,12 @@ pub fn inventory(module: &Arc<Module>, token: &Token) -> Result<Vec<FoundKey>, S
                 .as_ref()
                 .map(|key| sign::schemes(key.algorithm(), &token.mechanisms))
                 .unwrap_or_default();
-            let uri = Uri {
+            let uri = Pkcs11Uri {
                 token: Some(token.label.clone()),
                 id: Some(id.clone()),
                 object_type: Some(ObjectType::Private),
                 module_path: Some(module.path().display().to_string()),
-                ..Uri::default()
+                ..Pkcs11Uri::default()
             };
             found.push(FoundKey { id, label, public_key, schemes, chain, uri });
         }
@@ -257,7 +257,7 @@ fn is_authority(certificate: &CertificateDer<'static>) -> bool {
     X509Certificate::from_der(certificate).is_ok_and(|(_, parsed)| parsed.is_ca())
 }
 
-fn names(session: &Session, handle: ObjectHandle) -> (Vec<u8>, String) {
+fn id_and_label(session: &Session, handle: ObjectHandle) -> (Vec<u8>, String) {
     let (mut id, mut label) = (Vec::new(), String::new());
     for value in
         session.get_attributes(handle, &[AttributeType::Id, AttributeType::Label]).unwrap_or_default()

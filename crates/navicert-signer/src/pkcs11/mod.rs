@@ -8,17 +8,17 @@
 pub mod bare;
 pub mod configuration;
 mod inventory;
+mod key_store;
 mod module;
-mod places;
-mod ring;
+mod module_discovery;
 mod session;
 mod sign;
 pub mod uri;
 
-pub use configuration::{ConfigurationError, Selection};
-pub use inventory::{FoundKey, Holder, inventory};
-pub use module::{Module, PinState, Token};
-pub use places::known_modules;
-pub use ring::{ChooseAsk, Pkcs11Ring};
+pub use configuration::{ConfigurationError, KeySelection};
+pub use inventory::{CertificateHolder, FoundKey, inventory};
+pub use key_store::{PinProviderFactory, Pkcs11KeyStore};
+pub use module::{PinState, Pkcs11Module, Pkcs11Token};
+pub use module_discovery::known_modules;
 pub use session::{Pkcs11Key, open};
-pub use uri::{Uri, UriError};
+pub use uri::{Pkcs11Uri, UriError};

@@ -1,4 +1,4 @@
-//! A PKCS#11 module, loaded once per process, and the tokens it sees now.
+//! A PKCS#11 module, loaded once per process, and its present tokens.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,26 +11,25 @@ use cryptoki::mechanism::MechanismType;
 use cryptoki::session::Session;
 use cryptoki::slot::Slot;
 
-use super::uri::Uri;
+use super::uri::Pkcs11Uri;
 use crate::error::SignError;
 
-/// A loaded module. A module is one per process (its `C_Initialize` is), so this crate keeps what it has loaded until
-/// the process ends.
-pub struct Module {
+/// A loaded module. `C_Initialize` applies to the whole process, so loaded modules are kept until the process ends.
+pub struct Pkcs11Module {
     path: PathBuf,
     context: Pkcs11,
-    /// How many sessions are open, or about to be.
+    /// Number of sessions that are open or being opened.
     leases: Mutex<usize>,
 }
 
-/// A session, and the promise that the module is not started anew beneath it.
-pub(super) struct Leased {
+/// A session. While it exists the module is not reinitialized.
+pub(super) struct LeasedSession {
     /// Dropped first.
     pub(super) session: Session,
     _lease: Lease,
 }
 
-struct Lease(Arc<Module>);
+struct Lease(Arc<Pkcs11Module>);
 
 impl Drop for Lease {
     fn drop(&mut self) {
@@ -39,10 +38,10 @@ impl Drop for Lease {
     }
 }
 
-static LOADED: Mutex<BTreeMap<PathBuf, Arc<Module>>> = Mutex::new(BTreeMap::new());
+static LOADED: Mutex<BTreeMap<PathBuf, Arc<Pkcs11Module>>> = Mutex::new(BTreeMap::new());
 
-impl Module {
-    /// Loads a module, which runs its code: whoever calls this has decided that it may.
+impl Pkcs11Module {
+    /// Loads a module, which runs its code: callers must have checked that it is allowed.
     ///
     /// # Errors
     /// [`SignError::Module`].
@@ -50,7 +49,7 @@ impl Module {
         let shown = || path.display().to_string();
         let bad = |problem: String| SignError::Module { path: shown(), problem };
         if !path.is_absolute() {
-            return Err(bad("its path must be absolute".to_owned()));
+            return Err(bad("the path must be absolute".to_owned()));
         }
         let real = path.canonicalize().map_err(|error| bad(error.to_string()))?;
         let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,17 +61,17 @@ impl Module {
             Ok(()) | Err(Error::Pkcs11(RvError::CryptokiAlreadyInitialized, _)) => {}
             Err(error) => return Err(bad(problem(&error))),
         }
-        let module = Arc::new(Module { path: path.to_owned(), context, leases: Mutex::new(0) });
+        let module = Arc::new(Pkcs11Module { path: path.to_owned(), context, leases: Mutex::new(0) });
         loaded.insert(real, Arc::clone(&module));
         Ok(module)
     }
 
-    /// Its path as it was given.
+    /// The path as passed to [`Pkcs11Module::load`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says it is.
+    /// Manufacturer, description and version as the module reports them.
     pub fn description(&self) -> String {
         let described = self.context.get_library_info().map(|info| {
             let version = info.library_version();
@@ -82,38 +81,38 @@ impl Module {
         described.unwrap_or_default()
     }
 
-    /// The tokens that are there now.
+    /// The tokens present now.
     ///
     /// # Errors
     /// [`SignError::Device`].
-    pub fn tokens(self: &Arc<Self>) -> Result<Vec<Token>, SignError> {
+    pub fn tokens(self: &Arc<Self>) -> Result<Vec<Pkcs11Token>, SignError> {
         let _lease = self.lease();
-        let slots = self.context.get_slots_with_token().map_err(|error| device(&error))?;
+        let slots = self.context.get_slots_with_token().map_err(|error| device_error(&error))?;
         let mut tokens = Vec::new();
         for slot in slots {
-            // An error is a token gone between the two questions.
+            // A token may be removed between the two calls; then it is skipped.
             tokens.extend(self.token(slot).ok().flatten());
         }
         Ok(tokens)
     }
 
-    /// A session on a token.
-    pub(super) fn session(self: &Arc<Self>, token: &Token) -> Result<Leased, SignError> {
+    /// Opens a session on a token.
+    pub(super) fn session(self: &Arc<Self>, token: &Pkcs11Token) -> Result<LeasedSession, SignError> {
         let lease = self.lease();
         match self.context.open_ro_session(token.slot) {
-            Ok(session) => Ok(Leased { session, _lease: lease }),
+            Ok(session) => Ok(LeasedSession { session, _lease: lease }),
             Err(Error::Pkcs11(RvError::TokenNotPresent | RvError::DeviceRemoved, _)) => {
                 Err(SignError::Removed { token: token.label.clone() })
             }
-            Err(error) => Err(device(&error)),
+            Err(error) => Err(device_error(&error)),
         }
     }
 
-    /// Starts the module anew, unless somebody uses it: some see a device that was put back only then.
-    pub(super) fn look_again(&self) {
+    /// Reinitializes the module unless it has open sessions: some modules detect a reinserted device only then.
+    pub(super) fn reinitialize_if_unused(&self) {
         let leases = self.leases.lock().unwrap_or_else(PoisonError::into_inner);
         if *leases == 0 && self.context.clone().finalize().is_ok() {
-            // If it does not start again, the next question says so.
+            // If initialization fails, the next call reports it.
             let _ = self.context.initialize(CInitializeArgs::new(CInitializeFlags::OS_LOCKING_OK));
         }
     }
@@ -124,7 +123,7 @@ impl Module {
         Lease(Arc::clone(self))
     }
 
-    fn token(&self, slot: Slot) -> Result<Option<Token>, Error> {
+    fn token(&self, slot: Slot) -> Result<Option<Pkcs11Token>, Error> {
         let facts = self.context.get_token_info(slot)?;
         if !facts.token_initialized() {
             return Ok(None);
@@ -135,7 +134,7 @@ impl Module {
         };
         let mechanisms = self.context.get_mechanism_list(slot)?.into_iter().filter(signing).collect();
         let text = |text: &str| text.trim_end_matches([' ', '\0']).to_owned();
-        Ok(Some(Token {
+        Ok(Some(Pkcs11Token {
             slot,
             slot_description: text(described.slot_description()),
             slot_manufacturer: text(described.manufacturer_id()),
@@ -156,57 +155,57 @@ impl Module {
     }
 }
 
-impl fmt::Debug for Module {
+impl fmt::Debug for Pkcs11Module {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Module").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Pkcs11Module").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
-/// A token as it was when it was looked at.
+/// A snapshot of a token's state.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub struct Pkcs11Token {
     pub(super) slot: Slot,
     pub(super) slot_description: String,
     pub(super) slot_manufacturer: String,
-    /// Its label.
+    /// The label.
     pub label: String,
-    /// Who made it.
+    /// The manufacturer.
     pub manufacturer: String,
-    /// Which model.
+    /// The model.
     pub model: String,
-    /// Its serial number.
+    /// The serial number.
     pub serial: String,
-    /// Whether its private keys need a PIN.
+    /// Whether private keys require a login.
     pub needs_login: bool,
-    /// Whether the PIN is typed at the device itself.
+    /// Whether the PIN is entered on the device itself.
     pub has_pin_pad: bool,
-    /// What it remembers of wrong PINs.
+    /// Failed logins as the token reports them.
     pub pin: PinState,
-    /// What it can sign with.
+    /// The mechanisms that can sign.
     pub(super) mechanisms: Vec<MechanismType>,
 }
 
-/// What a token remembers of wrong PINs.
+/// Failed logins as a token reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PinState {
-    /// Nothing.
+    /// No failed login since the last successful one.
     Fine,
-    /// There was one since the last right one.
+    /// At least one failed login since the last successful one.
     CountLow,
-    /// The next wrong one locks it.
+    /// The next incorrect PIN locks the token.
     LastTry,
-    /// It is locked.
+    /// The token is locked.
     Locked,
 }
 
-impl Token {
-    /// The slot's number.
+impl Pkcs11Token {
+    /// The slot number.
     pub fn slot_id(&self) -> u64 {
         self.slot.id()
     }
 
-    /// Whether a URI means this token.
-    pub fn is_meant_by(&self, uri: &Uri) -> bool {
+    /// Whether the URI matches this token.
+    pub fn matches(&self, uri: &Pkcs11Uri) -> bool {
         let fits = |wanted: &Option<String>, is: &str| wanted.as_ref().is_none_or(|wanted| wanted == is);
         fits(&uri.token, &self.label)
             && fits(&uri.manufacturer, &self.manufacturer)
@@ -221,15 +220,15 @@ impl Token {
 fn problem(error: &Error) -> String {
     match error {
         Error::LibraryLoading(error) => error.to_string(),
-        Error::MissingSymbol(_) => "it is no PKCS#11 module".to_owned(),
-        // The standard's own prose about these codes helps nobody.
+        Error::MissingSymbol(_) => "not a PKCS#11 module".to_owned(),
+        // The code's name is more useful than the standard's description of it.
         Error::Pkcs11(code, function) => format!("{} in C_{function:?}", code_name(*code)),
         error => error.to_string(),
     }
 }
 
-/// Any other word of a module.
-pub(super) fn device(error: &Error) -> SignError {
+/// Converts an error of the module that needs no special handling.
+pub(super) fn device_error(error: &Error) -> SignError {
     match error {
         Error::Pkcs11(code, function) => {
             SignError::Device { operation: format!("C_{function:?}"), code: code_name(*code) }
@@ -238,7 +237,7 @@ pub(super) fn device(error: &Error) -> SignError {
     }
 }
 
-/// The code as the standard spells it: `GeneralError` is `CKR_GENERAL_ERROR`.
+/// The code's name in the PKCS#11 standard: `GeneralError` is `CKR_GENERAL_ERROR`.
 pub(super) fn code_name(code: RvError) -> String {
     let mut name = String::from("CKR");
     for c in format!("{code:?}").chars() {

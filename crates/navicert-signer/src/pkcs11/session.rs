@@ -1,5 +1,5 @@
-//! One key of one token: found without a PIN where possible, logged in to once, used by many threads in turn, and found
-//! again when the device was taken out and put back.
+//! One key of one token: found without a PIN where possible, logged in once, shared by threads, and reopened after the
+//! device was removed and reinserted.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,109 +10,115 @@ use cryptoki::session::{Session, UserType};
 use cryptoki::types::AuthPin;
 use rustls_pki_types::CertificateDer;
 
-use super::configuration::Selection;
-use super::inventory::{self, Wanted};
-use super::module::{Leased, Module, PinState, Token, code_name, device};
+use super::configuration::KeySelection;
+use super::inventory::{self, KeyFilter};
+use super::module::{LeasedSession, PinState, Pkcs11Module, Pkcs11Token, code_name, device_error};
 use super::sign;
-use super::uri::Uri;
+use super::uri::Pkcs11Uri;
 use crate::error::SignError;
-use crate::identity::Identity;
+use crate::identity::SigningIdentity;
 use crate::key::Key;
-use crate::pin::{AskPin, Question};
+use crate::pin::{PinPrompt, PinProvider};
 use crate::public_key::PublicKey;
 use crate::scheme::{Input, Scheme};
 
-/// Finds the key and its certificates. The PIN is not asked for yet, unless the token shows nothing without it:
-/// [`Pkcs11Key::log_in`] does that, or the first signature.
+/// Finds the key and its certificates. Asks for the PIN only if the token hides its objects without a login; otherwise
+/// [`Pkcs11Key::log_in`] or the first signature does.
 ///
 /// # Errors
-/// [`SignError`]: no such token or key, or several; or the certificate is for another key.
-pub fn open(selection: &Selection, ask: Arc<dyn AskPin>) -> Result<(Identity, Arc<Pkcs11Key>), SignError> {
-    let module = Module::load(&selection.module)?;
-    let (key, chain) = Pkcs11Key::find(module, &selection.uri, ask)?;
+/// [`SignError`]: the token or key is missing or ambiguous, or the certificate does not match the key.
+pub fn open(
+    selection: &KeySelection,
+    pin_provider: Arc<dyn PinProvider>,
+) -> Result<(SigningIdentity, Arc<Pkcs11Key>), SignError> {
+    let module = Pkcs11Module::load(&selection.module)?;
+    let (key, chain) = Pkcs11Key::find(module, &selection.uri, pin_provider)?;
     let key = Arc::new(key);
-    let identity = Identity::new(chain, Arc::clone(&key) as Arc<dyn Key>)
+    let identity = SigningIdentity::new(chain, Arc::clone(&key) as Arc<dyn Key>)
         .map_err(|error| SignError::NoObject { wanted: format!("usable certificate ({error})") })?;
     Ok((identity, key))
 }
 
-/// A key in a token.
+/// A private key in a PKCS#11 token.
 pub struct Pkcs11Key {
-    module: Arc<Module>,
-    uri: Uri,
-    wanted: Wanted,
+    module: Arc<Pkcs11Module>,
+    uri: Pkcs11Uri,
+    wanted: KeyFilter,
     label: String,
     public_key: PublicKey,
     schemes: Vec<Scheme>,
-    ask: Arc<dyn AskPin>,
-    state: Mutex<State>,
+    pin_provider: Arc<dyn PinProvider>,
+    state: Mutex<SessionState>,
 }
 
-/// How far it has come.
-enum State {
+/// State of the session.
+enum SessionState {
     /// Not logged in yet.
     Closed,
     /// Ready to sign.
-    Open(Open),
-    /// The device went away under us.
-    Gone,
-    /// The device refused the PIN: it is not asked for again by this process.
+    Open(OpenSession),
+    /// The device was removed.
+    Removed,
+    /// The device rejected the PIN. This process does not ask for it again.
     Refused(SignError),
 }
 
-struct Open {
-    leased: Leased,
+struct OpenSession {
+    leased: LeasedSession,
     key: ObjectHandle,
-    token: Token,
-    /// Whether the key wants its PIN for every signature (PIV slot 9c does).
-    always: bool,
+    token: Pkcs11Token,
+    /// Whether the key requires its PIN for every signature, as PIV slot 9c does.
+    always_authenticate: bool,
 }
 
-impl Open {
-    /// A session that is logged in, and its key.
-    fn new(leased: Leased, wanted: &Wanted, token: Token) -> Result<Self, SignError> {
+impl OpenSession {
+    /// Finds the private key in a logged-in session.
+    fn new(leased: LeasedSession, wanted: &KeyFilter, token: Pkcs11Token) -> Result<Self, SignError> {
         let key = private_key(&leased.session, wanted)?;
         let asked = leased.session.get_attributes(key, &[AttributeType::AlwaysAuthenticate]);
         let always = asked.is_ok_and(|values| values.contains(&Attribute::AlwaysAuthenticate(true)));
-        Ok(Open { leased, key, token, always })
+        Ok(OpenSession { leased, key, token, always_authenticate: always })
     }
 }
 
-/// What a login is for.
+/// Why a login is needed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Login {
-    /// A session.
+enum LoginPurpose {
+    /// A new session.
     Session,
-    /// A session with a device that was away.
-    Again,
-    /// One signature, which has begun.
+    /// A new session with a reinserted device.
+    Reconnect,
+    /// One signing operation that has been initialized.
     Signature,
 }
 
 impl Pkcs11Key {
     fn find(
-        module: Arc<Module>,
-        uri: &Uri,
-        ask: Arc<dyn AskPin>,
+        module: Arc<Pkcs11Module>,
+        uri: &Pkcs11Uri,
+        pin_provider: Arc<dyn PinProvider>,
     ) -> Result<(Self, Vec<CertificateDer<'static>>), SignError> {
-        let wanted = Wanted::of(uri);
+        let wanted = KeyFilter::from_uri(uri);
         let (token, leased) = find_token(&module, uri, &wanted)?;
-        let mut found = inventory::public_half(&leased.session, &wanted)?;
-        let mut state = State::Closed;
+        let mut found = inventory::find_public_objects(&leased.session, &wanted)?;
+        let mut state = SessionState::Closed;
         if !found.is_complete() && token.needs_login {
-            log_in(&leased.session, &token, &*ask, Login::Session)?;
-            found = inventory::public_half(&leased.session, &wanted)?;
-            state = State::Open(Open::new(leased, &wanted, token.clone())?);
+            log_in(&leased.session, &token, &*pin_provider, LoginPurpose::Session)?;
+            found = inventory::find_public_objects(&leased.session, &wanted)?;
+            state = SessionState::Open(OpenSession::new(leased, &wanted, token.clone())?);
         }
-        let (public_key, chain) = found.take(&wanted)?;
+        let (public_key, chain) = found.into_key_and_chain(&wanted)?;
         let schemes = sign::schemes(public_key.algorithm(), &token.mechanisms);
         if schemes.is_empty() {
-            let scheme =
-                format!("anything TLS knows: its token has no mechanism for {}", public_key.algorithm());
+            let scheme = format!(
+                "any TLS signature scheme: its token has no mechanism for {}",
+                public_key.algorithm()
+            );
             return Err(SignError::UnsupportedScheme { scheme });
         }
-        // From here on exactly this token is meant, even if another one that fits is plugged in.
-        let uri = Uri { serial: Some(token.serial.clone()), token: Some(token.label.clone()), ..uri.clone() };
+        // Pin this token, even if another matching one is plugged in later.
+        let uri =
+            Pkcs11Uri { serial: Some(token.serial.clone()), token: Some(token.label.clone()), ..uri.clone() };
         let key = Pkcs11Key {
             module,
             uri,
@@ -120,37 +126,38 @@ impl Pkcs11Key {
             label: token.label.clone(),
             public_key,
             schemes,
-            ask,
+            pin_provider,
             state: Mutex::new(state),
         };
         Ok((key, chain))
     }
 
-    /// The token's label.
+    /// The label of the token.
     pub fn token(&self) -> &str {
         &self.label
     }
 
-    /// Asks for the PIN now rather than in the middle of a handshake (C842).
+    /// Logs in now rather than during a handshake.
     ///
     /// # Errors
-    /// [`SignError`]: as for a signature.
+    /// [`SignError`], as for a signature.
+    // C842
     pub fn log_in(&self) -> Result<(), SignError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.ready(&mut state).map(|_| ())
+        self.ensure_open(&mut state).map(|_| ())
     }
 
-    /// The open session; opens it if there is none.
-    fn ready<'a>(&self, state: &'a mut State) -> Result<&'a Open, SignError> {
-        if let State::Refused(error) = state {
+    /// Returns the open session; opens one if needed.
+    fn ensure_open<'a>(&self, state: &'a mut SessionState) -> Result<&'a OpenSession, SignError> {
+        if let SessionState::Refused(error) = state {
             return Err(error.clone());
         }
-        if !matches!(state, State::Open(_)) {
-            let again = matches!(state, State::Gone);
-            match self.reopen(again) {
-                Ok(open) => *state = State::Open(open),
+        if !matches!(state, SessionState::Open(_)) {
+            let reconnect = matches!(state, SessionState::Removed);
+            match self.reopen(reconnect) {
+                Ok(open) => *state = SessionState::Open(open),
                 Err(error) => {
-                    if let refused @ State::Refused(_) = after(&error) {
+                    if let refused @ SessionState::Refused(_) = state_after(&error) {
                         *state = refused;
                     }
                     return Err(error);
@@ -158,33 +165,33 @@ impl Pkcs11Key {
             }
         }
         match state {
-            State::Open(open) => Ok(open),
-            _ => Err(SignError::Internal("a session that was opened is not there".to_owned())),
+            SessionState::Open(open) => Ok(open),
+            _ => Err(SignError::Internal("the opened session is missing".to_owned())),
         }
     }
 
-    fn reopen(&self, again: bool) -> Result<Open, SignError> {
-        if again {
-            self.module.look_again();
+    fn reopen(&self, reconnect: bool) -> Result<OpenSession, SignError> {
+        if reconnect {
+            self.module.reinitialize_if_unused();
         }
         let (token, leased) = match find_token(&self.module, &self.uri, &self.wanted) {
-            Err(SignError::NoDevice { .. }) if again => return Err(self.removed()),
+            Err(SignError::NoDevice { .. }) if reconnect => return Err(self.removed()),
             found => found?,
         };
         if token.needs_login {
-            let login = if again { Login::Again } else { Login::Session };
-            log_in(&leased.session, &token, &*self.ask, login)?;
+            let login = if reconnect { LoginPurpose::Reconnect } else { LoginPurpose::Session };
+            log_in(&leased.session, &token, &*self.pin_provider, login)?;
         }
-        Open::new(leased, &self.wanted, token)
+        OpenSession::new(leased, &self.wanted, token)
     }
 
     fn removed(&self) -> SignError {
         SignError::Removed { token: self.label.clone() }
     }
 
-    /// A key that wants its PIN for every signature, and a module that does not take one in the middle.
-    fn cannot_in_pieces(&self, error: &Error) -> SignError {
-        let Error::Pkcs11(code, _) = error else { return device(error) };
+    /// Converts an error of a signature that needs its own login: the module may not support a login within it.
+    fn context_login_error(&self, error: &Error) -> SignError {
+        let Error::Pkcs11(code, _) = error else { return device_error(error) };
         match code {
             RvError::DeviceRemoved | RvError::TokenNotPresent | RvError::SessionHandleInvalid => {
                 self.removed()
@@ -194,9 +201,9 @@ impl Pkcs11Key {
         }
     }
 
-    /// What an error in the middle means for the session.
-    fn interpret(&self, error: &Error, state: &mut State) -> SignError {
-        let Error::Pkcs11(code, _) = error else { return device(error) };
+    /// Converts an error of a signature and updates the session's state.
+    fn interpret(&self, error: &Error, state: &mut SessionState) -> SignError {
+        let Error::Pkcs11(code, _) = error else { return device_error(error) };
         match code {
             RvError::DeviceRemoved
             | RvError::TokenNotPresent
@@ -204,26 +211,26 @@ impl Pkcs11Key {
             | RvError::SessionHandleInvalid
             | RvError::SessionClosed
             | RvError::DeviceError => {
-                *state = State::Gone;
+                *state = SessionState::Removed;
                 self.removed()
             }
-            // The object is gone and the session is not: another token in the same slot, or a key deleted. SoftHSM says
-            // so too, and some modules report just anything.
+            // The object is gone but the session is valid: another token is in the slot, or the key was deleted. SoftHSM
+            // reports a removed token this way, and some modules return a general error.
             RvError::KeyHandleInvalid | RvError::ObjectHandleInvalid | RvError::GeneralError => {
-                *state = State::Gone;
+                *state = SessionState::Removed;
                 match find_token(&self.module, &self.uri, &self.wanted) {
                     Err(SignError::NoDevice { .. }) => self.removed(),
                     Err(error @ SignError::NoObject { .. }) => error,
-                    _ if *code == RvError::GeneralError => device(error),
+                    _ if *code == RvError::GeneralError => device_error(error),
                     _ => self.removed(),
                 }
             }
             RvError::UserNotLoggedIn => {
-                *state = State::Closed;
-                self.cannot_in_pieces(error)
+                *state = SessionState::Closed;
+                self.context_login_error(error)
             }
             RvError::FunctionCanceled | RvError::FunctionRejected => SignError::UserCancelled,
-            _ => device(error),
+            _ => device_error(error),
         }
     }
 }
@@ -242,14 +249,14 @@ impl Key for Pkcs11Key {
             return Err(SignError::UnsupportedScheme { scheme: scheme.to_string() });
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = self.ready(&mut state)?;
+        let open = self.ensure_open(&mut state)?;
         let (session, available) = (&open.leased.session, &open.token.mechanisms);
-        if open.always {
-            let log_in = || log_in(session, &open.token, &*self.ask, Login::Signature);
+        if open.always_authenticate {
+            let log_in = || log_in(session, &open.token, &*self.pin_provider, LoginPurpose::Signature);
             let signed = sign::sign_with_login(session, open.key, available, scheme, input, log_in);
             return signed
-                .and_then(|signed| signed.map_err(|error| self.cannot_in_pieces(&error)))
-                .inspect_err(|error| *state = after(error));
+                .and_then(|signed| signed.map_err(|error| self.context_login_error(&error)))
+                .inspect_err(|error| *state = state_after(error));
         }
         let signed = sign::sign(session, open.key, available, scheme, input)?;
         signed.map_err(|error| self.interpret(&error, &mut state))
@@ -265,65 +272,75 @@ impl fmt::Debug for Pkcs11Key {
     }
 }
 
-/// The one token that is meant, with a session. Of several that fit, the one that has the object.
-fn find_token(module: &Arc<Module>, uri: &Uri, wanted: &Wanted) -> Result<(Token, Leased), SignError> {
-    let mut fitting: Vec<Token> =
-        module.tokens()?.into_iter().filter(|token| token.is_meant_by(uri)).collect();
-    if fitting.is_empty() {
+/// Finds the matching token and opens a session. If several match, selects the one that has the object.
+fn find_token(
+    module: &Arc<Pkcs11Module>,
+    uri: &Pkcs11Uri,
+    wanted: &KeyFilter,
+) -> Result<(Pkcs11Token, LeasedSession), SignError> {
+    let mut matching: Vec<Pkcs11Token> =
+        module.tokens()?.into_iter().filter(|token| token.matches(uri)).collect();
+    if matching.is_empty() {
         return Err(SignError::NoDevice { wanted: describe(uri) });
     }
-    if fitting.len() > 1 {
-        let has = |token: &Token| {
-            module.session(token).is_ok_and(|leased| inventory::is_there(&leased.session, wanted))
+    if matching.len() > 1 {
+        let has = |token: &Pkcs11Token| {
+            module.session(token).is_ok_and(|leased| inventory::has_match(&leased.session, wanted))
         };
-        let with_object: Vec<Token> = fitting.iter().filter(|token| has(token)).cloned().collect();
+        let with_object: Vec<Pkcs11Token> = matching.iter().filter(|token| has(token)).cloned().collect();
         if with_object.len() != 1 {
-            return Err(SignError::Ambiguous { what: "tokens", count: fitting.len() });
+            return Err(SignError::Ambiguous { what: "tokens", count: matching.len() });
         }
-        fitting = with_object;
+        matching = with_object;
     }
-    let token = fitting.pop().ok_or_else(|| SignError::NoDevice { wanted: describe(uri) })?;
+    let token = matching.pop().ok_or_else(|| SignError::NoDevice { wanted: describe(uri) })?;
     let leased = module.session(&token)?;
     Ok((token, leased))
 }
 
-fn describe(uri: &Uri) -> String {
+fn describe(uri: &Pkcs11Uri) -> String {
     let parts = [
         uri.token.as_ref().map(|label| format!("`{label}`")),
         uri.serial.as_ref().map(|serial| format!("with serial number `{serial}`")),
         uri.slot_id.map(|number| format!("in slot {number}")),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    if parts.is_empty() { "at all".to_owned() } else { parts.join(" ") }
+    if parts.is_empty() { "any token".to_owned() } else { parts.join(" ") }
 }
 
-/// Where a failure leaves a key: what the device refused is not tried again, and a signature that was begun is given up
-/// with its session.
-fn after(error: &SignError) -> State {
+/// The state after a failure: a rejected PIN is not tried again, and the session of an unfinished signature is closed.
+fn state_after(error: &SignError) -> SessionState {
     match error {
-        SignError::PinIncorrect { .. } | SignError::PinLocked { .. } => State::Refused(error.clone()),
-        SignError::Removed { .. } => State::Gone,
-        _ => State::Closed,
+        SignError::PinIncorrect { .. } | SignError::PinLocked { .. } => SessionState::Refused(error.clone()),
+        SignError::Removed { .. } => SessionState::Removed,
+        _ => SessionState::Closed,
     }
 }
 
-/// One attempt, and never a second one: devices count.
-fn log_in(session: &Session, token: &Token, ask: &dyn AskPin, login: Login) -> Result<(), SignError> {
+/// Logs in with exactly one attempt: devices lock after a few failed ones.
+fn log_in(
+    session: &Session,
+    token: &Pkcs11Token,
+    pin_provider: &dyn PinProvider,
+    login: LoginPurpose,
+) -> Result<(), SignError> {
     let label = || token.label.clone();
-    let user = if login == Login::Signature { UserType::ContextSpecific } else { UserType::User };
+    let user = if login == LoginPurpose::Signature { UserType::ContextSpecific } else { UserType::User };
     if token.pin == PinState::Locked {
         return Err(SignError::PinLocked { token: label() });
     }
     let logged_in = if token.has_pin_pad {
         session.login(user, None)
     } else {
-        if ask.is_stored() && token.pin != PinState::Fine {
+        if pin_provider.is_stored() && token.pin != PinState::Fine {
             return Err(SignError::PinCountLow { token: label() });
         }
-        let question = Question { token: label(), last_try: token.pin == PinState::LastTry };
-        let pin = ask.ask(&question).map_err(|source| match login {
-            Login::Again => SignError::Reinserted { token: label(), source },
-            Login::Session | Login::Signature => SignError::PinNeeded { token: label(), source },
+        let prompt = PinPrompt { token: label(), last_try: token.pin == PinState::LastTry };
+        let pin = pin_provider.request_pin(&prompt).map_err(|source| match login {
+            LoginPurpose::Reconnect => SignError::Reinserted { token: label(), source },
+            LoginPurpose::Session | LoginPurpose::Signature => {
+                SignError::PinNeeded { token: label(), source }
+            }
         })?;
         let pin = AuthPin::from(pin.expose().as_str());
         session.login(user, Some(&pin))
@@ -337,15 +354,15 @@ fn log_in(session: &Session, token: &Token, ask: &dyn AskPin, login: Login) -> R
             RvError::PinLocked => SignError::PinLocked { token: label() },
             RvError::FunctionCanceled | RvError::FunctionRejected => SignError::UserCancelled,
             RvError::TokenNotPresent | RvError::DeviceRemoved => SignError::Removed { token: label() },
-            code => device(&Error::Pkcs11(code, function)),
+            code => device_error(&Error::Pkcs11(code, function)),
         }),
-        Err(error) => Err(device(&error)),
+        Err(error) => Err(device_error(&error)),
     }
 }
 
-fn private_key(session: &Session, wanted: &Wanted) -> Result<ObjectHandle, SignError> {
+fn private_key(session: &Session, wanted: &KeyFilter) -> Result<ObjectHandle, SignError> {
     let template = wanted.template(ObjectClass::PRIVATE_KEY, Some(Attribute::Sign(true)));
-    let found = session.find_objects(&template).map_err(|error| device(&error))?;
+    let found = session.find_objects(&template).map_err(|error| device_error(&error))?;
     match found.as_slice() {
         [key] => Ok(*key),
         [] => Err(SignError::NoObject { wanted: format!("private key {}", wanted.describe()) }),

@@ -1,4 +1,5 @@
-//! Which mechanism of a token does which scheme, and how its answer becomes what TLS wants (client-credentials.md C831).
+//! Chooses the token's mechanism for a scheme and converts the signature to TLS's encoding.
+// C831
 
 use std::borrow::Cow;
 
@@ -14,44 +15,44 @@ use crate::der;
 use crate::error::SignError;
 use crate::scheme::{Hash, Input, KeyAlgorithm, Padding, Scheme};
 
-/// What a token with these mechanisms can do with a key of this kind, best first. A token without RSA-PSS is left with
-/// the schemes of TLS 1.2.
+/// The schemes that a token with these mechanisms supports for a key algorithm, best first. Without RSA-PSS only the
+/// schemes of TLS 1.2 remain for RSA.
 pub(super) fn schemes(algorithm: KeyAlgorithm, available: &[MechanismType]) -> Vec<Scheme> {
-    Scheme::of_key(algorithm).filter(|scheme| way(*scheme, available).is_some()).collect()
+    Scheme::for_key(algorithm).filter(|scheme| mechanism_input(*scheme, available).is_some()).collect()
 }
 
-/// What the device is given.
+/// What is passed to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    /// A digest that was made here; for PKCS#1 v1.5 with its prefix.
+enum MechanismInput {
+    /// A digest computed here; for PKCS#1 v1.5 with its `DigestInfo` prefix.
     Digest,
-    /// The whole message; the device hashes.
+    /// The whole message, which the device hashes.
     Message,
 }
 
-/// A digest first: less goes over a slow wire, and a caller may have nothing else.
-fn way(scheme: Scheme, available: &[MechanismType]) -> Option<Way> {
+/// Prefers a digest: it is smaller to transfer, and the caller may have nothing else.
+fn mechanism_input(scheme: Scheme, available: &[MechanismType]) -> Option<MechanismInput> {
     let on_digest = match scheme.padding() {
         Some(Padding::Pss) => MechanismType::RSA_PKCS_PSS,
         Some(Padding::Pkcs1) => MechanismType::RSA_PKCS,
         None if scheme == Scheme::Ed25519 => {
-            return available.contains(&MechanismType::EDDSA).then_some(Way::Message);
+            return available.contains(&MechanismType::EDDSA).then_some(MechanismInput::Message);
         }
         None => MechanismType::ECDSA,
     };
     if available.contains(&on_digest) {
-        return Some(Way::Digest);
+        return Some(MechanismInput::Digest);
     }
-    let on_message = hashing(scheme)?.mechanism_type();
-    available.contains(&on_message).then_some(Way::Message)
+    let on_message = hashing_mechanism(scheme)?.mechanism_type();
+    available.contains(&on_message).then_some(MechanismInput::Message)
 }
 
-/// The mechanism that hashes by itself.
-fn hashing(scheme: Scheme) -> Option<Mechanism<'static>> {
+/// The mechanism that includes hashing.
+fn hashing_mechanism(scheme: Scheme) -> Option<Mechanism<'static>> {
     Some(match scheme {
-        Scheme::RsaPssSha256 => Mechanism::Sha256RsaPkcsPss(salted(Hash::Sha256)),
-        Scheme::RsaPssSha384 => Mechanism::Sha384RsaPkcsPss(salted(Hash::Sha384)),
-        Scheme::RsaPssSha512 => Mechanism::Sha512RsaPkcsPss(salted(Hash::Sha512)),
+        Scheme::RsaPssSha256 => Mechanism::Sha256RsaPkcsPss(pss_params(Hash::Sha256)),
+        Scheme::RsaPssSha384 => Mechanism::Sha384RsaPkcsPss(pss_params(Hash::Sha384)),
+        Scheme::RsaPssSha512 => Mechanism::Sha512RsaPkcsPss(pss_params(Hash::Sha512)),
         Scheme::RsaPkcs1Sha256 => Mechanism::Sha256RsaPkcs,
         Scheme::RsaPkcs1Sha384 => Mechanism::Sha384RsaPkcs,
         Scheme::RsaPkcs1Sha512 => Mechanism::Sha512RsaPkcs,
@@ -62,7 +63,7 @@ fn hashing(scheme: Scheme) -> Option<Mechanism<'static>> {
     })
 }
 
-fn salted(hash: Hash) -> PkcsPssParams {
+fn pss_params(hash: Hash) -> PkcsPssParams {
     let (hash_alg, mgf) = match hash {
         Hash::Sha256 => (MechanismType::SHA256, PkcsMgfType::MGF1_SHA256),
         Hash::Sha384 => (MechanismType::SHA384, PkcsMgfType::MGF1_SHA384),
@@ -76,29 +77,31 @@ fn salted(hash: Hash) -> PkcsPssParams {
     PkcsPssParams { hash_alg, mgf, s_len }
 }
 
-/// What a device is to do, and with which bytes.
+/// A mechanism and its input.
 type Prepared<'a> = (Mechanism<'static>, Cow<'a, [u8]>);
 
-fn prepare(way: Way, scheme: Scheme, input: Input<'_>) -> Result<Prepared<'_>, SignError> {
-    match (way, input) {
-        (Way::Digest, input) => {
+fn prepare(kind: MechanismInput, scheme: Scheme, input: Input<'_>) -> Result<Prepared<'_>, SignError> {
+    match (kind, input) {
+        (MechanismInput::Digest, input) => {
             let wrong = || SignError::Input { scheme, expected: "a digest of its hash's length" };
             let (digest, hash) = (input.digest(scheme).ok_or_else(wrong)?, scheme.hash().ok_or_else(wrong)?);
             Ok(match scheme.padding() {
-                Some(Padding::Pss) => (Mechanism::RsaPkcsPss(salted(hash)), digest),
+                Some(Padding::Pss) => (Mechanism::RsaPkcsPss(pss_params(hash)), digest),
                 Some(Padding::Pkcs1) => (Mechanism::RsaPkcs, hash.digest_info(&digest).into()),
                 None => (Mechanism::Ecdsa, digest),
             })
         }
-        (Way::Message, Input::Message(message)) => {
+        (MechanismInput::Message, Input::Message(message)) => {
             let pure = || Mechanism::Eddsa(EddsaParams::new(EddsaSignatureScheme::Pure));
-            Ok((hashing(scheme).unwrap_or_else(pure), message.into()))
+            Ok((hashing_mechanism(scheme).unwrap_or_else(pure), message.into()))
         }
-        (Way::Message, Input::Digest(_)) => Err(SignError::Input { scheme, expected: "the whole message" }),
+        (MechanismInput::Message, Input::Digest(_)) => {
+            Err(SignError::Input { scheme, expected: "the whole message" })
+        }
     }
 }
 
-/// One signature, in TLS's encoding. The outer error is about what was asked, the inner one the module's.
+/// Signs once, in TLS's encoding. The outer error is an unsupported request, the inner one an error of the module.
 pub(super) fn sign(
     session: &Session,
     key: ObjectHandle,
@@ -107,14 +110,13 @@ pub(super) fn sign(
     input: Input<'_>,
 ) -> Result<Result<Vec<u8>, Error>, SignError> {
     let unsupported = || SignError::UnsupportedScheme { scheme: scheme.to_string() };
-    let way = way(scheme, available).ok_or_else(unsupported)?;
-    let (mechanism, data) = prepare(way, scheme, input)?;
+    let kind = mechanism_input(scheme, available).ok_or_else(unsupported)?;
+    let (mechanism, data) = prepare(kind, scheme, input)?;
     Ok(session.sign(&mechanism, key, &data).map(|signature| encoded(scheme, signature)))
 }
 
-/// The same by a key that wants a login for every signature (`CKA_ALWAYS_AUTHENTICATE`): it comes between the beginning
-/// and the rest. Piece by piece, because that is where there is a gap; so a mechanism that hashes by itself comes first,
-/// which every module takes in pieces.
+/// Like [`sign`], for a key with `CKA_ALWAYS_AUTHENTICATE`: the login happens between `C_SignInit` and `C_SignUpdate`.
+/// Prefers a mechanism that includes hashing, because every module supports those in multi-part operations.
 pub(super) fn sign_with_login(
     session: &Session,
     key: ObjectHandle,
@@ -124,12 +126,13 @@ pub(super) fn sign_with_login(
     log_in: impl FnOnce() -> Result<(), SignError>,
 ) -> Result<Result<Vec<u8>, Error>, SignError> {
     let unsupported = || SignError::UnsupportedScheme { scheme: scheme.to_string() };
-    let hashes = hashing(scheme).is_some_and(|mechanism| available.contains(&mechanism.mechanism_type()));
-    let way = match input {
-        Input::Message(_) if hashes => Way::Message,
-        _ => way(scheme, available).ok_or_else(unsupported)?,
+    let hashes =
+        hashing_mechanism(scheme).is_some_and(|mechanism| available.contains(&mechanism.mechanism_type()));
+    let kind = match input {
+        Input::Message(_) if hashes => MechanismInput::Message,
+        _ => mechanism_input(scheme, available).ok_or_else(unsupported)?,
     };
-    let (mechanism, data) = prepare(way, scheme, input)?;
+    let (mechanism, data) = prepare(kind, scheme, input)?;
     if let Err(error) = session.sign_init(&mechanism, key) {
         return Ok(Err(error));
     }
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_without_rsa_pss_is_left_with_tls_1_2() {
+    fn token_without_rsa_pss_supports_only_tls_1_2_schemes() {
         let available = [MechanismType::RSA_PKCS, MechanismType::ECDSA];
         let can = schemes(KeyAlgorithm::Rsa, &available);
         assert_eq!(can, [Scheme::RsaPkcs1Sha256, Scheme::RsaPkcs1Sha384, Scheme::RsaPkcs1Sha512]);
@@ -160,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_hashes_itself_can_do_what_it_hashes() {
+    fn token_with_hashing_mechanisms_supports_their_schemes() {
         let available = [MechanismType::SHA256_RSA_PKCS_PSS, MechanismType::ECDSA_SHA384];
         assert_eq!(schemes(KeyAlgorithm::Rsa, &available), [Scheme::RsaPssSha256]);
         assert_eq!(schemes(KeyAlgorithm::P384, &available), [Scheme::EcdsaP384Sha384]);
         assert!(schemes(KeyAlgorithm::P256, &available).is_empty());
-        assert_eq!(way(Scheme::RsaPssSha256, &available), Some(Way::Message));
+        assert_eq!(mechanism_input(Scheme::RsaPssSha256, &available), Some(MechanismInput::Message));
     }
 
     #[test]
-    fn nothing_signs_with_ed25519_but_eddsa() {
+    fn ed25519_requires_the_eddsa_mechanism() {
         assert!(schemes(KeyAlgorithm::Ed25519, &[MechanismType::ECDSA]).is_empty());
         assert_eq!(schemes(KeyAlgorithm::Ed25519, &[MechanismType::EDDSA]), [Scheme::Ed25519]);
     }

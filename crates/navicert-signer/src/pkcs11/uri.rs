@@ -1,23 +1,23 @@
-//! `pkcs11:` URIs (RFC 7512): which token, which object, which module, and where its PIN is.
+//! `pkcs11:` URIs (RFC 7512): the token, the object, the module, and the location of the PIN.
 
 use std::fmt;
 use std::str::FromStr;
 
 use thiserror::Error;
 
-/// A `pkcs11:` URI, decoded. What is `None` is not restricted.
+/// A parsed `pkcs11:` URI. An attribute that is `None` matches everything.
 ///
 /// ```
-/// use navicert_signer::pkcs11::Uri;
+/// use navicert_signer::pkcs11::Pkcs11Uri;
 ///
-/// let uri: Uri = "pkcs11:token=My%20Key;id=%01?module-path=/usr/lib/libykcs11.so".parse()?;
+/// let uri: Pkcs11Uri = "pkcs11:token=My%20Key;id=%01?module-path=/usr/lib/libykcs11.so".parse()?;
 /// assert_eq!(uri.token.as_deref(), Some("My Key"));
 /// assert_eq!(uri.id.as_deref(), Some(&[1][..]));
 /// assert_eq!(uri.to_string(), "pkcs11:token=My%20Key;id=%01?module-path=/usr/lib/libykcs11.so");
 /// # Ok::<(), navicert_signer::pkcs11::UriError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Uri {
+pub struct Pkcs11Uri {
     /// The token's label.
     pub token: Option<String>,
     /// The token's manufacturer.
@@ -44,11 +44,11 @@ pub struct Uri {
     pub slot_description: Option<String>,
     /// The slot's manufacturer.
     pub slot_manufacturer: Option<String>,
-    /// Where the PIN is; see [`PinFile`](crate::pin::PinFile).
+    /// The location of the PIN; see [`PinFile`](crate::pin::PinFile).
     pub pin_source: Option<String>,
     /// The module's path.
     pub module_path: Option<String>,
-    /// The module's name, for those who have a directory of them.
+    /// The module's name, for module directories.
     pub module_name: Option<String>,
 }
 
@@ -67,53 +67,53 @@ pub enum ObjectType {
     SecretKey,
 }
 
-/// What is wrong with a URI. Values are not repeated: one of them may be a PIN.
+/// Why a URI is invalid. Messages never contain values: one of them may be a PIN.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UriError {
-    /// Another scheme.
-    #[error("a PKCS#11 URI begins with `pkcs11:`")]
+    /// Another URI scheme.
+    #[error("a PKCS#11 URI must begin with `pkcs11:`")]
     Scheme,
     /// A part without `=`.
     #[error("part {0} of the URI is not `name=value`")]
     NotAPair(usize),
-    /// A name nobody knows.
-    #[error("`{0}` is no attribute of a PKCS#11 URI")]
+    /// An unknown attribute.
+    #[error("unknown PKCS#11 URI attribute `{0}`")]
     Unknown(String),
-    /// A name that stands in the wrong half.
-    #[error("`{0}` belongs after the `?`")]
+    /// A query attribute in the path.
+    #[error("`{0}` must come after the `?`")]
     BelongsInQuery(&'static str),
-    /// One name twice.
-    #[error("`{0}` is there twice")]
+    /// A duplicate attribute.
+    #[error("duplicate attribute `{0}`")]
     Repeated(String),
     /// A `%` without two hexadecimal digits.
-    #[error("the value of `{0}` has a `%` without two hexadecimal digits after it")]
+    #[error("invalid percent-encoding in the value of `{0}`")]
     Escape(String),
-    /// A character that has to be escaped.
-    #[error("the value of `{name}` has a character that has to be written as `{written}`")]
+    /// A character that must be escaped.
+    #[error("the value of `{name}` contains a character that must be escaped as `{written}`")]
     Character {
         /// The attribute.
         name: String,
-        /// How it is written.
+        /// The escaped character.
         written: String,
     },
     /// Text that is not UTF-8.
     #[error("the value of `{0}` is not UTF-8")]
     NotText(String),
     /// An unknown `type`.
-    #[error("`type` is one of cert, data, private, public, secret-key")]
+    #[error("`type` must be one of cert, data, private, public, secret-key")]
     Type,
-    /// A `slot-id` that is no number.
-    #[error("`slot-id` is a decimal number")]
+    /// A `slot-id` that is not a number.
+    #[error("`slot-id` must be a decimal number")]
     SlotId,
     /// A PIN in the URI: it would end up in histories, process lists and logs.
     #[error(
-        "`pin-value` is refused: a PIN in a URI ends up in histories and logs; use `pin-source=file:…`, or be asked"
+        "`pin-value` is not allowed: a PIN in a URI ends up in shell history and logs; use `pin-source=file:…`, or enter the PIN when prompted"
     )]
     PinValue,
 }
 
-impl FromStr for Uri {
+impl FromStr for Pkcs11Uri {
     type Err = UriError;
 
     fn from_str(text: &str) -> Result<Self, UriError> {
@@ -122,12 +122,12 @@ impl FromStr for Uri {
             _ => return Err(UriError::Scheme),
         };
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
-        let mut uri = Uri::default();
+        let mut uri = Pkcs11Uri::default();
         let parts = path.split(';').map(|part| (part, Half::Path));
         let parts =
             parts.chain(query.into_iter().flat_map(|query| query.split('&')).map(|part| (part, Half::Query)));
         for (index, (part, half)) in parts.enumerate() {
-            // `pkcs11:` alone, and a `;` too many at the end, say nothing.
+            // `pkcs11:` without attributes and a trailing `;` are valid.
             if part.is_empty() {
                 continue;
             }
@@ -147,7 +147,7 @@ enum Half {
     Query,
 }
 
-impl Uri {
+impl Pkcs11Uri {
     fn set_path(&mut self, name: &str, value: &str) -> Result<(), UriError> {
         let text = || text(name, value, Half::Path);
         match name {
@@ -176,7 +176,7 @@ impl Uri {
         }
     }
 
-    /// Vendors may add their own after the `?`; what nobody knows there restricts nothing and is passed over.
+    /// Ignores unknown attributes: RFC 7512 allows vendor attributes in the query.
     fn set_query(&mut self, name: &str, value: &str) -> Result<(), UriError> {
         let text = || text(name, value, Half::Query);
         match name {
@@ -189,8 +189,8 @@ impl Uri {
     }
 }
 
-fn set<T>(name: &str, place: &mut Option<T>, value: T) -> Result<(), UriError> {
-    if place.replace(value).is_some() {
+fn set<T>(name: &str, target: &mut Option<T>, value: T) -> Result<(), UriError> {
+    if target.replace(value).is_some() {
         return Err(UriError::Repeated(name.to_owned()));
     }
     Ok(())
@@ -210,7 +210,7 @@ fn octets(name: &str, value: &str, half: Half) -> Result<Vec<u8>, UriError> {
                 (Some(high), Some(low)) => decoded.push(high << 4 | low),
                 _ => return Err(UriError::Escape(name.to_owned())),
             }
-        } else if may_stand(octet, half) {
+        } else if is_allowed(octet, half) {
             decoded.push(octet);
         } else {
             return Err(UriError::Character { name: name.to_owned(), written: format!("%{octet:02X}") });
@@ -219,8 +219,8 @@ fn octets(name: &str, value: &str, half: Half) -> Result<Vec<u8>, UriError> {
     Ok(decoded)
 }
 
-/// RFC 7512, 2.3: `unreserved`, `pk11-res-avail`, and one or three more in each half.
-fn may_stand(octet: u8, half: Half) -> bool {
+/// Whether RFC 7512, section 2.3, allows the byte unescaped: `unreserved`, `pk11-res-avail`, and a few more in each half.
+fn is_allowed(octet: u8, half: Half) -> bool {
     octet.is_ascii_alphanumeric()
         || b"-._~:[]@!$'()*+,=".contains(&octet)
         || match half {
@@ -229,7 +229,7 @@ fn may_stand(octet: u8, half: Half) -> bool {
         }
 }
 
-impl fmt::Display for Uri {
+impl fmt::Display for Pkcs11Uri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let slot_id = self.slot_id.map(|number| number.to_string());
         let path: [(&str, Option<&str>); 10] = [
@@ -279,7 +279,7 @@ impl fmt::Display for Uri {
 }
 
 fn escaped(octets: &[u8], half: Half) -> String {
-    let spell = |octet: &u8| match may_stand(*octet, half) && *octet != b'=' {
+    let spell = |octet: &u8| match is_allowed(*octet, half) && *octet != b'=' {
         true => char::from(*octet).to_string(),
         false => format!("%{octet:02X}"),
     };

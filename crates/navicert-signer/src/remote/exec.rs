@@ -1,5 +1,6 @@
-//! The client's side with one process per question (C821, C881): the first version's request in a variable, the second's
-//! on a pipe.
+//! Client that runs one signer process per request. Protocol v1alpha1 passes the request in an environment variable, v1 on
+//! standard input.
+// C821, C881
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,69 +10,75 @@ use std::time::Duration;
 
 use navicert_plugin::{
     Backoff, BackoffSettings, Command, Environment, Policy, ProcessGroup, RunError, Runner, Stdin,
-    TerminalTurn,
+    TerminalLock,
 };
-use navicert_types::external_signer::{CONFIG_VARIABLE, Configuration, REQUEST_FD_VARIABLE, v1, v1alpha1};
+use navicert_types::external_signer::{
+    CONFIG_VARIABLE, REQUEST_FD_VARIABLE, SignerConfiguration, v1, v1alpha1,
+};
 use navicert_types::{Clock, Secret, redact};
 use rustls_pki_types::CertificateDer;
 
-use super::answer::remote_error;
+use super::request_handler::remote_error;
 use super::socket::SocketSigner;
 use super::wire;
 use crate::error::SignError;
-use crate::identity::Identity;
+use crate::identity::SigningIdentity;
 use crate::key::Key;
-use crate::pkcs11::Selection;
+use crate::pkcs11::KeySelection;
 use crate::public_key::PublicKey;
 use crate::scheme::{Input, Scheme};
 
-/// A signer shows no more than this of a prompt (C851).
-const LONGEST_PROMPT: usize = 1024;
-/// After a human said no, or a device is locked, nothing happens by itself for so long (C884).
-const AFTER_REFUSAL: Duration = Duration::from_secs(30);
+/// The longest prompt shown; the rest is cut off.
+// C851
+const MAX_PROMPT_CHARS: usize = 1024;
+/// Minimum delay before the next attempt after the user cancelled or the device is locked.
+// C884
+const MIN_BACKOFF_AFTER_REFUSAL: Duration = Duration::from_secs(30);
 
-/// Which messages a signer understands (C820, C880).
+/// The protocol version of a signer.
+// C820, C880
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// The KEP's, or its prototype's.
+pub enum SignerProtocol {
+    /// Version v1alpha1 of the KEP, or its prototype.
     V1Alpha1(v1alpha1::Kinds),
-    /// Ours.
+    /// navicert's version v1.
     V1,
 }
 
-impl Protocol {
-    /// As a configuration says.
+impl SignerProtocol {
+    /// Reads the version from a configuration.
     ///
     /// # Errors
-    /// The setting that is not understood.
-    pub fn of(configuration: &Configuration) -> Result<Self, &'static str> {
+    /// The name of the invalid setting.
+    pub fn from_configuration(configuration: &SignerConfiguration) -> Result<Self, &'static str> {
         let kinds = match configuration.value("signerProtocol") {
             None => v1alpha1::Kinds::Kep,
             Some("prototype") => v1alpha1::Kinds::Prototype,
             Some(_) => return Err("signerProtocol"),
         };
         match configuration.value("signerApiVersion") {
-            None | Some(v1alpha1::API_VERSION | "v1alpha1") => Ok(Protocol::V1Alpha1(kinds)),
-            Some(v1::API_VERSION | "v1") => Ok(Protocol::V1),
+            None | Some(v1alpha1::API_VERSION | "v1alpha1") => Ok(SignerProtocol::V1Alpha1(kinds)),
+            Some(v1::API_VERSION | "v1") => Ok(SignerProtocol::V1),
             Some(_) => Err("signerApiVersion"),
         }
     }
 }
 
-/// How long things may take (C306, C842).
+/// Timeouts of signer requests.
+// C306, C842
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// A certificate, with nobody to ask.
+pub struct SignerTimeouts {
+    /// Certificate request without a user.
     pub certificate: Duration,
-    /// A certificate, with a human who may be looking for the token.
+    /// Certificate request with a user, who may first have to plug in the token.
     pub interactive: Duration,
-    /// A signature: it is wanted in the middle of a handshake.
+    /// Signature request, which happens during a handshake.
     pub sign: Duration,
 }
 
-impl Default for Limits {
+impl Default for SignerTimeouts {
     fn default() -> Self {
-        Limits {
+        SignerTimeouts {
             certificate: Duration::from_secs(300),
             interactive: Duration::from_secs(900),
             sign: Duration::from_secs(60),
@@ -79,38 +86,41 @@ impl Default for Limits {
     }
 }
 
-/// What a signer needs to be run.
+/// Settings of an [`ExecSigner`].
 #[derive(Clone)]
-pub struct Settings {
+pub struct ExecSignerSettings {
     /// `pathExec`.
     pub program: OsString,
-    /// All settings, as the kubeconfig has them.
-    pub configuration: Configuration,
-    /// Which messages.
-    pub protocol: Protocol,
-    /// Who may run: the program has to be listed (C744).
+    /// The signer configuration of the kubeconfig.
+    pub configuration: SignerConfiguration,
+    /// The protocol version.
+    pub protocol: SignerProtocol,
+    /// The plugin policy, which must list the program.
+    // C744
     pub policy: Arc<Policy>,
-    /// What the child inherits.
+    /// The environment the child inherits.
     pub environment: Environment,
-    /// Who runs it.
+    /// Runs the program.
     pub runner: Arc<dyn Runner>,
-    /// For waits after failures.
+    /// Clock of the back-off.
     pub clock: Arc<dyn Clock>,
-    /// Whether there is a user at a terminal.
+    /// Whether the user can be prompted on a terminal.
     pub interactive: bool,
-    /// Which cluster it is for; only the second version says so (X9).
-    pub cluster: Option<v1::Cluster>,
-    /// How long things may take.
-    pub limits: Limits,
-    /// Who shows prompts, already cleaned.
+    /// The cluster, sent in protocol v1 only.
+    // X9
+    pub cluster: Option<v1::SignerCluster>,
+    /// Timeouts.
+    pub limits: SignerTimeouts,
+    /// Shows prompts to the user. The text contains no control characters.
     pub show: Arc<dyn Fn(&str) + Send + Sync>,
-    /// Whether a PIN in the configuration is handed on (X2).
+    /// Whether a PIN in the configuration is passed to the signer.
+    // X2
     pub allow_pin: bool,
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ExecSignerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ExecSignerSettings")
             .field("program", &self.program)
             .field("configuration", &self.configuration)
             .field("protocol", &self.protocol)
@@ -118,40 +128,41 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// A key in a program that is run for every question.
+/// A key in a program that is run for every request.
 pub struct ExecSigner {
-    settings: Settings,
+    settings: ExecSignerSettings,
     name: String,
     public_key: PublicKey,
     schemes: Vec<Scheme>,
     socket: Option<SocketSigner>,
-    /// One process at a time (C821).
+    /// Held while a process runs, so that only one runs at a time.
+    // C821
     turn: Mutex<Backoff>,
     last: Mutex<Option<SignError>>,
 }
 
 impl ExecSigner {
-    /// Asks the program for its certificate, once.
+    /// Runs the program once to get its certificate.
     ///
     /// # Errors
-    /// [`SignError`]: it may not run, gives no certificate, or one that cannot be used.
-    pub fn connect(settings: Settings) -> Result<Identity, SignError> {
+    /// [`SignError`]: the program is not allowed, fails, or returns no usable certificate.
+    pub fn connect(settings: ExecSignerSettings) -> Result<SigningIdentity, SignError> {
         let name = redact::terminal(&settings.program.to_string_lossy()).into_owned();
         let backoff = Backoff::new(BackoffSettings::default(), Arc::clone(&settings.clock));
         let limit =
             if settings.interactive { settings.limits.interactive } else { settings.limits.certificate };
         let answered = match settings.protocol {
-            Protocol::V1Alpha1(kinds) => {
+            SignerProtocol::V1Alpha1(kinds) => {
                 let configuration = settings.configuration.without_pin();
                 let request = v1alpha1::Request::Certificate { configuration, kinds };
                 let output = run(&settings, &name, request.to_json(), limit)?;
-                let garbage = |problem: String| SignError::Garbage { signer: name.clone(), problem };
+                let invalid = |problem: String| SignError::InvalidResponse { signer: name.clone(), problem };
                 let bytes = v1alpha1::read_certificate(output.expose(), kinds)
-                    .map_err(|error| garbage(error.to_string()))?;
-                let chain = wire::chain(&bytes).ok_or_else(|| garbage("no certificate".to_owned()))?;
+                    .map_err(|error| invalid(error.to_string()))?;
+                let chain = wire::chain(&bytes).ok_or_else(|| invalid("missing certificate".to_owned()))?;
                 Certificate { chain, schemes: None, socket: None }
             }
-            Protocol::V1 => {
+            SignerProtocol::V1 => {
                 let request = v1::Request::Certificate(v1::CertificateRequest {
                     configuration: settings.configuration.without_pin(),
                     cluster: settings.cluster.clone(),
@@ -161,10 +172,10 @@ impl ExecSigner {
                 certificate(&name, output.expose())?
             }
         };
-        let garbage = |problem: String| SignError::Garbage { signer: name.clone(), problem };
-        let leaf = answered.chain.first().ok_or_else(|| garbage("no certificate".to_owned()))?;
-        let public_key = PublicKey::of_certificate(leaf).map_err(|error| garbage(error.to_string()))?;
-        let possible = Scheme::of_key(public_key.algorithm());
+        let invalid = |problem: String| SignError::InvalidResponse { signer: name.clone(), problem };
+        let leaf = answered.chain.first().ok_or_else(|| invalid("missing certificate".to_owned()))?;
+        let public_key = PublicKey::from_certificate(leaf).map_err(|error| invalid(error.to_string()))?;
+        let possible = Scheme::for_key(public_key.algorithm());
         let schemes =
             possible.filter(|scheme| answered.schemes.as_ref().is_none_or(|can| can.contains(scheme)));
         let signer = ExecSigner {
@@ -176,14 +187,14 @@ impl ExecSigner {
             public_key,
             name: name.clone(),
         };
-        Identity::new(answered.chain, Arc::new(signer)).map_err(|error| garbage(error.to_string()))
+        SigningIdentity::new(answered.chain, Arc::new(signer)).map_err(|error| invalid(error.to_string()))
     }
 
-    /// Whether the policy lets this signer run. Nothing is run.
+    /// Checks that the policy allows this signer, without running it.
     ///
     /// # Errors
     /// [`SignError::Denied`].
-    pub fn may_run(settings: &Settings) -> Result<(), SignError> {
+    pub fn check_policy(settings: &ExecSignerSettings) -> Result<(), SignError> {
         let permitted = settings.policy.permit_if_listed(command(settings));
         permitted.map(drop).map_err(|source| SignError::Denied { source })
     }
@@ -195,25 +206,26 @@ impl ExecSigner {
         {
             return Err(error.clone());
         }
-        let signed = self.ask(scheme, input);
+        let signed = self.sign_once(scheme, input);
         match &signed {
-            Ok(_) => backoff.succeeded(),
-            // The caller's mistake: nothing ran.
+            Ok(_) => backoff.record_success(),
+            // Invalid input: no process ran.
             Err(SignError::Input { .. }) => {}
             Err(error) => {
-                let floor = if error.reason().forbids_retry() { AFTER_REFUSAL } else { Duration::ZERO };
-                backoff.failed_at_least(floor);
+                let floor =
+                    if error.reason().forbids_retry() { MIN_BACKOFF_AFTER_REFUSAL } else { Duration::ZERO };
+                backoff.record_failure_with_min_delay(floor);
                 *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
             }
         }
         signed
     }
 
-    fn ask(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
+    fn sign_once(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
         let (settings, name) = (&self.settings, &self.name);
-        let garbage = |problem: String| SignError::Garbage { signer: name.clone(), problem };
+        let invalid = |problem: String| SignError::InvalidResponse { signer: name.clone(), problem };
         match settings.protocol {
-            Protocol::V1Alpha1(kinds) => {
+            SignerProtocol::V1Alpha1(kinds) => {
                 let wrong = SignError::Input { scheme, expected: "the whole message, or a digest that fits" };
                 let digest = match input {
                     // Ed25519's "digest" is the message (§8.4).
@@ -229,10 +241,10 @@ impl ExecSigner {
                 let request = v1alpha1::Request::Sign { configuration, digest, options_type, options, kinds };
                 let output = run(settings, name, request.to_json(), settings.limits.sign)?;
                 let bytes = v1alpha1::read_signature(output.expose(), kinds)
-                    .map_err(|error| garbage(error.to_string()))?;
+                    .map_err(|error| invalid(error.to_string()))?;
                 Ok(wire::signature(scheme, bytes))
             }
-            Protocol::V1 => {
+            SignerProtocol::V1 => {
                 let request = sign_request(settings, scheme, input)?;
                 let output = run(settings, name, request.to_json(), settings.limits.sign)?;
                 let (_, last) = messages(name, output.expose())?;
@@ -251,14 +263,14 @@ impl Key for ExecSigner {
         &self.schemes
     }
 
-    /// At the socket, if the signer stays; if it does not any more, by a process.
+    /// Signs through the socket of a running signer server; falls back to a process if that fails.
     fn sign(&self, scheme: Scheme, input: Input<'_>) -> Result<Vec<u8>, SignError> {
         if !self.schemes.contains(&scheme) {
             return Err(SignError::UnsupportedScheme { scheme: scheme.to_string() });
         }
         if let Some(socket) = &self.socket {
             let request = sign_request(&self.settings, scheme, input)?;
-            match socket.ask(&request, self.settings.limits.sign, &self.settings.show) {
+            match socket.request(&request, self.settings.limits.sign, &self.settings.show) {
                 Err(SignError::Socket { .. }) => {}
                 answered => return signature_of(&self.name, scheme, answered?),
             }
@@ -273,7 +285,7 @@ impl fmt::Debug for ExecSigner {
     }
 }
 
-/// What a signer said about itself.
+/// A signer's response to a certificate request.
 struct Certificate {
     chain: Vec<CertificateDer<'static>>,
     schemes: Option<Vec<Scheme>>,
@@ -282,7 +294,8 @@ struct Certificate {
 
 fn certificate(name: &str, output: &[u8]) -> Result<Certificate, SignError> {
     let (ready, last) = messages(name, output)?;
-    let garbage = |problem: &str| SignError::Garbage { signer: name.to_owned(), problem: problem.to_owned() };
+    let invalid =
+        |problem: &str| SignError::InvalidResponse { signer: name.to_owned(), problem: problem.to_owned() };
     match last {
         v1::Message::Certificate { chain, schemes, .. } => {
             let schemes: Vec<Scheme> = schemes.iter().filter_map(|name| Scheme::by_name(name)).collect();
@@ -294,13 +307,14 @@ fn certificate(name: &str, output: &[u8]) -> Result<Certificate, SignError> {
             })
         }
         v1::Message::Error { reason, message, .. } => Err(remote_error(name, &reason, &message)),
-        _ => Err(garbage("a signature where a certificate was asked for")),
+        _ => Err(invalid("expected a certificate, got a signature")),
     }
 }
 
-/// A sign request of the second version; the whole message or nothing (C883).
+/// A sign request of protocol v1, which requires the whole message.
+// C883
 pub(super) fn sign_request(
-    settings: &Settings,
+    settings: &ExecSignerSettings,
     scheme: Scheme,
     input: Input<'_>,
 ) -> Result<v1::Request, SignError> {
@@ -319,50 +333,55 @@ pub(super) fn sign_request(
 }
 
 fn signature_of(name: &str, scheme: Scheme, last: v1::Message) -> Result<Vec<u8>, SignError> {
-    let garbage = |problem: &str| SignError::Garbage { signer: name.to_owned(), problem: problem.to_owned() };
+    let invalid =
+        |problem: &str| SignError::InvalidResponse { signer: name.to_owned(), problem: problem.to_owned() };
     match last {
         v1::Message::Signature { signature, scheme: made } if made == scheme.name() => {
             Ok(wire::signature(scheme, signature))
         }
-        v1::Message::Signature { .. } => Err(garbage("a signature of another scheme than was asked for")),
+        v1::Message::Signature { .. } => Err(invalid("signature has another scheme than requested")),
         v1::Message::Error { reason, message, .. } => Err(remote_error(name, &reason, &message)),
-        _ => Err(garbage("a certificate where a signature was asked for")),
+        _ => Err(invalid("expected a signature, got a certificate")),
     }
 }
 
-/// The lines of an answer: any number of prompts, perhaps where to go from now on, and exactly one last word (C881).
+/// Parses the lines of a response: any number of prompts, an optional `Ready` message with the socket of a server, and
+/// exactly one final message.
+// C881
 fn messages(name: &str, output: &[u8]) -> Result<(Option<String>, v1::Message), SignError> {
-    let garbage = |problem: String| SignError::Garbage { signer: name.to_owned(), problem };
+    let invalid = |problem: String| SignError::InvalidResponse { signer: name.to_owned(), problem };
     let (mut ready, mut last) = (None, None);
     for line in output.split(|octet| *octet == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
         if last.is_some() {
-            return Err(garbage("something after its last word".to_owned()));
+            return Err(invalid("data after the final message".to_owned()));
         }
-        match v1::Message::from_json(line).map_err(|error| garbage(error.to_string()))? {
+        match v1::Message::from_json(line).map_err(|error| invalid(error.to_string()))? {
             v1::Message::Ready { socket } => ready = Some(socket),
             v1::Message::Prompt { .. } => {}
             message => last = Some(message),
         }
     }
-    let last = last.ok_or_else(|| garbage("nothing".to_owned()))?;
+    let last = last.ok_or_else(|| invalid("empty response".to_owned()))?;
     Ok((ready, last))
 }
 
-/// The program and what it will be told that a policy has to know: modules by their values, settings by their names.
-fn command(settings: &Settings) -> Command {
-    // A name that the user's own list knows is the program that the list says (C880).
+/// The command with the declarations that the policy checks: values of modules and names of settings.
+fn command(settings: &ExecSignerSettings) -> Command {
+    // C880: the user's allowlist may map a signer name to a program.
     let program = settings.policy.signer(&settings.program).unwrap_or(&settings.program);
     let command = Command::new(program, settings.environment.clone())
         .drop_env(CONFIG_VARIABLE)
         .drop_env(REQUEST_FD_VARIABLE)
-        .declare_names(settings.configuration.names_for_the_signer());
-    let modules = Selection::named_module(&settings.configuration.0);
+        .declare_names(settings.configuration.signer_setting_names());
+    let modules = KeySelection::named_module(&settings.configuration.0);
     modules.into_iter().fold(command, |command, module| command.declare("pathLib", module))
 }
 
-/// One run under the policy. The environment is the client's and the request; a kubeconfig cannot add to it (C821).
+/// Runs the program if the policy allows it. Its environment is the client's plus the request; a kubeconfig cannot add to
+/// it.
+// C821
 fn run(
-    settings: &Settings,
+    settings: &ExecSignerSettings,
     name: &str,
     request: String,
     limit: Duration,
@@ -370,38 +389,38 @@ fn run(
     let mut command = command(settings)
         .process_group(if settings.interactive { ProcessGroup::Inherit } else { ProcessGroup::New })
         .limit(Some(limit));
-    let mut turn = None;
+    let mut terminal_lock = None;
     command = match settings.protocol {
-        Protocol::V1Alpha1(_) => command.env(CONFIG_VARIABLE, request).stdin(if settings.interactive {
+        SignerProtocol::V1Alpha1(_) => command.env(CONFIG_VARIABLE, request).stdin(if settings.interactive {
             Stdin::Inherit
         } else {
             Stdin::Null
         }),
-        Protocol::V1 => {
-            turn = settings.interactive.then(TerminalTurn::take);
+        SignerProtocol::V1 => {
+            terminal_lock = settings.interactive.then(TerminalLock::acquire);
             let prompts =
                 Prompts { name: name.to_owned(), line: Mutex::default(), show: Arc::clone(&settings.show) };
             command
                 .env(REQUEST_FD_VARIABLE, "0")
                 .stdin(Stdin::Bytes(Secret::new(request.into_bytes())))
-                .on_stdout(Arc::new(move |piece| prompts.hear(piece)))
+                .on_stdout(Arc::new(move |chunk| prompts.push(chunk)))
         }
     };
     let permitted =
         settings.policy.permit_if_listed(command).map_err(|source| SignError::Denied { source })?;
-    let completed = settings.runner.run(permitted).map_err(|source| late(name, limit, source));
-    drop(turn);
+    let completed = settings.runner.run(permitted).map_err(|source| run_error(name, limit, source));
+    drop(terminal_lock);
     completed?.require_success().map_err(|source| SignError::Run { source })
 }
 
-fn late(name: &str, limit: Duration, source: RunError) -> SignError {
+fn run_error(name: &str, limit: Duration, source: RunError) -> SignError {
     match source {
-        RunError::TimedOut { .. } => SignError::Slow { signer: name.to_owned(), after: limit },
+        RunError::TimedOut { .. } => SignError::TimedOut { signer: name.to_owned(), after: limit },
         source => SignError::Run { source },
     }
 }
 
-/// Shows prompts while the signer waits for the user to do what they say.
+/// Shows prompts as soon as the signer writes them.
 struct Prompts {
     name: String,
     line: Mutex<Vec<u8>>,
@@ -409,9 +428,9 @@ struct Prompts {
 }
 
 impl Prompts {
-    fn hear(&self, piece: &[u8]) {
+    fn push(&self, chunk: &[u8]) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        for octet in piece {
+        for octet in chunk {
             if *octet != b'\n' {
                 line.push(*octet);
                 continue;
@@ -424,9 +443,10 @@ impl Prompts {
     }
 }
 
-/// One line, cleaned, with the name of whoever says it (C851).
+/// Shows a prompt as one line without control characters, prefixed with the signer's name.
+// C851
 pub(super) fn show_prompt(name: &str, message: &str, show: &Arc<dyn Fn(&str) + Send + Sync>) {
-    let short: String = message.chars().take(LONGEST_PROMPT).collect();
+    let short: String = message.chars().take(MAX_PROMPT_CHARS).collect();
     let one_line = short.replace(['\n', '\r'], " ");
     show(&format!("{name}: {}", redact::terminal(&one_line)));
 }

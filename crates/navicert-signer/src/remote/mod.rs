@@ -1,18 +1,18 @@
-//! Keys in another program: the external signer protocol, both sides of it.
+//! Keys in another program: client and server of the external signer protocol.
 //!
 //! ```text
-//! client: exec (one process per question) ─┐                  ┌─ answer ──▶ a key ring (pkcs11, or a test's own)
-//!         socket (a signer that stays) ────┴── wire ── … ─────┤
-//!                                                             └─ server (many questions, one login)
+//! client: exec (one process per request) ──┐                  ┌─ request_handler ──▶ key store (PKCS#11, or a test's)
+//!         socket (a running server) ───────┴── wire ── … ─────┤
+//!                                                             └─ server (many requests, one login)
 //! ```
 
-mod answer;
 mod exec;
+mod request_handler;
 mod server;
 mod socket;
 pub mod wire;
 
-pub use answer::{KeyRing, answer, answer_v1alpha1};
-pub use exec::{ExecSigner, Limits, Protocol, Settings};
-pub use server::Server;
+pub use exec::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts};
+pub use request_handler::{KeyStore, handle_request, handle_v1alpha1_request};
+pub use server::SignerServer;
 pub use socket::SocketSigner;

@@ -1,4 +1,5 @@
-//! A signer that stays: many questions at a socket, one login (C885).
+//! Signer server: many requests on a Unix socket with one login.
+// C885
 
 use std::fs::DirBuilder;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -10,96 +11,96 @@ use std::thread;
 
 use navicert_types::external_signer::v1;
 
-use super::answer::{KeyRing, answer};
-use super::socket::{LONGEST_LINE, check_peer, check_place};
+use super::request_handler::{KeyStore, handle_request};
+use super::socket::{MAX_LINE_BYTES, check_peer, check_socket_path};
 use crate::error::SignError;
 
-/// A listening socket. It is removed when dropped.
+/// A listening socket. Its file is removed on drop.
 #[derive(Debug)]
-pub struct Server {
+pub struct SignerServer {
     path: PathBuf,
     listener: UnixListener,
 }
 
-impl Server {
-    /// Listens at this path. Its folder is made if need be, with mode 0700; one that others can use is refused. What a
-    /// dead signer left there is replaced, a living one is not.
+impl SignerServer {
+    /// Listens at this path. Creates the directory with mode 0700 if needed, and rejects one that other users can access.
+    /// Replaces a stale socket, but not one of a running signer.
     ///
     /// # Errors
     /// [`SignError::Socket`].
     pub fn bind(path: &Path) -> Result<Self, SignError> {
         let refuse = |problem: String| SignError::Socket { path: path.display().to_string(), problem };
         let failed = |error: io::Error| refuse(error.to_string());
-        let folder = path.parent().ok_or_else(|| refuse("it is in no folder".to_owned()))?;
+        let folder = path.parent().ok_or_else(|| refuse("the path has no parent directory".to_owned()))?;
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
         if path.symlink_metadata().is_ok() {
             if UnixStream::connect(path).is_ok() {
-                return Err(refuse("a signer is already there".to_owned()));
+                return Err(refuse("a signer is already listening".to_owned()));
             }
-            check_place(path).map_err(|problem| refuse(problem.to_owned()))?;
+            check_socket_path(path).map_err(|problem| refuse(problem.to_owned()))?;
             std::fs::remove_file(path).map_err(failed)?;
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
-        // Nobody else gets into the folder, so there is no moment at which they could connect.
+        // Other users cannot enter the directory, so they cannot connect before the mode is set.
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        let server = Server { path: path.to_owned(), listener };
-        check_place(path).map_err(|problem| refuse(problem.to_owned()))?;
+        let server = SignerServer { path: path.to_owned(), listener };
+        check_socket_path(path).map_err(|problem| refuse(problem.to_owned()))?;
         Ok(server)
     }
 
-    /// The path.
+    /// The socket path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Answers until the listener fails. Every connection has a thread; a device that does one thing at a time makes
-    /// them wait for each other.
+    /// Serves until the listener fails. Each connection has a thread; requests to a device that does one operation at a
+    /// time are serialized.
     ///
     /// # Errors
     /// [`SignError::Socket`].
-    pub fn serve(&self, ring: &Arc<dyn KeyRing>) -> Result<(), SignError> {
+    pub fn serve(&self, store: &Arc<dyn KeyStore>) -> Result<(), SignError> {
         for stream in self.listener.incoming() {
             let failed = |error: io::Error| SignError::Socket {
                 path: self.path.display().to_string(),
                 problem: error.to_string(),
             };
-            let (stream, ring) = (stream.map_err(failed)?, Arc::clone(ring));
-            // A connection for which there is no thread is dropped; whoever asks hears that.
+            let (stream, store) = (stream.map_err(failed)?, Arc::clone(store));
+            // If no thread can be started, the connection is closed and the client reports an error.
             let _ = thread::Builder::new().name("signer-connection".to_owned()).spawn(move || {
-                let _ = converse(&stream, &*ring);
+                let _ = handle_connection(&stream, &*store);
             });
         }
         Ok(())
     }
 }
 
-impl Server {
-    /// Takes the socket away; who is connected stays so.
+impl SignerServer {
+    /// Removes the socket file; open connections continue.
     pub fn close(&self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-impl Drop for Server {
+impl Drop for SignerServer {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// One line in, one line out, until the other side is done.
-fn converse(stream: &UnixStream, ring: &dyn KeyRing) -> io::Result<()> {
+/// Responds to one line with one line until the client closes the connection.
+fn handle_connection(stream: &UnixStream, store: &dyn KeyStore) -> io::Result<()> {
     check_peer(stream)?;
     let mut reader = BufReader::new(stream);
     loop {
         let mut line = Vec::new();
-        if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+        if reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         let message = match v1::Request::from_json(&line) {
-            Ok(request) => answer(ring, &request),
+            Ok(request) => handle_request(store, &request),
             Err(error) => v1::Message::Error {
                 reason: "Internal".to_owned(),
-                message: format!("the request cannot be used: {error}"),
+                message: format!("invalid request: {error}"),
                 retry_after_seconds: None,
             },
         };

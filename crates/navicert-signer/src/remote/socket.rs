@@ -1,4 +1,5 @@
-//! The client's side of a signer that stays (C885): one connection, one line of JSON per question.
+//! Client of a signer server: one connection, one line of JSON per request.
+// C885
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -13,10 +14,10 @@ use navicert_types::external_signer::v1;
 use super::exec::show_prompt;
 use crate::error::SignError;
 
-/// No line is longer: a TLS 1.2 handshake with long chains, in base64.
-pub(super) const LONGEST_LINE: u64 = 1 << 20;
+/// The longest line: enough for a TLS 1.2 handshake with long chains in base64.
+pub(super) const MAX_LINE_BYTES: u64 = 1 << 20;
 
-/// A signer behind a socket of the same user's.
+/// A signer server on a Unix socket of the same user.
 pub struct SocketSigner {
     path: PathBuf,
     name: String,
@@ -24,21 +25,22 @@ pub struct SocketSigner {
 }
 
 impl SocketSigner {
-    /// At this path; nothing is opened yet.
+    /// Uses the socket at this path; connects on the first request.
     pub fn new(path: PathBuf, name: &str) -> Self {
         SocketSigner { path, name: name.to_owned(), connection: Mutex::new(None) }
     }
 
-    /// The path.
+    /// The socket path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// One question and its last word. Others wait their turn.
+    /// Sends a request and returns the final message. Concurrent requests are serialized.
     ///
     /// # Errors
-    /// [`SignError::Socket`] if there is nobody there, or it is not safe to ask; [`SignError::Slow`] after the limit.
-    pub fn ask(
+    /// [`SignError::Socket`] if no server listens or the socket is not safe to use; [`SignError::TimedOut`] after the
+    /// limit.
+    pub fn request(
         &self,
         request: &v1::Request,
         limit: Duration,
@@ -47,23 +49,23 @@ impl SocketSigner {
         let mut line = request.to_json();
         line.push('\n');
         let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        // A connection that lay idle may be dead: then once more with a new one.
+        // An idle connection may have been closed: retry once with a new one.
         if let Some(mut open) = connection.take()
             && send(&mut open, &line, limit).is_ok()
-            && let Some(answer) = self.hear(&mut open, limit, show).transpose()
+            && let Some(answer) = self.read_response(&mut open, limit, show).transpose()
         {
             *connection = answer.is_ok().then_some(open);
             return answer;
         }
         let mut open = self.open()?;
         send(&mut open, &line, limit).map_err(|error| self.unusable(&error))?;
-        let answer = self.hear(&mut open, limit, show)?;
+        let answer = self.read_response(&mut open, limit, show)?;
         *connection = Some(open);
-        answer.ok_or_else(|| self.garbage("nothing"))
+        answer.ok_or_else(|| self.invalid("empty response"))
     }
 
-    /// Messages until the last one; `None` if the other side hung up instead.
-    fn hear(
+    /// Reads messages up to the final one; `None` if the peer closed the connection.
+    fn read_response(
         &self,
         connection: &mut BufReader<UnixStream>,
         limit: Duration,
@@ -71,15 +73,15 @@ impl SocketSigner {
     ) -> Result<Option<v1::Message>, SignError> {
         loop {
             let mut line = Vec::new();
-            let read = connection.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
+            let read = connection.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line);
             match read {
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    return Err(SignError::Slow { signer: self.name.clone(), after: limit });
+                    return Err(SignError::TimedOut { signer: self.name.clone(), after: limit });
                 }
                 Ok(0) | Err(_) => return Ok(None),
                 Ok(_) => {}
             }
-            let message = v1::Message::from_json(&line).map_err(|error| self.garbage(&error.to_string()))?;
+            let message = v1::Message::from_json(&line).map_err(|error| self.invalid(&error.to_string()))?;
             match message {
                 v1::Message::Prompt { message, .. } => show_prompt(&self.name, &message, show),
                 v1::Message::Ready { .. } => {}
@@ -93,7 +95,7 @@ impl SocketSigner {
             path: self.path.display().to_string(),
             problem: problem.to_owned(),
         };
-        check_place(&self.path).map_err(refuse)?;
+        check_socket_path(&self.path).map_err(refuse)?;
         let stream = UnixStream::connect(&self.path).map_err(|error| self.unusable(&error))?;
         check_peer(&stream).map_err(|error| self.unusable(&error))?;
         Ok(BufReader::new(stream))
@@ -103,8 +105,8 @@ impl SocketSigner {
         SignError::Socket { path: self.path.display().to_string(), problem: error.to_string() }
     }
 
-    fn garbage(&self, problem: &str) -> SignError {
-        SignError::Garbage { signer: self.name.clone(), problem: problem.to_owned() }
+    fn invalid(&self, problem: &str) -> SignError {
+        SignError::InvalidResponse { signer: self.name.clone(), problem: problem.to_owned() }
     }
 }
 
@@ -121,31 +123,34 @@ fn send(connection: &mut BufReader<UnixStream>, line: &str, limit: Duration) -> 
     stream.write_all(line.as_bytes())
 }
 
-/// A socket of ours with mode 0600 in a folder of ours with mode 0700 (C885).
-pub(super) fn check_place(path: &Path) -> Result<(), &'static str> {
+/// Checks that the socket has mode 0600, its directory mode 0700, and both are owned by this user.
+// C885
+pub(super) fn check_socket_path(path: &Path) -> Result<(), &'static str> {
     let me = rustix::process::geteuid().as_raw();
-    let facts = path.symlink_metadata().map_err(|_| "there is none")?;
+    let facts = path.symlink_metadata().map_err(|_| "no such file")?;
     if !facts.file_type().is_socket() {
-        return Err("it is no socket");
+        return Err("not a socket");
     }
     if facts.uid() != me || facts.mode() & 0o077 != 0 {
-        return Err("it belongs to another user, or others may use it");
+        return Err("owned by another user, or accessible to other users");
     }
-    let folder = path.parent().ok_or("it is in no folder")?;
-    let facts = folder.symlink_metadata().map_err(|_| "its folder cannot be looked at")?;
+    let folder = path.parent().ok_or("the path has no parent directory")?;
+    let facts = folder.symlink_metadata().map_err(|_| "cannot inspect its directory")?;
     if !facts.is_dir() || facts.uid() != me || facts.mode() & 0o077 != 0 {
-        return Err("its folder belongs to another user, or others may use it (mode 0700 is needed)");
+        return Err(
+            "its directory is owned by another user, or accessible to other users (mode 0700 is required)",
+        );
     }
     Ok(())
 }
 
-/// Both ends look who is there.
+/// Checks that the peer runs as the same user. Both sides do.
 pub(super) fn check_peer(stream: &UnixStream) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         let peer = rustix::net::sockopt::socket_peercred(stream)?;
         if peer.uid != rustix::process::geteuid() {
-            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "another user is at the other end"));
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "the peer runs as another user"));
         }
     }
     let _ = stream;

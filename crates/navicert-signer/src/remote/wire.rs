@@ -1,5 +1,7 @@
-//! Between our names and the wire's: schemes as Go's options (client-credentials.md §8.4), certificates in their three
-//! encodings (C821), signatures in theirs (C831), and what a TLS message looks like (X8).
+//! Conversions of the wire format: schemes to Go's signer options, the encodings of certificates and signatures, and the
+//! check that a message is a TLS client handshake.
+// client-credentials.md §8.4, X8
+// C821, C831
 
 use navicert_types::external_signer::v1alpha1::read_pss_options;
 use rustls_pki_types::CertificateDer;
@@ -8,7 +10,8 @@ use rustls_pki_types::pem::PemObject;
 use crate::der;
 use crate::scheme::{Hash, KeyAlgorithm, Padding, Scheme};
 
-/// `signerOptsType` and `signerOpts` of a scheme: Go's type name and the JSON of Go's value, frozen (X6, X7).
+/// `signerOptsType` and `signerOpts` of a scheme: Go's type name and the JSON of Go's value.
+// X6, X7
 pub fn go_options(scheme: Scheme) -> (&'static str, String) {
     match (scheme.padding(), scheme.hash()) {
         (Some(Padding::Pss), Some(hash)) => {
@@ -19,18 +22,19 @@ pub fn go_options(scheme: Scheme) -> (&'static str, String) {
     }
 }
 
-/// The scheme that options mean for a key of this kind: PKCS#1 v1.5 and ECDSA look alike, and the key decides (C830).
-pub fn scheme_of(algorithm: KeyAlgorithm, options_type: &str, options: &str) -> Option<Scheme> {
+/// The scheme of Go's options for a key algorithm. PKCS#1 v1.5 and ECDSA have the same options, so the key decides.
+// C830
+pub fn scheme_from_go_options(algorithm: KeyAlgorithm, options_type: &str, options: &str) -> Option<Scheme> {
     let is_pss = match options_type {
         "*rsa.PSSOptions" => true,
         "crypto.Hash" => false,
         _ => return None,
     };
-    let fits = |scheme: &Scheme| {
+    let matches = |scheme: &Scheme| {
         let (own_type, _) = go_options(*scheme);
         own_type == options_type && (scheme.padding() == Some(Padding::Pss)) == is_pss
     };
-    let mut candidates = Scheme::of_key(algorithm).filter(fits);
+    let mut candidates = Scheme::for_key(algorithm).filter(matches);
     if is_pss {
         let (salt_length, hash) = read_pss_options(options)?;
         return candidates.find(|scheme| {
@@ -43,7 +47,7 @@ pub fn scheme_of(algorithm: KeyAlgorithm, options_type: &str, options: &str) -> 
     candidates.find(|scheme| scheme.hash().map_or(0, go_number) == number)
 }
 
-/// Go's registry of hashes.
+/// The value of Go's `crypto.Hash`.
 fn go_number(hash: Hash) -> u64 {
     match hash {
         Hash::Sha256 => 5,
@@ -52,7 +56,8 @@ fn go_number(hash: Hash) -> u64 {
     }
 }
 
-/// A chain from what a signer sent: DER of the leaf, several DERs after one another, or PEM (C821).
+/// Parses a signer's certificate chain: DER of the leaf, concatenated DER, or PEM.
+// C821
 pub fn chain(bytes: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     let chain: Vec<CertificateDer<'static>> = if bytes.starts_with(b"-----BEGIN") {
         CertificateDer::pem_slice_iter(bytes).collect::<Result<_, _>>().ok()?
@@ -62,8 +67,9 @@ pub fn chain(bytes: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
     (!chain.is_empty()).then_some(chain)
 }
 
-/// A signature from what a signer sent: for ECDSA also `r ‖ s`, as devices give it, and as an old signer might pass it
-/// on (C831). Whether it is one is checked later.
+/// Converts a signer's signature to TLS's encoding. Accepts `r ‖ s` for ECDSA, which devices produce and old signers may
+/// pass on. The caller verifies the signature.
+// C831
 pub fn signature(scheme: Scheme, bytes: Vec<u8>) -> Vec<u8> {
     let raw = match scheme {
         Scheme::EcdsaP256Sha256 => 64,
@@ -71,15 +77,16 @@ pub fn signature(scheme: Scheme, bytes: Vec<u8>) -> Vec<u8> {
         Scheme::EcdsaP521Sha512 => 132,
         _ => return bytes,
     };
-    // DER of exactly this length would begin with 0x30 and its own length; raw numbers do so once in 65 536 times.
+    // DER of exactly this length begins with 0x30 and its length; a raw signature does so once in 65,536 times.
     let is_der = der::split(0x30, &bytes).is_some_and(|(_, rest)| rest.is_empty());
     if bytes.len() == raw && !is_der { der::ecdsa_signature(&bytes) } else { bytes }
 }
 
-/// Whether a message is what a TLS client signs: so that a signer that sees messages is no oracle for documents (X8).
+/// Whether a message is one that a TLS client signs, so that a signer cannot be used to sign other documents.
 ///
-/// TLS 1.3: 64 spaces, the client's context, a zero, and a hash. TLS 1.2: the handshake so far, from the client's hello
-/// to its key exchange (C832).
+/// TLS 1.3: 64 spaces, the client's context string, a zero byte and a hash. TLS 1.2: the handshake messages from
+/// `ClientHello` to `ClientKeyExchange`.
+// C832, X8
 pub fn is_client_handshake(message: &[u8]) -> bool {
     const CONTEXT: &[u8] = b"TLS 1.3, client CertificateVerify\0";
     if let Some(rest) = message.strip_prefix(&[b' '; 64]) {
@@ -100,7 +107,7 @@ pub fn is_client_handshake(message: &[u8]) -> bool {
     rest.is_empty() && kinds.starts_with(&[hello, server_hello]) && kinds.last() == Some(&key_exchange)
 }
 
-/// A message as a TLS 1.3 client would sign it, for tests of keys (`navicert signer check`).
+/// A message as a TLS 1.3 client signs it, to test keys (`navicert signer check`).
 pub fn sample_message(number: u8) -> Vec<u8> {
     let mut message = vec![b' '; 64];
     message.extend_from_slice(b"TLS 1.3, client CertificateVerify\0");
@@ -113,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_options_are_the_table_of_the_specification() {
+    fn go_options_match_the_specification() {
         // §8.4, C830, X6, X7, T40
         let table = [
             ("rsa_pss_rsae_sha256", "*rsa.PSSOptions", r#"{"SaltLength":-1,"Hash":5}"#),
@@ -131,13 +138,17 @@ mod tests {
         for (name, options_type, options) in table {
             let scheme = Scheme::by_name(name).unwrap();
             assert_eq!(go_options(scheme), (options_type, options.to_owned()), "{name}");
-            assert_eq!(scheme_of(scheme.algorithm(), options_type, options), Some(scheme), "{name}");
+            assert_eq!(
+                scheme_from_go_options(scheme.algorithm(), options_type, options),
+                Some(scheme),
+                "{name}"
+            );
         }
     }
 
     #[test]
-    fn options_that_mean_nothing_are_no_scheme() {
-        let rsa = |options_type, options| scheme_of(KeyAlgorithm::Rsa, options_type, options);
+    fn rejects_unknown_options() {
+        let rsa = |options_type, options| scheme_from_go_options(KeyAlgorithm::Rsa, options_type, options);
         assert_eq!(rsa("*rsa.PSSOptions", r#"{"SaltLength":32,"Hash":5}"#), Some(Scheme::RsaPssSha256));
         for (options_type, options) in [
             ("*rsa.PSSOptions", r#"{"SaltLength":20,"Hash":5}"#),
@@ -151,12 +162,15 @@ mod tests {
         ] {
             assert_eq!(rsa(options_type, options), None, "{options_type} {options}");
         }
-        assert_eq!(scheme_of(KeyAlgorithm::P256, "crypto.Hash", "6"), None);
-        assert_eq!(scheme_of(KeyAlgorithm::P256, "*rsa.PSSOptions", r#"{"SaltLength":-1,"Hash":5}"#), None);
+        assert_eq!(scheme_from_go_options(KeyAlgorithm::P256, "crypto.Hash", "6"), None);
+        assert_eq!(
+            scheme_from_go_options(KeyAlgorithm::P256, "*rsa.PSSOptions", r#"{"SaltLength":-1,"Hash":5}"#),
+            None
+        );
     }
 
     #[test]
-    fn only_a_handshake_looks_like_one() {
+    fn recognizes_only_client_handshakes() {
         // C832, X8
         assert!(is_client_handshake(&sample_message(7)));
         let mut server = sample_message(7);
@@ -174,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_ecdsa_signatures_become_der_and_der_stays() {
+    fn converts_raw_ecdsa_signatures_to_der() {
         // C831
         let raw = [[1; 32], [0x80; 32]].concat();
         let encoded = signature(Scheme::EcdsaP256Sha256, raw);
@@ -184,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_comes_in_three_encodings() {
+    fn parses_chain_in_three_encodings() {
         // C821
         let ca = navicert_testkit::Ca::new("root").intermediate("middle");
         let issued = ca.client("ann").issue();

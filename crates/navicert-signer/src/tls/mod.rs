@@ -1,8 +1,8 @@
-//! Everything that implements a trait of rustls, and nothing else does.
+//! Implementations of rustls traits.
 //!
-//! rustls calls [`sign`](rustls::sign::Signer::sign) in the middle of a handshake and waits. With a device that can take
-//! as long as a human takes to touch it, so a handshake with these is driven from a thread that may block (C843), never
-//! from a reactor's.
+//! rustls calls [`sign`](rustls::sign::Signer::sign) synchronously during the handshake. A device may wait until the user
+//! touches it, so such a handshake must run on a thread that may block, never on a runtime's worker thread.
+// C843
 
 mod resolver;
 mod signer;

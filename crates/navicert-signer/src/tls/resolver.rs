@@ -1,4 +1,4 @@
-//! The client certificate of a handshake: always the one identity, or an error that says why not.
+//! Resolves the client certificate of a handshake to the configured identity.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use rustls::client::ResolvesClientCert;
 use rustls::sign::CertifiedKey;
 
 use super::signer::TlsKey;
-use crate::identity::Identity;
+use crate::identity::SigningIdentity;
 
-/// Presents an [`Identity`] to every server that asks for a client certificate.
+/// Presents a [`SigningIdentity`] to every server that asks for a client certificate.
 ///
 /// ```
-/// # fn example(roots: rustls::RootCertStore, identity: navicert_signer::Identity) -> rustls::ClientConfig {
+/// # fn example(roots: rustls::RootCertStore, identity: navicert_signer::SigningIdentity) -> rustls::ClientConfig {
 /// use std::sync::Arc;
 /// use navicert_signer::tls::ClientCertificate;
 ///
@@ -25,16 +25,16 @@ use crate::identity::Identity;
 pub struct ClientCertificate(Arc<CertifiedKey>);
 
 impl ClientCertificate {
-    /// For this identity.
-    pub fn new(identity: Arc<Identity>) -> Self {
+    /// Presents this identity.
+    pub fn new(identity: Arc<SigningIdentity>) -> Self {
         let chain = identity.chain().to_vec();
         ClientCertificate(Arc::new(CertifiedKey::new(chain, Arc::new(TlsKey(identity)))))
     }
 }
 
 impl ResolvesClientCert for ClientCertificate {
-    /// The issuers a server names are hints that many servers get wrong: as Go does with a single certificate that was
-    /// configured on purpose, it is presented all the same, and the server decides.
+    /// Ignores the server's list of acceptable issuers, which many servers get wrong. Like Go with a single configured
+    /// certificate, it always presents the certificate, and the server decides.
     fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
         Some(Arc::clone(&self.0))
     }

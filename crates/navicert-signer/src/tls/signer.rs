@@ -1,4 +1,5 @@
-//! rustls's idea of a key, on top of an identity: chooses a scheme (client-credentials.md C833) and signs.
+//! Implements rustls's `SigningKey` for an identity: chooses a scheme and signs.
+// C833
 
 use std::sync::Arc;
 
@@ -6,18 +7,19 @@ use rustls::sign::{Signer, SigningKey};
 use rustls::{OtherError, SignatureAlgorithm, SignatureScheme};
 
 use crate::error::SignError;
-use crate::identity::Identity;
+use crate::identity::SigningIdentity;
 use crate::scheme::{Input, KeyAlgorithm, Scheme};
 
-/// An identity's key.
+/// The key of an identity.
 #[derive(Debug)]
-pub(super) struct TlsKey(pub(super) Arc<Identity>);
+pub(super) struct TlsKey(pub(super) Arc<SigningIdentity>);
 
 impl SigningKey for TlsKey {
-    /// Our order counts, not the server's. Without anything in common rustls would go on without a certificate, and the
-    /// server would see somebody anonymous; so the answer is a signer that says what is wrong (C833).
+    /// Uses the client's order of preference. Without a common scheme rustls would continue without a certificate and the
+    /// request would be anonymous, so this returns a signer that fails with [`SignError::NoCommonScheme`].
+    // C833
     fn choose_scheme(&self, offered: &[SignatureScheme]) -> Option<Box<dyn Signer>> {
-        let scheme = self.0.schemes().iter().copied().find(|scheme| offered.contains(&scheme.in_rustls()));
+        let scheme = self.0.schemes().iter().copied().find(|scheme| offered.contains(&scheme.to_rustls()));
         Some(Box::new(TlsSigner { identity: Arc::clone(&self.0), scheme }))
     }
 
@@ -33,7 +35,7 @@ impl SigningKey for TlsKey {
 /// One signature of one handshake.
 #[derive(Debug)]
 struct TlsSigner {
-    identity: Arc<Identity>,
+    identity: Arc<SigningIdentity>,
     scheme: Option<Scheme>,
 }
 
@@ -50,11 +52,11 @@ impl Signer for TlsSigner {
     }
 
     fn scheme(&self) -> SignatureScheme {
-        self.scheme.map_or(SignatureScheme::Unknown(0), Scheme::in_rustls)
+        self.scheme.map_or(SignatureScheme::Unknown(0), Scheme::to_rustls)
     }
 }
 
-/// The reason behind an error of a handshake, if it was the key's.
+/// The [`SignError`] behind a handshake error, if any.
 pub fn sign_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a SignError> {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -66,7 +68,7 @@ pub fn sign_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'
         {
             return Some(found);
         }
-        // An io::Error hides its payload from `source` and shows it here.
+        // `io::Error::source` skips the inner error; `get_ref` returns it.
         let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
         next = inside.map(|inner| inner as &(dyn std::error::Error + 'static)).or_else(|| error.source());
     }

@@ -1,4 +1,4 @@
-//! Whole handshakes in memory: every kind of key, both versions of TLS, and what happens when a key does not do its part.
+//! In-memory handshakes: every key kind, TLS 1.2 and 1.3, and failing keys.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -7,9 +7,9 @@ mod memory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use memory::{Ended, shake_hands};
+use memory::{HandshakeResult, handshake};
 use navicert_signer::tls::sign_error;
-use navicert_signer::{Identity, Input, Key, PublicKey, Scheme, SignError, SoftwareKey};
+use navicert_signer::{Input, Key, PublicKey, Scheme, SignError, SigningIdentity, SoftwareKey};
 use navicert_testkit::{Ca, KeyKind};
 use rustls::version::{TLS12, TLS13};
 
@@ -20,9 +20,9 @@ fn software(identity: &navicert_testkit::Identity) -> SoftwareKey {
     SoftwareKey::from_der(identity.key_der()).unwrap()
 }
 
-/// A key with a will of its own.
+/// A key with selectable faults.
 #[derive(Debug)]
-struct Odd {
+struct FaultyKey {
     shown: SoftwareKey,
     used: SoftwareKey,
     schemes: Vec<Scheme>,
@@ -30,14 +30,20 @@ struct Odd {
     fails: bool,
 }
 
-impl Odd {
+impl FaultyKey {
     fn like(identity: &navicert_testkit::Identity) -> Self {
         let (shown, used) = (software(identity), software(identity));
-        Odd { schemes: shown.schemes().to_vec(), shown, used, signed: AtomicUsize::new(0), fails: false }
+        FaultyKey {
+            schemes: shown.schemes().to_vec(),
+            shown,
+            used,
+            signed: AtomicUsize::new(0),
+            fails: false,
+        }
     }
 }
 
-impl Key for Odd {
+impl Key for FaultyKey {
     fn public_key(&self) -> &PublicKey {
         self.shown.public_key()
     }
@@ -55,78 +61,82 @@ impl Key for Odd {
     }
 }
 
-fn identity(issued: &navicert_testkit::Identity, key: Arc<dyn Key>) -> Arc<Identity> {
-    Arc::new(Identity::new(issued.chain().to_vec(), key).unwrap())
+fn identity(issued: &navicert_testkit::Identity, key: Arc<dyn Key>) -> Arc<SigningIdentity> {
+    Arc::new(SigningIdentity::new(issued.chain().to_vec(), key).unwrap())
 }
 
 #[test]
-fn every_kind_of_key_shakes_hands_in_both_versions() {
+fn every_key_kind_completes_tls_1_2_and_1_3_handshakes() {
     // T41
     let ca = Ca::new("root");
     for kind in KINDS {
         for version in [&TLS12, &TLS13] {
             let ann = ca.client("ann").key(kind).issue();
-            let ended = shake_hands(&ca, identity(&ann, Arc::new(software(&ann))), version);
-            let Ended::Both { client_certificate } = ended else { panic!("{kind:?} {version:?}: {ended:?}") };
+            let result = handshake(&ca, identity(&ann, Arc::new(software(&ann))), version);
+            let HandshakeResult::Both { client_certificate } = result else {
+                panic!("{kind:?} {version:?}: {result:?}")
+            };
             assert_eq!(client_certificate.as_deref(), Some(ann.leaf().as_ref()), "{kind:?} {version:?}");
         }
     }
 }
 
 #[test]
-fn a_signature_by_the_wrong_key_ends_the_handshake_here_and_nothing_more_is_sent() {
+fn wrong_signature_aborts_the_handshake_before_anything_is_sent() {
     // T41, C834
     let ca = Ca::new("root");
     for kind in KINDS {
         for version in [&TLS12, &TLS13] {
             let (ann, bob) = (ca.client("ann").key(kind).issue(), ca.client("bob").key(kind).issue());
-            let key = Odd { used: software(&bob), ..Odd::like(&ann) };
-            let ended = shake_hands(&ca, identity(&ann, Arc::new(key)), version);
-            let Ended::Client { error, proves_something } = ended else { panic!("{kind:?}: {ended:?}") };
+            let key = FaultyKey { used: software(&bob), ..FaultyKey::like(&ann) };
+            let result = handshake(&ca, identity(&ann, Arc::new(key)), version);
+            let HandshakeResult::Client { error, sent_proof } = result else {
+                panic!("{kind:?}: {result:?}")
+            };
             assert!(matches!(sign_error(&error), Some(SignError::WrongSignature { .. })), "{error}");
-            assert!(!proves_something, "{kind:?} {version:?}: the client went on after the error");
+            assert!(!sent_proof, "{kind:?} {version:?}: the client continued after the error");
         }
     }
 }
 
 #[test]
-fn the_reason_of_a_device_survives_the_tls_library() {
+fn sign_error_is_recovered_from_tls_errors() {
     let ca = Ca::new("root");
     let ann = ca.client("ann").issue();
-    let key = Odd { fails: true, ..Odd::like(&ann) };
-    let Ended::Client { error, .. } = shake_hands(&ca, identity(&ann, Arc::new(key)), &TLS13) else {
+    let key = FaultyKey { fails: true, ..FaultyKey::like(&ann) };
+    let HandshakeResult::Client { error, .. } = handshake(&ca, identity(&ann, Arc::new(key)), &TLS13) else {
         panic!()
     };
     assert!(matches!(sign_error(&error), Some(SignError::Removed { .. })), "{error}");
     let as_io = std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-    assert!(sign_error(&as_io).is_some(), "also behind what an async TLS stream makes of it");
+    assert!(sign_error(&as_io).is_some(), "also within the io::Error of an async TLS stream");
 }
 
 #[test]
-fn a_key_without_pss_works_in_tls_1_2_and_says_why_not_in_1_3() {
+fn key_without_pss_works_in_tls_1_2_and_fails_in_1_3() {
     // C833: never silently without a certificate.
     let ca = Ca::new("root");
     let ann = ca.client("ann").key(KeyKind::Rsa2048).issue();
-    let key = || Odd { schemes: vec![Scheme::RsaPkcs1Sha256], ..Odd::like(&ann) };
-    let ended = shake_hands(&ca, identity(&ann, Arc::new(key())), &TLS12);
-    assert!(matches!(ended, Ended::Both { client_certificate: Some(_) }), "{ended:?}");
+    let key = || FaultyKey { schemes: vec![Scheme::RsaPkcs1Sha256], ..FaultyKey::like(&ann) };
+    let result = handshake(&ca, identity(&ann, Arc::new(key())), &TLS12);
+    assert!(matches!(result, HandshakeResult::Both { client_certificate: Some(_) }), "{result:?}");
     let key = Arc::new(key());
-    let ended = shake_hands(&ca, identity(&ann, Arc::clone(&key) as _), &TLS13);
-    let Ended::Client { error, .. } = ended else { panic!("{ended:?}") };
+    let result = handshake(&ca, identity(&ann, Arc::clone(&key) as _), &TLS13);
+    let HandshakeResult::Client { error, .. } = result else { panic!("{result:?}") };
     assert!(matches!(sign_error(&error), Some(SignError::NoCommonScheme { .. })), "{error}");
     assert!(error.to_string().contains("rsa_pkcs1_sha256"), "{error}");
-    assert_eq!(key.signed.load(Ordering::SeqCst), 0, "the device was not bothered");
+    assert_eq!(key.signed.load(Ordering::SeqCst), 0, "the device was not used");
 }
 
 #[test]
-fn one_handshake_is_one_signature() {
+fn one_handshake_needs_one_signature() {
     // C840
     let ca = Ca::new("root");
     let ann = ca.client("ann").issue();
-    let key = Arc::new(Odd::like(&ann));
+    let key = Arc::new(FaultyKey::like(&ann));
     let identity = identity(&ann, Arc::clone(&key) as _);
     for count in 1..=3 {
-        let _ = shake_hands(&ca, Arc::clone(&identity), &TLS13);
+        let _ = handshake(&ca, Arc::clone(&identity), &TLS13);
         assert_eq!(key.signed.load(Ordering::SeqCst), count);
     }
 }

@@ -1,8 +1,8 @@
-//! A client and a server that hand each other bytes without a socket.
+//! A TLS client and server that exchange bytes in memory.
 
 use std::sync::Arc;
 
-use navicert_signer::Identity;
+use navicert_signer::SigningIdentity;
 use navicert_signer::tls::ClientCertificate;
 use navicert_testkit::Ca;
 use rustls::server::WebPkiClientVerifier;
@@ -11,24 +11,24 @@ use rustls::{
 };
 use rustls_pki_types::ServerName;
 
-/// How a handshake ended.
+/// The result of a handshake.
 #[derive(Debug)]
-pub(crate) enum Ended {
-    /// Well, with what the server saw.
+pub(crate) enum HandshakeResult {
+    /// Both sides completed; with the client certificate the server received.
     Both { client_certificate: Option<Vec<u8>> },
-    /// On the client's side; and whether what it still sent proves anything to the server.
-    Client { error: rustls::Error, proves_something: bool },
-    /// On the server's side.
+    /// The client failed; `sent_proof` says whether its remaining bytes authenticate it.
+    Client { error: rustls::Error, sent_proof: bool },
+    /// The server failed.
     #[expect(dead_code, reason = "read when a test fails, in its Debug form")]
     Server(rustls::Error),
 }
 
-/// A handshake with a server that demands a certificate of this authority.
-pub(crate) fn shake_hands(
+/// Performs a handshake with a server that requires a certificate of this authority.
+pub(crate) fn handshake(
     ca: &Ca,
-    identity: Arc<Identity>,
+    identity: Arc<SigningIdentity>,
     version: &'static SupportedProtocolVersion,
-) -> Ended {
+) -> HandshakeResult {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let verifier =
         WebPkiClientVerifier::builder_with_provider(ca.root_store(), Arc::clone(&provider)).build().unwrap();
@@ -54,7 +54,7 @@ pub(crate) fn shake_hands(
         }
         server.read_tls(&mut bytes.as_slice()).unwrap();
         if let Err(error) = server.process_new_packets() {
-            return Ended::Server(error);
+            return HandshakeResult::Server(error);
         }
         let mut bytes = Vec::new();
         while server.wants_write() {
@@ -63,18 +63,21 @@ pub(crate) fn shake_hands(
         let idle = bytes.is_empty();
         client.read_tls(&mut bytes.as_slice()).unwrap();
         if let Err(error) = client.process_new_packets() {
-            return Ended::Client { error, proves_something: proves(&mut client, &mut server, version) };
+            return HandshakeResult::Client {
+                error,
+                sent_proof: sends_proof(&mut client, &mut server, version),
+            };
         }
         if idle && !client.wants_write() && !client.is_handshaking() && !server.is_handshaking() {
             let seen = server.peer_certificates().and_then(|chain| chain.first());
-            return Ended::Both { client_certificate: seen.map(|leaf| leaf.as_ref().to_vec()) };
+            return HandshakeResult::Both { client_certificate: seen.map(|leaf| leaf.as_ref().to_vec()) };
         }
     }
 }
 
-/// What the client still sends, handed to the server. In TLS 1.2 its certificate may be on the way already, which is no
-/// secret; a CertificateVerify (15), a ChangeCipherSpec (record type 20) or a handshake that ends well would be too much.
-fn proves(
+/// Passes the client's remaining bytes to the server. In TLS 1.2 the certificate may have been sent already, which is not
+/// secret; a CertificateVerify (15), a ChangeCipherSpec (record type 20) or a completed handshake would be proof.
+fn sends_proof(
     client: &mut ClientConnection,
     server: &mut ServerConnection,
     version: &SupportedProtocolVersion,
@@ -87,7 +90,7 @@ fn proves(
     while let [kind, _, _, high, low, after @ ..] = rest {
         let (body, next) = after.split_at(usize::from(u16::from_be_bytes([*high, *low])));
         let is_verify = *kind == 22 && body.first() == Some(&15);
-        // 1.3 sends one that means nothing.
+        // TLS 1.3 sends a ChangeCipherSpec for compatibility only.
         let changes = *kind == 20 && version.version == ProtocolVersion::TLSv1_2;
         if changes || is_verify {
             return true;

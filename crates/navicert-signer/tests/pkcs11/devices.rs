@@ -1,14 +1,14 @@
-//! Devices that are taken out and put back.
+//! Devices that are removed and reinserted.
 
 use std::sync::Arc;
 
-use navicert_signer::pin::{AskPin, PinError, Question};
+use navicert_signer::pin::{PinError, PinPrompt, PinProvider};
 use navicert_signer::pkcs11;
 use navicert_signer::{Input, Key, Scheme, SignError};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 use navicert_types::Secret;
 
-use crate::support::{PIN, Person, with_token};
+use crate::support::{CountingPin, PIN, with_token};
 
 const SCHEME: Scheme = Scheme::EcdsaP256Sha256;
 const MESSAGE: Input<'static> = Input::Message(b"message");
@@ -19,47 +19,46 @@ fn one_key(hsm: &SoftHsm) {
 }
 
 #[test]
-fn a_token_removed_in_the_middle_says_so_and_works_again_when_it_is_back() {
-    let name = "devices::a_token_removed_in_the_middle_says_so_and_works_again_when_it_is_back";
-    with_token(name, one_key, |inside| {
-        let person = Arc::new(Person::typing(PIN));
-        let (identity, key) =
-            pkcs11::open(&inside.select("pkcs11:id=%01"), Arc::clone(&person) as _).unwrap();
+fn removed_token_fails_until_reinserted() {
+    let name = "devices::removed_token_fails_until_reinserted";
+    with_token(name, one_key, |process| {
+        let pin = Arc::new(CountingPin::typed(PIN));
+        let (identity, key) = pkcs11::open(&process.select("pkcs11:id=%01"), Arc::clone(&pin) as _).unwrap();
         identity.sign(SCHEME, MESSAGE).unwrap();
-        let away = inside.away();
+        let removed = process.remove_token();
         for time in 1..=3 {
-            let error = key.sign(SCHEME, MESSAGE).expect_err("there is no key to sign with");
+            let error = key.sign(SCHEME, MESSAGE).expect_err("the token was removed");
             assert!(matches!(error, SignError::Removed { .. }), "time {time}: {error:?}");
         }
-        assert_eq!(person.times(), 1, "nobody is asked for the PIN of a device that is not there");
-        away.put_back();
+        assert_eq!(pin.times(), 1, "no PIN is requested for a removed device");
+        removed.reinsert();
         identity.sign(SCHEME, MESSAGE).unwrap();
-        assert_eq!(person.times(), 2, "the PIN is not kept: a device that was away asks for it again");
+        assert_eq!(pin.times(), 2, "the PIN is not stored: a reinserted device requires it again");
     });
 }
 
 #[test]
-fn a_reinserted_token_that_nobody_can_unlock_has_an_error_of_its_own() {
-    let name = "devices::a_reinserted_token_that_nobody_can_unlock_has_an_error_of_its_own";
-    with_token(name, one_key, |inside| {
-        let person = Arc::new(Once(Person::typing(PIN)));
-        let (_, key) = pkcs11::open(&inside.select("pkcs11:id=%01"), person).unwrap();
+fn reinserted_token_without_pin_has_its_own_error() {
+    let name = "devices::reinserted_token_without_pin_has_its_own_error";
+    with_token(name, one_key, |process| {
+        let pin = Arc::new(OneTimePin(CountingPin::typed(PIN)));
+        let (_, key) = pkcs11::open(&process.select("pkcs11:id=%01"), pin).unwrap();
         key.sign(SCHEME, MESSAGE).unwrap();
-        let away = inside.away();
+        let removed = process.remove_token();
         assert!(matches!(key.sign(SCHEME, MESSAGE), Err(SignError::Removed { .. })));
-        away.put_back();
+        removed.reinsert();
         let error = key.sign(SCHEME, MESSAGE).unwrap_err();
         assert!(matches!(error, SignError::Reinserted { .. }), "{error:?}");
     });
 }
 
-/// Somebody who leaves after the first question.
+/// Provides the PIN once.
 #[derive(Debug)]
-struct Once(Person);
+struct OneTimePin(CountingPin);
 
-impl AskPin for Once {
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
-        if self.0.times() > 0 { Err(PinError::NobodyToAsk) } else { self.0.ask(question) }
+impl PinProvider for OneTimePin {
+    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
+        if self.0.times() > 0 { Err(PinError::NoProvider) } else { self.0.request_pin(question) }
     }
 
     fn is_stored(&self) -> bool {

@@ -1,21 +1,21 @@
-//! Which key is found, and that it keeps its word.
+//! Key selection, and the contract of SoftHSM keys.
 
 use std::sync::Arc;
 
-use navicert_signer::pkcs11::{self, Module, PinState, inventory};
-use navicert_signer::{Identity, Input, Key, Scheme, SignError, contract};
+use navicert_signer::pkcs11::{self, PinState, Pkcs11Module, inventory};
+use navicert_signer::{Input, Key, Scheme, SignError, SigningIdentity, contract};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 
 use rustls::version::{TLS12, TLS13};
 
-use crate::memory::{Ended, shake_hands};
-use crate::support::{PIN, Person, TOKEN, with_token};
+use crate::memory::{HandshakeResult, handshake};
+use crate::support::{CountingPin, PIN, TOKEN, with_token};
 
 const KINDS: [KeyKind; 5] =
     [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519];
 
-fn person() -> Arc<Person> {
-    Arc::new(Person::typing(PIN))
+fn pin() -> Arc<CountingPin> {
+    Arc::new(CountingPin::typed(PIN))
 }
 
 fn one_of_each(hsm: &SoftHsm) {
@@ -28,17 +28,17 @@ fn one_of_each(hsm: &SoftHsm) {
 }
 
 #[test]
-fn softhsm_keys_of_every_kind_keep_the_contract() {
-    with_token("keys::softhsm_keys_of_every_kind_keep_the_contract", one_of_each, |inside| {
+fn softhsm_keys_of_every_kind_satisfy_the_contract() {
+    with_token("keys::softhsm_keys_of_every_kind_satisfy_the_contract", one_of_each, |process| {
         for number in 1..=5 {
-            let person = person();
+            let pin = pin();
             let uri = format!("pkcs11:token=test%20token;id=%0{number};type=private");
-            let (identity, key) = pkcs11::open(&inside.select(&uri), Arc::clone(&person) as _).unwrap();
-            assert_eq!(person.times(), 0, "a certificate needs no PIN");
-            contract::holds(&*key, true);
-            assert!(person.times() <= 1, "one PIN serves every signature");
-            let all: Vec<Scheme> = Scheme::of_key(identity.public_key().algorithm()).collect();
-            assert_eq!(identity.schemes(), all, "SoftHSM can do all of them");
+            let (identity, key) = pkcs11::open(&process.select(&uri), Arc::clone(&pin) as _).unwrap();
+            assert_eq!(pin.times(), 0, "a certificate needs no PIN");
+            contract::check_key(&*key, true);
+            assert!(pin.times() <= 1, "one PIN serves every signature");
+            let all: Vec<Scheme> = Scheme::for_key(identity.public_key().algorithm()).collect();
+            assert_eq!(identity.schemes(), all, "SoftHSM supports all of them");
             for scheme in all {
                 identity.sign(scheme, Input::Message(b"message")).unwrap();
             }
@@ -47,32 +47,28 @@ fn softhsm_keys_of_every_kind_keep_the_contract() {
 }
 
 #[test]
-fn a_key_is_found_by_id_by_label_and_by_slot_and_not_by_guessing() {
-    with_token(
-        "keys::a_key_is_found_by_id_by_label_and_by_slot_and_not_by_guessing",
-        one_of_each,
-        |inside| {
-            let module = Module::load(&inside.module).unwrap();
-            let tokens = module.tokens().unwrap();
-            assert_eq!(tokens.iter().map(|token| token.label.as_str()).collect::<Vec<_>>(), [TOKEN]);
-            let slot = tokens[0].slot_id();
-            for uri in ["pkcs11:object=key%2002".to_owned(), format!("pkcs11:slot-id={slot};id=%02")] {
-                let (identity, _) = pkcs11::open(&inside.select(&uri), person()).unwrap();
-                assert_eq!(identity.schemes(), [Scheme::EcdsaP256Sha256], "{uri}");
-            }
-            let refused = |uri: &str| pkcs11::open(&inside.select(uri), person()).unwrap_err();
-            assert!(matches!(refused("pkcs11:token=other;id=%02"), SignError::NoDevice { .. }));
-            assert!(matches!(refused("pkcs11:slot-id=99;id=%02"), SignError::NoDevice { .. }));
-            assert!(matches!(refused("pkcs11:id=%77"), SignError::NoObject { .. }));
-            let several = refused("pkcs11:token=test%20token");
-            assert!(matches!(several, SignError::Ambiguous { what: "keys", count: 5 }), "{several:?}");
-        },
-    );
+fn finds_key_by_id_label_or_slot_and_rejects_ambiguity() {
+    with_token("keys::finds_key_by_id_label_or_slot_and_rejects_ambiguity", one_of_each, |process| {
+        let module = Pkcs11Module::load(&process.module).unwrap();
+        let tokens = module.tokens().unwrap();
+        assert_eq!(tokens.iter().map(|token| token.label.as_str()).collect::<Vec<_>>(), [TOKEN]);
+        let slot = tokens[0].slot_id();
+        for uri in ["pkcs11:object=key%2002".to_owned(), format!("pkcs11:slot-id={slot};id=%02")] {
+            let (identity, _) = pkcs11::open(&process.select(&uri), pin()).unwrap();
+            assert_eq!(identity.schemes(), [Scheme::EcdsaP256Sha256], "{uri}");
+        }
+        let refused = |uri: &str| pkcs11::open(&process.select(uri), pin()).unwrap_err();
+        assert!(matches!(refused("pkcs11:token=other;id=%02"), SignError::NoDevice { .. }));
+        assert!(matches!(refused("pkcs11:slot-id=99;id=%02"), SignError::NoDevice { .. }));
+        assert!(matches!(refused("pkcs11:id=%77"), SignError::NoObject { .. }));
+        let several = refused("pkcs11:token=test%20token");
+        assert!(matches!(several, SignError::Ambiguous { what: "keys", count: 5 }), "{several:?}");
+    });
 }
 
 // Several tokens at once, as with two devices in one machine.
 #[test]
-fn of_several_tokens_the_one_that_is_meant_is_used_and_no_other() {
+fn uses_the_selected_token_of_several() {
     let prepare = |hsm: &SoftHsm| {
         let ca = Ca::new("root");
         let other = hsm.another_token("other token", "5813");
@@ -81,14 +77,14 @@ fn of_several_tokens_the_one_that_is_meant_is_used_and_no_other() {
             token.import_certificate(&ca.client("ann").issue_for(&key.public_key)[0], id, "mine");
         }
     };
-    with_token("keys::of_several_tokens_the_one_that_is_meant_is_used_and_no_other", prepare, |inside| {
-        let module = Module::load(&inside.module).unwrap();
+    with_token("keys::uses_the_selected_token_of_several", prepare, |process| {
+        let module = Pkcs11Module::load(&process.module).unwrap();
         let tokens = module.tokens().unwrap();
         assert_eq!(tokens.len(), 2);
-        let open = |uri: &str| pkcs11::open(&inside.select(uri), person()).map(|(_, key)| key);
+        let open = |uri: &str| pkcs11::open(&process.select(uri), pin()).map(|(_, key)| key);
         let both = open("pkcs11:id=%01").unwrap_err();
         assert!(matches!(both, SignError::Ambiguous { what: "tokens", count: 2 }), "{both:?}");
-        assert_eq!(open("pkcs11:id=%02").unwrap().token(), "other token", "only one has such a key");
+        assert_eq!(open("pkcs11:id=%02").unwrap().token(), "other token", "only one token has this key");
         let by_serial = tokens.iter().find(|token| token.label == TOKEN).unwrap();
         for uri in [
             "pkcs11:token=test%20token;id=%01".to_owned(),
@@ -98,22 +94,22 @@ fn of_several_tokens_the_one_that_is_meant_is_used_and_no_other() {
             assert_eq!(key.token(), TOKEN, "{uri}");
             key.sign(Scheme::EcdsaP256Sha256, Input::Message(b"message")).unwrap();
         }
-        // Each has its own PIN: what opens one is wrong for the other, and is not tried on it by mistake.
+        // Each token has its own PIN, and no login used the PIN of the other.
         assert!(tokens.iter().all(|token| token.pin == PinState::Fine), "{tokens:?}");
         assert!(module.tokens().unwrap().iter().all(|token| token.pin == PinState::Fine));
     });
 }
 
 #[test]
-fn a_certificate_for_another_key_is_no_identity() {
+fn rejects_certificate_of_another_key() {
     let prepare = |hsm: &SoftHsm| {
         let ca = Ca::new("root");
         hsm.generate(KeyKind::EcP256, "01", "mine");
         hsm.import_certificate(ca.client("bob").issue().leaf(), "01", "mine");
     };
-    with_token("keys::a_certificate_for_another_key_is_no_identity", prepare, |inside| {
-        let error = pkcs11::open(&inside.select("pkcs11:id=%01"), person()).unwrap_err();
-        assert!(error.to_string().contains("for another key"), "{error}");
+    with_token("keys::rejects_certificate_of_another_key", prepare, |process| {
+        let error = pkcs11::open(&process.select("pkcs11:id=%01"), pin()).unwrap_err();
+        assert!(error.to_string().contains("does not match the key"), "{error}");
     });
 }
 
@@ -128,23 +124,23 @@ fn issuers_on_the_token_complete_the_chain() {
         hsm.import_certificate(middle.der(), "02", "middle");
         hsm.import_certificate(root.der(), "03", "root");
     };
-    with_token("keys::issuers_on_the_token_complete_the_chain", prepare, |inside| {
-        let (identity, _) = pkcs11::open(&inside.select("pkcs11:id=%01"), person()).unwrap();
-        assert_eq!(identity.chain().len(), 2, "leaf and intermediate; a root is the server's own");
-        let module = Module::load(&inside.module).unwrap();
+    with_token("keys::issuers_on_the_token_complete_the_chain", prepare, |process| {
+        let (identity, _) = pkcs11::open(&process.select("pkcs11:id=%01"), pin()).unwrap();
+        assert_eq!(identity.chain().len(), 2, "leaf and intermediate; the server has the root");
+        let module = Pkcs11Module::load(&process.module).unwrap();
         let listed = inventory(&module, &module.tokens().unwrap()[0]).unwrap();
         assert_eq!(listed.len(), 1, "certificate authorities are not listed as keys: {listed:?}");
         assert_eq!(listed[0].schemes, [Scheme::EcdsaP256Sha256]);
-        let again = pkcs11::open(&inside.select(&listed[0].uri.to_string()), person()).unwrap();
+        let again = pkcs11::open(&process.select(&listed[0].uri.to_string()), pin()).unwrap();
         assert_eq!(again.0.chain(), identity.chain());
     });
 }
 
 #[test]
 fn sixty_four_threads_share_one_session_and_one_pin() {
-    with_token("keys::sixty_four_threads_share_one_session_and_one_pin", one_of_each, |inside| {
-        let person = person();
-        let (identity, _) = pkcs11::open(&inside.select("pkcs11:id=%02"), Arc::clone(&person) as _).unwrap();
+    with_token("keys::sixty_four_threads_share_one_session_and_one_pin", one_of_each, |process| {
+        let pin = pin();
+        let (identity, _) = pkcs11::open(&process.select("pkcs11:id=%02"), Arc::clone(&pin) as _).unwrap();
         std::thread::scope(|scope| {
             for number in 0..64_u8 {
                 let identity = &identity;
@@ -153,49 +149,50 @@ fn sixty_four_threads_share_one_session_and_one_pin() {
                 });
             }
         });
-        assert_eq!(person.times(), 1);
+        assert_eq!(pin.times(), 1);
     });
 }
 
-// Issue 8: 64 parallel handshakes on one session.
 #[test]
-fn sixty_four_handshakes_at_once_share_one_session_and_one_pin() {
-    let name = "keys::sixty_four_handshakes_at_once_share_one_session_and_one_pin";
-    with_token(name, one_of_each, |inside| {
-        let person = person();
-        let (identity, key) =
-            pkcs11::open(&inside.select("pkcs11:id=%02"), Arc::clone(&person) as _).unwrap();
-        // The same key, with a certificate of an authority that the servers here know.
+fn sixty_four_concurrent_handshakes_share_one_session_and_one_pin() {
+    let name = "keys::sixty_four_concurrent_handshakes_share_one_session_and_one_pin";
+    with_token(name, one_of_each, |process| {
+        let pin = pin();
+        let (identity, key) = pkcs11::open(&process.select("pkcs11:id=%02"), Arc::clone(&pin) as _).unwrap();
+        // The same key with a certificate of an authority that the test servers trust.
         let ca = Ca::new("root");
         let chain = ca.client("ann").issue_for(&identity.public_key().to_der());
-        let identity = Arc::new(Identity::new(chain, key).unwrap());
+        let identity = Arc::new(SigningIdentity::new(chain, key).unwrap());
         std::thread::scope(|scope| {
             for number in 0..64 {
                 let (identity, ca) = (Arc::clone(&identity), &ca);
                 let version = if number % 2 == 0 { &TLS12 } else { &TLS13 };
                 scope.spawn(move || {
-                    let ended = shake_hands(ca, identity, version);
-                    assert!(matches!(ended, Ended::Both { client_certificate: Some(_) }), "{ended:?}");
+                    let result = handshake(ca, identity, version);
+                    assert!(
+                        matches!(result, HandshakeResult::Both { client_certificate: Some(_) }),
+                        "{result:?}"
+                    );
                 });
             }
         });
-        assert_eq!(person.times(), 1);
+        assert_eq!(pin.times(), 1);
     });
 }
 
 #[test]
-fn what_is_no_module_is_said_plainly() {
-    let error = Module::load("/bin/sh".as_ref()).unwrap_err();
+fn rejects_files_that_are_not_modules() {
+    let error = Pkcs11Module::load("/bin/sh".as_ref()).unwrap_err();
     assert!(matches!(error, SignError::Module { .. }), "{error}");
-    let error = Module::load("relative.so".as_ref()).unwrap_err();
-    assert!(error.to_string().ends_with("its path must be absolute"), "{error}");
-    assert!(Module::load("/no/such/module.so".as_ref()).is_err());
+    let error = Pkcs11Module::load("relative.so".as_ref()).unwrap_err();
+    assert!(error.to_string().ends_with("the path must be absolute"), "{error}");
+    assert!(Pkcs11Module::load("/no/such/module.so".as_ref()).is_err());
 }
 
 #[test]
 fn debug_shows_neither_pin_nor_serial_secrets() {
-    with_token("keys::debug_shows_neither_pin_nor_serial_secrets", one_of_each, |inside| {
-        let (identity, key) = pkcs11::open(&inside.select("pkcs11:id=%02"), person()).unwrap();
+    with_token("keys::debug_shows_neither_pin_nor_serial_secrets", one_of_each, |process| {
+        let (identity, key) = pkcs11::open(&process.select("pkcs11:id=%02"), pin()).unwrap();
         key.log_in().unwrap();
         let shown = format!("{identity:?} {key:?} {:?}", key.public_key());
         assert!(!shown.contains(PIN), "{shown}");

@@ -1,11 +1,11 @@
-//! Keys in SoftHSM, in this process: the contract, PINs, and devices that come and go. A module finds its tokens through
-//! a variable of the environment, so every test runs itself again as a process of its own with that variable set.
+//! Keys in SoftHSM within this process: the contract, PINs, and removed devices. SoftHSM finds its tokens through an
+//! environment variable, so every test runs itself again in a child process with that variable set.
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 mod devices;
 mod keys;
-#[expect(dead_code, reason = "how a handshake fails is another test's business")]
+#[expect(dead_code, reason = "other tests use the rest")]
 #[path = "../handshakes/memory.rs"]
 mod memory;
 mod pins;

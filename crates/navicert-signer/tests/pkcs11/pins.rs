@@ -1,14 +1,14 @@
-//! Wrong PINs are tried once, and stored ones not even that after somebody was wrong.
+//! Incorrect PINs are tried once, and stored PINs are not tried after a failed login.
 
 use std::sync::Arc;
 
-use navicert_signer::pin::{AskPin, Nobody, PinError, Question};
-use navicert_signer::pkcs11::{self, Module, PinState};
+use navicert_signer::pin::{NoPin, PinError, PinPrompt, PinProvider};
+use navicert_signer::pkcs11::{self, PinState, Pkcs11Module};
 use navicert_signer::{Input, Key, Scheme, SignError};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 use navicert_types::Secret;
 
-use crate::support::{Inside, PIN, Person, with_token};
+use crate::support::{CountingPin, PIN, TokenProcess, with_token};
 
 const SCHEME: Scheme = Scheme::EcdsaP256Sha256;
 
@@ -17,17 +17,20 @@ fn one_key(hsm: &SoftHsm) {
     hsm.import_certificate(&Ca::new("root").client("ann").issue_for(&key.public_key)[0], "01", "mine");
 }
 
-fn sign(inside: &Inside, person: &Arc<Person>) -> (Arc<pkcs11::Pkcs11Key>, Result<Vec<u8>, SignError>) {
-    let (_, key) = pkcs11::open(&inside.select("pkcs11:id=%01"), Arc::clone(person) as _).unwrap();
+fn sign(
+    process: &TokenProcess,
+    pin: &Arc<CountingPin>,
+) -> (Arc<pkcs11::Pkcs11Key>, Result<Vec<u8>, SignError>) {
+    let (_, key) = pkcs11::open(&process.select("pkcs11:id=%01"), Arc::clone(pin) as _).unwrap();
     let signed = key.sign(SCHEME, Input::Message(b"message"));
     (key, signed)
 }
 
 #[test]
-fn a_wrong_pin_is_tried_once_and_never_again_by_itself() {
-    with_token("pins::a_wrong_pin_is_tried_once_and_never_again_by_itself", one_key, |inside| {
-        let wrong = Arc::new(Person::typing("canary-wrong"));
-        let (key, signed) = sign(inside, &wrong);
+fn incorrect_pin_is_tried_only_once() {
+    with_token("pins::incorrect_pin_is_tried_only_once", one_key, |process| {
+        let wrong = Arc::new(CountingPin::typed("canary-wrong"));
+        let (key, signed) = sign(process, &wrong);
         let error = signed.unwrap_err();
         assert!(matches!(error, SignError::PinIncorrect { .. }), "{error:?}");
         for _ in 0..5 {
@@ -36,89 +39,90 @@ fn a_wrong_pin_is_tried_once_and_never_again_by_itself() {
         }
         assert_eq!(wrong.times(), 1, "asked once, tried once");
         assert!(!format!("{error} {error:?} {key:?}").contains("canary"));
-        // A human who knows better is let in by another attempt of theirs.
-        assert!(sign(inside, &Arc::new(Person::typing(PIN))).1.is_ok());
+        // A correct PIN in a new session works.
+        assert!(sign(process, &Arc::new(CountingPin::typed(PIN))).1.is_ok());
     });
 }
 
 #[test]
-fn a_stored_pin_is_not_tried_after_a_wrong_one() {
-    with_token("pins::a_stored_pin_is_not_tried_after_a_wrong_one", one_key, |inside| {
-        let stored = Arc::new(Person::storing("wrong"));
-        assert!(matches!(sign(inside, &stored).1, Err(SignError::PinIncorrect { .. })));
-        let state = Module::load(&inside.module).unwrap().tokens().unwrap()[0].pin;
+fn stored_pin_is_not_tried_after_a_failed_login() {
+    with_token("pins::stored_pin_is_not_tried_after_a_failed_login", one_key, |process| {
+        let stored = Arc::new(CountingPin::stored("wrong"));
+        assert!(matches!(sign(process, &stored).1, Err(SignError::PinIncorrect { .. })));
+        let state = Pkcs11Module::load(&process.module).unwrap().tokens().unwrap()[0].pin;
         assert_eq!(state, PinState::CountLow, "SoftHSM remembers");
-        // The next process with the same file would otherwise use up the attempts one by one.
-        let next = Arc::new(Person::storing("wrong"));
-        assert!(matches!(sign(inside, &next).1, Err(SignError::PinCountLow { .. })));
+        // Otherwise every process with the same PIN file would use up one attempt.
+        let next = Arc::new(CountingPin::stored("wrong"));
+        assert!(matches!(sign(process, &next).1, Err(SignError::PinCountLow { .. })));
         assert_eq!(next.times(), 0);
-        assert!(sign(inside, &Arc::new(Person::typing(PIN))).1.is_ok());
+        assert!(sign(process, &Arc::new(CountingPin::typed(PIN))).1.is_ok());
     });
 }
 
 #[test]
-fn without_anybody_to_ask_the_error_says_what_to_do() {
-    with_token("pins::without_anybody_to_ask_the_error_says_what_to_do", one_key, |inside| {
-        let (_, key) = pkcs11::open(&inside.select("pkcs11:id=%01"), Arc::new(Nobody)).unwrap();
+fn missing_pin_error_names_the_remedies() {
+    with_token("pins::missing_pin_error_names_the_remedies", one_key, |process| {
+        let (_, key) = pkcs11::open(&process.select("pkcs11:id=%01"), Arc::new(NoPin)).unwrap();
         let error = key.sign(SCHEME, Input::Message(b"message")).unwrap_err();
         assert!(matches!(error, SignError::PinNeeded { .. }), "{error:?}");
         assert!(error.with_sources().contains("NAVICERT_PINENTRY"), "{}", error.with_sources());
     });
 }
 
-// Issue 8: PIV slot 9c and its like.
+// Keys with CKA_ALWAYS_AUTHENTICATE, such as PIV slot 9c.
 #[test]
-fn a_key_that_wants_its_pin_for_every_signature_gets_it() {
+fn always_authenticating_key_gets_its_pin_for_every_signature() {
     let prepare = |hsm: &SoftHsm| {
         let key = hsm.generate_always_authenticating(KeyKind::Rsa2048, "01", "mine");
         hsm.import_certificate(&Ca::new("root").client("ann").issue_for(&key.public_key)[0], "01", "mine");
     };
-    with_token("pins::a_key_that_wants_its_pin_for_every_signature_gets_it", prepare, |inside| {
-        let person = Arc::new(Person::typing(PIN));
-        let (identity, key) =
-            pkcs11::open(&inside.select("pkcs11:id=%01"), Arc::clone(&person) as _).unwrap();
+    with_token("pins::always_authenticating_key_gets_its_pin_for_every_signature", prepare, |process| {
+        let pin = Arc::new(CountingPin::typed(PIN));
+        let (identity, key) = pkcs11::open(&process.select("pkcs11:id=%01"), Arc::clone(&pin) as _).unwrap();
         for count in 1..=3 {
             identity.sign(Scheme::RsaPssSha256, Input::Message(b"message")).unwrap();
-            assert_eq!(person.times(), 1 + count, "once for the session, and once for each signature");
+            assert_eq!(pin.times(), 1 + count, "once for the session, and once for each signature");
         }
         for scheme in identity.schemes().to_vec() {
             identity.sign(scheme, Input::Message(b"message")).unwrap();
         }
         drop((identity, key));
-        // A wrong PIN in the middle is no more tried again than one at the beginning.
-        let changing = Arc::new(Changing(Person::typing(PIN), Person::typing("canary-wrong")));
-        let (_, key) = pkcs11::open(&inside.select("pkcs11:id=%01"), Arc::clone(&changing) as _).unwrap();
+        // An incorrect PIN for a signature is not tried again either.
+        let second_wrong =
+            Arc::new(SecondPinWrong(CountingPin::typed(PIN), CountingPin::typed("canary-wrong")));
+        let (_, key) =
+            pkcs11::open(&process.select("pkcs11:id=%01"), Arc::clone(&second_wrong) as _).unwrap();
         for _ in 0..3 {
             let error = key.sign(Scheme::RsaPssSha256, Input::Message(b"message")).unwrap_err();
             assert!(matches!(error, SignError::PinIncorrect { .. }), "{error:?}");
         }
-        assert_eq!(changing.1.times(), 1);
+        assert_eq!(second_wrong.1.times(), 1);
     });
 }
 
-// Where the module has no gap for a PIN (SoftHSM takes ECDSA in one piece only), that is said.
+// SoftHSM supports ECDSA only as a single-part operation, which has no place for a login.
 #[test]
-fn a_key_that_wants_its_pin_for_every_signature_and_cannot_get_it_is_explained() {
+fn always_authenticating_key_fails_if_the_module_cannot_log_in_per_signature() {
     let prepare = |hsm: &SoftHsm| {
         let key = hsm.generate_always_authenticating(KeyKind::EcP256, "01", "mine");
         hsm.import_certificate(&Ca::new("root").client("ann").issue_for(&key.public_key)[0], "01", "mine");
     };
-    let name = "pins::a_key_that_wants_its_pin_for_every_signature_and_cannot_get_it_is_explained";
-    with_token(name, prepare, |inside| {
-        let (_, signed) = sign(inside, &Arc::new(Person::typing(PIN)));
+    let name = "pins::always_authenticating_key_fails_if_the_module_cannot_log_in_per_signature";
+    with_token(name, prepare, |process| {
+        let (_, signed) = sign(process, &Arc::new(CountingPin::typed(PIN)));
         let error = signed.unwrap_err();
         assert!(matches!(error, SignError::AlwaysAuthenticates { .. }), "{error:?}");
-        assert!(error.to_string().ends_with("use another key, such as slot 9a's"), "{error}");
+        assert!(error.to_string().ends_with("use another key, for example in slot 9a"), "{error}");
     });
 }
 
-/// Somebody who is right the first time and wrong from then on.
+/// Provides the correct PIN the first time and an incorrect one afterwards.
 #[derive(Debug)]
-struct Changing(Person, Person);
+struct SecondPinWrong(CountingPin, CountingPin);
 
-impl AskPin for Changing {
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
-        if self.0.times() == 0 { self.0.ask(question) } else { self.1.ask(question) }
+impl PinProvider for SecondPinWrong {
+    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
+        if self.0.times() == 0 { self.0.request_pin(question) } else { self.1.request_pin(question) }
     }
 
     fn is_stored(&self) -> bool {

@@ -1,27 +1,27 @@
-//! Running a test inside a process that sees a token of its own.
+//! Runs a test in a child process with its own SoftHSM token.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use navicert_signer::pin::{AskPin, PinError, Question};
-use navicert_signer::pkcs11::Selection;
+use navicert_signer::pin::{PinError, PinPrompt, PinProvider};
+use navicert_signer::pkcs11::KeySelection;
 use navicert_testkit::{Program, SoftHsm};
 use navicert_types::Secret;
 
 pub(crate) const PIN: &str = "4711";
 pub(crate) const TOKEN: &str = "test token";
 
-/// A token as the test inside sees it.
-pub(crate) struct Inside {
+/// The child process's token.
+pub(crate) struct TokenProcess {
     pub(crate) module: PathBuf,
-    /// SoftHSM's folder of tokens: rename it, and the token is gone.
+    /// SoftHSM's token directory: renaming it removes the token.
     pub(crate) tokens: PathBuf,
 }
 
-/// Prepares a token, and runs the test's body in a process that sees it. Reported as skipped if SoftHSM is not installed.
-pub(crate) fn with_token(test: &str, prepare: impl FnOnce(&SoftHsm), body: impl FnOnce(&Inside)) {
-    if let Some(inside) = Inside::here() {
-        return body(&inside);
+/// Prepares a token and runs the test's body in a child process that uses it. Reports a skip if SoftHSM is not installed.
+pub(crate) fn with_token(test: &str, prepare: impl FnOnce(&SoftHsm), body: impl FnOnce(&TokenProcess)) {
+    if let Some(process) = TokenProcess::here() {
+        return body(&process);
     }
     let Some(hsm) = SoftHsm::start(TOKEN, PIN) else { return };
     prepare(&hsm);
@@ -34,58 +34,61 @@ pub(crate) fn with_token(test: &str, prepare: impl FnOnce(&SoftHsm), body: impl 
         program = program.variable(name, value);
     }
     let outcome = program.run().unwrap();
-    let (said, complained) =
+    let (stdout, stderr) =
         (String::from_utf8_lossy(&outcome.stdout), String::from_utf8_lossy(&outcome.stderr));
-    assert!(outcome.status.success() && said.contains("1 passed"), "{test}:\n{said}\n{complained}");
+    assert!(outcome.status.success() && stdout.contains("1 passed"), "{test}:\n{stdout}\n{stderr}");
 }
 
-impl Inside {
-    #[expect(clippy::disallowed_methods, reason = "how the test tells itself where its token is")]
+impl TokenProcess {
+    #[expect(clippy::disallowed_methods, reason = "set by the parent test process")]
     fn here() -> Option<Self> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        Some(Inside { module: variable("NAVICERT_TEST_MODULE")?, tokens: variable("NAVICERT_TEST_TOKENS")? })
+        Some(TokenProcess {
+            module: variable("NAVICERT_TEST_MODULE")?,
+            tokens: variable("NAVICERT_TEST_TOKENS")?,
+        })
     }
 
-    pub(crate) fn select(&self, uri: &str) -> Selection {
-        Selection { module: self.module.clone(), uri: uri.parse().unwrap(), pin: None }
+    pub(crate) fn select(&self, uri: &str) -> KeySelection {
+        KeySelection { module: self.module.clone(), uri: uri.parse().unwrap(), pin: None }
     }
 
-    pub(crate) fn away(&self) -> Away<'_> {
-        let hidden = self.tokens.with_extension("away");
+    pub(crate) fn remove_token(&self) -> RemovedToken<'_> {
+        let hidden = self.tokens.with_extension("removed");
         std::fs::rename(&self.tokens, &hidden).unwrap();
         std::fs::create_dir(&self.tokens).unwrap();
-        Away { tokens: &self.tokens, hidden }
+        RemovedToken { tokens: &self.tokens, hidden }
     }
 }
 
-/// A token that is taken out.
-pub(crate) struct Away<'a> {
+/// A removed token.
+pub(crate) struct RemovedToken<'a> {
     tokens: &'a Path,
     hidden: PathBuf,
 }
 
-impl Away<'_> {
-    pub(crate) fn put_back(self) {
+impl RemovedToken<'_> {
+    pub(crate) fn reinsert(self) {
         std::fs::remove_dir(self.tokens).unwrap();
         std::fs::rename(&self.hidden, self.tokens).unwrap();
     }
 }
 
-/// Somebody with a PIN, who counts how often they are asked.
+/// Provides a PIN and counts the requests.
 #[derive(Debug)]
-pub(crate) struct Person {
+pub(crate) struct CountingPin {
     pin: Secret<String>,
     stored: bool,
     asked: AtomicUsize,
 }
 
-impl Person {
-    pub(crate) fn typing(pin: &str) -> Self {
-        Person { pin: Secret::new(pin.to_owned()), stored: false, asked: AtomicUsize::new(0) }
+impl CountingPin {
+    pub(crate) fn typed(pin: &str) -> Self {
+        CountingPin { pin: Secret::new(pin.to_owned()), stored: false, asked: AtomicUsize::new(0) }
     }
 
-    pub(crate) fn storing(pin: &str) -> Self {
-        Person { stored: true, ..Person::typing(pin) }
+    pub(crate) fn stored(pin: &str) -> Self {
+        CountingPin { stored: true, ..CountingPin::typed(pin) }
     }
 
     pub(crate) fn times(&self) -> usize {
@@ -93,8 +96,8 @@ impl Person {
     }
 }
 
-impl AskPin for Person {
-    fn ask(&self, question: &Question) -> Result<Secret<String>, PinError> {
+impl PinProvider for CountingPin {
+    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
         assert_eq!(question.token, TOKEN);
         self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(self.pin.clone())

@@ -1,4 +1,4 @@
-//! What a signer may get wrong, and what its client makes of it.
+//! Faulty signers and the client's errors.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -8,53 +8,53 @@ use std::time::Duration;
 
 use navicert_signer::error::Reason;
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings, SocketSigner};
+use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts, SocketSigner};
 use navicert_signer::{Input, Scheme, SignError};
 use navicert_testkit::{KeyKind, Program};
 use navicert_types::external_signer::v1;
 
-use crate::support::{Fake, V1ALPHA1};
+use crate::support::{FakeSigner, V1ALPHA1};
 
 const SCHEME: Scheme = Scheme::EcdsaP256Sha256;
-const BOTH: [Protocol; 2] = [V1ALPHA1, Protocol::V1];
+const BOTH: [SignerProtocol; 2] = [V1ALPHA1, SignerProtocol::V1];
 
-fn sign(fake: &Fake, protocol: Protocol) -> SignError {
+fn sign(fake: &FakeSigner, protocol: SignerProtocol) -> SignError {
     let identity = fake.connect(protocol).unwrap();
     identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap_err()
 }
 
 #[test]
-fn a_signer_with_the_wrong_key_is_caught_here() {
+fn rejects_signature_of_signer_with_wrong_key() {
     // C834
     for protocol in BOTH {
-        let error = sign(&Fake::new(KeyKind::EcP256).mode("wrong-key"), protocol);
+        let error = sign(&FakeSigner::new(KeyKind::EcP256).mode("wrong-key"), protocol);
         assert!(matches!(error, SignError::WrongSignature { .. }), "{error:?}");
     }
 }
 
 #[test]
-fn a_signer_that_answers_garbage_is_quoted_nowhere() {
+fn invalid_response_is_never_quoted() {
     for protocol in BOTH {
-        let error = sign(&Fake::new(KeyKind::EcP256).mode("garbage"), protocol);
-        assert!(matches!(error, SignError::Garbage { .. }), "{error:?}");
+        let error = sign(&FakeSigner::new(KeyKind::EcP256).mode("garbage"), protocol);
+        assert!(matches!(error, SignError::InvalidResponse { .. }), "{error:?}");
         assert!(!error.with_sources().contains("segmentation") && !error.with_sources().contains('\u{1b}'));
     }
 }
 
 #[test]
-fn a_signer_that_fails_is_not_believed() {
+fn output_of_failed_signer_is_ignored() {
     // C821: stdout is ignored.
     for protocol in BOTH {
-        let error = sign(&Fake::new(KeyKind::EcP256).mode("fail"), protocol);
+        let error = sign(&FakeSigner::new(KeyKind::EcP256).mode("fail"), protocol);
         assert!(matches!(error, SignError::Run { .. }), "{error:?}");
     }
 }
 
 #[test]
-fn a_signer_that_hangs_is_ended_and_explained() {
+fn hanging_signer_times_out() {
     // T43
     for protocol in BOTH {
-        let fake = Fake::new(KeyKind::EcP256).mode("hang");
+        let fake = FakeSigner::new(KeyKind::EcP256).mode("hang");
         assert!(
             Program::new("mkfifo")
                 .arguments([fake.folder.path().join("pipe")])
@@ -63,32 +63,32 @@ fn a_signer_that_hangs_is_ended_and_explained() {
                 .status
                 .success()
         );
-        let limits = Limits { sign: Duration::from_millis(300), ..Limits::default() };
-        let identity = ExecSigner::connect(Settings { limits, ..fake.settings(protocol) }).unwrap();
+        let limits = SignerTimeouts { sign: Duration::from_millis(300), ..SignerTimeouts::default() };
+        let identity = ExecSigner::connect(ExecSignerSettings { limits, ..fake.settings(protocol) }).unwrap();
         let error = identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap_err();
-        assert!(matches!(error, SignError::Slow { .. }), "{error:?}");
+        assert!(matches!(error, SignError::TimedOut { .. }), "{error:?}");
         assert!(error.to_string().contains("navicert signer serve"), "{error}");
     }
 }
 
 #[test]
-fn a_locked_device_is_not_asked_again_at_once() {
+fn locked_device_is_not_retried_immediately() {
     // C884
-    let fake = Fake::new(KeyKind::EcP256).mode("locked");
-    let identity = fake.connect(Protocol::V1).unwrap();
+    let fake = FakeSigner::new(KeyKind::EcP256).mode("locked");
+    let identity = fake.connect(SignerProtocol::V1).unwrap();
     for _ in 0..5 {
         let error = identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap_err();
         assert_eq!(error.reason(), Reason::PinLocked, "{error:?}");
-        assert!(error.to_string().ends_with("says PinLocked: locked U+0007"), "{error}");
+        assert!(error.to_string().ends_with("failed with PinLocked: locked U+0007"), "{error}");
     }
     assert_eq!(fake.asked().len(), 2, "the certificate, and one attempt to sign");
 }
 
 #[test]
-fn prompts_are_cleaned_and_shown_with_the_signers_name() {
+fn prompts_are_sanitized_and_prefixed_with_the_signer_name() {
     // C851, X5, T43
-    let fake = Fake::new(KeyKind::EcP256).mode("prompt");
-    let identity = fake.connect(Protocol::V1).unwrap();
+    let fake = FakeSigner::new(KeyKind::EcP256).mode("prompt");
+    let identity = fake.connect(SignerProtocol::V1).unwrap();
     identity.sign(SCHEME, Input::Message(&sample_message(1))).unwrap();
     let shown = fake.shown.lock().unwrap().clone();
     assert_eq!(shown.len(), 2, "{shown:?}");
@@ -96,9 +96,9 @@ fn prompts_are_cleaned_and_shown_with_the_signers_name() {
 }
 
 #[test]
-fn many_signatures_at_once_are_one_process_at_a_time() {
+fn concurrent_signatures_run_one_process_at_a_time() {
     // C821
-    let fake = Fake::new(KeyKind::EcP256);
+    let fake = FakeSigner::new(KeyKind::EcP256);
     let identity = fake.connect(V1ALPHA1).unwrap();
     std::thread::scope(|scope| {
         for number in 0..16 {
@@ -109,8 +109,8 @@ fn many_signatures_at_once_are_one_process_at_a_time() {
     assert_eq!(fake.asked().len(), 17);
 }
 
-/// A signer that stays, and does this with every connection once it was asked something.
-fn staying(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile::TempDir, SocketSigner) {
+/// Runs a server that calls `behaves` for every connection after reading one line.
+fn fake_server(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile::TempDir, SocketSigner) {
     let folder = tempfile::tempdir().unwrap();
     let private = folder.path().join("private");
     std::fs::DirBuilder::new().mode(0o700).create(&private).unwrap();
@@ -124,38 +124,38 @@ fn staying(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile::Tem
             behaves(&mut stream);
         }
     });
-    (folder, SocketSigner::new(path, "staying"))
+    (folder, SocketSigner::new(path, "fake_server"))
 }
 
 #[test]
-fn a_signer_that_stays_may_hang_hang_up_or_talk_nonsense() {
-    // Issue 8, C885
-    let quiet: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
+fn server_may_hang_close_or_send_invalid_data() {
+    // C885
+    let ignore_prompts: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(|_| {});
     let ask = |socket: &SocketSigner| {
         let request = v1::Request::Sign(v1::SignRequest {
             scheme: SCHEME.name().to_owned(),
             message: sample_message(1),
             ..v1::SignRequest::default()
         });
-        socket.ask(&request, Duration::from_millis(300), &quiet).unwrap_err()
+        socket.request(&request, Duration::from_millis(300), &ignore_prompts).unwrap_err()
     };
-    let (_folder, hangs) = staying(|stream| {
-        // Until the client has had enough.
+    let (_folder, hangs) = fake_server(|stream| {
+        // Blocks until the client closes the connection.
         let _ = BufReader::new(stream).read_line(&mut String::new());
     });
     let error = ask(&hangs);
-    assert!(matches!(error, SignError::Slow { .. }), "{error:?}");
-    let (_folder, hangs_up) = staying(|_| {});
+    assert!(matches!(error, SignError::TimedOut { .. }), "{error:?}");
+    let (_folder, hangs_up) = fake_server(|_| {});
     let error = ask(&hangs_up);
-    assert!(matches!(error, SignError::Garbage { .. }), "{error:?}");
+    assert!(matches!(error, SignError::InvalidResponse { .. }), "{error:?}");
     for nonsense in ["\u{1b}[2Jsegmentation fault\n", "{}\n", "[1,2\n", "{\"kind\":\"SignResponse\"}\n", "\n"]
     {
-        let (_folder, talks) = staying(move |stream| {
+        let (_folder, talks) = fake_server(move |stream| {
             let _ = stream.write_all(nonsense.as_bytes());
         });
         for _ in 0..2 {
             let error = ask(&talks);
-            assert!(matches!(error, SignError::Garbage { .. }), "{nonsense:?}: {error:?}");
+            assert!(matches!(error, SignError::InvalidResponse { .. }), "{nonsense:?}: {error:?}");
             assert!(!error.with_sources().contains("segmentation"), "{error}");
         }
     }

@@ -1,26 +1,26 @@
-//! The contract, over every way there is to another program.
+//! The contract over every transport to a signer program.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_signer::remote::{KeyRing, Protocol, Server, SocketSigner};
-use navicert_signer::{Identity, Input, Key, SignError, SoftwareKey, contract};
+use navicert_signer::remote::{KeyStore, SignerProtocol, SignerServer, SocketSigner};
+use navicert_signer::{Input, Key, SignError, SigningIdentity, SoftwareKey, contract};
 use navicert_testkit::{Ca, KeyKind};
-use navicert_types::external_signer::{Configuration, v1, v1alpha1};
+use navicert_types::external_signer::{SignerConfiguration, v1, v1alpha1};
 
-use crate::support::{Fake, V1ALPHA1};
+use crate::support::{FakeSigner, V1ALPHA1};
 
 const KINDS: [KeyKind; 5] =
     [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519];
 
 #[test]
-fn a_signer_of_the_first_version_keeps_the_contract() {
+fn v1alpha1_signer_satisfies_the_contract() {
     // T40, T41
     for kind in KINDS {
-        let fake = Fake::new(kind);
+        let fake = FakeSigner::new(kind);
         let identity = fake.connect(V1ALPHA1).unwrap();
-        contract::holds(&Checked(&identity), kind != KeyKind::Ed25519);
+        contract::check_key(&VerifyingKey(&identity), kind != KeyKind::Ed25519);
         let asked = fake.asked();
         assert!(asked[0].contains(r#""kind":"CertificateRequest""#), "{}", asked[0]);
         assert_eq!(asked.iter().filter(|line| line.contains("CertificateRequest")).count(), 1, "C840: once");
@@ -28,32 +28,35 @@ fn a_signer_of_the_first_version_keeps_the_contract() {
 }
 
 #[test]
-fn a_signer_of_the_prototype_is_asked_in_its_own_words() {
+fn prototype_signer_gets_the_prototypes_kinds() {
     // C820
-    let fake = Fake::new(KeyKind::EcP256);
-    let identity = fake.connect(Protocol::V1Alpha1(v1alpha1::Kinds::Prototype)).unwrap();
-    contract::holds(&Checked(&identity), true);
+    let fake = FakeSigner::new(KeyKind::EcP256);
+    let identity = fake.connect(SignerProtocol::V1Alpha1(v1alpha1::Kinds::Prototype)).unwrap();
+    contract::check_key(&VerifyingKey(&identity), true);
     assert!(fake.asked()[0].contains(r#""kind":"Certificate""#));
     assert!(fake.asked()[1].contains(r#""kind":"Sign""#));
 }
 
 #[test]
-fn a_signer_of_the_second_version_keeps_the_contract() {
+fn v1_signer_satisfies_the_contract() {
     // C881, C882, C883
     for kind in KINDS {
-        let fake = Fake::new(kind);
-        let identity = fake.connect(Protocol::V1).unwrap();
-        contract::holds(&Checked(&identity), false);
+        let fake = FakeSigner::new(kind);
+        let identity = fake.connect(SignerProtocol::V1).unwrap();
+        contract::check_key(&VerifyingKey(&identity), false);
         assert!(fake.environment().contains("EXTERNAL_SIGNER_REQUEST_FD=0"), "on a pipe");
-        assert!(!fake.environment().contains("EXTERNAL_SIGNER_PLUGIN_CONFIG"), "and not in a variable");
+        assert!(
+            !fake.environment().contains("EXTERNAL_SIGNER_PLUGIN_CONFIG"),
+            "and not in an environment variable"
+        );
     }
 }
 
-/// An identity as a key whose signatures were checked.
+/// Uses an identity as a key, so that its signatures are verified.
 #[derive(Debug)]
-struct Checked<'a>(&'a Identity);
+struct VerifyingKey<'a>(&'a SigningIdentity);
 
-impl Key for Checked<'_> {
+impl Key for VerifyingKey<'_> {
     fn public_key(&self) -> &navicert_signer::PublicKey {
         self.0.public_key()
     }
@@ -68,26 +71,26 @@ impl Key for Checked<'_> {
 }
 
 #[derive(Debug)]
-struct One(Arc<Identity>);
+struct SingleKeyStore(Arc<SigningIdentity>);
 
-impl KeyRing for One {
-    fn find(&self, _: &Configuration, _: bool) -> Result<Arc<Identity>, SignError> {
+impl KeyStore for SingleKeyStore {
+    fn find(&self, _: &SignerConfiguration, _: bool) -> Result<Arc<SigningIdentity>, SignError> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-/// A signer that stays, in a thread of this process.
+/// Runs a signer server in a thread of this process.
 fn serve(folder: &std::path::Path) -> (PathBuf, navicert_testkit::Identity) {
     let issued = Ca::new("root").client("ann").issue();
     let key = SoftwareKey::from_der(issued.key_der()).unwrap();
-    let identity = Arc::new(Identity::new(issued.chain().to_vec(), Arc::new(key)).unwrap());
+    let identity = Arc::new(SigningIdentity::new(issued.chain().to_vec(), Arc::new(key)).unwrap());
     let path = folder.join("private/signer.sock");
-    let server = Server::bind(&path).unwrap();
-    std::thread::spawn(move || server.serve(&(Arc::new(One(identity)) as Arc<dyn KeyRing>)));
+    let server = SignerServer::bind(&path).unwrap();
+    std::thread::spawn(move || server.serve(&(Arc::new(SingleKeyStore(identity)) as Arc<dyn KeyStore>)));
     (path, issued)
 }
 
-fn quiet() -> Arc<dyn Fn(&str) + Send + Sync> {
+fn ignore_prompts() -> Arc<dyn Fn(&str) + Send + Sync> {
     Arc::new(|_| {})
 }
 
@@ -100,12 +103,13 @@ fn sign_request(message: &[u8]) -> v1::Request {
 }
 
 #[test]
-fn a_signer_that_stays_answers_many_questions_and_signs_only_handshakes() {
+fn server_handles_many_requests_and_signs_only_handshakes() {
     // C885, X8
     let folder = tempfile::tempdir().unwrap();
     let (path, issued) = serve(folder.path());
     let socket = SocketSigner::new(path, "test");
-    let ask = |request: &v1::Request| socket.ask(request, Duration::from_secs(30), &quiet()).unwrap();
+    let ask =
+        |request: &v1::Request| socket.request(request, Duration::from_secs(30), &ignore_prompts()).unwrap();
     let v1::Message::Certificate { chain, schemes, .. } = ask(&v1::Request::Certificate(Default::default()))
     else {
         panic!("no certificate")
@@ -120,17 +124,21 @@ fn a_signer_that_stays_answers_many_questions_and_signs_only_handshakes() {
     }
     let refused = ask(&sign_request(b"a contract"));
     let v1::Message::Error { message, .. } = refused else { panic!("{refused:?}") };
-    assert!(message.contains("no TLS client's handshake"), "{message}");
+    assert!(message.contains("not a TLS client handshake"), "{message}");
 }
 
 #[test]
-fn a_socket_that_others_could_use_is_not_used() {
+fn rejects_socket_accessible_to_other_users() {
     // C885
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (path, _) = serve(folder.path());
     let ask = || {
-        SocketSigner::new(path.clone(), "test").ask(&sign_request(b"x"), Duration::from_secs(30), &quiet())
+        SocketSigner::new(path.clone(), "test").request(
+            &sign_request(b"x"),
+            Duration::from_secs(30),
+            &ignore_prompts(),
+        )
     };
     assert!(ask().is_ok());
     let chmod = |path: &std::path::Path, mode| {
@@ -144,5 +152,8 @@ fn a_socket_that_others_could_use_is_not_used() {
         chmod(place, tight);
         assert!(ask().is_ok());
     }
-    assert!(matches!(Server::bind(&path), Err(SignError::Socket { .. })), "a living signer is not replaced");
+    assert!(
+        matches!(SignerServer::bind(&path), Err(SignError::Socket { .. })),
+        "a running signer is not replaced"
+    );
 }

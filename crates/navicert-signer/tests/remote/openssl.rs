@@ -1,5 +1,5 @@
-//! Every row of the table of schemes, signed by a key in SoftHSM over the first version's messages, and verified by
-//! somebody else's library: OpenSSL (T40, T44).
+//! OpenSSL verifies every signature scheme, signed by a SoftHSM key over protocol v1alpha1.
+// T40, T44
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::softhsm::{PIN, Token};
 use crate::support::V1ALPHA1;
 
 #[test]
-fn openssl_agrees_with_every_row_of_the_table() {
+fn openssl_verifies_every_scheme() {
     let Some(_) = tools::installed("openssl", "openssl") else { return };
     let mut verified = Vec::new();
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {

@@ -1,17 +1,18 @@
-//! The real signer with keys that `pkcs11-tool` made in SoftHSM (T44).
+//! The real signer with keys that `pkcs11-tool` generated in SoftHSM.
+// T44
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use navicert_signer::remote::wire::sample_message;
-use navicert_signer::remote::{ExecSigner, Protocol, Settings};
-use navicert_signer::{Identity, Input, SignError};
+use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SignerProtocol};
+use navicert_signer::{Input, SignError, SigningIdentity};
 use navicert_testkit::{Ca, KeyKind, SoftHsm};
 use rustls::version::{TLS12, TLS13};
 use tempfile::TempDir;
 
-use crate::memory::{Ended, shake_hands};
+use crate::memory::{HandshakeResult, handshake};
 use crate::support::{REAL, V1ALPHA1, allowing, settings};
 
 pub(crate) const PIN: &str = "canary-4711";
@@ -40,7 +41,7 @@ impl Token {
         path
     }
 
-    fn settings(&self, protocol: Protocol, pin: &str, more: &[(&str, &str)]) -> Settings {
+    fn settings(&self, protocol: SignerProtocol, pin: &str, more: &[(&str, &str)]) -> ExecSignerSettings {
         let module = self.hsm.module().to_str().unwrap();
         let uri = format!(
             "pkcs11:token=my%20token;id=%01;type=private?pin-source=file:{}&module-path={module}",
@@ -50,22 +51,22 @@ impl Token {
         let variables = self.hsm.variables().into_iter().map(|(name, value)| (text(name), text(value)));
         let variables =
             variables.chain(more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        Settings {
+        ExecSignerSettings {
             policy: allowing(REAL, &[self.hsm.module()]),
             ..settings(REAL, &[("uri", &uri), ("pathExec", REAL)], variables.collect(), protocol)
         }
     }
 
-    pub(crate) fn connect(&self, protocol: Protocol, pin: &str) -> Result<Identity, SignError> {
+    pub(crate) fn connect(&self, protocol: SignerProtocol, pin: &str) -> Result<SigningIdentity, SignError> {
         ExecSigner::connect(self.settings(protocol, pin, &[]))
     }
 }
 
 #[test]
-fn the_real_signer_signs_every_scheme_in_both_versions() {
+fn real_signer_signs_every_scheme_in_both_protocol_versions() {
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
         let Some(token) = Token::new(kind) else { return };
-        for protocol in [V1ALPHA1, Protocol::V1] {
+        for protocol in [V1ALPHA1, SignerProtocol::V1] {
             let identity = token.connect(protocol, PIN).unwrap();
             for scheme in identity.schemes().to_vec() {
                 identity.sign(scheme, Input::Message(&sample_message(3))).unwrap();
@@ -75,37 +76,37 @@ fn the_real_signer_signs_every_scheme_in_both_versions() {
 }
 
 #[test]
-fn keys_in_softhsm_shake_hands_in_both_versions_of_tls() {
+fn softhsm_keys_complete_tls_1_2_and_1_3_handshakes() {
     // T41, T44
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
         let Some(token) = Token::new(kind) else { return };
-        let identity = Arc::new(token.connect(Protocol::V1, PIN).unwrap());
+        let identity = Arc::new(token.connect(SignerProtocol::V1, PIN).unwrap());
         for version in [&TLS12, &TLS13] {
-            let ended = shake_hands(&token.ca, Arc::clone(&identity), version);
+            let result = handshake(&token.ca, Arc::clone(&identity), version);
             assert!(
-                matches!(ended, Ended::Both { client_certificate: Some(_) }),
-                "{kind:?} {version:?}: {ended:?}"
+                matches!(result, HandshakeResult::Both { client_certificate: Some(_) }),
+                "{kind:?} {version:?}: {result:?}"
             );
         }
     }
 }
 
 #[test]
-fn a_wrong_pin_in_a_file_costs_one_attempt_and_not_one_per_process() {
+fn incorrect_pin_file_costs_one_attempt_across_processes() {
     let Some(token) = Token::new(KeyKind::EcP256) else { return };
-    let identity = token.connect(Protocol::V1, "canary-wrong").unwrap();
+    let identity = token.connect(SignerProtocol::V1, "canary-wrong").unwrap();
     let scheme = identity.schemes()[0];
     let error = identity.sign(scheme, Input::Message(&sample_message(1))).unwrap_err();
-    assert!(error.to_string().contains("says PinIncorrect: the PIN for the token"), "{error}");
+    assert!(error.to_string().contains("failed with PinIncorrect: incorrect PIN for token"), "{error}");
     assert!(!error.with_sources().contains("canary"));
-    // Another client with the same file: the signer looks at the token's own memory first.
-    let again = token.connect(Protocol::V1, "canary-wrong").unwrap();
+    // Another client with the same file: the signer first checks the failed logins that the token reports.
+    let again = token.connect(SignerProtocol::V1, "canary-wrong").unwrap();
     let error = again.sign(scheme, Input::Message(&sample_message(1))).unwrap_err();
     assert!(error.to_string().contains("a stored PIN is not tried then"), "{error}");
 }
 
 #[test]
-fn the_keps_own_settings_work() {
+fn kep_settings_work() {
     // C811
     let Some(token) = Token::new(KeyKind::EcP256) else { return };
     let module = token.hsm.module().to_str().unwrap().to_owned();
@@ -114,11 +115,12 @@ fn the_keps_own_settings_work() {
         [("pathExec", REAL), ("pathLib", &module), ("slotId", &slot), ("objectId", "1"), ("pin", PIN)];
     let base = token.settings(V1ALPHA1, PIN, &[]);
     let configuration = crate::support::configuration(&pairs);
-    let identity = ExecSigner::connect(Settings { configuration, allow_pin: true, ..base }).unwrap();
+    let identity =
+        ExecSigner::connect(ExecSignerSettings { configuration, allow_pin: true, ..base }).unwrap();
     identity.sign(identity.schemes()[0], Input::Message(&sample_message(1))).unwrap();
 }
 
-/// SoftHSM gives slots large numbers of its own; `pkcs11-tool` shows them in hexadecimal.
+/// SoftHSM assigns large slot numbers; `pkcs11-tool` shows them in hexadecimal.
 fn slot_of(hsm: &SoftHsm) -> String {
     let mut program = navicert_testkit::Program::new("pkcs11-tool").arguments([
         "--module",
@@ -134,20 +136,20 @@ fn slot_of(hsm: &SoftHsm) -> String {
 }
 
 #[test]
-fn a_module_that_does_not_start_is_told_by_its_code() {
+fn module_initialization_error_names_the_return_code() {
     let Some(token) = Token::new(KeyKind::EcP256) else { return };
     let nowhere = [("SOFTHSM2_CONF", "/nonexistent")];
-    let error = ExecSigner::connect(token.settings(Protocol::V1, PIN, &nowhere)).unwrap_err();
-    assert!(error.to_string().ends_with("cannot be loaded: CKR_GENERAL_ERROR in C_Initialize"), "{error}");
+    let error = ExecSigner::connect(token.settings(SignerProtocol::V1, PIN, &nowhere)).unwrap_err();
+    assert!(error.to_string().ends_with(": CKR_GENERAL_ERROR in C_Initialize"), "{error}");
 }
 
 #[test]
-fn without_a_question_it_says_what_it_is_for() {
+fn prints_help_without_a_request() {
     let run = |arguments: &[&str]| {
         navicert_testkit::Program::new(REAL).own_environment().arguments(arguments).run().unwrap()
     };
     assert_eq!(run(&[]).code(), Some(2));
-    assert_eq!(run(&["--pin", "1234"]).code(), Some(2), "a PIN is no argument");
+    assert_eq!(run(&["--pin", "1234"]).code(), Some(2), "a PIN is never an argument");
     assert!(String::from_utf8(run(&["--help"]).stdout).unwrap().contains("navicert signer list"));
     let garbage = navicert_testkit::Program::new(REAL)
         .own_environment()

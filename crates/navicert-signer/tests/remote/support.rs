@@ -1,29 +1,29 @@
-//! A folder with a key, and a signer that uses it.
+//! The fake signer and its directory with a key.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use navicert_plugin::{AllowlistEntry, Environment, Policy, ProcessRunner};
-use navicert_signer::remote::{ExecSigner, Limits, Protocol, Settings};
-use navicert_signer::{Identity, SignError};
+use navicert_signer::remote::{ExecSigner, ExecSignerSettings, SignerProtocol, SignerTimeouts};
+use navicert_signer::{SignError, SigningIdentity};
 use navicert_testkit::{Ca, KeyKind};
 use navicert_types::SystemClock;
-use navicert_types::external_signer::{Configuration, v1alpha1};
+use navicert_types::external_signer::{SignerConfiguration, v1alpha1};
 use tempfile::TempDir;
 
 pub(crate) const FAKE: &str = env!("CARGO_BIN_EXE_navicert-fake-signer");
 pub(crate) const REAL: &str = env!("CARGO_BIN_EXE_navicert-signer-pkcs11");
-pub(crate) const V1ALPHA1: Protocol = Protocol::V1Alpha1(v1alpha1::Kinds::Kep);
+pub(crate) const V1ALPHA1: SignerProtocol = SignerProtocol::V1Alpha1(v1alpha1::Kinds::Kep);
 
-/// The fake signer's folder.
-pub(crate) struct Fake {
+/// The fake signer with its directory.
+pub(crate) struct FakeSigner {
     pub(crate) folder: TempDir,
     pub(crate) shown: Arc<Mutex<Vec<String>>>,
     variables: Vec<(String, String)>,
 }
 
-impl Fake {
+impl FakeSigner {
     pub(crate) fn new(kind: KeyKind) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (ca, other) = (Ca::new("root"), folder.path().join("other"));
@@ -33,7 +33,7 @@ impl Fake {
             std::fs::write(place.join("key.der"), issued.key_der()).unwrap();
             std::fs::write(place.join("chain.pem"), issued.chain_pem()).unwrap();
         }
-        Fake { folder, shown: Arc::default(), variables: Vec::new() }
+        FakeSigner { folder, shown: Arc::default(), variables: Vec::new() }
     }
 
     pub(crate) fn mode(mut self, mode: &str) -> Self {
@@ -41,21 +41,21 @@ impl Fake {
         self
     }
 
-    pub(crate) fn settings(&self, protocol: Protocol) -> Settings {
+    pub(crate) fn settings(&self, protocol: SignerProtocol) -> ExecSignerSettings {
         let folder = self.folder.path().to_str().unwrap().to_owned();
         let variables = self.variables.iter().cloned().chain([("FAKE_SIGNER_FOLDER".to_owned(), folder)]);
         let shown = Arc::clone(&self.shown);
-        Settings {
+        ExecSignerSettings {
             show: Arc::new(move |text| shown.lock().unwrap().push(text.to_owned())),
             ..settings(FAKE, &[], variables.collect(), protocol)
         }
     }
 
-    pub(crate) fn connect(&self, protocol: Protocol) -> Result<Identity, SignError> {
+    pub(crate) fn connect(&self, protocol: SignerProtocol) -> Result<SigningIdentity, SignError> {
         ExecSigner::connect(self.settings(protocol))
     }
 
-    /// Every question so far.
+    /// All requests so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
@@ -66,8 +66,8 @@ impl Fake {
     }
 }
 
-pub(crate) fn configuration(pairs: &[(&str, &str)]) -> Configuration {
-    Configuration(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+pub(crate) fn configuration(pairs: &[(&str, &str)]) -> SignerConfiguration {
+    SignerConfiguration(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
 }
 
 pub(crate) fn allowing(program: &str, modules: &[&Path]) -> Arc<Policy> {
@@ -81,11 +81,11 @@ pub(crate) fn settings(
     program: &str,
     pairs: &[(&str, &str)],
     environment: Vec<(String, String)>,
-    protocol: Protocol,
-) -> Settings {
+    protocol: SignerProtocol,
+) -> ExecSignerSettings {
     let clock = Arc::new(SystemClock);
     let environment: Environment = environment.into_iter().collect();
-    Settings {
+    ExecSignerSettings {
         program: PathBuf::from(program).into_os_string(),
         configuration: configuration(pairs),
         protocol,
@@ -95,7 +95,7 @@ pub(crate) fn settings(
         clock,
         interactive: false,
         cluster: None,
-        limits: Limits { sign: Duration::from_secs(30), ..Limits::default() },
+        limits: SignerTimeouts { sign: Duration::from_secs(30), ..SignerTimeouts::default() },
         show: Arc::new(|_| {}),
         allow_pin: false,
     }

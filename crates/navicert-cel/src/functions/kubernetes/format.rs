@@ -3,11 +3,11 @@
 use crate::functions::{Call, Declaration, FULL, Given, MISFIT};
 use crate::library::kubernetes::format::NamedFormat;
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 macro_rules! constant {
     ($name:ident, $format:ident) => {
-        fn $name<'a>(call: &Call<'a>, _: &[Val<'a>]) -> Given<'a> {
+        fn $name<'a>(call: &Call<'a>, _: &[ValueRef<'a>]) -> Given<'a> {
             call.opaque(Opaque::Format(NamedFormat::$format))
         }
     };
@@ -47,29 +47,29 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("format.datetime", "format.datetime(): kubernetes.NamedFormat", datetime),
 ];
 
-fn named<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn named<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(name)] => match NamedFormat::named(name) {
+        [ValueRef::Str(name)] => match NamedFormat::named(name) {
             Some(format) => {
                 let format = call.opaque(Opaque::Format(format))?;
                 call.some(format)
             }
-            None => Ok(Val::Optional(None)),
+            None => Ok(ValueRef::Optional(None)),
         },
         _ => Err(MISFIT),
     }
 }
 
 /// Present means invalid: the list says what is wrong.
-fn validate<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    let [Val::Opaque(Opaque::Format(format)), Val::Str(text)] = args else { return Err(MISFIT) };
+fn validate<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    let [ValueRef::Opaque(Opaque::Format(format)), ValueRef::Str(text)] = args else { return Err(MISFIT) };
     let problems = format.validate(text);
     if problems.is_empty() {
-        return Ok(Val::Optional(None));
+        return Ok(ValueRef::Optional(None));
     }
     let mut list = call.arena.list();
     for problem in problems {
         list.push(call.text(&problem)?).ok_or(FULL)?;
     }
-    call.some(Val::List(list.finish()))
+    call.some(ValueRef::List(list.finish()))
 }

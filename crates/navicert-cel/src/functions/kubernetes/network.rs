@@ -5,7 +5,7 @@ use crate::functions::{Call, Declaration, Given, MISFIT};
 use crate::library::kubernetes::cidr::Cidr;
 use crate::library::kubernetes::ip::{Ip, Mapped};
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -46,121 +46,121 @@ fn parse_cidr<'a>(call: &Call<'a>, text: &str) -> Result<Cidr, Cause<'a>> {
     Cidr::parse(text).map_err(|error| call.error(error))
 }
 
-fn address<'a>(args: &[Val<'a>]) -> Result<Ip, Cause<'a>> {
+fn address<'a>(args: &[ValueRef<'a>]) -> Result<Ip, Cause<'a>> {
     match args {
-        [Val::Opaque(Opaque::Ip(address))] => Ok(*address),
+        [ValueRef::Opaque(Opaque::Ip(address))] => Ok(*address),
         _ => Err(MISFIT),
     }
 }
 
-fn network<'a>(args: &[Val<'a>]) -> Result<Cidr, Cause<'a>> {
+fn network<'a>(args: &[ValueRef<'a>]) -> Result<Cidr, Cause<'a>> {
     match args.first() {
-        Some(Val::Opaque(Opaque::Cidr(network))) => Ok(*network),
+        Some(ValueRef::Opaque(Opaque::Cidr(network))) => Ok(*network),
         _ => Err(MISFIT),
     }
 }
 
-fn ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => call.opaque(Opaque::Ip(parse_ip(call, text)?)),
+        [ValueRef::Str(text)] => call.opaque(Opaque::Ip(parse_ip(call, text)?)),
         _ => Err(MISFIT),
     }
 }
 
-fn cidr<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => call.opaque(Opaque::Cidr(parse_cidr(call, text)?)),
+        [ValueRef::Str(text)] => call.opaque(Opaque::Cidr(parse_cidr(call, text)?)),
         _ => Err(MISFIT),
     }
 }
 
-fn cidr_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn cidr_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.opaque(Opaque::Ip(network(args)?.ip()))
 }
 
-fn family<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Int(address(args)?.family()))
+fn family<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Int(address(args)?.family()))
 }
 
-fn is_canonical<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_canonical<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => {
-            Ip::is_canonical(text, mapped(call)).map(Val::Bool).map_err(|error| call.error(error))
+        [ValueRef::Str(text)] => {
+            Ip::is_canonical(text, mapped(call)).map(ValueRef::Bool).map_err(|error| call.error(error))
         }
         _ => Err(MISFIT),
     }
 }
 
-fn is_unspecified<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(address(args)?.is_unspecified()))
+fn is_unspecified<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(address(args)?.is_unspecified()))
 }
 
-fn is_loopback<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(address(args)?.is_loopback()))
+fn is_loopback<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(address(args)?.is_loopback()))
 }
 
-fn is_link_local_multicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(address(args)?.is_link_local_multicast()))
+fn is_link_local_multicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(address(args)?.is_link_local_multicast()))
 }
 
-fn is_link_local_unicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(address(args)?.is_link_local_unicast()))
+fn is_link_local_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(address(args)?.is_link_local_unicast()))
 }
 
-fn is_global_unicast<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(address(args)?.is_global_unicast()))
+fn is_global_unicast<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(address(args)?.is_global_unicast()))
 }
 
-fn is_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => Ok(Val::Bool(Ip::parse(text, mapped(call)).is_ok())),
+        [ValueRef::Str(text)] => Ok(ValueRef::Bool(Ip::parse(text, mapped(call)).is_ok())),
         _ => Err(MISFIT),
     }
 }
 
-fn is_cidr<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_cidr<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => Ok(Val::Bool(Cidr::parse(text).is_ok())),
+        [ValueRef::Str(text)] => Ok(ValueRef::Bool(Cidr::parse(text).is_ok())),
         _ => Err(MISFIT),
     }
 }
 
-fn text<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn text<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Opaque(opaque)] => call.write(|out| write!(out, "{opaque}")),
+        [ValueRef::Opaque(opaque)] => call.write(|out| write!(out, "{opaque}")),
         _ => Err(MISFIT),
     }
 }
 
-fn contains_ip<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn contains_ip<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let network = network(args)?;
     let address = match args.get(1) {
-        Some(Val::Opaque(Opaque::Ip(address))) => *address,
-        Some(Val::Str(text)) => parse_ip(call, text)?,
+        Some(ValueRef::Opaque(Opaque::Ip(address))) => *address,
+        Some(ValueRef::Str(text)) => parse_ip(call, text)?,
         _ => return Err(MISFIT),
     };
-    Ok(Val::Bool(network.contains_ip(address)))
+    Ok(ValueRef::Bool(network.contains_ip(address)))
 }
 
-fn contains_cidr<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn contains_cidr<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let network = network(args)?;
     let other = match args.get(1) {
-        Some(Val::Opaque(Opaque::Cidr(other))) => *other,
-        Some(Val::Str(text)) => parse_cidr(call, text)?,
+        Some(ValueRef::Opaque(Opaque::Cidr(other))) => *other,
+        Some(ValueRef::Str(text)) => parse_cidr(call, text)?,
         _ => return Err(MISFIT),
     };
-    Ok(Val::Bool(network.contains_cidr(other)))
+    Ok(ValueRef::Bool(network.contains_cidr(other)))
 }
 
-fn prefix_length<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Int(network(args)?.prefix_length()))
+fn prefix_length<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Int(network(args)?.prefix_length()))
 }
 
-fn masked<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn masked<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.opaque(Opaque::Cidr(network(args)?.masked()))
 }
 
-fn is_mask<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_mask<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let network = network(args)?;
-    Ok(Val::Bool(network == network.masked()))
+    Ok(ValueRef::Bool(network == network.masked()))
 }

@@ -3,7 +3,7 @@
 use crate::functions::{Call, Declaration, Given, MISFIT};
 use crate::library::kubernetes::quantity::{Quantity, QuantityError};
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions.
 #[rustfmt::skip]
@@ -23,16 +23,16 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("quantity_sub_int", "(kubernetes.Quantity).sub(int): kubernetes.Quantity", sub),
 ];
 
-fn one<'a>(args: &[Val<'a>]) -> Option<&'a Quantity> {
+fn one<'a>(args: &[ValueRef<'a>]) -> Option<&'a Quantity> {
     match args {
-        [Val::Opaque(Opaque::Quantity(quantity, _))] => Some(quantity),
+        [ValueRef::Opaque(Opaque::Quantity(quantity, _))] => Some(quantity),
         _ => None,
     }
 }
 
-fn two<'a>(args: &[Val<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
+fn two<'a>(args: &[ValueRef<'a>]) -> Option<(&'a Quantity, &'a Quantity)> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Opaque(Opaque::Quantity(right, _))] => {
+        [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Opaque(Opaque::Quantity(right, _))] => {
             Some((left, right))
         }
         _ => None,
@@ -46,52 +46,52 @@ fn result<'a>(call: &Call<'a>, quantity: Result<Quantity, QuantityError>, comput
     }
 }
 
-fn quantity<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn quantity<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => result(call, Quantity::parse(text), false),
+        [ValueRef::Str(text)] => result(call, Quantity::parse(text), false),
         _ => Err(MISFIT),
     }
 }
 
-fn is_quantity<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_quantity<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => Ok(Val::Bool(Quantity::parse(text).is_ok())),
+        [ValueRef::Str(text)] => Ok(ValueRef::Bool(Quantity::parse(text).is_ok())),
         _ => Err(MISFIT),
     }
 }
 
-fn sign<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|quantity| Val::Int(quantity.sign())).ok_or(MISFIT)
+fn sign<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|quantity| ValueRef::Int(quantity.sign())).ok_or(MISFIT)
 }
 
-fn greater<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Bool(left > right)).ok_or(MISFIT)
+fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left > right)).ok_or(MISFIT)
 }
 
-fn less<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Bool(left < right)).ok_or(MISFIT)
+fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left < right)).ok_or(MISFIT)
 }
 
-fn compare_to<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Int(left.cmp(right) as i64)).ok_or(MISFIT)
+fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Int(left.cmp(right) as i64)).ok_or(MISFIT)
 }
 
-fn as_double<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|quantity| Val::Double(quantity.as_approximate_double())).ok_or(MISFIT)
+fn as_double<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|quantity| ValueRef::Double(quantity.as_approximate_double())).ok_or(MISFIT)
 }
 
-fn as_integer<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn as_integer<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let quantity = one(args).ok_or(MISFIT)?;
-    quantity.as_integer().map(Val::Int).map_err(|error| call.error(error))
+    quantity.as_integer().map(ValueRef::Int).map_err(|error| call.error(error))
 }
 
-fn is_integer<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|quantity| Val::Bool(quantity.is_integer())).ok_or(MISFIT)
+fn is_integer<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|quantity| ValueRef::Bool(quantity.is_integer())).ok_or(MISFIT)
 }
 
-fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn add<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+        [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Int(right)] => {
             result(call, left.checked_add_int(*right), true)
         }
         _ => {
@@ -101,15 +101,15 @@ fn add<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     }
 }
 
-fn sub<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn sub<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
         // Upstream negates the least int to itself, and notices only if the sum overflows.
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(i64::MIN)]
+        [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Int(i64::MIN)]
             if left.as_integer().is_ok_and(|value| value >= 0) =>
         {
             result(call, left.checked_add_int(i64::MIN), true)
         }
-        [Val::Opaque(Opaque::Quantity(left, _)), Val::Int(right)] => {
+        [ValueRef::Opaque(Opaque::Quantity(left, _)), ValueRef::Int(right)] => {
             result(call, left.checked_sub_int(*right), true)
         }
         _ => {

@@ -4,7 +4,7 @@ use crate::fault::Cause;
 use crate::functions::{Call, Declaration, Given, MISFIT};
 use crate::library::kubernetes::semver::{Version, VersionError};
 use crate::opaque::Opaque;
-use crate::value::Val;
+use crate::value::ValueRef;
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -20,59 +20,61 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("semver_patch", "(kubernetes.Semver).patch(): int", patch),
 ];
 
-fn parse<'a>(args: &[Val<'a>]) -> Result<Result<Version, VersionError>, Cause<'a>> {
+fn parse<'a>(args: &[ValueRef<'a>]) -> Result<Result<Version, VersionError>, Cause<'a>> {
     match args {
-        [Val::Str(text)] => Ok(Version::parse(text, false)),
-        [Val::Str(text), Val::Bool(normalize)] => Ok(Version::parse(text, *normalize)),
+        [ValueRef::Str(text)] => Ok(Version::parse(text, false)),
+        [ValueRef::Str(text), ValueRef::Bool(normalize)] => Ok(Version::parse(text, *normalize)),
         _ => Err(MISFIT),
     }
 }
 
-fn semver<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn semver<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match parse(args)? {
         Ok(version) => call.opaque(Opaque::Semver(Box::new(version))),
         Err(error) => Err(call.error(error)),
     }
 }
 
-fn is_semver<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Bool(parse(args)?.is_ok()))
+fn is_semver<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Bool(parse(args)?.is_ok()))
 }
 
-fn one<'a>(args: &[Val<'a>]) -> Result<&'a Version, Cause<'a>> {
+fn one<'a>(args: &[ValueRef<'a>]) -> Result<&'a Version, Cause<'a>> {
     match args {
-        [Val::Opaque(Opaque::Semver(version))] => Ok(version),
+        [ValueRef::Opaque(Opaque::Semver(version))] => Ok(version),
         _ => Err(MISFIT),
     }
 }
 
-fn two<'a>(args: &[Val<'a>]) -> Result<(&'a Version, &'a Version), Cause<'a>> {
+fn two<'a>(args: &[ValueRef<'a>]) -> Result<(&'a Version, &'a Version), Cause<'a>> {
     match args {
-        [Val::Opaque(Opaque::Semver(left)), Val::Opaque(Opaque::Semver(right))] => Ok((left, right)),
+        [ValueRef::Opaque(Opaque::Semver(left)), ValueRef::Opaque(Opaque::Semver(right))] => {
+            Ok((left, right))
+        }
         _ => Err(MISFIT),
     }
 }
 
-fn greater<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Bool(left > right))
+fn greater<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left > right))
 }
 
-fn less<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Bool(left < right))
+fn less<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Bool(left < right))
 }
 
-fn compare_to<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    two(args).map(|(left, right)| Val::Int(left.cmp(right) as i64))
+fn compare_to<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    two(args).map(|(left, right)| ValueRef::Int(left.cmp(right) as i64))
 }
 
-fn major<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|version| Val::Int(version.major()))
+fn major<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|version| ValueRef::Int(version.major()))
 }
 
-fn minor<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|version| Val::Int(version.minor()))
+fn minor<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|version| ValueRef::Int(version.minor()))
 }
 
-fn patch<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    one(args).map(|version| Val::Int(version.patch()))
+fn patch<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    one(args).map(|version| ValueRef::Int(version.patch()))
 }

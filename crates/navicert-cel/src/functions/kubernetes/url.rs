@@ -3,7 +3,7 @@
 use crate::functions::{Call, Declaration, FULL, Given, MISFIT};
 use crate::library::kubernetes::url::Url;
 use crate::opaque::Opaque;
-use crate::value::{Map, Pairs, Val};
+use crate::value::{Map, Pairs, ValueRef};
 
 /// All functions.
 pub(crate) const FUNCTIONS: &[Declaration] = &[
@@ -17,16 +17,16 @@ pub(crate) const FUNCTIONS: &[Declaration] = &[
     ("is_url_string", "isURL(string): bool", is_url),
 ];
 
-fn one<'a>(args: &[Val<'a>]) -> Result<&'a Url, crate::fault::Cause<'a>> {
+fn one<'a>(args: &[ValueRef<'a>]) -> Result<&'a Url, crate::fault::Cause<'a>> {
     match args {
-        [Val::Opaque(Opaque::Url(url))] => Ok(url),
+        [ValueRef::Opaque(Opaque::Url(url))] => Ok(url),
         _ => Err(MISFIT),
     }
 }
 
-fn url<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn url<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => match Url::parse(text) {
+        [ValueRef::Str(text)] => match Url::parse(text) {
             Ok(url) => call.opaque(Opaque::Url(Box::new(url))),
             Err(error) => Err(call.error(error)),
         },
@@ -34,41 +34,41 @@ fn url<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
     }
 }
 
-fn is_url<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn is_url<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     match args {
-        [Val::Str(text)] => Ok(Val::Bool(Url::parse(text).is_ok())),
+        [ValueRef::Str(text)] => Ok(ValueRef::Bool(Url::parse(text).is_ok())),
         _ => Err(MISFIT),
     }
 }
 
-fn scheme<'a>(_: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
-    Ok(Val::Str(one(args)?.scheme()))
+fn scheme<'a>(_: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
+    Ok(ValueRef::Str(one(args)?.scheme()))
 }
 
-fn host<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn host<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.text(&one(args)?.host())
 }
 
-fn hostname<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn hostname<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.text(&one(args)?.hostname())
 }
 
-fn port<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn port<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.text(&one(args)?.port())
 }
 
-fn escaped_path<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn escaped_path<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     call.text(&one(args)?.escaped_path())
 }
 
-fn query<'a>(call: &Call<'a>, args: &[Val<'a>]) -> Given<'a> {
+fn query<'a>(call: &Call<'a>, args: &[ValueRef<'a>]) -> Given<'a> {
     let mut pairs = Vec::new();
     for (key, values) in one(args)?.query() {
         let mut list = call.arena.list();
         for value in values {
             list.push(call.text(&value)?).ok_or(FULL)?;
         }
-        pairs.push((call.text(&key)?, Val::List(list.finish())));
+        pairs.push((call.text(&key)?, ValueRef::List(list.finish())));
     }
-    Pairs::build(call.arena, &pairs).map(|pairs| Val::Map(Map::Pairs(pairs))).ok_or(FULL)
+    Pairs::build(call.arena, &pairs).map(|pairs| ValueRef::Map(Map::Pairs(pairs))).ok_or(FULL)
 }

@@ -1,7 +1,7 @@
 //! `resource.Quantity`: exact decimal amounts with suffixes (`1.5Gi`, `100m`, `1e3`).
 //!
-//! Upstream keeps two representations, 64 bits with a decimal scale and an arbitrary decimal, and which one it is
-//! shows: only the small one is ever an integer (`isInteger`), so the choice is made here by the same rule.
+//! Upstream keeps two representations, 64 bits with a decimal scale and an arbitrary decimal, and the choice
+//! is visible: only the small one can be an integer (`isInteger`), so this code chooses by the same rule.
 
 use num_bigint::BigInt;
 use std::cmp::Ordering;

@@ -1,6 +1,6 @@
 //! Regular expressions with the syntax and meaning of RE2 as Go has it, matched in linear time.
 //!
-//! The pattern is parsed here rather than handed to the `regex` crate, whose syntax differs where it hurts: `\d`,
+//! This module parses patterns itself, because the syntax of the `regex` crate differs: `\d`,
 //! `\w`, `\s` and `\b` are ASCII in RE2, `[a&&b]` is a plain class, `\Q…\E`, `\123` and `a{,5}` are legal, `(?x)` and
 //! `a{1001}` are not. A username rule `^\w+$` must not become weaker by a change of engine.
 

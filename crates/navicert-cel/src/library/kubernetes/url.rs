@@ -1,7 +1,7 @@
 //! `kubernetes.URL`: URLs as Go's `net/url` reads them, absolute or with an absolute path.
 //!
-//! A text must pass twice, as upstream demands: as the target of a request, where `#` means nothing, and as a URL,
-//! whose parts are then kept. The WHATWG rules of browsers (lower-cased hosts, dot segments) do not apply.
+//! As upstream, a text must be valid both as a request target, where `#` has no meaning, and as a URL, whose parts are
+//! kept. The WHATWG rules of browsers (lower-cased hosts, dot segments) do not apply.
 
 use std::collections::HashMap;
 use std::fmt;

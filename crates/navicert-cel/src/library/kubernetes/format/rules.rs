@@ -1,4 +1,4 @@
-//! The rules behind the named formats. Lengths are in bytes, whatever the message says.
+//! The rules of the named formats. Lengths are in bytes, although upstream's messages say characters.
 
 use crate::instant::Timestamp;
 use std::borrow::Cow;

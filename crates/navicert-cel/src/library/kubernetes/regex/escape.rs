@@ -1,4 +1,4 @@
-//! What may follow a backslash.
+//! Parses escape sequences.
 
 use super::class::Class;
 use super::names;

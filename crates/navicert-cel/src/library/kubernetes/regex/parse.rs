@@ -1,5 +1,5 @@
-//! From the text of a pattern to the tree the engine compiles. One loop with a stack of open groups; no recursion,
-//! so that nesting costs heap and is counted.
+//! Parses a pattern into the tree that the engine compiles. Uses a loop with a stack of open groups instead of recursion,
+//! so that nesting uses the heap and is limited.
 
 use super::class::{self, Class};
 use super::escape::{self, Escape};

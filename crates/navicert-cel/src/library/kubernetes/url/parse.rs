@@ -1,4 +1,4 @@
-//! From text to the parts of a URL.
+//! Parses a URL into its parts.
 
 use super::escape::{Mode, unescape};
 use super::{Url, UrlFault};

@@ -1,9 +1,9 @@
-//! Where PKCS#11 modules usually are, for somebody who only wants to know what is plugged in.
+//! Finds installed PKCS#11 modules, to list the connected devices without configuration.
 
 use std::path::{Path, PathBuf};
 
 /// Well-known modules by file name: YubiKey, TPM, OpenSC, SoftHSM.
-const NAMES: [&str; 7] = [
+const MODULE_FILE_NAMES: [&str; 7] = [
     "libykcs11.so",
     "libykcs11.so.2",
     "libtpm2_pkcs11.so.1",
@@ -12,7 +12,7 @@ const NAMES: [&str; 7] = [
     "pkcs11/libsofthsm2.so",
     "pkcs11/opensc-pkcs11.so",
 ];
-const FOLDERS: [&str; 7] = [
+const LIBRARY_DIRECTORIES: [&str; 7] = [
     "/usr/lib",
     "/usr/lib64",
     "/usr/lib/x86_64-linux-gnu",
@@ -21,15 +21,19 @@ const FOLDERS: [&str; 7] = [
     "/opt/homebrew/lib",
     "/usr/lib/x86_64-linux-gnu/pkcs11",
 ];
-/// Where p11-kit's users register theirs.
-const REGISTRIES: [&str; 2] = ["/usr/share/p11-kit/modules", "/etc/pkcs11/modules"];
+/// The directories in which p11-kit registers modules.
+const P11_KIT_DIRECTORIES: [&str; 2] = ["/usr/share/p11-kit/modules", "/etc/pkcs11/modules"];
 
-/// The modules found at well-known places and in p11-kit's registry, each once.
+/// The modules found at well-known paths and in p11-kit's registry, without duplicates.
 pub fn known_modules() -> Vec<PathBuf> {
-    let usual = FOLDERS.iter().flat_map(|folder| NAMES.iter().map(move |name| Path::new(folder).join(name)));
+    let well_known = LIBRARY_DIRECTORIES
+        .iter()
+        .flat_map(|folder| MODULE_FILE_NAMES.iter().map(move |name| Path::new(folder).join(name)));
     let mut found: Vec<PathBuf> = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
-    for path in usual.chain(REGISTRIES.iter().flat_map(|folder| registered(Path::new(folder)))) {
+    for path in
+        well_known.chain(P11_KIT_DIRECTORIES.iter().flat_map(|folder| registered_modules(Path::new(folder))))
+    {
         if let Ok(real) = path.canonicalize()
             && !seen.contains(&real)
         {
@@ -40,17 +44,17 @@ pub fn known_modules() -> Vec<PathBuf> {
     found
 }
 
-/// The `module:` lines of the `.module` files in a folder that name an absolute path.
-fn registered(folder: &Path) -> Vec<PathBuf> {
+/// The absolute paths in `module:` lines of the directory's `.module` files.
+fn registered_modules(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "module")).collect();
     files.sort();
     let texts = files.into_iter().filter_map(|path| std::fs::read_to_string(path).ok());
-    texts.filter_map(|text| module_of(&text)).collect()
+    texts.filter_map(|text| parse_module_path(&text)).collect()
 }
 
-fn module_of(text: &str) -> Option<PathBuf> {
+fn parse_module_path(text: &str) -> Option<PathBuf> {
     let value = text.lines().find_map(|line| line.trim().strip_prefix("module:"))?.trim();
     Some(PathBuf::from(value)).filter(|path| path.is_absolute())
 }
@@ -60,18 +64,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_registry_names_modules_by_absolute_path() {
+    fn reads_absolute_module_paths_from_p11_kit_files() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("a.module", "# a comment\n module: /usr/lib/a.so\npriority: 1\n");
         write("b.module", "module: relative.so\n");
         write("c.txt", "module: /usr/lib/c.so\n");
-        assert_eq!(registered(folder.path()), [Path::new("/usr/lib/a.so")]);
-        assert!(registered(&folder.path().join("absent")).is_empty());
+        assert_eq!(registered_modules(folder.path()), [Path::new("/usr/lib/a.so")]);
+        assert!(registered_modules(&folder.path().join("absent")).is_empty());
     }
 
     #[test]
-    fn every_module_is_found_once() {
+    fn finds_every_module_once() {
         let found = known_modules();
         let mut real: Vec<_> = found.iter().map(|path| path.canonicalize().unwrap()).collect();
         let count = real.len();

@@ -1,40 +1,45 @@
-//! The signer's side of one question, in either version: find the key, sign, say why not.
+//! Handles one signer request of either protocol version: finds the key and signs.
 
 use std::fmt;
 use std::sync::Arc;
 
-use navicert_types::external_signer::{Configuration, v1, v1alpha1};
+use navicert_types::external_signer::{SignerConfiguration, v1, v1alpha1};
 
 use super::wire;
 use crate::error::{Reason, SignError};
-use crate::identity::Identity;
+use crate::identity::SigningIdentity;
 use crate::scheme::{Input, Scheme};
 
-/// Where a signer finds its keys.
-pub trait KeyRing: fmt::Debug + Send + Sync {
-    /// The key a configuration means. `interactive` says whether the user may be asked at the terminal.
+/// The keys of a signer.
+pub trait KeyStore: fmt::Debug + Send + Sync {
+    /// Finds the key of a configuration. `interactive` says whether the user may be prompted on the terminal.
     ///
     /// # Errors
     /// [`SignError`].
-    fn find(&self, configuration: &Configuration, interactive: bool) -> Result<Arc<Identity>, SignError>;
+    fn find(
+        &self,
+        configuration: &SignerConfiguration,
+        interactive: bool,
+    ) -> Result<Arc<SigningIdentity>, SignError>;
 }
 
-/// Answers a question of the second version; what goes wrong is an answer too (C884).
-pub fn answer(ring: &dyn KeyRing, request: &v1::Request) -> v1::Message {
-    let answered = match request {
+/// Handles a request of protocol v1. Errors are returned as messages.
+// C884
+pub fn handle_request(store: &dyn KeyStore, request: &v1::Request) -> v1::Message {
+    let result = match request {
         v1::Request::Certificate(request) => {
-            ring.find(&request.configuration, request.interactive).map(|identity| certificate(&identity))
+            store.find(&request.configuration, request.interactive).map(|identity| certificate(&identity))
         }
-        v1::Request::Sign(request) => sign(ring, request),
+        v1::Request::Sign(request) => sign(store, request),
     };
-    answered.unwrap_or_else(|error| v1::Message::Error {
+    result.unwrap_or_else(|error| v1::Message::Error {
         reason: error.reason().name().to_owned(),
         message: error.with_sources(),
         retry_after_seconds: None,
     })
 }
 
-fn certificate(identity: &Identity) -> v1::Message {
+fn certificate(identity: &SigningIdentity) -> v1::Message {
     v1::Message::Certificate {
         chain: identity.chain().iter().map(|certificate| certificate.as_ref().to_vec()).collect(),
         schemes: identity.schemes().iter().map(|scheme| scheme.name().to_owned()).collect(),
@@ -43,13 +48,13 @@ fn certificate(identity: &Identity) -> v1::Message {
     }
 }
 
-/// The message is looked at first: what is no client's handshake is not signed (X8). The signature is not checked here;
-/// the client does that, with the certificate it will show (C834).
-fn sign(ring: &dyn KeyRing, request: &v1::SignRequest) -> Result<v1::Message, SignError> {
+/// Signs only TLS client handshakes. The client verifies the signature with the certificate it presents.
+// C834, X8
+fn sign(store: &dyn KeyStore, request: &v1::SignRequest) -> Result<v1::Message, SignError> {
     let unsupported = || SignError::UnsupportedScheme { scheme: format!("`{}`", request.scheme) };
     let scheme = Scheme::by_name(&request.scheme).ok_or_else(unsupported)?;
     if !wire::is_client_handshake(&request.message) {
-        return Err(SignError::Internal("what is to be signed is no TLS client's handshake".to_owned()));
+        return Err(SignError::Internal("the message is not a TLS client handshake".to_owned()));
     }
     let input = Input::Message(&request.message);
     if let Some(digest) = &request.digest
@@ -57,32 +62,32 @@ fn sign(ring: &dyn KeyRing, request: &v1::SignRequest) -> Result<v1::Message, Si
     {
         return Err(SignError::Internal("`digest` is not the hash of `message`".to_owned()));
     }
-    let identity = ring.find(&request.configuration, request.interactive)?;
+    let identity = store.find(&request.configuration, request.interactive)?;
     let signature = identity.key().sign(scheme, input)?;
     Ok(v1::Message::Signature { signature, scheme: scheme.name().to_owned() })
 }
 
-/// Answers a question of the first version, which has no words for what goes wrong: that goes to stderr and an exit code.
+/// Handles a request of protocol v1alpha1, which has no error messages: errors go to stderr and the exit code.
 ///
 /// # Errors
 /// [`SignError`].
-pub fn answer_v1alpha1(
-    ring: &dyn KeyRing,
+pub fn handle_v1alpha1_request(
+    store: &dyn KeyStore,
     request: &v1alpha1::Request,
     interactive: bool,
 ) -> Result<String, SignError> {
-    let identity = ring.find(request.configuration(), interactive)?;
+    let identity = store.find(request.configuration(), interactive)?;
     match request {
         v1alpha1::Request::Certificate { kinds, .. } => {
-            // The leaf alone: what the prototype sends. A chain would be concatenated DER, which it cannot read.
+            // Like the prototype, send only the leaf: it cannot parse a chain of concatenated DER.
             let leaf = identity.chain().first();
             let leaf = leaf.ok_or_else(|| SignError::NoObject { wanted: "certificate".to_owned() })?;
             Ok(v1alpha1::certificate_response(leaf, *kinds))
         }
         v1alpha1::Request::Sign { digest, options_type, options, kinds, .. } => {
             let algorithm = identity.public_key().algorithm();
-            let scheme = wire::scheme_of(algorithm, options_type, options).ok_or_else(|| {
-                SignError::UnsupportedScheme { scheme: format!("what `{options_type}` asks for") }
+            let scheme = wire::scheme_from_go_options(algorithm, options_type, options).ok_or_else(|| {
+                SignError::UnsupportedScheme { scheme: format!("these `{options_type}` options") }
             })?;
             // Ed25519's "digest" is the message (§8.4).
             let input = if scheme.hash().is_some() { Input::Digest(digest) } else { Input::Message(digest) };
@@ -92,7 +97,7 @@ pub fn answer_v1alpha1(
     }
 }
 
-/// What a client makes of an error that came over the wire.
+/// Converts an error message of a signer.
 pub(super) fn remote_error(signer: &str, reason: &str, message: &str) -> SignError {
     SignError::Remote {
         signer: signer.to_owned(),
