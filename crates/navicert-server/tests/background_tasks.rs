@@ -62,8 +62,8 @@ fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<AuthnReloader>,
     let path = folder.join("config.yaml");
     fs::write(&path, text).unwrap();
     let reloader = Arc::new(AuthnReloader::open(sources(path, profile), around()).unwrap());
-    let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
-    (reloader, keeping)
+    let tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    (reloader, tasks)
 }
 
 fn described(outcome: &AuthnOutcome) -> String {
@@ -75,11 +75,11 @@ fn described(outcome: &AuthnOutcome) -> String {
 }
 
 /// Repeats the request until it has this result, within a limit.
-async fn until(live: &ReloadableAuthenticator, token: &str, expected: &str) {
+async fn until(authenticator: &ReloadableAuthenticator, token: &str, expected: &str) {
     let mut last = String::new();
     let asking = async {
         loop {
-            last = described(&live.authenticate(token).await);
+            last = described(&authenticator.authenticate(token).await);
             if last == expected {
                 return;
             }
@@ -97,7 +97,7 @@ async fn issuer_may_become_available_after_its_first_token() {
     let gate = Gate::new();
     issuer.answer_once(issuer.discovery_path(), Answer::json(&issuer.discovery_document()).after(&gate));
     let url = issuer.issuer_url();
-    let (reloader, _keeping) =
+    let (reloader, _tasks) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
     let refused = described(&reloader.authenticator().authenticate(&token).await);
@@ -119,7 +119,7 @@ async fn key_ids_are_scoped_to_their_issuer() {
     let (one, two) = (Issuer::start(&ca), Issuer::start(&ca));
     let (first, second) = (one.issuer_url(), two.issuer_url());
     let text = config(&[(&first, &ca), (&second, &ca)], &named(""), None);
-    let (reloader, _keeping) = open(folder.path(), &text, BaseProfile::Hardened);
+    let (reloader, _tasks) = open(folder.path(), &text, BaseProfile::Hardened);
     assert_eq!(one.key().id(), two.key().id());
     until(reloader.authenticator(), &one.token(&one.claims("ann", "aud1", SystemClock.now())), "ann []")
         .await;
@@ -137,15 +137,15 @@ async fn finds_new_keys_at_once_and_drops_removed_ones() {
     let issuer = Issuer::start(&ca);
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
     let url = issuer.issuer_url();
-    let (reloader, _keeping) =
+    let (reloader, _tasks) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let claims = issuer.claims("ann", "aud1", SystemClock.now());
-    let (old, live) = (issuer.token(&claims), reloader.authenticator());
-    until(live, &old, "ann []").await;
+    let (old, authenticator) = (issuer.token(&claims), reloader.authenticator());
+    until(authenticator, &old, "ann []").await;
     issuer.replace_keys([SigningKey::generate(Algorithm::Es384, "key-2")]);
-    assert_eq!(described(&live.authenticate(&issuer.token(&claims)).await), "ann []");
+    assert_eq!(described(&authenticator.authenticate(&issuer.token(&claims)).await), "ann []");
     assert_eq!(issuer.count(issuer.jwks_path()), 2);
-    let refused = described(&live.authenticate(&old).await);
+    let refused = described(&authenticator.authenticate(&old).await);
     assert!(refused.contains("no key with this `kid`"), "{refused}");
 }
 
@@ -156,7 +156,7 @@ async fn key_rotation_under_load_loses_no_request() {
     let issuer = Arc::new(Issuer::start(&ca));
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
     let url = issuer.issuer_url();
-    let (reloader, _keeping) =
+    let (reloader, _tasks) =
         open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     until(
         reloader.authenticator(),
@@ -166,7 +166,7 @@ async fn key_rotation_under_load_loses_no_request() {
     .await;
     let asking: Vec<_> = (0..4)
         .map(|side| {
-            let (live, issuer) = (Arc::clone(reloader.authenticator()), Arc::clone(&issuer));
+            let (authenticator, issuer) = (Arc::clone(reloader.authenticator()), Arc::clone(&issuer));
             tokio::spawn(async move {
                 let mut refused = Vec::new();
                 for number in 0..100 {
@@ -177,7 +177,7 @@ async fn key_rotation_under_load_loses_no_request() {
                     }
                     let subject = format!("u-{side}-{number}");
                     let token = issuer.token(&issuer.claims(&subject, "aud1", SystemClock.now()));
-                    let outcome = described(&live.authenticate(&token).await);
+                    let outcome = described(&authenticator.authenticate(&token).await);
                     if outcome != format!("{subject} []") {
                         refused.push(outcome);
                     }
@@ -204,14 +204,14 @@ async fn reloads_files_however_they_change() {
     let text = |prefix: &str| config(&[(&url, &ca)], &named(prefix), None);
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
 
-    let (reloader, keeping) = open(folder.path(), &text("one:"), BaseProfile::Hardened);
+    let (reloader, tasks) = open(folder.path(), &text("one:"), BaseProfile::Hardened);
     until(reloader.authenticator(), &token, "one:ann []").await;
     fs::write(folder.path().join("config.yaml"), text("two:")).unwrap();
     until(reloader.authenticator(), &token, "two:ann []").await;
     fs::write(folder.path().join("next"), text("three:")).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("config.yaml")).unwrap();
     until(reloader.authenticator(), &token, "three:ann []").await;
-    drop(keeping);
+    drop(tasks);
 
     let mounted = tempfile::tempdir().unwrap();
     let at = |name: &str| mounted.path().join(name);
@@ -223,7 +223,7 @@ async fn reloads_files_however_they_change() {
     symlink("..data/config.yaml", at("config.yaml")).unwrap();
     let reloader =
         Arc::new(AuthnReloader::open(sources(at("config.yaml"), BaseProfile::Hardened), around()).unwrap());
-    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     until(reloader.authenticator(), &token, "four:ann []").await;
     symlink("..2", at("..data_tmp")).unwrap();
     fs::rename(at("..data_tmp"), at("..data")).unwrap();
@@ -282,17 +282,17 @@ impl Spread {
 async fn resolves_distributed_groups_as_kube_apiserver_does() {
     let rig = Spread::new();
     let plain = HttpServer::start_plain();
-    let (reloader, _keeping) = rig.open(BaseProfile::Kube);
+    let (reloader, _tasks) = rig.open(BaseProfile::Kube);
     rig.ready(&reloader).await;
-    let live = reloader.authenticator();
+    let authenticator = reloader.authenticator();
     let good = rig.answer(&rig.issuer, |_| {});
     rig.issuer.answer("/groups", Answer::text(&good));
     let endpoint = |path: &str| json!({"endpoint": rig.issuer.url_of(path), "access_token": "s3cret"});
     // GV1: the first token that names a new issuer finds no verifier; a later one does.
     let token = rig.token(&endpoint("/groups"));
-    let first = described(&live.authenticate(&token).await);
+    let first = described(&authenticator.authenticate(&token).await);
     assert_eq!(first, "rejected: verifier not initialized for the issuer of a distributed claim");
-    until(live, &token, r#"ann ["p:dg"]"#).await;
+    until(authenticator, &token, r#"ann ["p:dg"]"#).await;
     let asked = rig.issuer.requests();
     let asked = asked.iter().find(|request| request.path() == "/groups").unwrap();
     assert_eq!(asked.header("authorization").unwrap(), "Bearer s3cret");
@@ -302,12 +302,16 @@ async fn resolves_distributed_groups_as_kube_apiserver_does() {
     rig.issuer.answer("/302", Answer::redirect(302, "/groups"));
     plain.answer("/groups", Answer::text(&good));
     for source in [endpoint("/226"), endpoint("/302"), json!({"endpoint": plain.url_of("/groups")})] {
-        assert_eq!(described(&live.authenticate(&rig.token(&source)).await), r#"ann ["p:dg"]"#, "{source}");
+        assert_eq!(
+            described(&authenticator.authenticate(&rig.token(&source)).await),
+            r#"ann ["p:dg"]"#,
+            "{source}"
+        );
     }
     // GV4: any issuer may vouch for any user.
     let foreign = Issuer::start(&rig.ca);
     rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |claims| claims["sub"] = json!("eve"))));
-    until(live, &rig.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
+    until(authenticator, &rig.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
     // GV5, GV6: a claim in the token takes precedence, even null; an aggregated claim is ignored.
     let count = rig.issuer.count("/groups");
     for (groups, expected) in [(json!(["own"]), r#"ann ["p:own"]"#), (Value::Null, "ann []")] {
@@ -315,9 +319,9 @@ async fn resolves_distributed_groups_as_kube_apiserver_does() {
         claims["groups"] = groups;
         claims["_claim_names"] = json!({"groups": "src"});
         claims["_claim_sources"] = json!({"src": endpoint("/groups")});
-        assert_eq!(described(&live.authenticate(&rig.issuer.token(&claims)).await), expected);
+        assert_eq!(described(&authenticator.authenticate(&rig.issuer.token(&claims)).await), expected);
     }
-    assert_eq!(described(&live.authenticate(&rig.token(&json!({"JWT": good}))).await), "ann []");
+    assert_eq!(described(&authenticator.authenticate(&rig.token(&json!({"JWT": good}))).await), "ann []");
     assert_eq!(rig.issuer.count("/groups"), count);
 }
 
@@ -325,9 +329,9 @@ async fn resolves_distributed_groups_as_kube_apiserver_does() {
 #[tokio::test]
 async fn invalid_distributed_claim_fails_the_token() {
     let rig = Spread::new();
-    let (reloader, _keeping) = rig.open(BaseProfile::Hardened);
+    let (reloader, _tasks) = rig.open(BaseProfile::Hardened);
     rig.ready(&reloader).await;
-    let live = reloader.authenticator();
+    let authenticator = reloader.authenticator();
     let path = |path: &str| json!({"endpoint": rig.issuer.url_of(path)});
     let removed = |name: &'static str| {
         rig.answer(&rig.issuer, move |claims| {
@@ -340,11 +344,11 @@ async fn invalid_distributed_claim_fails_the_token() {
         ("/exp", of(&removed("exp")), "the token with a distributed claim has expired"),
         ("/aud", of(&other_audience), "the token with a distributed claim has another audience"),
         ("/claim", of(&removed("groups")), "the source of a distributed claim did not return the claim"),
-        ("/json", Answer::json(&json!({"groups": ["dg"]})), "does not answer with a token"),
+        ("/json", Answer::json(&json!({"groups": ["dg"]})), "did not return a token"),
         ("/404", Answer::status(404), "the source of a distributed claim returned an error status"),
     ] {
         rig.issuer.answer(name, answer);
-        let outcome = described(&live.authenticate(&rig.token(&path(name))).await);
+        let outcome = described(&authenticator.authenticate(&rig.token(&path(name))).await);
         assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{name}: {outcome}");
     }
     // GV7, GV8
@@ -358,7 +362,7 @@ async fn invalid_distributed_claim_fails_the_token() {
         if !sources.is_null() {
             claims["_claim_sources"] = sources;
         }
-        let outcome = described(&live.authenticate(&rig.issuer.token(&claims)).await);
+        let outcome = described(&authenticator.authenticate(&rig.issuer.token(&claims)).await);
         assert_eq!(outcome == "ann []", accepted, "{names}: {outcome}");
     }
 }
@@ -370,7 +374,7 @@ async fn expressions_see_resolved_claims_and_fetch_nothing() {
     let mut text: Value = serde_json::from_str(&rig.config()).unwrap();
     text["jwt"][0]["claimValidationRules"] =
         json!([{"expression": "!has(claims.groups) || \"dg\" in claims.groups", "message": "no dg"}]);
-    let (reloader, _keeping) = open(rig.folder.path(), &text.to_string(), BaseProfile::Hardened);
+    let (reloader, _tasks) = open(rig.folder.path(), &text.to_string(), BaseProfile::Hardened);
     rig.ready(&reloader).await;
     let source = json!({"endpoint": rig.issuer.url_of("/groups")});
     rig.issuer
@@ -380,7 +384,7 @@ async fn expressions_see_resolved_claims_and_fetch_nothing() {
     let rig = Spread::new();
     text = serde_json::from_str(&rig.config()).unwrap();
     text["jwt"][0]["claimMappings"]["groups"] = json!({"expression": "claims.?groups.orValue([])"});
-    let (reloader, _keeping) = open(rig.folder.path(), &text.to_string(), BaseProfile::Kube);
+    let (reloader, _tasks) = open(rig.folder.path(), &text.to_string(), BaseProfile::Kube);
     rig.ready(&reloader).await;
     rig.issuer.answer("/groups", Answer::text(&rig.answer(&rig.issuer, |_| {})));
     let source = json!({"endpoint": rig.issuer.url_of("/groups")});
@@ -396,22 +400,25 @@ async fn hardened_profile_contacts_only_configured_hosts() {
         (Issuer::start(&rig.ca), HttpServer::start_plain(), HttpServer::start(&rig.ca));
     let config = rig.folder.path().join("config.yaml");
     fs::write(&config, rig.config()).unwrap();
-    let side_car = rig.folder.path().join("navicert.yaml");
+    let navicert_config = rig.folder.path().join("navicert.yaml");
     let allow = |issuers: &[String]| {
         let own = rig.issuer.issuer_url();
         let settings = json!({
             "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
             "issuers": [{"url": own, "distributedClaimIssuers": issuers}],
         });
-        fs::write(&side_car, settings.to_string()).unwrap();
+        fs::write(&navicert_config, settings.to_string()).unwrap();
     };
     allow(&[]);
-    let sources =
-        ConfigSources { config: config.into(), navicert_config: Some(side_car.clone()), profile: None };
+    let sources = ConfigSources {
+        config: config.into(),
+        navicert_config: Some(navicert_config.clone()),
+        profile: None,
+    };
     let reloader = Arc::new(AuthnReloader::open(sources, around()).unwrap());
-    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     rig.ready(&reloader).await;
-    let live = reloader.authenticator();
+    let authenticator = reloader.authenticator();
     let good = rig.answer(&rig.issuer, |_| {});
     for server in [&*rig.issuer, &plain, &elsewhere] {
         server.answer("/groups", Answer::text(&good));
@@ -423,12 +430,13 @@ async fn hardened_profile_contacts_only_configured_hosts() {
     let own = |path: &str| rig.issuer.url_of(path);
     for (endpoint, why) in [
         (plain.url_of("/groups"), "the source of a distributed claim is not an https URL"),
-        (elsewhere.url_of("/groups"), "at a host that is not the issuer's"),
-        (own("/away"), "cannot be reached"),
-        (own("/foreign"), "vouched for by an issuer that may not"),
-        (own("/eve"), "about another user"),
+        (elsewhere.url_of("/groups"), "not a trusted host"),
+        (own("/away"), "failed to reach the source"),
+        (own("/foreign"), "signed by an issuer that is not trusted for it"),
+        (own("/eve"), "has another subject"),
     ] {
-        let outcome = described(&live.authenticate(&rig.token(&json!({"endpoint": endpoint}))).await);
+        let outcome =
+            described(&authenticator.authenticate(&rig.token(&json!({"endpoint": endpoint}))).await);
         assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{endpoint}: {outcome}");
     }
     assert_eq!((plain.requests().len(), elsewhere.requests().len(), foreign.requests().len()), (0, 0, 0));
@@ -441,11 +449,14 @@ async fn hardened_profile_contacts_only_configured_hosts() {
         claims["_claim_names"] = json!({"groups": "src"});
         claims["_claim_sources"] = json!({"src": source});
         claims["nonce"] = json!(format!("{:?}", SystemClock.monotonic()));
-        assert_eq!(described(&live.authenticate(&rig.issuer.token(&claims)).await), r#"ann ["p:dg"]"#);
+        assert_eq!(
+            described(&authenticator.authenticate(&rig.issuer.token(&claims)).await),
+            r#"ann ["p:dg"]"#
+        );
     }
     assert_eq!(rig.issuer.count("/groups"), count + 1, "kept by issuer, subject, source and access token");
 
     // A listed issuer may vouch, without a second attempt.
     allow(&[foreign.issuer_url()]);
-    until(live, &rig.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
+    until(authenticator, &rig.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
 }

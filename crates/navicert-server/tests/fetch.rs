@@ -113,7 +113,7 @@ async fn limits_endless_and_silent_responses() {
     );
     for path in ["/more", "/endless"] {
         let error = get(&fetch, &server.url_of(path), &ca, &AuthnProfile::HARDENED).await.unwrap_err();
-        assert!(error.chain().contains("longer than 1048576 bytes"), "{error}");
+        assert!(error.chain().contains("exceeds 1048576 bytes"), "{error}");
     }
 
     let (gate, timer) = (Gate::new(), ManualTimer::default());
@@ -173,7 +173,7 @@ async fn sends_no_bearer_token_to_other_hosts_and_can_skip_private_addresses() {
     let mut request = FetchRequest::for_issuer(&issuer, &url, &AuthnProfile::KUBE);
     request.limits = FetchLimits { public_only: true, ..request.limits };
     let error = fetch.get(request).await.unwrap_err();
-    assert!(error.chain().contains("not allowed here"), "{}", error.chain());
+    assert!(error.chain().contains("not allowed"), "{}", error.chain());
     assert!(!format!("{request:?} {error:?}").contains("s3cret"));
 }
 
@@ -181,15 +181,15 @@ async fn sends_no_bearer_token_to_other_hosts_and_can_skip_private_addresses() {
 async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (told, asked) = tokio::sync::mpsc::unbounded_channel();
+    let (requested, requests) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let told = told.clone();
+            let requested = requested.clone();
             tokio::spawn(async move {
                 let mut stream = BufReader::new(stream);
                 let mut first = String::new();
                 stream.read_line(&mut first).await.unwrap();
-                told.send(first.trim_end().to_owned()).unwrap();
+                requested.send(first.trim_end().to_owned()).unwrap();
                 let mut line = String::new();
                 while line != "\r\n" {
                     line.clear();
@@ -201,7 +201,7 @@ async fn proxy(to: std::net::SocketAddr) -> (String, tokio::sync::mpsc::Unbounde
             });
         }
     });
-    (url, asked)
+    (url, requests)
 }
 
 // S152, S154
@@ -211,7 +211,7 @@ async fn uses_proxies_of_the_environment_and_of_an_egress_selector() {
     let identity = ca.server().name("issuer.example").issue();
     let server = HttpServer::builder().identity(&identity).start(&ca);
     server.answer("/x", Answer::text("x"));
-    let (url, mut asked) = proxy(server.address()).await;
+    let (url, mut requests) = proxy(server.address()).await;
     let environment = ProxyEnvironment {
         https_proxy: url.clone(),
         no_proxy: "direct.example".to_owned(),
@@ -221,7 +221,7 @@ async fn uses_proxies_of_the_environment_and_of_an_egress_selector() {
     let target = format!("https://issuer.example:{}/x", server.address().port());
     assert_eq!(get(&fetch, &target, &ca, &AuthnProfile::HARDENED).await.unwrap().body, b"x");
     let expected = format!("CONNECT issuer.example:{} HTTP/1.1", server.address().port());
-    assert_eq!(asked.recv().await.unwrap(), expected);
+    assert_eq!(requests.recv().await.unwrap(), expected);
 
     // An egress selector without a proxy is an error, never a direct connection.
     let mut issuer = compiled("https://unused", Some(&ca));
@@ -241,7 +241,7 @@ async fn uses_proxies_of_the_environment_and_of_an_egress_selector() {
         fetch.get(FetchRequest::for_issuer(&issuer, &target, &AuthnProfile::HARDENED)).await.unwrap().body,
         b"x"
     );
-    assert_eq!(asked.recv().await.unwrap(), expected);
+    assert_eq!(requests.recv().await.unwrap(), expected);
 }
 
 // S305

@@ -89,26 +89,26 @@ impl Door {
 // Wrong token, wrong `Host` or `Origin`.
 #[tokio::test]
 async fn gateway_requires_its_token_and_host() {
-    let door = Door::open(false);
-    let port = door.address().port();
+    let gateway = Door::open(false);
+    let port = gateway.address().port();
     for (lines, expected) in [
-        (vec![door.host()], 401),
-        (vec![door.host(), "Authorization: Bearer wrong".into()], 401),
-        (vec![door.host(), format!("Authorization: Basic {}", door.token)], 401),
-        (vec![format!("Host: localhost:{port}"), door.token()], 403),
-        (vec![format!("Host: [::1]:{port}"), door.token()], 403),
-        (vec!["Host: evil.example".into(), door.token()], 403),
-        (vec![door.token()], 400),
-        (vec![door.host(), door.host(), door.token()], 400),
-        (vec![door.host(), door.token(), "Origin: https://evil.example".into()], 403),
-        (vec![door.host(), door.token(), "Origin: null".into()], 403),
-        (vec![door.host(), door.token(), "X-Remote-User: admin".into()], 400),
+        (vec![gateway.host()], 401),
+        (vec![gateway.host(), "Authorization: Bearer wrong".into()], 401),
+        (vec![gateway.host(), format!("Authorization: Basic {}", gateway.token)], 401),
+        (vec![format!("Host: localhost:{port}"), gateway.token()], 403),
+        (vec![format!("Host: [::1]:{port}"), gateway.token()], 403),
+        (vec!["Host: evil.example".into(), gateway.token()], 403),
+        (vec![gateway.token()], 400),
+        (vec![gateway.host(), gateway.host(), gateway.token()], 400),
+        (vec![gateway.host(), gateway.token(), "Origin: https://evil.example".into()], 403),
+        (vec![gateway.host(), gateway.token(), "Origin: null".into()], 403),
+        (vec![gateway.host(), gateway.token(), "X-Remote-User: admin".into()], 400),
     ] {
-        assert_eq!(door.ask("GET /version", &lines).await, expected, "{lines:?}");
+        assert_eq!(gateway.ask("GET /version", &lines).await, expected, "{lines:?}");
     }
-    assert_eq!(door.api.requests().len(), 0, "nothing of it reached the API server");
-    assert_eq!(door.ask("GET /version", &[door.host(), door.token()]).await, 200);
-    let request = &door.api.requests()[0];
+    assert_eq!(gateway.api.requests().len(), 0, "nothing of it reached the API server");
+    assert_eq!(gateway.ask("GET /version", &[gateway.host(), gateway.token()]).await, 200);
+    let request = &gateway.api.requests()[0];
     assert_eq!(request.header("authorization"), None, "the gateway's token stays here");
     assert_eq!(request.client.as_ref().unwrap().common_name, "ann");
 }
@@ -116,8 +116,8 @@ async fn gateway_requires_its_token_and_host() {
 // IPv6 loopback, and every other address of the machine.
 #[tokio::test]
 async fn gateway_listens_only_on_ipv4_loopback() {
-    let door = Door::open(false);
-    let port = door.address().port();
+    let gateway = Door::open(false);
+    let port = gateway.address().port();
     for other in ["[::1]", "127.0.0.2", "[::ffff:127.0.0.2]"] {
         assert!(TcpStream::connect(format!("{other}:{port}")).await.is_err(), "{other}");
     }
@@ -125,7 +125,7 @@ async fn gateway_listens_only_on_ipv4_loopback() {
 
 #[tokio::test]
 async fn read_only_gateway_rejects_changes() {
-    let door = Door::open(true);
+    let gateway = Door::open(true);
     for (request, expected) in [
         ("GET /api/v1/namespaces/a/pods", 200),
         ("POST /apis/authentication.k8s.io/v1/selfsubjectreviews", 200),
@@ -135,17 +135,17 @@ async fn read_only_gateway_rejects_changes() {
         ("GET //api/v1/namespaces/a/pods", 403),
         ("DELETE /api/v1/namespaces/a", 403),
     ] {
-        assert_eq!(door.ask(request, &[door.host(), door.token()]).await, expected, "{request}");
+        assert_eq!(gateway.ask(request, &[gateway.host(), gateway.token()]).await, expected, "{request}");
     }
-    assert_eq!(door.api.requests().len(), 2);
+    assert_eq!(gateway.api.requests().len(), 2);
 }
 
 #[tokio::test]
 async fn dropped_gateway_leaves_no_port_and_no_file() {
-    let door = Door::open(false);
-    assert_eq!(door.ask("GET /version", &[door.host(), door.token()]).await, 200);
-    let (address, folder) = (door.address(), door.running.kubeconfig().folder().to_owned());
-    let Door { running, base, .. } = door;
+    let gateway = Door::open(false);
+    assert_eq!(gateway.ask("GET /version", &[gateway.host(), gateway.token()]).await, 200);
+    let (address, folder) = (gateway.address(), gateway.running.kubeconfig().folder().to_owned());
+    let Door { running, base, .. } = gateway;
     drop(running);
     assert!(!folder.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
     // The threads end at their next poll; the port is closed from then on.

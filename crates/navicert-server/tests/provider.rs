@@ -113,7 +113,7 @@ async fn accepts_a_certified_providers_tokens_across_key_rotation() {
         keeper.run_due().await;
     }
     assert!(live.health()[0].1.is_ready, "{:?}", live.health());
-    let _keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+    let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
     let mut tokens = Vec::new();
     for _ in 0..3 {
         for _ in 0..5 {

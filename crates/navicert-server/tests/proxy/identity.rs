@@ -50,7 +50,7 @@ async fn forwards_exactly_the_mapped_user_over_both_protocols() {
             assert_eq!(seen.header(gone), None, "{gone}");
         }
     }
-    assert_eq!(front.witness.last(), "200 é - - /api/v1/pods");
+    assert_eq!(front.observer.last(), "200 é - - /api/v1/pods");
 }
 
 // PV6, B9, B14, S260, S261: the proxy rejects such names even if the profile allows them.
@@ -100,7 +100,7 @@ async fn reserved_groups_must_be_allowed_by_the_operator() {
     // S268, S269: some names need another setting.
     for name in ["system:serviceaccount:a:b", "system:node:n", "system:anonymous"] {
         assert_eq!(front.get("/api", &front.token(name, &json!({}))).await.status, 401, "{name}");
-        assert_eq!(front.witness.last(), format!("401 {name} - name_class /api"));
+        assert_eq!(front.observer.last(), format!("401 {name} - name_class /api"));
     }
     let unauthenticated = json!({"groups": ["system:unauthenticated"]});
     assert_eq!(front.get("/api", &front.token("ann", &unauthenticated)).await.status, 401);
@@ -207,7 +207,7 @@ async fn every_rejection_has_the_same_response() {
     assert_eq!(front.api.connections().len(), 0);
     // S301: the log tells them apart.
     let reasons: Vec<String> = front
-        .witness
+        .observer
         .0
         .lock()
         .unwrap()

@@ -59,7 +59,7 @@ async fn authorized_user_impersonates_and_stays_visible() {
     assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fuid"), ["7"]);
     assert_eq!(seen.header_values("impersonate-extra-original-user.navicert%2fgroups"), ["dev", "a,b"]);
     assert_eq!(seen.header("impersonate-extra-example.org%2ffoo"), None, "the other one's, not ours");
-    assert_eq!(front.witness.last(), "200 ann bob - /api");
+    assert_eq!(front.observer.last(), "200 ann bob - /api");
     // Without impersonation headers no review is sent, and the user stays ann.
     assert_eq!(front.get("/api", &token).await.status, 200);
     let seen = front.api.requests().pop().unwrap();
@@ -81,7 +81,7 @@ async fn missing_impersonation_permission_is_a_403() {
         assert_eq!(reply.status, 403, "{denied}");
         let message = reply.json()["message"].as_str().unwrap().to_owned();
         assert!(message.contains("User \"ann\" cannot impersonate"), "{message}");
-        assert_eq!(front.witness.last(), "403 ann - impersonation /secret");
+        assert_eq!(front.observer.last(), "403 ann - impersonation /secret");
     }
     review(&front.api, |_| true);
     for headers in [

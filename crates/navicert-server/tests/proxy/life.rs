@@ -26,7 +26,7 @@ async fn cached_token_is_rejected_after_expiry() {
     assert_eq!(front.get("/api", &token).await.status, 200);
     clock.advance(Duration::from_secs(2));
     assert_eq!(front.get("/api", &token).await.status, 401);
-    assert_eq!(front.witness.last(), "401 - - expired /api");
+    assert_eq!(front.observer.last(), "401 - - expired /api");
 }
 
 // PV20: a configuration change removes an issuer's tokens at once.
@@ -37,7 +37,7 @@ async fn cached_token_is_rejected_after_its_issuer_is_removed() {
     assert_eq!(front.get("/api", &token).await.status, 200);
     fs::write(front.folder.path().join("authentication.yaml"), configuration(&[], None)).unwrap();
     front.until(401, &token).await;
-    assert_eq!(front.witness.last(), "401 - - unknown_issuer /api");
+    assert_eq!(front.observer.last(), "401 - - unknown_issuer /api");
     let issuer = (front.issuer.issuer_url(), &front.ca);
     fs::write(front.folder.path().join("authentication.yaml"), configuration(&[(&issuer.0, issuer.1)], None))
         .unwrap();
@@ -60,7 +60,7 @@ async fn revoked_token_is_rejected_although_cached() {
     assert_eq!(front.get("/api", &token).await.status, 200);
     write(&json!([{"issuer": front.issuer.issuer_url(), "jti": "4f2a"}]));
     front.until(401, &token).await;
-    assert_eq!(front.witness.last(), "401 - - revoked /api");
+    assert_eq!(front.observer.last(), "401 - - revoked /api");
     assert_eq!(front.get("/api", &other).await.status, 200);
 }
 
@@ -97,18 +97,18 @@ fn review(api: &ApiServer, may: impl Fn(&str) -> bool + Send + Sync + 'static) {
 #[tokio::test]
 async fn reports_missing_permissions_as_rbac_rules() {
     let front = Front::with(Plan { settings: ProxySettings::default(), ..Plan::default() }).await;
-    let standing = front.proxy.upstream_access();
-    assert_eq!(standing.permissions(), Err("not checked yet".to_owned()));
+    let access = front.proxy.upstream_access();
+    assert_eq!(access.permissions(), Err("not checked yet".to_owned()));
     review(&front.api, |asked| {
         !asked.contains("userextras/example.org/foo") && !asked.contains(":user-info")
     });
     let expected = "the proxy's account lacks permissions; add these rules to its ClusterRole:\n\
                     - {apiGroups: [\"authentication.k8s.io\"], resources: [\"userextras/example.org/foo\"], \
                     verbs: [\"impersonate\"]}\n";
-    assert_eq!(standing.check().await, Err(expected.to_owned()));
-    assert_eq!(standing.permissions(), Err(expected.to_owned()));
+    assert_eq!(access.check().await, Err(expected.to_owned()));
+    assert_eq!(access.permissions(), Err(expected.to_owned()));
     review(&front.api, |asked| asked.starts_with("impersonate "));
-    assert_eq!(standing.check().await, Ok(()));
+    assert_eq!(access.check().await, Ok(()));
     let asked: Vec<String> = front
         .api
         .requests()
@@ -120,11 +120,11 @@ async fn reports_missing_permissions_as_rbac_rules() {
     }
     // S237: the verbs of constrained impersonation are accepted too.
     review(&front.api, |asked| asked.starts_with("impersonate:user-info authentication.k8s.io/"));
-    assert_eq!(standing.check().await, Ok(()));
+    assert_eq!(access.check().await, Ok(()));
     // A failed review is not a permission.
     front.api.answer(SELF_REVIEW, Answer::failure(403, "Forbidden", "no"));
     assert_eq!(
-        standing.check().await,
+        access.check().await,
         Err("unexpected response of the API server to a SelfSubjectAccessReview request: 403 Forbidden"
             .to_owned())
     );
@@ -141,16 +141,16 @@ async fn untrusted_front_proxy_is_not_ready() {
         ..ProxySettings::default()
     };
     let front = Front::with(Plan { settings, ..Plan::default() }).await;
-    let standing = front.proxy.upstream_access();
-    let wrong = standing.check().await.unwrap_err();
+    let access = front.proxy.upstream_access();
+    let wrong = access.check().await.unwrap_err();
     assert!(wrong.contains("--requestheader-client-ca-file"), "{wrong}");
     front.api.answer_with(ApiServer::WHO_AM_I, |request| {
         let user = json!({"username": request.header("x-remote-user")});
         Answer::json(&json!({"kind": "SelfSubjectReview", "status": {"userInfo": user}}))
     });
-    assert_eq!(standing.check().await, Ok(()));
+    assert_eq!(access.check().await, Ok(()));
     front.api.answer("/version", Answer::json(&json!({"major": "1", "minor": "31+"})));
-    let wrong = standing.check().await.unwrap_err();
+    let wrong = access.check().await.unwrap_err();
     assert!(wrong.contains("requireUid"), "{wrong}");
 }
 

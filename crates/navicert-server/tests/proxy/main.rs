@@ -52,10 +52,10 @@ struct Front {
     address: SocketAddr,
     proxy: Arc<Proxy>,
     reloader: Arc<AuthnReloader>,
-    witness: Arc<Recorded>,
+    observer: Arc<Recorded>,
     clock: Arc<dyn Clock>,
     folder: TempDir,
-    _keeping: BackgroundTasks,
+    _tasks: BackgroundTasks,
     _stop: watch::Sender<bool>,
 }
 
@@ -143,14 +143,14 @@ impl Front {
             recorder: Arc::new(()),
         };
         let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
-        let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
-        let witness = Arc::new(Recorded::default());
+        let tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+        let observer = Arc::new(Recorded::default());
         let parts = ProxyParts {
             authenticator: Arc::clone(reloader.authenticator()),
             upstream: way(&api, &ca, Some(OWN)),
             anonymous_upstream: Some(way(&api, &ca, None)),
             reviewer: plan.reviewer,
-            observer: Arc::clone(&witness) as _,
+            observer: Arc::clone(&observer) as _,
             clock: Arc::clone(&plan.clock),
             timer: plan.timer,
         };
@@ -163,10 +163,10 @@ impl Front {
             address,
             proxy,
             reloader,
-            witness,
+            observer,
             clock: plan.clock,
             folder,
-            _keeping: keeping,
+            _tasks: tasks,
             _stop: stop,
         };
         front.ready().await;

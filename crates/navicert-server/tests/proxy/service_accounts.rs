@@ -92,7 +92,7 @@ async fn service_accounts_can_be_impersonated_or_rejected() {
     }
     // Malformed tokens are not sent for review.
     assert_eq!(impersonating.get("/api", "opaque").await.status, 401);
-    assert_eq!(impersonating.witness.last(), "401 - - malformed /api");
+    assert_eq!(impersonating.observer.last(), "401 - - malformed /api");
     let refusing = front(ServiceAccountTokens::Reject, &token).await;
     assert_eq!(refusing.get("/api", &token).await.status, 401);
     assert_eq!(refusing.api.connections().len(), 0);

@@ -32,7 +32,7 @@ async fn upgrade_carries_the_identity_and_then_bytes() {
     assert_eq!(seen.bearer_token(), Some(OWN));
     assert_eq!(seen.header_values("impersonate-user"), ["ann"]);
     assert_eq!(seen.header_values("impersonate-group"), ["dev", "a,b"]);
-    assert_eq!(front.witness.last(), format!("101 ann - - {EXEC}"));
+    assert_eq!(front.observer.last(), format!("101 ann - - {EXEC}"));
 }
 
 // PV10, A72, S98

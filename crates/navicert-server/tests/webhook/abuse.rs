@@ -118,7 +118,7 @@ async fn requires_an_allowed_certificate_or_token() {
     std::fs::write(&path, "a-long-enough-secret\n").unwrap();
     let clients = Ca::new("clients");
     let options = |names: &[&str], token: Option<Arc<TokenFile>>| Options {
-        callers: ClientAuth::require(Some(names.iter().map(|&name| name.to_owned()).collect()), token),
+        client_auth: ClientAuth::require(Some(names.iter().map(|&name| name.to_owned()).collect()), token),
         client_authority: Some(clients.clone()),
         ..Options::default()
     };

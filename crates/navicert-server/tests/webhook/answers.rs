@@ -134,9 +134,9 @@ async fn returns_only_configured_audiences() {
     // S146: the token is not verified: no attempt is counted.
     let attempts =
         |page: String| page.lines().find(|line| line.contains("result=\"success\"")).unwrap().to_owned();
-    let before = attempts(rig.figures.render());
+    let before = attempts(rig.metrics.render());
     asked(&["aud1"], "/authenticate").await;
-    assert_eq!(attempts(rig.figures.render()), before);
+    assert_eq!(attempts(rig.metrics.render()), before);
 }
 
 // S221
@@ -208,8 +208,8 @@ async fn returns_429_above_the_in_flight_limit() {
     let waiting = async { tokio::join!(rig.review(&one), rig.review(&two)) };
     let third = async {
         gate.wait_for_arrivals(1).await;
-        let figure = "navicert_requests_in_flight{server=\"webhook\"} 2";
-        rig.until("two in flight", || rig.figures.render().contains(figure)).await;
+        let metric = "navicert_requests_in_flight{server=\"webhook\"} 2";
+        rig.until("two in flight", || rig.metrics.render().contains(metric)).await;
         let reply = rig.review("opaque").await;
         assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (429, None));
         gate.open();

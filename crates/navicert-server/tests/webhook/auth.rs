@@ -67,8 +67,8 @@ async fn caller_token_is_in_proxy_authorization_and_required() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "a-long-enough-secret").unwrap();
-    let callers = ClientAuth::require(None, Some(TokenFile::open(&path).unwrap()));
-    let rig = Rig::start(Options { callers, ..Options::default() }).await;
+    let client_auth = ClientAuth::require(None, Some(TokenFile::open(&path).unwrap()));
+    let rig = Rig::start(Options { client_auth, ..Options::default() }).await;
     let good = format!("Bearer {}", rig.ann());
     let own = "Bearer a-long-enough-secret";
     assert_eq!(ask(&rig, &[("authorization", &good)]).await.status, 403);

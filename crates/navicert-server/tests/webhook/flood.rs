@@ -55,7 +55,7 @@ async fn unknown_key_ids_do_not_load_the_issuer_or_block_valid_tokens() {
     }
     let asked = rig.issuer.count(rig.issuer.jwks_path()) - before;
     assert!(asked <= 3, "the issuer was asked {asked} times");
-    let entries = rig.figures.render();
+    let entries = rig.metrics.render();
     let entries =
         entries.lines().find_map(|line| line.strip_prefix("navicert_token_cache_entries ")).unwrap();
     assert!(entries.parse::<usize>().unwrap() <= 700, "nonsense is hardly remembered: {entries}");
@@ -94,13 +94,13 @@ async fn closes_slow_and_silent_connections_and_serves_others() {
     };
     wait::within("all of them are ended", ended).await;
     rig.until("no connection is left", || {
-        rig.figures.render().contains("navicert_connections{server=\"webhook\"} 0")
+        rig.metrics.render().contains("navicert_connections{server=\"webhook\"} 0")
     })
     .await;
 }
 
 /// An idle connection, in one of several states.
-async fn standing(rig: &Rig, way: usize) -> RawClient {
+async fn idle_connection(rig: &Rig, way: usize) -> RawClient {
     let protocol = if way == 4 { "h2" } else { "http/1.1" };
     if way == 0 {
         return RawClient::connect(rig.address).await;
@@ -117,8 +117,8 @@ async fn standing(rig: &Rig, way: usize) -> RawClient {
     client
 }
 
-fn figure(rig: &Rig, name: &str) -> usize {
-    let page = rig.figures.render();
+fn metric(rig: &Rig, name: &str) -> usize {
+    let page = rig.metrics.render();
     let name = format!("{name}{{server=\"webhook\"}} ");
     page.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse().unwrap()
 }
@@ -130,15 +130,15 @@ async fn evicts_idle_connections_for_new_ones() {
     let rig = Rig::start(Options { limits, ..Options::default() }).await;
     let mut all = Vec::new();
     for number in 0..10 {
-        all.push(standing(&rig, number % 5).await);
+        all.push(idle_connection(&rig, number % 5).await);
     }
-    rig.until("all places are taken", || figure(&rig, "navicert_connections") == 10).await;
+    rig.until("all places are taken", || metric(&rig, "navicert_connections") == 10).await;
     for number in 0..20 {
         assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "{number}");
-        all.push(standing(&rig, number % 5).await);
+        all.push(idle_connection(&rig, number % 5).await);
     }
-    assert!(figure(&rig, "navicert_connections") <= 10);
-    assert!(figure(&rig, "navicert_connections_pushed_out_total") >= 20);
+    assert!(metric(&rig, "navicert_connections") <= 10);
+    assert!(metric(&rig, "navicert_connections_pushed_out_total") >= 20);
     // The oldest connections have been evicted.
     for client in &mut all[..10] {
         client.read_to_end(1 << 16).await;
@@ -154,11 +154,11 @@ async fn evicts_idle_http2_connections() {
         ..ServerLimits::default()
     };
     let rig = Rig::start(Options { limits, ..Options::default() }).await;
-    let mut silent = standing(&rig, 4).await;
-    let mut polite = standing(&rig, 4).await;
+    let mut silent = idle_connection(&rig, 4).await;
+    let mut polite = idle_connection(&rig, 4).await;
     polite.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
     silent.read_to_end(1 << 16).await;
     let told = polite.read_to_end(1 << 16).await;
     assert!(told.windows(4).any(|bytes| bytes == [8, 7, 0, 0]), "a GOAWAY in {told:02x?}");
-    rig.until("no connection is left", || figure(&rig, "navicert_connections") == 0).await;
+    rig.until("no connection is left", || metric(&rig, "navicert_connections") == 0).await;
 }

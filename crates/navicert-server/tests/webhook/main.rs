@@ -50,9 +50,9 @@ struct Rig {
     address: SocketAddr,
     reloader: Arc<AuthnReloader>,
     health: Health,
-    figures: Registry,
-    following: ReloadTask,
-    keeping: BackgroundTasks,
+    metrics: Registry,
+    reload_task: ReloadTask,
+    tasks: BackgroundTasks,
     stop: Option<oneshot::Sender<()>>,
     served: JoinHandle<()>,
 }
@@ -61,11 +61,11 @@ struct Rig {
 struct Options {
     settings: WebhookSettings,
     limits: ServerLimits,
-    callers: ClientAuth,
+    client_auth: ClientAuth,
     client_authority: Option<Ca>,
     /// Waits until the issuer's tokens can be verified.
     is_ready: bool,
-    ending: ShutdownTiming,
+    shutdown: ShutdownTiming,
 }
 
 impl Default for Options {
@@ -73,10 +73,10 @@ impl Default for Options {
         Options {
             settings: WebhookSettings::default(),
             limits: ServerLimits::default(),
-            callers: ClientAuth::allow_all(),
+            client_auth: ClientAuth::allow_all(),
             client_authority: None,
             is_ready: true,
-            ending: ShutdownTiming::default(),
+            shutdown: ShutdownTiming::default(),
         }
     }
 }
@@ -100,26 +100,32 @@ impl Rig {
         let files = TlsFiles { certificate: at("tls.crt"), key: at("tls.key"), client_authority };
         let (clock, timer) = (Arc::new(SystemClock), Arc::new(TokioTimer));
         let tls = ServerTls::open(files, clock.clone()).unwrap();
-        let metrics = Arc::new(AuthnMetrics::new("test", clock.clone()));
+        let authn_metrics = Arc::new(AuthnMetrics::new("test", clock.clone()));
         let around = JwksContext {
             fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
             clock: clock.clone(),
             random: Arc::new(|| 0.5),
-            recorder: Arc::clone(&metrics) as _,
+            recorder: Arc::clone(&authn_metrics) as _,
         };
         let sources =
             ConfigSources { config: at("config.yaml").into(), navicert_config: None, profile: None };
         let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
         let audit = AuditLog::open(AuditTarget::File(at("audit.log")), clock.clone()).unwrap();
-        let (health, figures) = (Health::default(), Registry::default());
+        let (health, metrics) = (Health::default(), Registry::default());
         health.register(Arc::new(IssuersCheck::new(
             Arc::clone(reloader.authenticator()),
             RequiredIssuers::All,
         )));
-        figures.register(metrics);
-        figures.register(Arc::clone(&tls) as _);
-        let live = Arc::clone(reloader.authenticator());
-        let handler = Arc::new(Webhook::new(live, options.callers, options.settings, audit, clock.clone()));
+        metrics.register(authn_metrics);
+        metrics.register(Arc::clone(&tls) as _);
+        let authenticator = Arc::clone(reloader.authenticator());
+        let handler = Arc::new(Webhook::new(
+            authenticator,
+            options.client_auth,
+            options.settings,
+            audit,
+            clock.clone(),
+        ));
         let bound = BoundListener::bind(([127, 0, 0, 1], 0).into()).unwrap();
         let address = bound.address();
         let server = Server {
@@ -129,12 +135,12 @@ impl Rig {
             metrics: ListenerMetrics::new("webhook", clock),
             handler,
         };
-        let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::clone(&timer) as _);
-        let following = ReloadTask::start(vec![tls as _], Arc::clone(&timer) as _);
-        let house = ServerRuntime {
+        let tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::clone(&timer) as _);
+        let reload_task = ReloadTask::start(vec![tls as _], Arc::clone(&timer) as _);
+        let runtime = ServerRuntime {
             health: health.clone(),
-            metrics: figures.clone(),
-            shutdown: options.ending,
+            metrics: metrics.clone(),
+            shutdown: options.shutdown,
             timer,
         };
         let (stop, stopped) = oneshot::channel();
@@ -142,7 +148,7 @@ impl Rig {
             let stopped = async {
                 let _ = stopped.await;
             };
-            house.serve(server, None, stopped).await.unwrap();
+            runtime.serve(server, None, stopped).await.unwrap();
         });
         let rig = Rig {
             ca,
@@ -151,9 +157,9 @@ impl Rig {
             address,
             reloader,
             health,
-            figures,
-            following,
-            keeping,
+            metrics,
+            reload_task,
+            tasks,
             stop: Some(stop),
             served,
         };

@@ -18,11 +18,11 @@ async fn reloads_certificates_and_keeps_the_previous_one_on_error() {
     let new = Ca::new("new");
     fs::write(rig.path("tls.key"), new.server().issue().key_pem()).unwrap();
     let failed = "navicert_tls_certificate_reloads_total{status=\"failure\"} 1";
-    rig.until("it is refused", || rig.figures.render().contains(failed)).await;
+    rig.until("it is refused", || rig.metrics.render().contains(failed)).await;
     assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "the earlier one stays");
     write_identity(rig.folder.path(), &new.server().issue());
     let replaced = "navicert_tls_certificate_reloads_total{status=\"success\"} 1";
-    rig.until("it takes over", || rig.figures.render().contains(replaced)).await;
+    rig.until("it takes over", || rig.metrics.render().contains(replaced)).await;
     let body = review("v1", &rig.ann(), &[]);
     let reply = HttpClient::trusting(&new).post_json(&rig.url("/authenticate"), &body).await.unwrap();
     assert_eq!(reply.status, 200);
@@ -32,7 +32,7 @@ async fn reloads_certificates_and_keeps_the_previous_one_on_error() {
         format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     kept.write(request.as_bytes()).await;
     kept.read_until(b"oidc:ann").await;
-    rig.following.reload_now();
+    rig.reload_task.reload_now();
 }
 
 // S185–S189, PV20, LV2, LV6: a configuration change applies at once, also to cached tokens.
@@ -42,7 +42,7 @@ async fn reloads_configuration_and_keeps_the_previous_one_on_error() {
     let token = rig.ann();
     assert_eq!(rig.status(&token).await["authenticated"], true);
     fs::write(rig.path("config.yaml"), "not: [a configuration").unwrap();
-    rig.keeping.reload_now();
+    rig.tasks.reload_now();
     rig.until("it is refused", || rig.reloader.problem().is_some()).await;
     assert_eq!(rig.status(&token).await["authenticated"], true);
     let other = Issuer::start(&rig.ca);
@@ -112,7 +112,7 @@ async fn shutdown_drains_in_flight_requests_and_accepts_no_new_ones() {
         format!("POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: {}\r\n\r\n{begun}", body.len());
     client.write(head.as_bytes()).await;
     rig.until("it has begun", || {
-        rig.figures.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
+        rig.metrics.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
     })
     .await;
     rig.stop.take().unwrap().send(()).unwrap();
@@ -130,12 +130,12 @@ async fn shutdown_drains_in_flight_requests_and_accepts_no_new_ones() {
 // Requests that do not finish are aborted.
 #[tokio::test]
 async fn shutdown_aborts_requests_after_the_grace_period() {
-    let ending = ShutdownTiming { grace: Duration::from_millis(50), ..ShutdownTiming::default() };
-    let mut rig = Rig::start(Options { ending, ..Options::default() }).await;
+    let shutdown = ShutdownTiming { grace: Duration::from_millis(50), ..ShutdownTiming::default() };
+    let mut rig = Rig::start(Options { shutdown, ..Options::default() }).await;
     let mut client = RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await;
     client.write(b"POST /authenticate HTTP/1.1\r\nhost: h\r\ncontent-length: 10\r\n\r\n{").await;
     rig.until("it has begun", || {
-        rig.figures.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
+        rig.metrics.render().contains("navicert_requests_in_flight{server=\"webhook\"} 1")
     })
     .await;
     rig.stop.take().unwrap().send(()).unwrap();
