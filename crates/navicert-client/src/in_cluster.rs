@@ -1,15 +1,15 @@
-//! The configuration of a pod: its service account, and the API server that Kubernetes tells it about
-//! (client-credentials.md C190–C192).
+//! In-cluster configuration: the pod's service account and the API server's address from the environment.
+// C190–C192
 
 use std::path::Path;
 
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
-use crate::kubeconfig::{Effective, Files, Overrides};
+use crate::kubeconfig::{Effective, FileSystem, Overrides};
 
-const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const SERVICE_ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/// What a pod's environment says.
+/// The environment variables of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodEnvironment {
     /// `KUBERNETES_SERVICE_HOST`.
@@ -20,12 +20,17 @@ pub struct PodEnvironment {
     pub namespace: String,
 }
 
-/// The configuration of this pod; `None` if this is none. To be asked only when no kubeconfig says anything: one that
-/// cannot be loaded is an error, not a reason to come here (C190).
+/// The configuration of this pod; `None` outside a pod. Use it only if there is no kubeconfig: a kubeconfig that cannot
+/// be loaded is an error.
 ///
-/// Of the overrides, the server, the token and the certificate authority count (C191).
-pub fn configuration(pod: &PodEnvironment, overrides: &Overrides, files: &dyn Files) -> Option<Effective> {
-    let token_file = format!("{FOLDER}/token");
+/// Of the overrides, server, token and certificate authority apply.
+// C190, C191
+pub fn configuration(
+    pod: &PodEnvironment,
+    overrides: &Overrides,
+    files: &dyn FileSystem,
+) -> Option<Effective> {
+    let token_file = format!("{SERVICE_ACCOUNT_DIR}/token");
     let is_pod = !pod.host.is_empty() && !pod.port.is_empty() && files.read(Path::new(&token_file)).is_ok();
     if !is_pod {
         return None;
@@ -59,22 +64,28 @@ fn address(pod: &PodEnvironment) -> String {
     if host.contains(':') { format!("https://[{host}]:{port}") } else { format!("https://{host}:{port}") }
 }
 
-/// Without it the system's certificates count, and that is worth a word (C191).
-fn authority(files: &dyn Files) -> String {
-    let path = format!("{FOLDER}/ca.crt");
+/// The service account's certificate authority; if it is missing, the system root certificates are used.
+// C191
+fn authority(files: &dyn FileSystem) -> String {
+    let path = format!("{SERVICE_ACCOUNT_DIR}/ca.crt");
     match files.read(Path::new(&path)) {
         Ok(_) => path,
         Err(error) => {
-            tracing::warn!(%error, path, "the service account has no certificate authority");
+            tracing::warn!(
+                event = "service_account_ca_missing",
+                path,
+                %error,
+                "failed to read the service account's certificate authority, using system root certificates"
+            );
             String::new()
         }
     }
 }
 
-fn namespace(pod: &PodEnvironment, overrides: &Overrides, files: &dyn Files) -> String {
+fn namespace(pod: &PodEnvironment, overrides: &Overrides, files: &dyn FileSystem) -> String {
     let asked = [&overrides.namespace, &pod.namespace].into_iter().find(|name| !name.is_empty());
     asked.cloned().unwrap_or_else(|| {
-        let read = files.read(Path::new(&format!("{FOLDER}/namespace"))).unwrap_or_default();
+        let read = files.read(Path::new(&format!("{SERVICE_ACCOUNT_DIR}/namespace"))).unwrap_or_default();
         let name = String::from_utf8_lossy(&read).trim().to_owned();
         if name.is_empty() { "default".to_owned() } else { name }
     })
@@ -85,11 +96,11 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::kubeconfig::MemoryFolder;
+    use crate::kubeconfig::MemoryFileSystem;
 
-    fn account(names: &[(&str, &str)]) -> MemoryFolder {
+    fn account(names: &[(&str, &str)]) -> MemoryFileSystem {
         let files = names.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec()));
-        MemoryFolder::new(FOLDER, files.collect::<Vec<_>>())
+        MemoryFileSystem::new(SERVICE_ACCOUNT_DIR, files.collect::<Vec<_>>())
     }
 
     fn pod(host: &str, port: &str) -> PodEnvironment {
@@ -98,16 +109,16 @@ mod tests {
 
     // C190
     #[test]
-    fn a_pod_is_a_pod_only_with_both_variables_and_a_token() {
+    fn requires_both_variables_and_a_token() {
         let full = account(&[("token", "t"), ("ca.crt", "c"), ("namespace", "ns\n")]);
         let configuration =
-            |pod: &PodEnvironment, files: &MemoryFolder| configuration(pod, &Overrides::default(), files);
+            |pod: &PodEnvironment, files: &MemoryFileSystem| configuration(pod, &Overrides::default(), files);
         assert!(configuration(&pod("10.0.0.1", ""), &full).is_none());
         assert!(configuration(&pod("", "443"), &full).is_none());
         assert!(configuration(&pod("10.0.0.1", "443"), &account(&[])).is_none());
         assert!(
             configuration(&pod("10.0.0.1", "443"), &account(&[("token/x", "")])).is_none(),
-            "a folder is no file"
+            "the token is a directory"
         );
         let found = configuration(&pod("10.0.0.1", "443"), &full).unwrap();
         assert_eq!(found.server(), "https://10.0.0.1:443");
@@ -118,11 +129,11 @@ mod tests {
 
     // C191
     #[test]
-    fn ipv6_is_bracketed_and_three_overrides_count() {
+    fn ipv6_is_bracketed_and_three_overrides_apply() {
         let bare = account(&[("token", "t")]);
         let found = configuration(&pod("fd00::1", "6443"), &Overrides::default(), &bare).unwrap();
         assert_eq!(found.server(), "https://[fd00::1]:6443");
-        assert_eq!(found.cluster.certificate_authority, "", "the system's certificates then");
+        assert_eq!(found.cluster.certificate_authority, "", "system root certificates are used");
         let overrides = Overrides {
             server: "https://other".into(),
             token: "mine".to_owned().into(),
@@ -141,9 +152,9 @@ mod tests {
 
     // C192
     #[test]
-    fn the_namespace_comes_from_the_environment_then_the_file_then_nowhere() {
+    fn namespace_comes_from_the_environment_then_the_file_then_the_default() {
         let (named, bare) = (account(&[("token", "t"), ("namespace", "file")]), account(&[("token", "t")]));
-        let namespace = |variable: &str, files: &MemoryFolder| {
+        let namespace = |variable: &str, files: &MemoryFileSystem| {
             let pod = PodEnvironment { namespace: variable.into(), ..pod("h", "1") };
             configuration(&pod, &Overrides::default(), files).unwrap().namespace
         };

@@ -1,14 +1,14 @@
-//! From a kubeconfig to an authenticated request: for whoever calls an API server.
+//! Kubernetes API client: resolves a kubeconfig, gets credentials and sends authenticated requests.
 //!
 //! ```text
 //! kubeconfig ──▶ credential ──▶ transport
-//! in_cluster     fixed, files,   pools, proxies, rotation
+//! in_cluster     static, files,  pools, proxies, rotation
 //!                exec ◀── kuberc (which plugins may run)
-//! doctor walks all of it and says what is wrong; whoami asks the server who is calling.
+//! doctor checks every step and reports problems; whoami asks the server for the authenticated user.
 //! ```
 //!
 //! ```
-//! use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+//! use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let path = folder.path().join("config");
 //! # std::fs::write(&path, "
@@ -17,13 +17,13 @@
 //! # contexts: [{name: dev, context: {cluster: c, user: u}}]
 //! # current-context: dev").unwrap();
 //!
-//! let sources = Sources::locate(Some(&path), None, None);
-//! let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), folder.path(), &Disk).unwrap();
+//! let sources = KubeconfigSources::locate(Some(&path), None, None);
+//! let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), folder.path(), &OsFileSystem).unwrap();
 //! assert_eq!(effective.server(), "https://127.0.0.1:6443");
 //! assert_eq!(effective.credential_kinds(), ["token"]);
 //! ```
 
-pub mod at_once;
+pub mod coalescing;
 pub mod credential;
 pub mod doctor;
 pub mod exec;
@@ -31,7 +31,7 @@ pub mod in_cluster;
 pub mod kubeconfig;
 pub mod kuberc;
 pub mod metrics;
-pub mod piecewise;
+pub mod repoll;
 pub mod transport;
-pub mod when_rung;
+pub mod wake_gate;
 pub mod whoami;

@@ -1,5 +1,5 @@
-//! What happens to credentials, counted under upstream's names (client-credentials.md §5). The rest of the crate only
-//! knows the [`Recorder`]; [`Metrics`] is one that counts and can be read as Prometheus text.
+//! Metrics about credentials, with the names that client-go uses. The rest of the crate only uses the [`Recorder`]
+//! trait; [`Metrics`] is an implementation that renders Prometheus text.
 
 #[cfg(test)]
 mod tests;
@@ -12,16 +12,17 @@ use std::time::Duration;
 
 use navicert_types::Timestamp;
 
-/// How a run ended, as `call_status` says it (C502).
+/// How a plugin run ended: the label `call_status`.
+// C502
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallStatus {
     /// The process exited with 0, whatever it printed.
     NoError,
-    /// The process exited with another code, or died by a signal.
+    /// The process exited with another code, or was killed by a signal.
     PluginExecutionError,
-    /// There is no such program, or it would not start.
+    /// The program does not exist or could not be started.
     PluginNotFoundError,
-    /// Anything else: it ran past its limit, printed too much, was lost.
+    /// Any other failure: timeout, too much output, lost process.
     ClientInternalError,
 }
 
@@ -37,18 +38,19 @@ impl CallStatus {
     }
 }
 
-/// Why a plugin was run (C505).
+/// Why a plugin was run.
+// C505
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RefreshReason {
     /// There was no credential yet.
     Initial,
-    /// The credential was about to expire, or had.
+    /// The credential had expired or was about to.
     Expired,
-    /// A server answered 401.
+    /// A server responded with 401.
     Unauthorized,
     /// A server ended a handshake because of the certificate.
     TlsAlert,
-    /// Somebody asked for it.
+    /// Requested by the caller.
     Manual,
 }
 
@@ -65,18 +67,19 @@ impl RefreshReason {
     }
 }
 
-/// What came of another look at the file of a certificate authority (C181).
+/// The outcome of reloading a certificate authority file.
+// C181
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuthorityReload {
-    /// It is as it was.
+    /// The file is unchanged.
     Unchanged,
-    /// It is another one, and is used from now on.
+    /// The file has changed, and its certificates are now in use.
     Updated,
-    /// It could not be read.
+    /// The file could not be read.
     ReadError,
-    /// There was nothing in it.
+    /// The file was empty.
     Empty,
-    /// There was no certificate in it.
+    /// The file contained no valid certificate.
     ParseError,
 }
 
@@ -93,12 +96,12 @@ impl AuthorityReload {
     }
 }
 
-/// Which authenticator something is about; unique within the process.
+/// Identifies an authenticator; unique within the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AuthenticatorId(pub(crate) u64);
 
-/// Somebody who counts. Every method does nothing unless it is implemented; all are called from wherever a run
-/// happens to be and should not block.
+/// Receives metrics. Every method does nothing by default. They are called on the threads that run plugins and must not
+/// block.
 ///
 /// ```
 /// use navicert_client::metrics::{CallStatus, Recorder};
@@ -122,7 +125,8 @@ pub trait Recorder: fmt::Debug + Send + Sync {
         let _ = (status, code, took);
     }
 
-    /// A policy decided: `rest_client_exec_plugin_policy_call_total` (C503).
+    /// The plugin policy decided: `rest_client_exec_plugin_policy_call_total`.
+    // C503
     fn policy(&self, allowed: bool) {
         let _ = allowed;
     }
@@ -132,39 +136,39 @@ pub trait Recorder: fmt::Debug + Send + Sync {
         let _ = reason;
     }
 
-    /// A certificate was replaced by another one, or by none, at this age:
-    /// `rest_client_exec_plugin_certificate_rotation_age`.
+    /// A certificate of this age was replaced or removed: `rest_client_exec_plugin_certificate_rotation_age`.
     fn rotation(&self, age: Duration) {
         let _ = age;
     }
 
-    /// The authenticator's credential now has a certificate that ends then, or has none any more:
-    /// `rest_client_exec_plugin_ttl_seconds`. Called after every successful run, and when the authenticator goes away.
+    /// The authenticator's certificate now expires at this time, or it has none any more:
+    /// `rest_client_exec_plugin_ttl_seconds`. Called after every successful run, and when the authenticator is dropped.
     fn certificate(&self, authenticator: AuthenticatorId, not_after: Option<Timestamp>) {
         let _ = (authenticator, not_after);
     }
 
-    /// The file of a certificate authority was looked at again: `rest_client_transport_ca_reload_total`.
+    /// A certificate authority file was reloaded: `rest_client_transport_ca_reload_total`.
     fn authority_reload(&self, outcome: AuthorityReload) {
         let _ = outcome;
     }
 
-    /// The authenticator waits after failures, or no longer does: `rest_client_exec_plugin_backoff_active`.
+    /// The authenticator started or stopped backing off: `rest_client_exec_plugin_backoff_active`.
     fn backoff(&self, authenticator: AuthenticatorId, active: bool) {
         let _ = (authenticator, active);
     }
 }
 
-/// Counts nothing.
+/// A recorder that discards everything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Unrecorded;
+pub struct NoopRecorder;
 
-impl Recorder for Unrecorded {}
+impl Recorder for NoopRecorder {}
 
-/// How many buckets both histograms have.
+/// Number of buckets of both histograms.
 const BUCKETS: usize = 11;
 
-/// Upper bounds of `rest_client_exec_plugin_certificate_rotation_age`, in seconds (C501).
+/// Upper bounds of `rest_client_exec_plugin_certificate_rotation_age`, in seconds.
+// C501
 pub const ROTATION_AGE_BUCKETS: [f64; BUCKETS] = [
     600.0,
     1_800.0,
@@ -179,10 +183,11 @@ pub const ROTATION_AGE_BUCKETS: [f64; BUCKETS] = [
     124_416_000.0,
 ];
 
-/// Upper bounds of `rest_client_exec_plugin_run_seconds` (C505).
+/// Upper bounds of `rest_client_exec_plugin_run_seconds`.
+// C505
 pub const RUN_BUCKETS: [f64; BUCKETS] = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
 
-/// Counts everything, in memory.
+/// A recorder that counts everything in memory.
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Counts>);
 
@@ -193,14 +198,14 @@ struct Counts {
     policy: [u64; 2],
     refreshes: HashMap<RefreshReason, u64>,
     rotation: Histogram,
-    ends: HashMap<AuthenticatorId, Timestamp>,
-    waiting: HashSet<AuthenticatorId>,
+    expiries: HashMap<AuthenticatorId, Timestamp>,
+    backing_off: HashSet<AuthenticatorId>,
     reloads: HashMap<AuthorityReload, u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Histogram {
-    /// How many were at most the bound of the same index; not cumulative.
+    /// Observations in the bucket of the same index; not cumulative.
     buckets: [u64; BUCKETS],
     count: u64,
     sum: f64,
@@ -217,50 +222,50 @@ impl Histogram {
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Creates a recorder with all counts at zero.
     pub fn new() -> Self {
         Metrics::default()
     }
 
-    /// How many runs ended this way.
+    /// Number of runs that ended this way.
     pub fn calls(&self, status: CallStatus, code: i32) -> u64 {
         self.lock().calls.get(&(status, code)).copied().unwrap_or_default()
     }
 
-    /// How many runs there were for this reason.
+    /// Number of runs for this reason.
     pub fn refreshes(&self, reason: RefreshReason) -> u64 {
         self.lock().refreshes.get(&reason).copied().unwrap_or_default()
     }
 
-    /// How often a policy said yes, and no.
+    /// How often the policy allowed and denied a run.
     pub fn policy_decisions(&self) -> (u64, u64) {
         let [denied, allowed] = self.lock().policy;
         (allowed, denied)
     }
 
-    /// How often a certificate was replaced, and the sum of their ages in seconds.
+    /// Number of certificate rotations, and the sum of the certificates' ages in seconds.
     pub fn rotations(&self) -> (u64, f64) {
         let counts = self.lock();
         (counts.rotation.count, counts.rotation.sum)
     }
 
-    /// Seconds until the first certificate in use ends: negative if it has, infinite if there is none.
+    /// Seconds until the first certificate in use expires: negative if it has expired, infinite if there is none.
     pub fn ttl_seconds(&self, now: Timestamp) -> f64 {
-        let first = self.lock().ends.values().min().copied();
+        let first = self.lock().expiries.values().min().copied();
         first.map_or(f64::INFINITY, |end| end.duration_since(now).as_secs_f64())
     }
 
-    /// How often a look at the file of a certificate authority ended so.
+    /// Number of certificate authority reloads with this outcome.
     pub fn authority_reloads(&self, outcome: AuthorityReload) -> u64 {
         self.lock().reloads.get(&outcome).copied().unwrap_or_default()
     }
 
-    /// How many authenticators wait after failures.
-    pub fn waiting(&self) -> usize {
-        self.lock().waiting.len()
+    /// Number of authenticators that are backing off.
+    pub fn backing_off(&self) -> usize {
+        self.lock().backing_off.len()
     }
 
-    /// Everything as Prometheus text.
+    /// Renders all metrics as Prometheus text.
     pub fn render(&self, now: Timestamp) -> String {
         let ttl = self.ttl_seconds(now);
         text::render(&self.lock(), ttl)
@@ -294,8 +299,8 @@ impl Recorder for Metrics {
     fn certificate(&self, authenticator: AuthenticatorId, not_after: Option<Timestamp>) {
         let mut counts = self.lock();
         match not_after {
-            Some(end) => drop(counts.ends.insert(authenticator, end)),
-            None => drop(counts.ends.remove(&authenticator)),
+            Some(end) => drop(counts.expiries.insert(authenticator, end)),
+            None => drop(counts.expiries.remove(&authenticator)),
         }
     }
 
@@ -306,9 +311,9 @@ impl Recorder for Metrics {
     fn backoff(&self, authenticator: AuthenticatorId, active: bool) {
         let mut counts = self.lock();
         if active {
-            counts.waiting.insert(authenticator);
+            counts.backing_off.insert(authenticator);
         } else {
-            counts.waiting.remove(&authenticator);
+            counts.backing_off.remove(&authenticator);
         }
     }
 }

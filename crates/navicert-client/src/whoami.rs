@@ -1,4 +1,4 @@
-//! Who a server says we are: a `SelfSubjectReview`, in the newest version that the server knows.
+//! Asks the server for the authenticated user: a `SelfSubjectReview`, in the newest version that the server serves.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, DATE};
@@ -8,79 +8,79 @@ use navicert_types::redact;
 use navicert_types::tree::{Node, Syntax, Value, parse};
 use thiserror::Error;
 
-use crate::credential::Asking;
+use crate::credential::RequestOrigin;
 use crate::transport::{Body, Transport, TransportError};
 
-/// The versions, newest first; one that a server does not serve is answered with 404.
+/// The API versions, newest first; a server responds with 404 to one that it does not serve.
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
-/// More than this is no review.
-const LARGEST: usize = 1024 * 1024;
-/// How much of a server's message is shown.
-const LONGEST: usize = 1024;
+/// Limit for the response body.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
+/// How much of a server's message is printed.
+const MAX_MESSAGE_BYTES: usize = 1024;
 
-/// What the server says about the caller.
+/// The server's response.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Review {
-    /// The version it was asked and answered in: `authentication.k8s.io/v1`.
+pub struct SelfSubjectReview {
+    /// The API version of request and response: `authentication.k8s.io/v1`.
     pub api_version: String,
-    /// The caller.
-    pub user: User,
+    /// The authenticated user.
+    pub user: UserInfo,
 }
 
-/// A caller as a server knows it.
+/// A user as the server identifies it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct User {
-    /// The name.
+pub struct UserInfo {
+    /// The user name.
     pub username: String,
-    /// The unique identifier, empty if there is none.
+    /// The unique identifier, or empty.
     pub uid: String,
     /// The groups, in the server's order.
     pub groups: Vec<String>,
-    /// Further attributes, in the server's order.
+    /// The extra attributes, in the server's order.
     pub extra: Vec<(String, Vec<String>)>,
 }
 
-/// Why the server did not say.
+/// Why there is no review.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WhoamiError {
-    /// There was no answer.
+    /// No response was received.
     #[error(transparent)]
     Transport(#[from] TransportError),
-    /// The server does not know the caller (401) or will not talk to it (403).
-    #[error("the server answered {status}{}", Quoted(.message))]
-    Refused {
+    /// The server did not authenticate the user (401) or denied the request (403).
+    #[error("server rejected the request: {status}{}", MessageSuffix(.message))]
+    Rejected {
         /// 401 or 403.
         status: StatusCode,
-        /// What the server said, cleaned for a terminal; empty if nothing.
+        /// The server's message, sanitized for a terminal; may be empty.
         message: String,
-        /// The server's clock, as it wrote it.
+        /// The `Date` header of the response.
         date: Option<HeaderValue>,
     },
-    /// No version of the API is served.
-    #[error("the server does not serve SelfSubjectReview (Kubernetes does since 1.26)")]
+    /// The server serves no version of the API.
+    #[error("server does not serve SelfSubjectReview (available since Kubernetes 1.26)")]
     NotServed,
-    /// Something else came.
-    #[error("the server answered {status}, which is no SelfSubjectReview{}", Quoted(.message))]
-    Other {
+    /// The response is not a `SelfSubjectReview`.
+    #[error("unexpected response {status} to SelfSubjectReview{}", MessageSuffix(.message))]
+    UnexpectedResponse {
         /// The status.
         status: StatusCode,
-        /// What the server said.
+        /// The server's message.
         message: String,
     },
 }
 
 impl WhoamiError {
-    /// Whether a plugin policy kept the credential back.
+    /// Whether the plugin policy denied the credential.
     pub fn is_denied(&self) -> bool {
         matches!(self, WhoamiError::Transport(TransportError::Credentials(error)) if error.is_denied())
     }
 
-    /// Whether no answer came because of the way there, not because of the credential.
+    /// Whether the server could not be reached, as opposed to a problem with the credential.
     pub fn is_unreachable(&self) -> bool {
         match self {
             WhoamiError::Transport(
-                TransportError::Credentials(_) | TransportError::CertificateRefused { .. },
+                TransportError::Credentials(_) | TransportError::CertificateRejected { .. },
             ) => false,
             WhoamiError::Transport(_) => true,
             _ => false,
@@ -88,61 +88,64 @@ impl WhoamiError {
     }
 }
 
-/// Asks the server who it takes us for. The request is one of a person who waits.
+/// Asks the server for the authenticated user. Sent as a foreground request.
 ///
 /// # Errors
-/// [`WhoamiError`]: no answer, a refusal, or a server that cannot say.
-pub async fn whoami(transport: &Transport) -> Result<Review, WhoamiError> {
+/// [`WhoamiError`]: no response, a rejection, or an unexpected response.
+pub async fn whoami(transport: &Transport) -> Result<SelfSubjectReview, WhoamiError> {
     for version in VERSIONS {
         let api_version = format!("authentication.k8s.io/{version}");
-        let question = format!(r#"{{"kind":"SelfSubjectReview","apiVersion":"{api_version}"}}"#);
+        let review = format!(r#"{{"kind":"SelfSubjectReview","apiVersion":"{api_version}"}}"#);
         let request = Request::builder()
             .method(Method::POST)
             .uri(format!("/apis/{api_version}/selfsubjectreviews"))
             .header(CONTENT_TYPE, "application/json")
-            .extension(Asking::Foreground)
-            .body(Body::from(Bytes::from(question)))
+            .extension(RequestOrigin::Foreground)
+            .body(Body::from(Bytes::from(review)))
             .map_err(TransportError::from)?;
         let response = transport.send(request).await?;
         let (status, date) = (response.status(), response.headers().get(DATE).cloned());
         if status == StatusCode::NOT_FOUND {
             continue;
         }
-        let node = read(response.into_body()).await;
+        let node = read_json(response.into_body()).await;
         return match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(WhoamiError::Refused { status, message: message(&node), date })
+                Err(WhoamiError::Rejected { status, message: message(&node), date })
             }
             _ => user(&node)
                 .filter(|_| status.is_success())
-                .map(|user| Review { api_version, user })
-                .ok_or_else(|| WhoamiError::Other { status, message: message(&node) }),
+                .map(|user| SelfSubjectReview { api_version, user })
+                .ok_or_else(|| WhoamiError::UnexpectedResponse { status, message: message(&node) }),
         };
     }
     Err(WhoamiError::NotServed)
 }
 
-/// The answer as a tree; an answer that is none is an empty one.
-async fn read(body: impl http_body::Body<Data = Bytes, Error = TransportError>) -> Node {
-    let collected = Limited::new(body, LARGEST).collect().await;
+/// Parses the response; an invalid one gives an empty node.
+async fn read_json(body: impl http_body::Body<Data = Bytes, Error = TransportError>) -> Node {
+    let collected = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
     let bytes = collected.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     parse(&bytes, Syntax::Json).unwrap_or_default()
 }
 
-/// The message of a `Status`, cleaned and cut.
+/// The message of a `Status`, sanitized and truncated.
 fn message(node: &Node) -> String {
     let text = member(node, "message").and_then(Node::as_str).unwrap_or_default();
     let cleaned = redact::terminal(text);
-    cleaned.split_at_checked(cleaned.floor_char_boundary(LONGEST)).map_or("", |(start, _)| start).to_owned()
+    cleaned
+        .split_at_checked(cleaned.floor_char_boundary(MAX_MESSAGE_BYTES))
+        .map_or("", |(start, _)| start)
+        .to_owned()
 }
 
-fn user(node: &Node) -> Option<User> {
+fn user(node: &Node) -> Option<UserInfo> {
     let info = member(member(node, "status")?, "userInfo")?;
     let text = |name: &str| member(info, name).and_then(Node::as_str).unwrap_or_default().to_owned();
     let extra = member(info, "extra").and_then(Node::as_mapping);
     let extra =
         extra.map(|extra| extra.entries().iter().map(|entry| (entry.key.clone(), texts(&entry.value))));
-    let user = User {
+    let user = UserInfo {
         username: text("username"),
         uid: text("uid"),
         groups: member(info, "groups").map(texts).unwrap_or_default(),
@@ -156,15 +159,15 @@ fn texts(node: &Node) -> Vec<String> {
     items.filter_map(|item| item.as_str().map(ToOwned::to_owned)).collect()
 }
 
-/// A member of an object.
+/// A member of an object, unless it is null.
 pub(crate) fn member<'a>(node: &'a Node, name: &str) -> Option<&'a Node> {
     let entry = node.as_mapping()?.last(name)?;
     (!matches!(entry.value.value, Value::Null)).then_some(&entry.value)
 }
 
-struct Quoted<'a>(&'a str);
+struct MessageSuffix<'a>(&'a str);
 
-impl std::fmt::Display for Quoted<'_> {
+impl std::fmt::Display for MessageSuffix<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.0.is_empty() { Ok(()) } else { write!(f, ": {}", self.0) }
     }
@@ -178,18 +181,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::credential::{Credential, Fixed};
-    use crate::transport::{Around, Settings, Trust};
+    use crate::credential::{Credential, StaticCredential};
+    use crate::transport::{Around, TransportSettings, Trust};
 
     fn transport(api: &ApiServer, ca: &Ca, token: Option<&'static str>) -> Transport {
         let credential =
             Credential { authorization: token.map(HeaderValue::from_static), ..Credential::anonymous() };
-        let settings = Settings { trust: Trust::Pem(ca.pem().into_bytes()), ..Settings::new(api.url()) };
-        Transport::new(settings, Arc::new(Fixed::new(credential)), Around::system()).unwrap()
+        let settings = TransportSettings {
+            trust: Trust::Pem(ca.pem().into_bytes()),
+            ..TransportSettings::new(api.url())
+        };
+        Transport::new(settings, Arc::new(StaticCredential::new(credential)), Around::system()).unwrap()
     }
 
     #[tokio::test]
-    async fn the_newest_version_that_is_served_is_asked() {
+    async fn uses_the_newest_version_that_the_server_serves() {
         let ca = Ca::new("root");
         let path = |version: &str| format!("/apis/authentication.k8s.io/{version}/selfsubjectreviews");
         for (missing, expected) in [
@@ -216,7 +222,7 @@ mod tests {
                 assert!(matches!(reviewed, Err(WhoamiError::NotServed)), "{reviewed:?}");
                 continue;
             };
-            let user = User {
+            let user = UserInfo {
                 username: "ann".into(),
                 uid: "7".into(),
                 groups: vec!["developers".into()],
@@ -224,24 +230,24 @@ mod tests {
             };
             assert_eq!(
                 reviewed.unwrap(),
-                Review { api_version: format!("authentication.k8s.io/{version}"), user }
+                SelfSubjectReview { api_version: format!("authentication.k8s.io/{version}"), user }
             );
-            let asked = api.requests().pop().unwrap();
-            assert_eq!((asked.method.as_str(), asked.path()), ("POST", path(version).as_str()));
+            let request = api.requests().pop().unwrap();
+            assert_eq!((request.method.as_str(), request.path()), ("POST", path(version).as_str()));
         }
     }
 
     #[tokio::test]
-    async fn a_refusal_is_told_with_the_servers_words_and_no_token() {
+    async fn errors_contain_the_servers_message_and_no_token() {
         let ca = Ca::new("root");
         let api = ApiServer::start(&ca);
         let error = whoami(&transport(&api, &ca, Some("Bearer canary"))).await.unwrap_err();
-        assert_eq!(error.to_string(), "the server answered 401 Unauthorized: Unauthorized");
+        assert_eq!(error.to_string(), "server rejected the request: 401 Unauthorized: Unauthorized");
         assert!(!error.is_unreachable() && !error.is_denied());
         assert!(!format!("{error:?}").contains("canary"));
         api.answer(ApiServer::WHO_AM_I, Answer::json(&json!({"kind": "Pod"})));
         let error = whoami(&transport(&api, &ca, None)).await.unwrap_err();
-        assert_eq!(error.to_string(), "the server answered 200 OK, which is no SelfSubjectReview");
+        assert_eq!(error.to_string(), "unexpected response 200 OK to SelfSubjectReview");
         api.refuse_connections();
         assert!(whoami(&transport(&api, &ca, None)).await.unwrap_err().is_unreachable());
     }

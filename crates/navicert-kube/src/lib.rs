@@ -1,12 +1,13 @@
-//! For whoever uses kube-rs: a `kube::Client` that sends its requests through navicert.
+//! Adapter for kube-rs: a `kube::Client` that sends its requests through navicert's transport.
 //!
 //! ```text
-//! kube::Client ──▶ Service ──▶ navicert_client::Transport
-//! (typed API)      (bodies)    (credentials, rotation, 401)
+//! kube::Client ──▶ KubeService ──▶ navicert_client::Transport
+//! (typed API)      (bodies)        (credentials, rotation, 401)
 //! ```
 //!
-//! The plugin runs when the first request needs it and once for all that wait; a 401 refreshes and the request is sent
-//! once more; a new client certificate gets new connections and watches end with an error that informers retry.
+//! The plugin runs when the first request needs it, once for all waiting requests. A 401 refreshes the credential and the
+//! request is retried once. A new client certificate gets new connections, and old watches end with an error that
+//! informers retry.
 //!
 //! ```no_run
 //! # async fn example(transport: navicert_client::transport::Transport) -> Result<(), kube::Error> {
@@ -15,7 +16,7 @@
 //! # let _ = version; Ok(()) }
 //! ```
 //!
-//! This crate adapts and holds no logic.
+//! This crate only converts types.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -25,25 +26,25 @@ use http_body::Body as _;
 use navicert_client::credential::BoxFuture;
 use navicert_client::transport::{Body, ResponseBody, Transport, TransportError};
 
-/// A client that sends its requests through `transport`. Objects without a namespace are looked for in this one.
+/// Creates a client that sends its requests through `transport`, with this default namespace.
 ///
-/// Call it inside a tokio runtime: `kube::Client` starts a task.
+/// Call it inside a tokio runtime: `kube::Client` spawns a task.
 pub fn client(transport: Transport, default_namespace: impl Into<String>) -> kube::Client {
-    kube::Client::new(Service(transport), default_namespace)
+    kube::Client::new(KubeService(transport), default_namespace)
 }
 
-/// A [`Transport`] that takes kube's requests: for whoever puts layers of their own around it.
+/// A tower service that sends kube's requests through a [`Transport`], for use with tower layers.
 #[derive(Clone, Debug)]
-pub struct Service(Transport);
+pub struct KubeService(Transport);
 
-impl Service {
-    /// Around this transport.
+impl KubeService {
+    /// Wraps a transport.
     pub fn new(transport: Transport) -> Self {
-        Service(transport)
+        KubeService(transport)
     }
 }
 
-impl tower_service::Service<Request<kube::client::Body>> for Service {
+impl tower_service::Service<Request<kube::client::Body>> for KubeService {
     type Response = Response<ResponseBody>;
     type Error = TransportError;
     type Future = BoxFuture<'static, Result<Response<ResponseBody>, TransportError>>;
@@ -58,7 +59,7 @@ impl tower_service::Service<Request<kube::client::Body>> for Service {
     }
 }
 
-/// What kube holds in memory stays bytes, so that the request can be sent again; the rest streams.
+/// Converts a body. Bytes in memory stay bytes, so that the request can be retried; others are streamed.
 fn body(body: kube::client::Body) -> Body {
     let Some(mut copy) = body.try_clone() else { return Body::stream(body) };
     let mut context = Context::from_waker(Waker::noop());
@@ -68,7 +69,7 @@ fn body(body: kube::client::Body) -> Body {
             Ok(bytes) => Body::from(bytes),
             Err(_) => Body::stream(body),
         },
-        // Not what a body that can be cloned does.
+        // Does not happen for a body that can be cloned.
         Poll::Ready(Some(Err(_))) | Poll::Pending => Body::stream(body),
     }
 }
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_kube_holds_in_memory_can_be_sent_again() {
+    fn in_memory_body_can_be_retried() {
         for text in ["", "{}"] {
             let converted = body(kube::client::Body::from(text.as_bytes().to_vec()));
             assert!(converted.try_clone().is_some(), "{text:?}");

@@ -1,9 +1,9 @@
-//! docs/clients.md says what these clients did a moment ago: its head, and the rows of the two that are always there. `make
-//! clients` compares the others as well.
+//! Checks the header of the table in docs/clients.md and the rows of the two clients that are always available. `make clients`
+//! checks the others as well.
 #![cfg(target_os = "linux")]
 
 #[path = "../examples/clients/client.rs"]
-#[expect(dead_code, reason = "the other clients are the example's")]
+#[expect(dead_code, reason = "the example uses the other clients")]
 mod client;
 #[path = "../examples/clients/scenario.rs"]
 mod scenario;
@@ -15,13 +15,12 @@ use client::Client;
 type Fault = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_table_in_the_documents_is_what_the_server_saw() {
+async fn table_in_the_docs_matches_what_the_server_received() {
     let document = include_str!("../../../docs/clients.md");
-    let is_shown = |line: &str| document.lines().any(|shown| shown == line);
-    assert!(is_shown(&table::head()), "{}", table::head());
-    let play =
-        |client: Client| async move { table::row(client, &client.installed().unwrap()).await.unwrap() };
-    let (theirs, ours) = tokio::join!(play(Client::KubeRs), play(Client::Navicert));
-    assert!(is_shown(&theirs), "the document has another row: {theirs}");
-    assert!(is_shown(&ours), "the document has another row: {ours}");
+    let is_in_document = |line: &str| document.lines().any(|row| row == line);
+    assert!(is_in_document(&table::head()), "{}", table::head());
+    let run = |client: Client| async move { table::row(client, &client.installed().unwrap()).await.unwrap() };
+    let (kube_rs, navicert) = tokio::join!(run(Client::KubeRs), run(Client::Navicert));
+    assert!(is_in_document(&kube_rs), "row does not match the document: {kube_rs}");
+    assert!(is_in_document(&navicert), "row does not match the document: {navicert}");
 }

@@ -1,10 +1,6 @@
-//! A kube-rs watcher whose credentials expire, are revoked and rotate under it (T20, T21, T29).
+//! A kube-rs watcher whose credentials expire, are revoked and rotate while it runs (T20, T21, T29).
 #![cfg(unix)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "helpers of tests; a broken set-up should stop the test"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers; a failed setup stops the test")]
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,9 +15,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::watcher;
 use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt};
-use navicert_client::exec::{self, Registry, Surroundings};
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
-use navicert_client::transport::{self, Environment};
+use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_client::transport::{self, TransportEnvironment};
 use navicert_testkit::{Answer, ApiServer, Ca, Cut, Watch, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -29,12 +25,12 @@ use serde_json::{Value, json};
 
 const PODS: &str = "/api/v1/pods";
 
-/// A cluster of one resource, an admission desk, and a plugin that is a shell script.
+/// A cluster with one resource, one accepted credential, and a shell script as plugin.
 struct Cluster {
     api: ApiServer,
     pods: Watch,
-    /// Who is let in: a token, or the name in a certificate.
-    admitted: Arc<Mutex<String>>,
+    /// The accepted credential: a token, or the common name of a certificate.
+    accepted: Arc<Mutex<String>>,
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
 }
@@ -42,11 +38,11 @@ struct Cluster {
 impl Cluster {
     fn new(ca: &Ca) -> Self {
         let api = ApiServer::start(ca);
-        let (pods, admitted) = (Watch::new(), Arc::new(Mutex::new(String::new())));
-        let (events, desk) = (pods.clone(), Arc::clone(&admitted));
+        let (pods, accepted) = (Watch::new(), Arc::new(Mutex::new(String::new())));
+        let (events, expected) = (pods.clone(), Arc::clone(&accepted));
         api.answer_with(PODS, move |request| {
             let certificate = request.client.as_ref().map(|client| client.common_name.as_str());
-            if request.bearer_token().or(certificate) != Some(desk.lock().unwrap().as_str()) {
+            if request.bearer_token().or(certificate) != Some(expected.lock().unwrap().as_str()) {
                 return Answer::unauthorized();
             }
             if request.query().is_some_and(|query| query.contains("watch=true")) {
@@ -58,15 +54,15 @@ impl Cluster {
             }))
         });
         let folder = tempfile::tempdir().unwrap();
-        Cluster { api, pods, admitted, folder, clock: Arc::new(ManualClock::at(1_800_000_000)) }
+        Cluster { api, pods, accepted, folder, clock: Arc::new(ManualClock::at(1_800_000_000)) }
     }
 
-    fn admit(&self, who: &str) {
-        who.clone_into(&mut self.admitted.lock().unwrap());
+    fn accept(&self, credential: &str) {
+        credential.clone_into(&mut self.accepted.lock().unwrap());
     }
 
-    /// What the plugin says from now on.
-    fn plugin_says(&self, status: &Value) {
+    /// Sets the plugin's output from now on.
+    fn set_plugin_status(&self, status: &Value) {
         let answer = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status,
         });
@@ -104,17 +100,23 @@ impl Cluster {
     }
 
     fn transport(&self, path: &Path) -> transport::Transport {
-        let sources = Sources::locate(Some(path), None, None);
+        let sources = KubeconfigSources::locate(Some(path), None, None);
         let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), self.folder.path(), &Disk).unwrap();
+            kubeconfig::select(&sources, &Overrides::default(), self.folder.path(), &OsFileSystem).unwrap();
         let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
         let environment = std::iter::once(path).collect();
         let around = Surroundings {
             clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
-            registry: Registry::new(),
+            registry: AuthenticatorRegistry::new(),
             ..Surroundings::new(environment)
         };
-        transport::connect(&effective, &exec::Settings::default(), &around, &Environment::default()).unwrap()
+        transport::connect(
+            &effective,
+            &exec::ExecSettings::default(),
+            &around,
+            &TransportEnvironment::default(),
+        )
+        .unwrap()
     }
 }
 
@@ -127,7 +129,7 @@ fn pod(name: &str) -> Value {
 
 type Events = Pin<Box<dyn Stream<Item = watcher::Result<Event<Pod>>>>>;
 
-/// The next pod that is reported, through relisting or watching; errors on the way are counted.
+/// Waits until this pod is reported by a list or a watch; returns the number of errors before it.
 async fn next_pod(events: &mut Events, name: &str) -> usize {
     let mut errors = 0;
     let find = async {
@@ -156,7 +158,7 @@ async fn error(events: &mut Events) -> watcher::Error {
     wait::within("an error", find).await
 }
 
-/// Delivers an event on the newest watch while the watcher listens; how many errors it met before.
+/// Delivers an event on the newest watch and waits for it; returns the number of errors before it.
 async fn deliver(cluster: &Cluster, events: &mut Events, opened: usize, name: &str) -> usize {
     let push = async {
         cluster.pods.wait_for_opened(opened).await;
@@ -171,27 +173,27 @@ async fn deliver(cluster: &Cluster, events: &mut Events, opened: usize, name: &s
 
 // T20
 #[tokio::test]
-async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connections() {
+async fn informer_survives_expired_and_revoked_tokens_and_reset_connections() {
     let ca = Ca::new("root");
     let cluster = Cluster::new(&ca);
-    cluster.admit("one");
-    cluster.plugin_says(&json!({"token": "one", "expirationTimestamp": "2027-01-15T08:00:05Z"}));
+    cluster.accept("one");
+    cluster.set_plugin_status(&json!({"token": "one", "expirationTimestamp": "2027-01-15T08:00:05Z"}));
     let client = cluster.client(&ca);
     let mut events: Events = Box::pin(watcher(Api::<Pod>::all(client), watcher::Config::default()));
     next_pod(&mut events, "listed").await;
     deliver(&cluster, &mut events, 1, "first").await;
     assert_eq!(cluster.runs(), 1);
 
-    // It expires (after five seconds): the next request brings another run and no error.
-    cluster.admit("two");
-    cluster.plugin_says(&json!({"token": "two"}));
+    // The token expires after five seconds: the next request runs the plugin again, without an error.
+    cluster.accept("two");
+    cluster.set_plugin_status(&json!({"token": "two"}));
     cluster.clock.advance(Duration::from_secs(6));
     cluster.pods.finish();
     deliver(&cluster, &mut events, 2, "second").await;
     assert_eq!(cluster.runs(), 2);
 
-    // It is revoked, the plugin has nothing better, and the network breaks: errors, no events, few runs.
-    cluster.admit("three");
+    // The token is revoked, the plugin returns no valid one, and connections are reset: errors, no events, few runs.
+    cluster.accept("three");
     cluster.api.cut_connections(Cut::Reset);
     for _ in 0..20 {
         error(&mut events).await;
@@ -199,26 +201,26 @@ async fn an_informer_lives_through_an_expired_and_a_revoked_token_and_cut_connec
     let runs = cluster.runs();
     assert!((3..=5).contains(&runs), "{runs} runs");
 
-    // The plugin has a good one again: the informer comes back by itself once the wait is over.
-    cluster.plugin_says(&json!({"token": "three"}));
+    // The plugin returns a valid token again: the informer recovers by itself after the back-off.
+    cluster.set_plugin_status(&json!({"token": "three"}));
     cluster.clock.advance(Duration::from_secs(60));
     let errors = deliver(&cluster, &mut events, 3, "third").await;
-    assert_eq!(errors, 0, "the 401 of the old token is not the informer's business");
+    assert_eq!(errors, 0, "the informer does not see the 401 of the old token");
     assert_eq!(cluster.runs(), runs + 1);
 }
 
 // T21, C441
 #[tokio::test]
-async fn an_informer_recovers_when_its_plugin_does_and_the_attempts_in_between_are_spaced() {
+async fn informer_recovers_when_its_plugin_does_and_the_plugin_runs_back_off() {
     let ca = Ca::new("root");
     let cluster = Cluster::new(&ca);
-    cluster.admit("one");
-    cluster.plugin_says(&json!({"token": "one"}));
+    cluster.accept("one");
+    cluster.set_plugin_status(&json!({"token": "one"}));
     let fails = cluster.folder.path().join("fails");
     fs::write(&fails, "").unwrap();
     let client = cluster.client(&ca);
     let mut events: Events = Box::pin(watcher(Api::<Pod>::all(client), watcher::Config::default()));
-    // Three failures; time passes only between two attempts of the watcher, which makes very many.
+    // Three failed runs; the clock advances only between two of the watcher's many attempts.
     let step = Duration::from_millis(50);
     let mut waits: Vec<Duration> = Vec::new();
     let mut since = Duration::ZERO;
@@ -233,13 +235,13 @@ async fn an_informer_recovers_when_its_plugin_does_and_the_attempts_in_between_a
         cluster.clock.advance(step);
         since += step;
     }
-    assert!(errors > 30, "{errors} errors: the watcher kept asking");
+    assert!(errors > 30, "{errors} errors: the watcher kept retrying");
     for (wait, doubled) in waits.iter().skip(1).zip([1, 2]) {
-        let (least, most) =
+        let (min, max) =
             (Duration::from_millis(800 * doubled), Duration::from_millis(1_200 * doubled) + 2 * step);
-        assert!((least..=most).contains(wait), "{waits:?}");
+        assert!((min..=max).contains(wait), "{waits:?}");
     }
-    // The fourth attempt, after four seconds or so, succeeds.
+    // The fourth run, after about four seconds, succeeds.
     fs::remove_file(&fails).unwrap();
     cluster.clock.advance(Duration::from_secs(5));
     next_pod(&mut events, "listed").await;
@@ -249,7 +251,7 @@ async fn an_informer_recovers_when_its_plugin_does_and_the_attempts_in_between_a
 
 // T20, T29, C462
 #[tokio::test]
-async fn an_informer_keeps_its_watch_through_a_certificate_rotation_and_others_use_the_new_one() {
+async fn informer_keeps_its_watch_through_a_rotation_and_other_requests_use_the_new_certificate() {
     let ca = Ca::new("root");
     let cluster = Cluster::new(&ca);
     let status = |name: &str| {
@@ -259,21 +261,21 @@ async fn an_informer_keeps_its_watch_through_a_certificate_rotation_and_others_u
             "expirationTimestamp": "2027-01-15T08:00:20Z",
         })
     };
-    cluster.admit("ann");
-    cluster.plugin_says(&status("ann"));
+    cluster.accept("ann");
+    cluster.set_plugin_status(&status("ann"));
     let client = cluster.client(&ca);
     let api = Api::<Pod>::all(client.clone());
     let mut events: Events = Box::pin(watcher(api.clone(), watcher::Config::default()));
     next_pod(&mut events, "listed").await;
     deliver(&cluster, &mut events, 1, "before").await;
 
-    cluster.admit("bob");
-    cluster.plugin_says(&status("bob"));
+    cluster.accept("bob");
+    cluster.set_plugin_status(&status("bob"));
     cluster.clock.advance(Duration::from_secs(21));
     let listed = wait::within("a list", api.list(&kube::api::ListParams::default())).await.unwrap();
     assert_eq!(listed.items.len(), 1);
     deliver(&cluster, &mut events, 1, "after").await;
-    assert_eq!(cluster.pods.open_streams(), 1, "the watch on the old certificate went on");
+    assert_eq!(cluster.pods.open_streams(), 1, "the watch with the old certificate stays open");
     let users: Vec<_> =
         cluster.api.requests().into_iter().map(|request| request.client.unwrap().common_name).collect();
     assert_eq!(users, ["ann", "ann", "bob"]);

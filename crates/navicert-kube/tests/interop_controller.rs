@@ -1,7 +1,7 @@
 //! The example controller against a real API server, through an exec plugin whose token and certificate live for a few
 //! seconds (`make interop`).
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
+#![expect(clippy::unwrap_used, reason = "test helpers; a failed setup stops the test")]
 
 #[path = "../examples/controller/counting.rs"]
 mod counting;
@@ -15,30 +15,30 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
 use navicert_testkit::cluster::Cluster;
-use navicert_testkit::{Ca, PluginDesk, wait};
+use navicert_testkit::{Ca, FakeExecPlugin, wait};
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-const TOKEN: Duration = Duration::from_secs(3);
-const CERTIFICATE: Duration = Duration::from_secs(6);
+const TOKEN_LIFETIME: Duration = Duration::from_secs(3);
+const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(6);
 
 fn kubectl(cluster: &Cluster, arguments: &[&str]) {
     let outcome = cluster.kubectl(cluster.admin_kubeconfig()).arguments(arguments).run().unwrap();
     assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
 }
 
-/// A certificate that lives a few seconds, and a token that lives fewer: the API server knows the caller by either.
-fn rotating(cluster: &'static Cluster, authority: Ca, with_certificate: bool) -> PluginDesk {
+/// A plugin that issues short-lived tokens and, optionally, certificates; the API server authenticates both.
+fn rotating(cluster: &'static Cluster, authority: Ca, with_certificate: bool) -> FakeExecPlugin {
     let mut certificate: Option<(navicert_types::Timestamp, Value)> = None;
-    PluginDesk::start(move |run| {
+    FakeExecPlugin::start(move |run| {
         let now = SystemClock.now();
         let mut status = json!({
-            "token": cluster.short_token("rotating", &["rotators"], TOKEN + Duration::from_secs(1)),
-            "expirationTimestamp": (now + TOKEN).to_string(),
+            "token": cluster.short_token("rotating", &["rotators"], TOKEN_LIFETIME + Duration::from_secs(1)),
+            "expirationTimestamp": (now + TOKEN_LIFETIME).to_string(),
         });
         if with_certificate {
-            if certificate.as_ref().is_none_or(|(until, _)| *until < now + TOKEN) {
-                let until = now + CERTIFICATE;
+            if certificate.as_ref().is_none_or(|(until, _)| *until < now + TOKEN_LIFETIME) {
+                let until = now + CERTIFICATE_LIFETIME;
                 let name = format!("rotating-{run}");
                 let identity =
                     authority.client(&name).organization("peers:rotators").valid(now, until).issue();
@@ -52,14 +52,14 @@ fn rotating(cluster: &'static Cluster, authority: Ca, with_certificate: bool) ->
     })
 }
 
-fn kubeconfig(cluster: &Cluster, desk: &PluginDesk, folder: &Path, namespace: &str) -> PathBuf {
+fn kubeconfig(cluster: &Cluster, plugin: &FakeExecPlugin, folder: &Path, namespace: &str) -> PathBuf {
     let config = json!({
         "current-context": "x",
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
         "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
         "users": [{"name": "u", "user": {"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": desk.write_plugin(folder),
+            "command": plugin.write_plugin(folder),
         }}}],
     });
     let path = folder.join("config");
@@ -67,7 +67,7 @@ fn kubeconfig(cluster: &Cluster, desk: &PluginDesk, folder: &Path, namespace: &s
     path
 }
 
-/// Makes a ConfigMap and waits until the controller has counted its entries.
+/// Creates a ConfigMap and waits until the controller has counted its entries.
 async fn counted(maps: &Api<ConfigMap>, admin: &Api<ConfigMap>, name: &str) {
     let map: ConfigMap = serde_json::from_value(json!({
         "metadata": {"name": name, "labels": {(counting::LABEL): "yes"}}, "data": {"a": "1", "b": "2"},
@@ -81,7 +81,7 @@ async fn counted(maps: &Api<ConfigMap>, admin: &Api<ConfigMap>, name: &str) {
     wait::within(name, watched).await.unwrap();
 }
 
-/// How many names a run of the controller counts while at least so many credentials come and go.
+/// Runs the controller for at least so many credential rotations; returns how many names it counted.
 async fn survives(with_certificate: bool, runs: usize) {
     let cluster = Cluster::shared();
     let namespace = if with_certificate { "with-certificate" } else { "with-token" };
@@ -95,9 +95,9 @@ async fn survives(with_certificate: bool, runs: usize) {
         &["-n", namespace, "create", "rolebinding", "count", "--role=count", "--group=peers:rotators"],
     );
 
-    let desk = rotating(cluster, cluster.client_authority(), with_certificate);
+    let plugin = rotating(cluster, cluster.client_authority(), with_certificate);
     let folder = tempfile::tempdir().unwrap();
-    let config = kubeconfig(cluster, &desk, folder.path(), namespace);
+    let config = kubeconfig(cluster, &plugin, folder.path(), namespace);
     let client = counting::client(&config).unwrap();
     assert_eq!(client.default_namespace(), namespace);
     let admin = counting::client(cluster.admin_kubeconfig()).unwrap();
@@ -105,18 +105,18 @@ async fn survives(with_certificate: bool, runs: usize) {
         (Api::<ConfigMap>::default_namespaced(client.clone()), Api::namespaced(admin, namespace));
 
     let outcomes = Arc::new(Mutex::new(Vec::new()));
-    let (told, (stop, stopped)) = (Arc::clone(&outcomes), tokio::sync::oneshot::channel::<()>());
+    let (recorded, (stop, stopped)) = (Arc::clone(&outcomes), tokio::sync::oneshot::channel::<()>());
     let stopped = async {
         let _ = stopped.await;
     };
     let running = tokio::spawn(counting::run(client.clone(), stopped, move |outcome| {
-        told.lock().unwrap().push(outcome);
+        recorded.lock().unwrap().push(outcome);
     }));
     let mut names = 0;
-    while desk.runs().len() < runs {
+    while plugin.runs().len() < runs {
         names += 1;
         counted(&maps, &admin, &format!("map-{names}")).await;
-        // Something is always asked with the newest credential.
+        // A request is always sent with the newest credential.
         let listed = maps.list(&ListParams::default().labels(counting::LABEL)).await.unwrap();
         assert_eq!(listed.items.len(), names);
     }
@@ -129,11 +129,11 @@ async fn survives(with_certificate: bool, runs: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_with_short_lived_certificates_and_tokens_never_fails() {
+async fn controller_with_short_lived_certificates_and_tokens_never_fails() {
     survives(true, 6).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_with_short_lived_tokens_never_fails() {
+async fn controller_with_short_lived_tokens_never_fails() {
     survives(false, 6).await;
 }

@@ -1,5 +1,5 @@
-//! What README.md and docs/clients.md say about kube-rs as it comes, held to the release this workspace is built with: when one of
-//! these fails, kube-rs has become better, and the documents have to say so (client-credentials.md §11).
+//! Checks what README.md and docs/clients.md say about unmodified kube-rs, with the release that this workspace uses. When a test
+//! fails, kube-rs has improved, and the docs have to be updated (client-credentials.md §11).
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "helpers of tests; a broken set-up should stop the test")]
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 use navicert_client::{exec, transport};
-use navicert_testkit::{ApiServer, Ca, PluginDesk};
+use navicert_testkit::{ApiServer, Ca, FakeExecPlugin};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
-/// A kubeconfig for this server with this exec section.
+/// Writes a kubeconfig for this server with this exec section.
 fn kubeconfig(folder: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
     fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
     let mut config = json!({
@@ -45,16 +45,17 @@ fn ours(path: &Path) -> kube::Client {
 }
 
 fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
-    let sources = Sources::locate(Some(path), None, None);
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk).unwrap();
+    let sources = KubeconfigSources::locate(Some(path), None, None);
+    let (_, effective) =
+        kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem).unwrap();
     let around = exec::Surroundings {
         clock,
-        registry: exec::Registry::new(),
+        registry: exec::AuthenticatorRegistry::new(),
         ..exec::Surroundings::new([("PATH", "/usr/bin:/bin")].into_iter().collect())
     };
-    let environment = transport::Environment::default();
+    let environment = transport::TransportEnvironment::default();
     let transport =
-        transport::connect(&effective, &exec::Settings::default(), &around, &environment).unwrap();
+        transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment).unwrap();
     navicert_kube::client(transport, "default")
 }
 
@@ -63,52 +64,52 @@ fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
 async fn kube_rs_runs_the_plugin_three_times_to_build_a_client_and_navicert_not_at_all() {
     let ca = Ca::new("root");
     let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
-    let desk = PluginDesk::start(|_| json!({"token": "t"}));
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let plugin = FakeExecPlugin::start(|_| json!({"token": "t"}));
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
     let _client = stock(&path).await.unwrap();
-    assert_eq!(desk.runs().len(), 3);
+    assert_eq!(plugin.runs().len(), 3);
     let _client = ours(&path);
-    assert_eq!(desk.runs().len(), 3);
+    assert_eq!(plugin.runs().len(), 3);
 }
 
 // C1118, C1119
 #[tokio::test]
-async fn kube_rs_stays_with_a_revoked_token_and_navicert_gets_another() {
+async fn kube_rs_keeps_a_revoked_token_and_navicert_refreshes_it() {
     let ca = Ca::new("root");
     let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     for run in 1..=9 {
         api.accept_token(&format!("token-{run}"), "ann", &[]);
     }
-    let desk = PluginDesk::start(|run| json!({"token": format!("token-{run}")}));
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let plugin = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
     let (theirs, ours) = (stock(&path).await.unwrap(), ours(&path));
     for client in [&theirs, &ours] {
         client.apiserver_version().await.unwrap();
     }
-    let given = desk.runs().len();
+    let given = plugin.runs().len();
     (1..=given).for_each(|run| api.revoke_token(&format!("token-{run}")));
     for _ in 0..3 {
         assert!(theirs.apiserver_version().await.is_err());
         ours.apiserver_version().await.unwrap();
     }
-    assert_eq!(desk.runs().len(), given + 1, "one more run, and it was navicert's");
+    assert_eq!(plugin.runs().len(), given + 1, "one more run, by navicert");
 }
 
 // C1120
 #[tokio::test]
-async fn kube_rs_presents_its_first_certificate_for_ever_and_navicert_the_current_one() {
+async fn kube_rs_always_presents_its_first_certificate_and_navicert_the_current_one() {
     let ca = Ca::new("root");
     let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     let issuer = ca.clone();
-    let desk = PluginDesk::start(move |run| {
+    let plugin = FakeExecPlugin::start(move |run| {
         let identity = issuer.client(&format!("client-{run}")).issue();
-        // Expired when it comes: the next request should bring another.
+        // Expired on arrival: the next request should run the plugin again.
         json!({
             "clientCertificateData": identity.chain_pem(), "clientKeyData": identity.key_pem(),
             "expirationTimestamp": "2020-01-01T00:00:00Z",
         })
     });
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": desk.write_plugin(folder.path())}));
+    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
     let theirs = stock(&path).await.unwrap();
     let seen = || api.requests().last().unwrap().client.clone().unwrap().common_name;
     theirs.apiserver_version().await.unwrap();
@@ -121,11 +122,11 @@ async fn kube_rs_presents_its_first_certificate_for_ever_and_navicert_the_curren
     let ours = ours_at(&path, Arc::clone(&clock) as Arc<dyn Clock>);
     for _ in 0..3 {
         ours.apiserver_version().await.unwrap();
-        assert_eq!(seen(), format!("client-{}", desk.runs().len()), "the plugin's newest");
-        // What had expired when it came is used for ten seconds (C412).
+        assert_eq!(seen(), format!("client-{}", plugin.runs().len()), "the plugin's newest certificate");
+        // A credential that arrives expired is used for ten seconds (C412).
         clock.advance(Duration::from_secs(11));
     }
-    assert_eq!(desk.runs().len(), 6, "three to build theirs, three for ours");
+    assert_eq!(plugin.runs().len(), 6, "three to build kube-rs's client, three for navicert");
 }
 
 // C1129, C195

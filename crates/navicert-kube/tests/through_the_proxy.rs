@@ -3,7 +3,7 @@
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "helpers of tests; a broken set-up should stop the test"
+    reason = "test helpers; a failed setup stops the test"
 )]
 
 use std::fs;
@@ -15,57 +15,57 @@ use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use navicert_authn::config::{Origin, Reloader, Sources};
-use navicert_authn::jwks::Around;
-use navicert_client::credential::{Credential, Fixed};
+use navicert_authn::config::{AuthnReloader, ConfigOrigin, ConfigSources};
+use navicert_authn::jwks::JwksContext;
+use navicert_client::credential::{Credential, StaticCredential};
 use navicert_client::exec;
-use navicert_client::kubeconfig::{self, Disk, Overrides};
+use navicert_client::kubeconfig::{self, OsFileSystem, Overrides};
 use navicert_client::transport::{self, ProxyEnvironment, TokioTimer, Transport, Trust};
-use navicert_server::Limits;
-use navicert_server::audit::Audit;
+use navicert_server::ServerLimits;
+use navicert_server::audit::AuditLog;
+use navicert_server::background_tasks::BackgroundTasks;
 use navicert_server::fetch::HttpFetch;
-use navicert_server::keeping::Keeping;
 use navicert_server::listener::{self, Security, Socket};
-use navicert_server::metrics::Traffic;
-use navicert_server::proxy::settings::{SelfCheck, Settings};
-use navicert_server::proxy::{Parts, Proxy};
-use navicert_testkit::{ApiServer, Ca, Issuer, PluginDesk, wait};
+use navicert_server::metrics::ListenerMetrics;
+use navicert_server::proxy::settings::{ProxySettings, SelfCheck};
+use navicert_server::proxy::{Proxy, ProxyParts};
+use navicert_testkit::{ApiServer, Ca, FakeExecPlugin, Issuer, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// An issuer, an API server, and a proxy between them that trusts the one and speaks for its users to the other.
-struct Front {
+/// An issuer, an API server, and a proxy that authenticates the issuer's tokens and impersonates their users.
+struct ProxyFixture {
     ca: Ca,
     issuer: Arc<Issuer>,
     api: ApiServer,
     address: SocketAddr,
     folder: tempfile::TempDir,
-    _keeping: Keeping,
+    _keeping: BackgroundTasks,
     _stop: watch::Sender<bool>,
 }
 
-impl Front {
+impl ProxyFixture {
     async fn start() -> Self {
         let (ca, folder) = (Ca::new("kube-rs"), tempfile::tempdir().unwrap());
         let (issuer, api) = (Arc::new(Issuer::start(&ca)), ApiServer::start(&ca));
         api.accept_everyone();
         let reloader = reloader(&issuer, &ca, folder.path());
-        let keeping = Keeping::start(Arc::clone(&reloader), Arc::new(TokioTimer));
+        let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(false);
-        let traffic = Traffic::new("proxy", Arc::new(SystemClock));
+        let traffic = ListenerMetrics::new("proxy", Arc::new(SystemClock));
         let security = Security::fixed(ca.server().issue().server_config(&["h2", "http/1.1"]));
-        let socket = Socket { listener, security, limits: Limits::default(), traffic };
+        let socket = Socket { listener, security, limits: ServerLimits::default(), metrics: traffic };
         tokio::spawn(listener::serve(socket, Arc::new(proxy(&reloader, &api, &ca)), stopped));
         let known = async {
-            while !reloader.live().health().iter().all(|(_, health)| health.is_ready) {
+            while !reloader.authenticator().health().iter().all(|(_, health)| health.is_ready) {
                 tokio::task::yield_now().await;
             }
         };
         wait::within("the issuer's keys", known).await;
-        Front { ca, issuer, api, address, folder, _keeping: keeping, _stop: stop }
+        ProxyFixture { ca, issuer, api, address, folder, _keeping: keeping, _stop: stop }
     }
 
     fn kubeconfig(&self, user: &Value) -> String {
@@ -82,7 +82,7 @@ impl Front {
         .to_string()
     }
 
-    /// kube-rs as it comes.
+    /// Unmodified kube-rs.
     async fn stock(&self, user: &Value) -> kube::Client {
         let kubeconfig = Kubeconfig::from_yaml(&self.kubeconfig(user)).unwrap();
         let options = KubeConfigOptions::default();
@@ -94,18 +94,21 @@ impl Front {
     fn ours(&self, user: &Value) -> kube::Client {
         let path = self.folder.path().join("config");
         fs::write(&path, self.kubeconfig(user)).unwrap();
-        let sources = kubeconfig::Sources::locate(Some(&path), None, None);
+        let sources = kubeconfig::KubeconfigSources::locate(Some(&path), None, None);
         let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk).unwrap();
+            kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem).unwrap();
         let environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-        let around =
-            exec::Surroundings { registry: exec::Registry::new(), ..exec::Surroundings::new(environment) };
-        let (settings, around_it) = (exec::Settings::default(), transport::Environment::default());
+        let around = exec::Surroundings {
+            registry: exec::AuthenticatorRegistry::new(),
+            ..exec::Surroundings::new(environment)
+        };
+        let (settings, around_it) =
+            (exec::ExecSettings::default(), transport::TransportEnvironment::default());
         let transport = transport::connect(&effective, &settings, &around, &around_it).unwrap();
         navicert_kube::client(transport, "default")
     }
 
-    /// Lists and watches; everything reaches the API server as ann, and without her token.
+    /// Lists and watches; every request reaches the API server as ann, without her token.
     async fn list_and_watch(&self, client: kube::Client) {
         let pod = self.api.add_pod("web", false);
         let pods: Api<Pod> = Api::default_namespaced(client);
@@ -129,7 +132,7 @@ impl Front {
     }
 }
 
-fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<Reloader> {
+fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<AuthnReloader> {
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": [{
@@ -139,33 +142,33 @@ fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<Reloader> {
     });
     let path = folder.join("authentication.yaml");
     fs::write(&path, config.to_string()).unwrap();
-    let around = Around {
+    let around = JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
         clock: Arc::new(SystemClock),
         random: Arc::new(|| 0.5),
         recorder: Arc::new(()),
     };
-    let sources = Sources { config: Origin::File(path), side_car: None, profile: None };
-    Arc::new(Reloader::open(sources, around).unwrap())
+    let sources = ConfigSources { config: ConfigOrigin::File(path), navicert_config: None, profile: None };
+    Arc::new(AuthnReloader::open(sources, around).unwrap())
 }
 
-fn proxy(reloader: &Reloader, api: &ApiServer, ca: &Ca) -> Proxy {
-    let upstream = transport::Settings {
+fn proxy(reloader: &AuthnReloader, api: &ApiServer, ca: &Ca) -> Proxy {
+    let upstream = transport::TransportSettings {
         trust: Trust::Pem(ca.pem().into_bytes()),
         compression: false,
-        ..transport::Settings::new(api.url())
+        ..transport::TransportSettings::new(api.url())
     };
-    let nobody = Arc::new(Fixed::new(Credential::anonymous()));
-    let parts = Parts {
-        live: Arc::clone(reloader.live()),
-        upstream: Transport::new(upstream, nobody, transport::Around::system()).unwrap(),
-        bare: None,
+    let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
+    let parts = ProxyParts {
+        authenticator: Arc::clone(reloader.authenticator()),
+        upstream: Transport::new(upstream, anonymous, transport::Around::system()).unwrap(),
+        anonymous_upstream: None,
         reviewer: None,
-        witness: Arc::new(Audit::off()),
+        observer: Arc::new(AuditLog::disabled()),
         clock: Arc::new(SystemClock),
         timer: Arc::new(TokioTimer),
     };
-    Proxy::new(Settings { self_check: SelfCheck::Off, ..Settings::default() }, parts)
+    Proxy::new(ProxySettings { self_check: SelfCheck::Off, ..ProxySettings::default() }, parts)
 }
 
 fn token(issuer: &Issuer, change: &Value) -> String {
@@ -176,40 +179,40 @@ fn token(issuer: &Issuer, change: &Value) -> String {
     issuer.token(&claims)
 }
 
-fn exec(desk: &PluginDesk, folder: &Path) -> Value {
+fn exec(plugin: &FakeExecPlugin, folder: &Path) -> Value {
     json!({"exec": {
         "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-        "command": desk.write_plugin(folder),
+        "command": plugin.write_plugin(folder),
     }})
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kube_rs_lists_and_watches_as_the_mapped_user() {
-    let front = Front::start().await;
-    let client = front.stock(&json!({"token": token(&front.issuer, &json!({}))})).await;
-    front.list_and_watch(client).await;
+    let proxy = ProxyFixture::start().await;
+    let client = proxy.stock(&json!({"token": token(&proxy.issuer, &json!({}))})).await;
+    proxy.list_and_watch(client).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn kube_rs_with_an_exec_plugin_lists_and_watches_as_the_mapped_user() {
-    let front = Front::start().await;
-    let issuer = Arc::clone(&front.issuer);
-    let desk = PluginDesk::start(move |_| json!({"token": token(&issuer, &json!({}))}));
-    let client = front.stock(&exec(&desk, front.folder.path())).await;
-    front.list_and_watch(client).await;
-    assert!(!desk.runs().is_empty());
+    let proxy = ProxyFixture::start().await;
+    let issuer = Arc::clone(&proxy.issuer);
+    let plugin = FakeExecPlugin::start(move |_| json!({"token": token(&issuer, &json!({}))}));
+    let client = proxy.stock(&exec(&plugin, proxy.folder.path())).await;
+    proxy.list_and_watch(client).await;
+    assert!(!plugin.runs().is_empty());
 }
 
-// C432, S271: the proxy's 401 is a 401 like any other; the plugin runs once more, and the request gets through.
+// C432, S271: a 401 from the proxy runs the plugin again, and the retried request succeeds.
 #[tokio::test(flavor = "multi_thread")]
-async fn navicert_asks_its_plugin_again_when_the_proxy_turns_a_token_down() {
-    let front = Front::start().await;
-    let issuer = Arc::clone(&front.issuer);
-    let desk = PluginDesk::start(move |run| {
+async fn navicert_runs_its_plugin_again_when_the_proxy_rejects_a_token() {
+    let proxy = ProxyFixture::start().await;
+    let issuer = Arc::clone(&proxy.issuer);
+    let plugin = FakeExecPlugin::start(move |run| {
         let change = if run == 1 { json!({"exp": 1_000_000_000}) } else { json!({}) };
         json!({"token": token(&issuer, &change)})
     });
-    let client = front.ours(&exec(&desk, front.folder.path()));
-    front.list_and_watch(client).await;
-    assert_eq!(desk.runs().len(), 2, "one token that had expired, and one that serves for everything");
+    let client = proxy.ours(&exec(&plugin, proxy.folder.path()));
+    proxy.list_and_watch(client).await;
+    assert_eq!(plugin.runs().len(), 2, "one expired token, and one for all further requests");
 }

@@ -1,19 +1,19 @@
-//! A program that asks a kubeconfig for its credential and prints it: what this crate's tests run where they need a
-//! process of their own, with a terminal for instance.
+//! Test program that prints the credentials of a kubeconfig, for tests that need a separate process, for example with a
+//! terminal.
 //!
-//! Arguments: the kubeconfig, and optionally what standard input is used for. All contexts of the kubeconfig are asked at
-//! the same time, and their credentials printed in order.
+//! Arguments: the kubeconfig, and optionally what standard input is used for. The credentials of all contexts are
+//! fetched concurrently and printed in order.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use navicert_client::credential::{Asking, SharedFiles, block_on, choose};
-use navicert_client::exec::interactive::Stdin;
-use navicert_client::exec::{Settings, Surroundings};
-use navicert_client::kubeconfig::{self, Disk, Effective, Overrides, Sources};
+use navicert_client::credential::{RequestOrigin, SharedFiles, block_on, choose};
+use navicert_client::exec::interactive::StdinUse;
+use navicert_client::exec::{ExecSettings, Surroundings};
+use navicert_client::kubeconfig::{self, Effective, KubeconfigSources, OsFileSystem, Overrides};
 
-#[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of whoever runs them")]
+#[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of this process")]
 fn surroundings() -> Surroundings {
     Surroundings::new(std::env::vars_os().collect())
 }
@@ -34,13 +34,13 @@ fn main() -> ExitCode {
 
 fn credentials() -> Result<Vec<String>, String> {
     let mut arguments = std::env::args_os().skip(1);
-    let path = arguments.next().map(PathBuf::from).ok_or("a kubeconfig is needed")?;
-    let mut settings = Settings::default();
+    let path = arguments.next().map(PathBuf::from).ok_or("missing argument: kubeconfig")?;
+    let mut settings = ExecSettings::default();
     if let Some(user) = arguments.next() {
-        settings.stdin = Stdin::Taken(user.to_string_lossy().into_owned());
+        settings.stdin = StdinUse::Taken(user.to_string_lossy().into_owned());
     }
-    let sources = Sources::locate(Some(&path), None, None);
-    let (merged, _) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk)
+    let sources = KubeconfigSources::locate(Some(&path), None, None);
+    let (merged, _) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem)
         .map_err(|error| error.to_string())?;
     let asked: Vec<_> = merged
         .config
@@ -50,7 +50,8 @@ fn credentials() -> Result<Vec<String>, String> {
             let overrides = Overrides { context: entry.name.clone(), ..Overrides::default() };
             let (merged, settings) = (merged.clone(), settings.clone());
             std::thread::spawn(move || {
-                let effective = merged.select(&overrides, &Disk).map_err(|_| "the context is not usable")?;
+                let effective =
+                    merged.select(&overrides, &OsFileSystem).map_err(|_| "the context is not usable")?;
                 credential(&effective, &settings)
             })
         })
@@ -58,10 +59,10 @@ fn credentials() -> Result<Vec<String>, String> {
     asked.into_iter().map(|thread| thread.join().map_err(|_| "a thread panicked".to_owned())?).collect()
 }
 
-fn credential(effective: &Effective, settings: &Settings) -> Result<String, String> {
-    let files: SharedFiles = Arc::new(Disk);
+fn credential(effective: &Effective, settings: &ExecSettings) -> Result<String, String> {
+    let files: SharedFiles = Arc::new(OsFileSystem);
     let source = choose(effective, &files, settings, &surroundings()).map_err(|error| error.to_string())?;
-    let credential = block_on(source.current(Asking::Foreground)).map_err(|error| error.to_string())?;
+    let credential = block_on(source.get(RequestOrigin::Foreground)).map_err(|error| error.to_string())?;
     let header =
         credential.authorization.as_ref().map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     Ok(header.unwrap_or_default())

@@ -1,10 +1,13 @@
-//! The credential plugin of this crate's tests: it does what its environment says.
+//! Credential plugin for this crate's tests, controlled by environment variables.
 //!
-//! `FAKE_RUNS` is a file that gets a line per run; `FAKE_DUMP` a file for what the plugin was given (the kind of its
-//! standard input, whose process group it is in, then the question); `FAKE_STDERR` is complained; `FAKE_HOLD` is a socket to connect to and wait at;
-//! `FAKE_TURNS` a file that gets a line when the plugin begins and one when it ends;
-//! `FAKE_PROMPT` asks for a line and answers with it as token; `FAKE_STDOUT` is printed, with the number of this run for
-//! every `{n}`; `FAKE_EXIT` is how it ends.
+//! - `FAKE_RUNS`: file that gets a line per run
+//! - `FAKE_DUMP`: file for the plugin's input: the kind of its standard input, its process group, and the request
+//! - `FAKE_STDERR`: text to print to stderr
+//! - `FAKE_HOLD`: socket to connect to and wait at
+//! - `FAKE_TURNS`: file that gets a line when the plugin begins and one when it ends
+//! - `FAKE_PROMPT`: if set, prompts for a line and returns it as the token
+//! - `FAKE_STDOUT`: text to print, with the number of this run for every `{n}`
+//! - `FAKE_EXIT`: exit code
 
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, IsTerminal, Read, Write};
@@ -15,26 +18,26 @@ use std::process::ExitCode;
 use rustix::process::{getpgrp, getpid};
 
 fn main() -> ExitCode {
-    match play() {
+    match run() {
         Ok(code) => ExitCode::from(code),
         Err(_) => ExitCode::from(98),
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a plugin is told everything through its environment")]
+#[expect(clippy::disallowed_methods, reason = "a plugin gets its input through the environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn play() -> io::Result<u8> {
+fn run() -> io::Result<u8> {
     let run = variable("FAKE_RUNS").map(|path| count(&path)).transpose()?.unwrap_or(1);
     let turns = variable("FAKE_TURNS");
     if let Some(path) = &turns {
         append(path, "begin\n")?;
     }
     if let Some(path) = variable("FAKE_DUMP") {
-        let question = variable("KUBERNETES_EXEC_INFO").unwrap_or_default();
-        std::fs::write(path, format!("{}\n{}\n{question}", stdin_kind()?, group()))?;
+        let request = variable("KUBERNETES_EXEC_INFO").unwrap_or_default();
+        std::fs::write(path, format!("{}\n{}\n{request}", stdin_kind()?, group()))?;
     }
     if let Some(text) = variable("FAKE_STDERR") {
         io::stderr().write_all(text.as_bytes())?;
@@ -65,7 +68,7 @@ fn play() -> io::Result<u8> {
     Ok(variable("FAKE_EXIT").and_then(|code| code.parse().ok()).unwrap_or(0))
 }
 
-/// Adds a line to the file; how many there are now.
+/// Appends a line to the file and returns the number of lines.
 fn count(path: &str) -> io::Result<usize> {
     append(path, "run\n")?;
     Ok(std::fs::read_to_string(path)?.lines().count())

@@ -1,8 +1,8 @@
-//! A program that sends requests with a kubeconfig for a while and then tells how that went: the soak test runs it, so that
-//! its descriptors and memory are those of a client and of nothing else.
+//! Test program that sends requests with a kubeconfig for a while and prints the result. The soak test runs it as a
+//! separate process, so that its descriptors and memory are those of a client only.
 //!
-//! Arguments: the kubeconfig, for how many milliseconds, and how many milliseconds lie between two requests. Half of the
-//! requests go over HTTP/2 and half over HTTP/1.1. It prints one line of JSON.
+//! Arguments: the kubeconfig, the duration and the interval between two requests, both in milliseconds. Half of the
+//! requests use HTTP/2, half HTTP/1.1. Prints one line of JSON.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
-use navicert_client::transport::{self, Body, Environment, Transport};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_client::transport::{self, Body, Transport, TransportEnvironment};
 use navicert_client::{exec, exec::Surroundings};
 use navicert_types::{Clock, SystemClock};
 use tokio::task::JoinSet;
@@ -35,33 +35,33 @@ fn main() -> ExitCode {
 
 async fn soak() -> Result<String, Fault> {
     let mut arguments = std::env::args_os().skip(1);
-    let path = arguments.next().map(PathBuf::from).ok_or("a kubeconfig is needed")?;
+    let path = arguments.next().map(PathBuf::from).ok_or("missing argument: kubeconfig")?;
     let mut milliseconds = || -> Result<Duration, Fault> {
-        let text = arguments.next().ok_or("two numbers of milliseconds are needed")?;
+        let text = arguments.next().ok_or("missing argument: duration or interval in milliseconds")?;
         Ok(Duration::from_millis(text.to_string_lossy().parse()?))
     };
     let (length, pause) = (milliseconds()?, milliseconds()?);
     let transports = [transport(&path, false)?, transport(&path, true)?];
     let (begun, mut ticks) = (SystemClock.monotonic(), tokio::time::interval(pause));
-    let (mut under_way, mut tally, mut early) = (JoinSet::new(), Tally::default(), None);
+    let (mut in_flight, mut tally, mut early) = (JoinSet::new(), Tally::default(), None);
     while SystemClock.monotonic() < begun + length {
         ticks.tick().await;
         for transport in &transports {
-            under_way.spawn(status(transport.clone()));
+            in_flight.spawn(status(transport.clone()));
         }
-        while let Some(ended) = under_way.try_join_next() {
+        while let Some(ended) = in_flight.try_join_next() {
             tally.count(ended?);
         }
-        // What is warmed up after a quarter of the time is what should still be there at the end.
+        // Measured after a quarter of the time, when everything is warmed up; compared with the values at the end.
         if early.is_none() && SystemClock.monotonic() >= begun + length / 4 {
-            early = Some(belongings()?);
+            early = Some(resource_usage()?);
         }
     }
-    while let Some(ended) = under_way.join_next().await {
+    while let Some(ended) = in_flight.join_next().await {
         tally.count(ended?);
     }
     let ((descriptors, memory), (early_descriptors, early_memory)) =
-        (belongings()?, early.unwrap_or_default());
+        (resource_usage()?, early.unwrap_or_default());
     Ok(format!(
         "{{\"good\":{},\"bad\":{},\"descriptors\":[{early_descriptors},{descriptors}],\"kibibytes\":[{early_memory},{memory}]}}",
         tally.good, tally.bad
@@ -75,7 +75,7 @@ struct Tally {
 }
 
 impl Tally {
-    #[expect(clippy::print_stderr, reason = "a test shows what went wrong")]
+    #[expect(clippy::print_stderr, reason = "the test prints the failures")]
     fn count(&mut self, status: Result<u16, Fault>) {
         match status {
             Ok(200) => self.good += 1,
@@ -87,13 +87,13 @@ impl Tally {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of whoever runs them")]
+#[expect(clippy::disallowed_methods, reason = "plugins inherit the environment of this process")]
 fn transport(path: &Path, disable_http2: bool) -> Result<Transport, Fault> {
-    let sources = Sources::locate(Some(path), None, None);
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk)?;
+    let sources = KubeconfigSources::locate(Some(path), None, None);
+    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem)?;
     let around = Surroundings::new(std::env::vars_os().collect());
-    let environment = Environment { disable_http2, ..Environment::default() };
-    Ok(transport::connect(&effective, &exec::Settings::default(), &around, &environment)?)
+    let environment = TransportEnvironment { disable_http2, ..TransportEnvironment::default() };
+    Ok(transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment)?)
 }
 
 async fn status(transport: Transport) -> Result<u16, Fault> {
@@ -103,8 +103,8 @@ async fn status(transport: Transport) -> Result<u16, Fault> {
     Ok(status)
 }
 
-/// Open descriptors, and resident memory in KiB.
-fn belongings() -> Result<(usize, u64), Fault> {
+/// Number of open descriptors, and resident memory in KiB.
+fn resource_usage() -> Result<(usize, u64), Fault> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
     let memory = resident.trim().trim_end_matches(" kB").parse()?;

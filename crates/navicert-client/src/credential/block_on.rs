@@ -1,4 +1,4 @@
-//! Waiting for a future without a runtime: for programs that have none, and for tests.
+//! Blocks on a future without an async runtime.
 
 use std::future::Future;
 use std::pin::pin;
@@ -14,7 +14,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Blocks this thread until the future is done. Not for threads of an async runtime.
+/// Blocks the thread until the future completes. Do not call it on a thread of an async runtime.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));

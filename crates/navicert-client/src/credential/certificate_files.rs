@@ -1,5 +1,5 @@
-//! A certificate and its key in two files that somebody else renews (client-credentials.md C163, C455), beside whatever
-//! token there is.
+//! A client certificate and key in two files that another program renews, combined with the user's token.
+// C163, C455
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,48 +13,49 @@ use zeroize::Zeroizing;
 
 use super::choose::ChooseError;
 use super::{
-    Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
-    SharedFiles,
+    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
+    RequestOrigin, SharedFiles,
 };
 
-/// How often the files are read, at most (C455).
-const PERIOD: Duration = Duration::from_secs(1);
+/// How often the files are read, at most.
+// C455
+const MIN_READ_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads a pair again and again, at most once a second, when a request comes: sooner than client-go, which looks when a
-/// connection is opened and every five minutes. A pair that cannot be read or does not match leaves the old one in use:
-/// whoever renews the two may be half way through.
+/// Rereads a certificate and key when a request comes, at most once a second. (client-go rereads them when it opens a
+/// connection and every five minutes.) A pair that cannot be read or does not match leaves the old one in use: the
+/// program that renews the files may have written only one of them.
 #[derive(Clone)]
 pub struct CertificateFiles(Arc<Inner>);
 
 struct Inner {
-    pair: PairFiles,
+    pair: KeyPairFiles,
     token: Arc<dyn CredentialSource>,
     clock: Arc<dyn Clock>,
-    held: ArcSwap<Held>,
-    /// Held while the files are looked at, so that they are looked at once.
-    looking: Mutex<()>,
+    cached: ArcSwap<CachedPair>,
+    /// Held while the files are read, so that only one thread reads them.
+    read_lock: Mutex<()>,
 }
 
-/// Where a pair is.
-pub(crate) struct PairFiles {
+/// The paths of a certificate and its key.
+pub(crate) struct KeyPairFiles {
     pub(crate) certificate: PathBuf,
     pub(crate) key: PathBuf,
     pub(crate) files: SharedFiles,
 }
 
-struct Held {
+struct CachedPair {
     credential: Arc<Credential>,
-    /// The token's own generation.
+    /// Generation of the token.
     token: Generation,
-    /// When the files were looked at, on the monotonic clock.
+    /// When the files were last read, on the monotonic clock.
     read_at: Duration,
 }
 
-impl PairFiles {
-    pub(super) fn read(&self) -> Result<Identity, ChooseError> {
+impl KeyPairFiles {
+    pub(super) fn read(&self) -> Result<ClientIdentity, ChooseError> {
         let certificate = self.file("client-cert", &self.certificate)?;
         let key = self.file("client-key", &self.key)?;
-        Ok(Identity::from_pem(&certificate, &key)?)
+        Ok(ClientIdentity::from_pem(&certificate, &key)?)
     }
 
     fn file(&self, field: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ChooseError> {
@@ -68,66 +69,68 @@ impl PairFiles {
 }
 
 impl CertificateFiles {
-    /// A source for this pair, read now, and the token of another source.
+    /// Reads the pair and creates a source that combines it with another source's token.
     ///
     /// # Errors
-    /// The files cannot be read, or are no pair.
+    /// The files cannot be read, or certificate and key do not match.
     pub(crate) fn new(
-        pair: PairFiles,
+        pair: KeyPairFiles,
         token: Arc<dyn CredentialSource>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, ChooseError> {
         let identity = Arc::new(pair.read()?);
-        let of_token = token.ready();
+        let token_credential = token.cached();
         let credential = Credential {
             generation: Generation::FIRST,
-            authorization: of_token.as_ref().and_then(|of_token| of_token.authorization.clone()),
+            authorization: token_credential
+                .as_ref()
+                .and_then(|token_credential| token_credential.authorization.clone()),
             identity: Some(identity),
             expires: None,
         };
-        let held = Held {
+        let cached = CachedPair {
             credential: Arc::new(credential),
-            token: of_token.map_or(Generation::FIRST, |of_token| of_token.generation),
+            token: token_credential.map_or(Generation::FIRST, |token_credential| token_credential.generation),
             read_at: clock.monotonic(),
         };
-        let held = ArcSwap::from_pointee(held);
-        Ok(CertificateFiles(Arc::new(Inner { pair, token, clock, held, looking: Mutex::new(()) })))
+        let cached = ArcSwap::from_pointee(cached);
+        Ok(CertificateFiles(Arc::new(Inner { pair, token, clock, cached, read_lock: Mutex::new(()) })))
     }
 
-    async fn young(&self, asking: Asking) -> Result<Arc<Credential>, CredentialError> {
-        let token = match self.0.token.ready() {
+    async fn get_fresh(&self, origin: RequestOrigin) -> Result<Arc<Credential>, CredentialError> {
+        let token = match self.0.token.cached() {
             Some(token) => token,
-            None => self.0.token.current(asking).await?,
+            None => self.0.token.get(origin).await?,
         };
-        if let Some(credential) = self.0.held_with(token.generation) {
+        if let Some(credential) = self.0.cached_with(token.generation) {
             return Ok(credential);
         }
-        let (inner, fallback) = (Arc::clone(&self.0), Arc::clone(&self.0.held.load().credential));
-        Ok(detach("certificate-files", move || inner.look(&token)).await.unwrap_or(fallback))
+        let (inner, fallback) = (Arc::clone(&self.0), Arc::clone(&self.0.cached.load().credential));
+        Ok(detach("certificate-files", move || inner.reload(&token)).await.unwrap_or(fallback))
     }
 }
 
 impl CredentialSource for CertificateFiles {
-    fn ready(&self) -> Option<Arc<Credential>> {
-        let token = self.0.token.ready()?;
-        self.0.held_with(token.generation)
+    fn cached(&self) -> Option<Arc<Credential>> {
+        let token = self.0.token.cached()?;
+        self.0.cached_with(token.generation)
     }
 
-    fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
-        Box::pin(self.young(asking))
+    fn get(&self, origin: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+        Box::pin(self.get_fresh(origin))
     }
 
-    fn refused(
+    fn refresh_rejected(
         &self,
         generation: Generation,
-        reason: Refused,
+        reason: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         Box::pin(async move {
-            let of_token = self.0.held.load().token;
-            if self.0.held.load().credential.generation == generation {
-                self.0.token.refused(of_token, reason).await?;
+            let token_credential = self.0.cached.load().token;
+            if self.0.cached.load().credential.generation == generation {
+                self.0.token.refresh_rejected(token_credential, reason).await?;
             }
-            let credential = self.young(Asking::Background).await?;
+            let credential = self.get_fresh(RequestOrigin::Background).await?;
             Ok(Some(credential).filter(|credential| credential.generation != generation))
         })
     }
@@ -138,55 +141,59 @@ impl CredentialSource for CertificateFiles {
 }
 
 impl Inner {
-    fn is_young(&self, held: &Held) -> bool {
-        self.clock.monotonic().saturating_sub(held.read_at) < PERIOD
+    fn is_fresh(&self, cached: &CachedPair) -> bool {
+        self.clock.monotonic().saturating_sub(cached.read_at) < MIN_READ_INTERVAL
     }
 
-    fn held_with(&self, token: Generation) -> Option<Arc<Credential>> {
-        let held = self.held.load();
-        (held.token == token && self.is_young(&held)).then(|| Arc::clone(&held.credential))
+    fn cached_with(&self, token: Generation) -> Option<Arc<Credential>> {
+        let cached = self.cached.load();
+        (cached.token == token && self.is_fresh(&cached)).then(|| Arc::clone(&cached.credential))
     }
 
-    /// Reads the files if it is time to; a new pair or a new token is another generation.
-    fn look(&self, token: &Credential) -> Arc<Credential> {
-        let _alone = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = self.held.load_full();
-        let old = held.credential.identity.clone();
-        let (identity, read_at) = match self.is_young(&held) {
-            true => (old, held.read_at),
-            false => (self.pair_or(old), self.clock.monotonic()),
+    /// Rereads the files if it is due; a new pair or a new token starts a new generation.
+    fn reload(&self, token: &Credential) -> Arc<Credential> {
+        let _guard = self.read_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = self.cached.load_full();
+        let old = cached.credential.identity.clone();
+        let (identity, read_at) = match self.is_fresh(&cached) {
+            true => (old, cached.read_at),
+            false => (self.read_pair_or(old), self.clock.monotonic()),
         };
-        let is_same =
-            held.token == token.generation && same(identity.as_ref(), held.credential.identity.as_ref());
+        let is_same = cached.token == token.generation
+            && same_identity(identity.as_ref(), cached.credential.identity.as_ref());
         let credential = if is_same {
-            Arc::clone(&held.credential)
+            Arc::clone(&cached.credential)
         } else {
             Arc::new(Credential {
-                generation: held.credential.generation.next(),
+                generation: cached.credential.generation.next(),
                 authorization: token.authorization.clone(),
                 identity,
                 expires: None,
             })
         };
-        let held = Held { credential: Arc::clone(&credential), token: token.generation, read_at };
-        self.held.store(Arc::new(held));
+        let cached = CachedPair { credential: Arc::clone(&credential), token: token.generation, read_at };
+        self.cached.store(Arc::new(cached));
         credential
     }
 
-    fn pair_or(&self, old: Option<Arc<Identity>>) -> Option<Arc<Identity>> {
+    fn read_pair_or(&self, old: Option<Arc<ClientIdentity>>) -> Option<Arc<ClientIdentity>> {
         match self.pair.read() {
             Ok(identity) => Some(Arc::new(identity)),
             Err(error) => {
-                tracing::warn!(%error, "the last client certificate that was read is used");
+                tracing::warn!(
+                    event = "client_certificate_reload_failed",
+                    %error,
+                    "failed to reload client certificate, keeping the previous one"
+                );
                 old
             }
         }
     }
 }
 
-fn same(one: Option<&Arc<Identity>>, other: Option<&Arc<Identity>>) -> bool {
+fn same_identity(one: Option<&Arc<ClientIdentity>>, other: Option<&Arc<ClientIdentity>>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => one.is_same(other),
+        (Some(one), Some(other)) => one.has_same_chain(other),
         (None, None) => true,
         _ => false,
     }

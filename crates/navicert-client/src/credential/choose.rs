@@ -1,4 +1,5 @@
-//! Which source wins when a user has several (client-credentials.md C160–C168, C470).
+//! Chooses the credential source when a user entry has several.
+// C160–C168, C470
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,45 +13,47 @@ use navicert_types::kubeconfig::{AuthInfo, AuthProviderConfig};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use super::certificate_files::{CertificateFiles, PairFiles};
-use super::fixed::Fixed;
-use super::hardware_key::{HardwareKey, SignerConfigError};
+use super::certificate_files::{CertificateFiles, KeyPairFiles};
+use super::external_signer::{ExternalSigner, SignerConfigError};
 use super::oidc::{Oidc, OidcError};
+use super::static_credential::StaticCredential;
 use super::token_file::{TokenFile, TokenFileError};
-use super::{Credential, CredentialSource, Generation, Identity, IdentityError, SharedFiles};
-use crate::exec::response::{ResponseError, bearer};
-use crate::exec::{Authenticator, ExecError, Plugin, Settings, Surroundings};
+use super::{ClientIdentity, Credential, CredentialSource, Generation, IdentityError, SharedFiles};
+use crate::exec::response::{PluginOutputError, bearer};
+use crate::exec::{Authenticator, ExecError, ExecSettings, Plugin, Surroundings};
 use crate::kubeconfig::Effective;
 
-/// Why no source can be made of what was selected.
+/// Why a user entry gives no credential source.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ChooseError {
-    /// A password and a token.
+    /// Both a password and a token are set.
     #[error("username/password or bearer token may be set, but not both")]
     BasicAndBearer,
-    /// A plugin and a provider.
+    /// Both a plugin and an auth provider are set.
     #[error("execProvider and authProvider cannot be used in combination")]
     ExecAndProvider,
-    /// A provider that is not built in (C165).
+    /// The auth provider is unknown.
+    // C165
     #[error("no Auth Provider found for name {0:?}")]
     Provider(String),
-    /// A provider that was removed from Kubernetes (C165).
+    /// The auth provider was removed from Kubernetes.
+    // C165
     #[error("auth-provider {name:?} has been removed from Kubernetes; use the exec plugin `{instead}`")]
     RemovedProvider {
         /// `gcp` or `azure`.
         name: String,
-        /// The exec plugin that took its place.
+        /// The exec plugin that replaces it.
         instead: &'static str,
     },
-    /// The provider's section is of no use.
+    /// The auth provider's configuration is invalid.
     #[error(transparent)]
     Oidc(#[from] OidcError),
-    /// The token cannot be sent.
-    #[error("the token cannot be sent: it holds control characters or is surrounded by white space")]
+    /// The token is not valid in a header.
+    #[error("invalid token: it contains control characters or is surrounded by white space")]
     Token,
-    /// The name and password cannot be sent.
-    #[error("the username or password cannot be sent")]
+    /// The user name or password is not valid in a header.
+    #[error("invalid username or password: not allowed in a header")]
     Basic,
     /// A certificate or key file cannot be read.
     #[error("unable to read {field} {path}")]
@@ -59,53 +62,54 @@ pub enum ChooseError {
         field: &'static str,
         /// The file.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<std::io::Error>,
     },
-    /// The certificate and key are no pair.
-    #[error("client certificate: {0}")]
+    /// Certificate and key are invalid or do not match.
+    #[error("invalid client certificate: {0}")]
     Identity(#[from] IdentityError),
-    /// The token file gives none.
+    /// The token file has no usable token.
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
-    /// The plugin cannot be used.
+    /// The exec plugin's configuration is invalid.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// The external signer cannot be used.
+    /// The external signer's configuration is invalid.
     #[error(transparent)]
     Signer(#[from] SignerConfigError),
 }
 
-/// The one source that counts for what was selected. Nothing is run.
+/// Chooses the credential source for the selected user. Runs no plugin.
 ///
-/// A static credential (token, token file, password, or certificate with key) keeps the plugin out altogether, also
-/// when it is turned down; the hint then says so (C167, C168). A bearer token and a certificate go together. Over plain
-/// http there is no credential at all (C160).
+/// A static credential (token, token file, password, or certificate with key) disables the exec plugin, even when the
+/// server rejects it; the source's hint then says so. A bearer token and a certificate are sent together. Over plain
+/// http no credential is used.
 ///
 /// # Errors
-/// [`ChooseError`]: combinations that are not allowed, and files that cannot be used.
+/// [`ChooseError`]: a combination that is not allowed, or a file that cannot be used.
+// C167, C168, C160
 pub fn choose(
     effective: &Effective,
     files: &SharedFiles,
-    settings: &Settings,
+    settings: &ExecSettings,
     around: &Surroundings,
 ) -> Result<Arc<dyn CredentialSource>, ChooseError> {
     if !effective.is_https() {
-        return Ok(Arc::new(Fixed::new(Credential::anonymous())));
+        return Ok(Arc::new(StaticCredential::new(Credential::anonymous())));
     }
     let user = &effective.user;
     if user.exec.is_some() && user.auth_provider.is_some() {
         return Err(ChooseError::ExecAndProvider);
     }
     if let Some(provider) = user.auth_provider.as_ref().filter(|provider| provider.name == PROVIDER) {
-        return Ok(Arc::new(HardwareKey::of(provider, effective, settings, around)?));
+        return Ok(Arc::new(ExternalSigner::from_provider(provider, effective, settings, around)?));
     }
-    // A pair of files is read again and again; a pair of which a part is in the kubeconfig is not (C163).
+    // A pair of files is reread; a pair with a part in the kubeconfig is not (C163).
     let has_certificate = !user.client_certificate.is_empty() || !user.client_certificate_data.is_empty();
     let is_inline = !user.client_certificate_data.is_empty() || !user.client_key_data.is_empty();
     if has_certificate && !is_inline {
         let (certificate, key) = (user.client_certificate.clone().into(), user.client_key.clone().into());
-        let pair = PairFiles { certificate, key, files: Arc::clone(files) };
+        let pair = KeyPairFiles { certificate, key, files: Arc::clone(files) };
         let token = token_source(user, None, files, around)?;
         let token = token.unwrap_or_else(|| anonymous_with(None, unused_plugin(user)));
         return Ok(Arc::new(CertificateFiles::new(pair, token, Arc::clone(&around.clock))?));
@@ -118,17 +122,17 @@ pub fn choose(
         return provider_source(provider, identity, files, around);
     }
     if identity.is_none()
-        && let Some(plugin) = Plugin::of(effective, &**files)?
+        && let Some(plugin) = Plugin::from_effective(effective, &**files)?
     {
         return Ok(Arc::new(Authenticator::new(plugin, settings.clone(), around.clone())));
     }
     Ok(anonymous_with(identity, unused_plugin(user)))
 }
 
-/// Of the providers that client-go once had, one is left.
+/// The source for an auth provider: of those that client-go had, only `oidc` remains.
 fn provider_source(
     provider: &AuthProviderConfig,
-    identity: Option<Arc<Identity>>,
+    identity: Option<Arc<ClientIdentity>>,
     files: &SharedFiles,
     around: &Surroundings,
 ) -> Result<Arc<dyn CredentialSource>, ChooseError> {
@@ -141,10 +145,10 @@ fn provider_source(
     }
 }
 
-/// The source of whatever static token or password there is, with this certificate.
+/// The source for a static token or password, combined with this certificate.
 fn token_source(
     user: &AuthInfo,
-    identity: Option<Arc<Identity>>,
+    identity: Option<Arc<ClientIdentity>>,
     files: &SharedFiles,
     around: &Surroundings,
 ) -> Result<Option<Arc<dyn CredentialSource>>, ChooseError> {
@@ -164,20 +168,20 @@ fn token_source(
         token => token,
     };
     Ok(fixed.map(|header| -> Arc<dyn CredentialSource> {
-        Arc::new(Fixed::new(credential(Some(header), identity)).with_hint(hint))
+        Arc::new(StaticCredential::new(credential(Some(header), identity)).with_hint(hint))
     }))
 }
 
-fn anonymous_with(identity: Option<Arc<Identity>>, hint: Option<String>) -> Arc<dyn CredentialSource> {
-    Arc::new(Fixed::new(credential(None, identity)).with_hint(hint))
+fn anonymous_with(identity: Option<Arc<ClientIdentity>>, hint: Option<String>) -> Arc<dyn CredentialSource> {
+    Arc::new(StaticCredential::new(credential(None, identity)).with_hint(hint))
 }
 
-fn credential(authorization: Option<HeaderValue>, identity: Option<Arc<Identity>>) -> Credential {
+fn credential(authorization: Option<HeaderValue>, identity: Option<Arc<ClientIdentity>>) -> Credential {
     Credential { generation: Generation::FIRST, authorization, identity, expires: None }
 }
 
 fn header(token: &Secret<String>) -> Result<HeaderValue, ChooseError> {
-    bearer(token).map_err(|_: ResponseError| ChooseError::Token)
+    bearer(token).map_err(|_: PluginOutputError| ChooseError::Token)
 }
 
 fn basic(name: &str, password: &Secret<String>) -> Result<HeaderValue, ChooseError> {
@@ -188,8 +192,9 @@ fn basic(name: &str, password: &Secret<String>) -> Result<HeaderValue, ChooseErr
     Ok(value)
 }
 
-/// A pair of which at least a part is in the kubeconfig; data wins over a file (C163).
-fn inline_identity(user: &AuthInfo, files: &SharedFiles) -> Result<Arc<Identity>, ChooseError> {
+/// A pair of which at least one part is in the kubeconfig; data wins over a file.
+// C163
+fn inline_identity(user: &AuthInfo, files: &SharedFiles) -> Result<Arc<ClientIdentity>, ChooseError> {
     let read = |field, data: &[u8], path: &String| {
         if !data.is_empty() {
             return Ok(Zeroizing::new(data.to_vec()));
@@ -200,14 +205,16 @@ fn inline_identity(user: &AuthInfo, files: &SharedFiles) -> Result<Arc<Identity>
     };
     let certificate = read("client-cert", &user.client_certificate_data, &user.client_certificate)?;
     let key = read("client-key", user.client_key_data.expose(), &user.client_key)?;
-    Ok(Arc::new(Identity::from_pem(&certificate, &key)?))
+    Ok(Arc::new(ClientIdentity::from_pem(&certificate, &key)?))
 }
 
-/// C168: an expired token next to a plugin is a 401 for ever, and nothing else says why.
+/// A hint for a static credential next to a plugin: once the credential expires, every response is a 401 and nothing
+/// else tells why.
+// C168
 fn unused_plugin(user: &AuthInfo) -> Option<String> {
     let exec = user.exec.as_ref()?;
     Some(format!(
-        "the user has a static credential next to the exec plugin `{}`, which is therefore never run; remove the \
+        "user has a static credential next to the exec plugin `{}`, which therefore never runs; remove the \
          static credential to use the plugin",
         navicert_types::redact::terminal(&exec.command)
     ))

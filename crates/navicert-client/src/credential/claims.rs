@@ -1,4 +1,4 @@
-//! What a JWT says about itself, unverified: enough to know when it expires, and to say why a server may not like it.
+//! Unverified claims of a JWT: when it expires, and its issuer and audiences for diagnostics.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use zeroize::Zeroizing;
 
 use crate::whoami::member;
 
-/// The claims that matter here.
+/// The claims used here.
 pub(crate) struct Claims {
     pub(crate) issuer: String,
     pub(crate) audiences: Vec<String>,
@@ -17,8 +17,8 @@ pub(crate) struct Claims {
 }
 
 impl Claims {
-    /// `None` if it is no JWT.
-    pub(crate) fn of(token: &str) -> Option<Self> {
+    /// Parses a token without verifying it; `None` if it is not a JWT.
+    pub(crate) fn parse_unverified(token: &str) -> Option<Self> {
         let mut parts = token.split('.');
         let (_, payload, _) = (parts.next()?, parts.next()?, parts.next()?);
         let bytes = Zeroizing::new(URL_SAFE_NO_PAD.decode(payload.trim_end_matches('=')).ok()?);

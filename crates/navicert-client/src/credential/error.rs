@@ -1,34 +1,37 @@
-//! Why there is no credential.
+//! Errors of credential sources.
 
 use std::time::Duration;
 
 use thiserror::Error;
 
-use super::hardware_key::SignerError;
+use super::external_signer::SignerError;
 use super::oidc::OidcError;
 use super::token_file::TokenFileError;
 use crate::exec::ExecError;
 
-/// Why a source has no credential. Cheap to clone: one failure is told to everybody who waited for it (C421).
+/// Why a source has no credential. Cheap to clone: all callers that waited get the same error.
+// C421
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum CredentialError {
-    /// A plugin gave none.
+    /// The exec plugin failed.
     #[error(transparent)]
     Exec(#[from] ExecError),
-    /// A token file gave none, and there is no earlier one to go on with (C162).
+    /// The token file cannot be read, and there is no earlier token.
+    // C162
     #[error(transparent)]
     TokenFile(#[from] TokenFileError),
-    /// An external signer gave no certificate (§8).
+    /// The external signer failed.
     #[error(transparent)]
     Signer(#[from] SignerError),
-    /// An identity provider gave none (C165).
+    /// The identity provider returned no token.
+    // C165
     #[error(transparent)]
     Oidc(#[from] OidcError),
 }
 
 impl CredentialError {
-    /// Whether a plugin policy is the reason.
+    /// Whether the plugin policy denied it.
     pub fn is_denied(&self) -> bool {
         match self {
             CredentialError::Exec(error) => error.is_denied(),
@@ -39,7 +42,8 @@ impl CredentialError {
         }
     }
 
-    /// How long until another attempt is made, if it is not at once (C441).
+    /// How long until the next attempt, while backing off.
+    // C441
     pub fn retry_in(&self) -> Option<Duration> {
         match self {
             CredentialError::Exec(error) => error.retry_in(),

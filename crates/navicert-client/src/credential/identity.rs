@@ -1,4 +1,4 @@
-//! A client certificate and its key, which belong together: only a pair that matches becomes an [`Identity`].
+//! A client certificate and its private key: only a matching pair becomes a [`ClientIdentity`].
 
 mod pem;
 
@@ -18,63 +18,64 @@ use thiserror::Error;
 use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::{Zeroize, Zeroizing};
 
-/// A certificate chain, leaf first, and the private key of the leaf: here, where it is cleared from memory when dropped,
-/// or in another program, where it stays.
-pub struct Identity {
+/// A certificate chain, leaf first, and the leaf's private key: in memory, zeroed when dropped, or in an external
+/// signer.
+pub struct ClientIdentity {
     chain: Vec<CertificateDer<'static>>,
-    key: Place,
+    key: KeyLocation,
     validity: Validity,
 }
 
-enum Place {
-    Here(PrivateKeyDer<'static>),
-    Elsewhere(Arc<navicert_signer::Identity>),
+enum KeyLocation {
+    InMemory(PrivateKeyDer<'static>),
+    External(Arc<navicert_signer::SigningIdentity>),
 }
 
-/// When a certificate may be used.
+/// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// From then on.
+    /// Start of the period.
     pub not_before: Timestamp,
-    /// Until then.
+    /// End of the period.
     pub not_after: Timestamp,
 }
 
-/// Why a chain and a key are no identity. The words are those of Go's `crypto/tls`, which people search for.
+/// Why a chain and a key are not an identity. The texts are those of Go's `crypto/tls`, which users search for.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum IdentityError {
-    /// No PEM at all where the certificate should be.
+    /// The certificate input contains no PEM block.
     #[error("failed to find any PEM data in certificate input")]
     NoPemInCertificate,
-    /// A key where the certificate should be.
+    /// The certificate input contains a key.
     #[error("failed to find certificate PEM data in certificate input, but did find a private key")]
     KeyInCertificate,
-    /// PEM, but no certificate.
+    /// The certificate input contains PEM blocks, but no certificate.
     #[error("failed to find \"CERTIFICATE\" PEM block in certificate input")]
     NoCertificate,
-    /// No PEM at all where the key should be.
+    /// The key input contains no PEM block.
     #[error("failed to find any PEM data in key input")]
     NoPemInKey,
-    /// A certificate where the key should be.
+    /// The key input contains a certificate.
     #[error("found a certificate rather than a key in the PEM for the private key")]
     CertificateInKey,
-    /// PEM, but no key.
+    /// The key input contains PEM blocks, but no key.
     #[error("failed to find PEM block with type ending in \"PRIVATE KEY\" in key input")]
     NoKey,
-    /// The first certificate cannot be read.
+    /// The first certificate cannot be parsed.
     #[error("malformed certificate")]
     MalformedCertificate,
-    /// The key needs a passphrase, and there is nobody to ask (C335).
-    #[error("the private key is encrypted; an unencrypted PKCS#8, PKCS#1 or SEC1 key is needed")]
+    /// The key is encrypted; passphrases are not supported.
+    // C335
+    #[error("private key is encrypted; provide an unencrypted PKCS#8, PKCS#1 or SEC1 key")]
     EncryptedKey,
-    /// None of the encodings and algorithms that are known: PKCS#8, PKCS#1 and SEC1; RSA from 2048 bits, P-256, P-384,
-    /// P-521, Ed25519.
+    /// The key has an unsupported encoding or algorithm. Supported: PKCS#8, PKCS#1 and SEC1; RSA from 2048 bits, P-256,
+    /// P-384, P-521, Ed25519.
     #[error(
-        "failed to parse private key (known are RSA from 2048 bits, P-256, P-384, P-521 and Ed25519 as PKCS#8, PKCS#1 or SEC1)"
+        "failed to parse private key (supported: RSA from 2048 bits, P-256, P-384, P-521 and Ed25519 as PKCS#8, PKCS#1 or SEC1)"
     )]
     MalformedKey,
-    /// An RSA certificate with an EC key, say.
+    /// Certificate and key have different algorithms.
     #[error("private key type does not match public key type")]
     KeyType,
     /// The certificate is for another key.
@@ -82,12 +83,13 @@ pub enum IdentityError {
     Mismatch,
 }
 
-impl Identity {
-    /// Reads PEM text as Go's `tls.X509KeyPair` does (C244): text between blocks is passed over, so are blocks of
-    /// other sorts; any label that ends in `PRIVATE KEY` will do; only the first certificate is looked into.
+impl ClientIdentity {
+    /// Parses PEM as Go's `tls.X509KeyPair` does: text between blocks and other blocks are skipped, any label that ends
+    /// in `PRIVATE KEY` is accepted, and only the first certificate is parsed.
     ///
     /// # Errors
-    /// [`IdentityError`]: something is missing or cannot be read, or the two do not belong together.
+    /// [`IdentityError`]: something is missing or invalid, or certificate and key do not match.
+    // C244
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, IdentityError> {
         let chain = certificates_in(certificates)?;
         Self::from_der(chain, &key_in(key)?)
@@ -96,7 +98,7 @@ impl Identity {
     /// From a chain and a key in any of the three encodings.
     ///
     /// # Errors
-    /// As [`Identity::from_pem`].
+    /// As [`ClientIdentity::from_pem`].
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: &[u8]) -> Result<Self, IdentityError> {
         let leaf = chain.first().ok_or(IdentityError::NoCertificate)?;
         let (rest, certificate) =
@@ -121,14 +123,14 @@ impl Identity {
             not_before: moment(validity.not_before.timestamp()),
             not_after: moment(validity.not_after.timestamp()),
         };
-        Ok(Identity { key: Place::Here(parsed.encoding.wrap(key)), chain, validity })
+        Ok(ClientIdentity { key: KeyLocation::InMemory(parsed.encoding.wrap(key)), chain, validity })
     }
 
-    /// With a key that stays where it is.
-    pub fn external(identity: Arc<navicert_signer::Identity>) -> Self {
+    /// From an external signer, which keeps the key.
+    pub fn from_signer(identity: Arc<navicert_signer::SigningIdentity>) -> Self {
         let (not_before, not_after) = identity.validity();
         let (chain, validity) = (identity.chain().to_vec(), Validity { not_before, not_after });
-        Identity { chain, key: Place::Elsewhere(identity), validity }
+        ClientIdentity { chain, key: KeyLocation::External(identity), validity }
     }
 
     /// The certificates, leaf first.
@@ -136,44 +138,45 @@ impl Identity {
         &self.chain
     }
 
-    /// The key, if it is here. Search for this name to audit every place that reads it.
+    /// The key, if it is in memory. Search for this name to audit every use.
     pub fn expose_key(&self) -> Option<&PrivateKeyDer<'static>> {
         match &self.key {
-            Place::Here(key) => Some(key),
-            Place::Elsewhere(_) => None,
+            KeyLocation::InMemory(key) => Some(key),
+            KeyLocation::External(_) => None,
         }
     }
 
-    /// Whoever has the key, if it is not here.
-    pub fn signer(&self) -> Option<&Arc<navicert_signer::Identity>> {
+    /// The external signer that holds the key, if it is not in memory.
+    pub fn signer(&self) -> Option<&Arc<navicert_signer::SigningIdentity>> {
         match &self.key {
-            Place::Here(_) => None,
-            Place::Elsewhere(signer) => Some(signer),
+            KeyLocation::InMemory(_) => None,
+            KeyLocation::External(signer) => Some(signer),
         }
     }
 
-    /// When the leaf may be used.
+    /// Validity period of the leaf.
     pub fn validity(&self) -> Validity {
         self.validity
     }
 
-    /// Whether a server would see the same client: the chains are equal byte for byte, and so the public keys (C464).
-    pub fn is_same(&self, other: &Identity) -> bool {
+    /// Whether both present the same client: the chains are equal byte for byte, and so the public keys.
+    // C464
+    pub fn has_same_chain(&self, other: &ClientIdentity) -> bool {
         self.chain == other.chain
     }
 }
 
-impl Drop for Identity {
+impl Drop for ClientIdentity {
     fn drop(&mut self) {
-        if let Place::Here(key) = &mut self.key {
+        if let KeyLocation::InMemory(key) = &mut self.key {
             key.zeroize();
         }
     }
 }
 
-impl fmt::Debug for Identity {
+impl fmt::Debug for ClientIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
+        f.debug_struct("ClientIdentity")
             .field("chain", &format_args!("{} certificates", self.chain.len()))
             .field("validity", &self.validity)
             .finish_non_exhaustive()
@@ -217,7 +220,7 @@ fn is_key(label: &str) -> bool {
     label == "PRIVATE KEY" || label.ends_with(" PRIVATE KEY")
 }
 
-/// A private key that could be read: what it is, and the public key that belongs to it as a certificate has it.
+/// A parsed private key: its encoding, algorithm, and public key as a certificate encodes it.
 struct ParsedKey {
     encoding: Encoding,
     algorithm: Algorithm,
@@ -259,7 +262,8 @@ impl Algorithm {
 }
 
 impl ParsedKey {
-    /// By content: labels are not to be trusted (C244).
+    /// Detects the encoding by content: labels may be wrong.
+    // C244
     fn read(der: &[u8]) -> Option<Self> {
         let rsa = |encoding, pair: rsa::KeyPair| {
             let public = pair.public_key().as_ref().to_vec();

@@ -1,22 +1,22 @@
-//! The credential a request carries, and the seam between whoever has one and whoever sends it.
+//! Credentials, and the sources that provide them to the transport.
 //!
 //! ```text
-//! kubeconfig::Effective ──which source wins──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
-//!                         (fixed, files, exec, signer, oidc) ▲                                 │
-//!                                                            └──────── refused(generation) ◀───┘
+//! kubeconfig::Effective ──choose──▶ dyn CredentialSource ──▶ Arc<Credential> ──▶ transport
+//!           (static, files, exec, signer, oidc) ▲                                 │
+//!                                               └── refresh_rejected(generation) ◀─┘
 //! ```
 //!
-//! No runtime is needed, except by [`Oidc`]: every future here is woken by the thread that does the work.
+//! No async runtime is needed, except by [`Oidc`]: the thread that does the work wakes the future.
 
 mod block_on;
 mod certificate_files;
 mod choose;
 pub(crate) mod claims;
 mod error;
-mod fixed;
-pub(crate) mod hardware_key;
+pub(crate) mod external_signer;
 mod identity;
 mod oidc;
+mod static_credential;
 mod token_file;
 
 use std::fmt;
@@ -27,28 +27,28 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, StatusCode};
 use navicert_types::Timestamp;
 
-use crate::kubeconfig::Files;
+use crate::kubeconfig::FileSystem;
 
 pub use block_on::block_on;
 pub use certificate_files::CertificateFiles;
 #[cfg(test)]
-pub(crate) use certificate_files::PairFiles;
+pub(crate) use certificate_files::KeyPairFiles;
 pub use choose::{ChooseError, choose};
 pub use error::CredentialError;
-pub use fixed::Fixed;
-pub use hardware_key::{HardwareKey, SignerConfigError, SignerError};
-pub use identity::{Identity, IdentityError, Validity};
+pub use external_signer::{ExternalSigner, SignerConfigError, SignerError};
+pub use identity::{ClientIdentity, IdentityError, Validity};
 pub use oidc::{Oidc, OidcError, TokenStore};
+pub use static_credential::StaticCredential;
 pub use token_file::{TokenFile, TokenFileError};
 
-/// A future that can be sent anywhere.
+/// A boxed future that is `Send`.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Files that several sources read.
-pub type SharedFiles = Arc<dyn Files + Send + Sync>;
+/// A file system shared by several sources.
+pub type SharedFiles = Arc<dyn FileSystem + Send + Sync>;
 
-/// Which credential of a source this is. The first is 1; every one that differs from its predecessor has a larger
-/// number, and no number is given twice by one source.
+/// The version of a source's credential. The first is 1; every credential that differs from its predecessor has a
+/// larger number, and a source never reuses a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Generation(u64);
 
@@ -56,52 +56,56 @@ impl Generation {
     /// The first generation of any source.
     pub const FIRST: Generation = Generation(1);
 
-    /// The one after this.
+    /// The next generation.
     #[must_use]
     pub fn next(self) -> Self {
         Generation(self.0.saturating_add(1))
     }
 
-    /// As a number, for logs and metrics.
+    /// The generation as a number, for logs and metrics.
     pub fn number(self) -> u64 {
         self.0
     }
 }
 
-/// What proves who is calling: a header, a client certificate, both, or (anonymous) neither.
+/// What authenticates a request: a header, a client certificate, both, or (anonymous) neither.
 ///
-/// Immutable and shared: expiry, header and certificate are replaced together or not at all (C414).
+/// Immutable and shared: expiry, header and certificate are always replaced together.
+// C414
 #[derive(Clone)]
 pub struct Credential {
-    /// Which credential of its source this is (C460).
+    /// The version of this credential.
+    // C460
     pub generation: Generation,
-    /// The value of `Authorization`, whole (`Bearer …`, `Basic …`) and marked sensitive. A request that already has
-    /// that header is left alone (C471).
+    /// The complete value of `Authorization` (`Bearer …`, `Basic …`), marked sensitive. A request that already has that
+    /// header keeps its own.
+    // C471
     pub authorization: Option<HeaderValue>,
-    /// The certificate chain and its key. A change of generation does not always mean another identity: compare with
-    /// [`Identity::is_same`] (C464). From some to `None` is a rotation too (C465).
-    pub identity: Option<Arc<Identity>>,
+    /// The certificate chain and its key. A new generation may have the same identity: compare with
+    /// [`ClientIdentity::has_same_chain`]. A change from some to `None` is a rotation too.
+    // C464, C465
+    pub identity: Option<Arc<ClientIdentity>>,
     /// When it expires; `None` is never.
     pub expires: Option<Timestamp>,
 }
 
 impl Credential {
-    /// Nobody in particular.
+    /// No credential.
     pub fn anonymous() -> Self {
         Credential { generation: Generation::FIRST, authorization: None, identity: None, expires: None }
     }
 
-    /// Whether the two present the same client certificate, or both none.
+    /// Whether both present the same client certificate, or none.
     pub fn has_same_identity(&self, other: &Credential) -> bool {
         match (&self.identity, &other.identity) {
             (None, None) => true,
-            (Some(one), Some(another)) => one.is_same(another),
+            (Some(one), Some(another)) => one.has_same_chain(another),
             _ => false,
         }
     }
 }
 
-/// Shows what there is, not what it says.
+/// Shows which parts are set, not their values.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Credential")
@@ -113,84 +117,92 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Who is asking for a credential, which decides whether a wait after failures applies (C443).
+/// Whether a person waits for a request, which decides whether backing off after failures applies.
+// C443
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asking {
-    /// Nobody is watching: an informer, a retry. Obeys every wait.
+pub enum RequestOrigin {
+    /// No person waits: an informer, a retry. Always backs off.
     #[default]
     Background,
-    /// A person asked for this request: the wait after a failed interactive run does not apply.
+    /// A person waits for this request: backing off after a failed interactive run does not apply.
     Foreground,
 }
 
-/// How a server turned a credential down.
+/// How a server rejected a credential.
 #[derive(Clone, Debug)]
-pub enum Refused {
-    /// With status 401. The answer is passed on to plugins that speak v1alpha1 and to nobody else (C202).
-    Unauthorized(Option<Arc<Answer>>),
-    /// With a fatal TLS alert about the client certificate (C435).
+pub enum Rejection {
+    /// With status 401. The response is passed to plugins that use v1alpha1 only.
+    // C202
+    Unauthorized(Option<Arc<RejectedResponse>>),
+    /// With a fatal TLS alert about the client certificate.
+    // C435
     TlsAlert,
 }
 
-/// The head of an answer.
+/// Status and headers of a 401 response.
 #[derive(Clone, Debug)]
-pub struct Answer {
-    /// Its status.
+pub struct RejectedResponse {
+    /// The status.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
 }
 
-/// Somewhere credentials come from.
+/// Provides credentials.
 ///
-/// A request asks [`ready`](CredentialSource::ready) first, and only if that has nothing awaits
-/// [`current`](CredentialSource::current). When the server turns the credential down, it says so with
-/// [`refused`](CredentialSource::refused), and may send the request once more if that brings something new (C432).
+/// A request calls [`cached`](CredentialSource::cached) first, and awaits [`get`](CredentialSource::get) only if
+/// nothing is cached. When the server rejects the credential, the transport calls
+/// [`refresh_rejected`](CredentialSource::refresh_rejected) and retries the request once if that returns a new
+/// credential.
 ///
 /// ```
-/// use navicert_client::credential::{Asking, CredentialError, CredentialSource, Credential, Refused};
+/// use navicert_client::credential::{Credential, CredentialError, CredentialSource, RequestOrigin};
 /// use std::sync::Arc;
 ///
 /// async fn attach(source: &dyn CredentialSource) -> Result<Arc<Credential>, CredentialError> {
-///     match source.ready() {
+///     match source.cached() {
 ///         Some(credential) => Ok(credential),
-///         None => source.current(Asking::Background).await,
+///         None => source.get(RequestOrigin::Background).await,
 ///     }
 /// }
 /// ```
+// C432
 pub trait CredentialSource: fmt::Debug + Send + Sync {
-    /// The credential, if there is one that is fresh: no wait, no lock, no allocation. The source reads its own clock,
-    /// and only if the credential can expire.
-    fn ready(&self) -> Option<Arc<Credential>>;
+    /// The cached credential, if it has not expired: never waits, locks or allocates. The source reads its clock only
+    /// if the credential can expire.
+    fn cached(&self) -> Option<Arc<Credential>>;
 
-    /// The credential, got anew if need be. Dropping the future stops the waiting, not the work (C422).
+    /// The credential, fetched if needed. Dropping the future cancels the wait, not the work.
     ///
-    /// The error is the same for everybody who waited (C421). It is shown to users as `getting credentials: <error>`
-    /// (C326): the transport adds that.
-    fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>>;
+    /// All callers that waited get the same error. Users see it as `getting credentials: <error>`; the transport adds
+    /// the prefix.
+    // C422, C421, C326
+    fn get(&self, origin: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>>;
 
-    /// The credential of this generation was turned down: get another one, if that one is still current.
+    /// Gets another credential after this generation was rejected, if it is still the current one.
     ///
-    /// `Ok(Some(_))` is a credential that differs from the one that was turned down (perhaps got by somebody else
-    /// meanwhile). `Ok(None)` means nothing new: the source cannot get another one, may not yet, or got the same
-    /// again.
+    /// `Ok(Some(_))` is a credential that differs from the rejected one (another caller may have fetched it).
+    /// `Ok(None)` means that there is no new one: the source cannot get another, is backing off, or got the same again.
     ///
     /// # Errors
-    /// The attempt failed; the old credential stays, and the caller returns the answer it has (C430).
-    fn refused(
+    /// The refresh failed; the old credential stays, and the caller returns the response it has.
+    // C430
+    fn refresh_rejected(
         &self,
         generation: Generation,
-        reason: Refused,
+        reason: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>>;
 
-    /// Whether the server may be called before there is a credential. Not where a human is asked for a PIN first: the
-    /// server's patience would run out meanwhile (C842, C845).
-    fn may_call_ahead(&self) -> bool {
+    /// Whether to open a connection before there is a credential. Not if a person has to enter a PIN first: the server
+    /// would time out.
+    // C842, C845
+    fn may_preconnect(&self) -> bool {
         true
     }
 
-    /// What to tell the user about a refusal that stays one, if this source knows something: a plugin that is
-    /// configured but not used because of a static credential (C168), say.
+    /// A hint for the user when a credential stays rejected, for example that a static credential disables the
+    /// configured plugin.
+    // C168
     fn hint(&self) -> Option<&str> {
         None
     }

@@ -1,5 +1,6 @@
-//! The auth-provider `oidc` (client-credentials.md C165): an id token from the kubeconfig, renewed with its refresh token. New
-//! tokens are kept in memory; writing them back is for whoever asks for it with a [`TokenStore`].
+//! The auth provider `oidc`: an ID token from the kubeconfig, renewed with its refresh token. New tokens are kept in
+//! memory, and written back only if the caller provides a [`TokenStore`].
+// C165
 
 #[cfg(test)]
 mod tests;
@@ -26,62 +27,65 @@ use zeroize::Zeroizing;
 
 use super::claims::Claims;
 use super::{
-    Asking, BoxFuture, Credential, CredentialError, CredentialSource, Fixed, Generation, Identity, Refused,
-    SharedFiles,
+    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
+    RequestOrigin, SharedFiles, StaticCredential,
 };
 use crate::exec::Surroundings;
 use crate::exec::response::bearer;
 use crate::kubeconfig::Address;
-use crate::transport::{Around, Body, ProxyChoice, ProxyEnvironment, Settings, TokioTimer, Transport, Trust};
+use crate::transport::{
+    Around, Body, ProxyChoice, ProxyEnvironment, TokioTimer, Transport, TransportSettings, Trust,
+};
 use crate::whoami::member;
 
-/// A token is used until so long before its end.
-const LEEWAY: Duration = Duration::from_secs(10);
-/// More than this is no answer of a provider.
-const LARGEST: usize = 1024 * 1024;
+/// A token is renewed this long before it expires.
+const EXPIRY_LEEWAY: Duration = Duration::from_secs(10);
+/// Limit for a response of the identity provider.
+const MAX_RESPONSE_BYTES: usize = 1024 * 1024;
 
-/// Why the provider gave no token. No text holds one.
+/// Why there is no ID token. No text contains a token.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OidcError {
-    /// The kubeconfig does not say which provider, or as which client.
+    /// A required setting is missing from the kubeconfig.
     #[error("Must provide {0}")]
-    Lacks(&'static str),
-    /// The provider's certificate authority cannot be used.
-    #[error("oidc: the certificate authority of the identity provider cannot be used")]
+    Missing(&'static str),
+    /// The identity provider's certificate authority cannot be loaded.
+    #[error("failed to load the certificate authority of the identity provider")]
     Authority,
-    /// The token has expired and there is nothing to get another with.
+    /// The ID token has expired and there is no refresh token.
     #[error("No valid id-token, and cannot refresh without refresh-token")]
     NoRefreshToken,
-    /// The provider could not be asked.
+    /// The identity provider could not be reached.
     #[error("failed to refresh token: {0}")]
     Unreachable(String),
-    /// The provider said no.
+    /// The identity provider rejected the request.
     #[error("failed to refresh token: the identity provider answered {status}{}", .code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default())]
-    Refused {
+    Rejected {
         /// The status.
         status: u16,
-        /// The `error` of its answer, such as `invalid_grant`.
+        /// The `error` of the response, such as `invalid_grant`.
         code: Option<String>,
     },
-    /// The provider's answer lacks what is needed.
+    /// The identity provider's response is incomplete.
     #[error("the identity provider's answer did not contain {0}")]
     Incomplete(&'static str),
-    /// The new tokens could not be kept.
+    /// The new tokens could not be stored.
     #[error("could not persist new tokens: {0}")]
     Store(String),
 }
 
-/// Somewhere new tokens are kept, before they are used. Without one they live as long as the process.
+/// Stores new tokens before they are used. Without a store, they last as long as the process.
 pub trait TokenStore: fmt::Debug + Send + Sync {
-    /// Keeps them; a refresh token may be as it was.
+    /// Stores the tokens; the refresh token may be unchanged.
     ///
     /// # Errors
-    /// They could not be kept; then they are not used either, because the old refresh token may be worth nothing now.
+    /// The tokens could not be stored; they are then not used either, because the stored refresh token may already be
+    /// invalid.
     fn store(&self, id_token: &Secret<String>, refresh_token: &Secret<String>) -> io::Result<()>;
 }
 
-/// Gets id tokens from an OpenID provider. Its futures need a tokio runtime, as requests do.
+/// Gets ID tokens from an OpenID Connect provider. Its futures need a tokio runtime.
 pub struct Oidc {
     issuer: String,
     client_id: String,
@@ -89,29 +93,29 @@ pub struct Oidc {
     trust: Trust,
     proxies: ProxyEnvironment,
     around: Around,
-    identity: Option<Arc<Identity>>,
+    identity: Option<Arc<ClientIdentity>>,
     store: Option<Arc<dyn TokenStore>>,
     current: ArcSwapOption<Credential>,
     refresh_token: Mutex<Secret<String>>,
 }
 
 impl Oidc {
-    /// From an `auth-provider` section, with a client certificate if the user has one.
+    /// From an `auth-provider` section, with the user's client certificate, if any.
     ///
     /// # Errors
-    /// Something is missing from the section, or the provider's authority cannot be read.
+    /// A setting is missing, or the provider's certificate authority cannot be loaded.
     pub fn new(
         provider: &AuthProviderConfig,
-        identity: Option<Arc<Identity>>,
+        identity: Option<Arc<ClientIdentity>>,
         files: &SharedFiles,
         surroundings: &Surroundings,
         store: Option<Arc<dyn TokenStore>>,
     ) -> Result<Self, OidcError> {
         let secret = |name: &str| provider.config.get(name).cloned().unwrap_or_default();
         let text = |name: &str| secret(name).expose().clone();
-        let lacking = ["idp-issuer-url", "client-id"].into_iter().find(|name| text(name).is_empty());
-        if let Some(name) = lacking {
-            return Err(OidcError::Lacks(name));
+        let missing = ["idp-issuer-url", "client-id"].into_iter().find(|name| text(name).is_empty());
+        if let Some(name) = missing {
+            return Err(OidcError::Missing(name));
         }
         let (data, file) = (text("idp-certificate-authority-data"), text("idp-certificate-authority"));
         let trust = if !data.is_empty() {
@@ -146,9 +150,9 @@ impl Oidc {
         Ok(oidc)
     }
 
-    /// A token that is no JWT, or does not say when it ends, is of no use.
+    /// `None` for a token that is not a JWT or has no expiry.
     fn credential(&self, id_token: &Secret<String>, generation: Generation) -> Option<Credential> {
-        let expires = Claims::of(id_token.expose())?.expires?;
+        let expires = Claims::parse_unverified(id_token.expose())?.expires?;
         let authorization = Some(bearer(id_token).ok()?);
         Some(Credential {
             generation,
@@ -158,20 +162,20 @@ impl Oidc {
         })
     }
 
-    async fn renew(&self) -> Result<Arc<Credential>, OidcError> {
+    async fn refresh(&self) -> Result<Arc<Credential>, OidcError> {
         let mut refresh_token = self.refresh_token.lock().await;
-        // Somebody may have been here while we waited.
-        if let Some(credential) = self.ready() {
+        // Another caller may have refreshed the token meanwhile.
+        if let Some(credential) = self.cached() {
             return Ok(credential);
         }
         if refresh_token.is_empty() {
             return Err(OidcError::NoRefreshToken);
         }
         let discovery = format!("{}/.well-known/openid-configuration", self.issuer.trim_end_matches('/'));
-        let (status, found) = self.ask(&discovery, None, None).await?;
+        let (status, found) = self.send_request(&discovery, None, None).await?;
         let endpoint = status.is_success().then(|| member(&found, "token_endpoint")?.as_str()).flatten();
         let endpoint = endpoint.ok_or(OidcError::Incomplete("a token_endpoint"))?;
-        let answer = self.exchange(endpoint, &refresh_token).await?;
+        let answer = self.redeem_refresh_token(endpoint, &refresh_token).await?;
         let text = |name: &str| {
             member(&answer, name).and_then(Node::as_str).map(|text| Secret::new(text.to_owned()))
         };
@@ -184,20 +188,25 @@ impl Oidc {
         let last = self.current.load().as_ref().map(|credential| credential.generation);
         let generation = last.map_or(Generation::FIRST, Generation::next);
         let credential = self.credential(&id_token, generation).map(Arc::new);
-        let credential = credential.ok_or(OidcError::Incomplete("an id_token that says when it expires"))?;
+        let credential = credential.ok_or(OidcError::Incomplete("an id_token with an expiry"))?;
         self.current.store(Some(Arc::clone(&credential)));
         Ok(credential)
     }
 
-    /// Trades the refresh token. Providers take a client's secret in a header or in the form; most take both.
-    async fn exchange(&self, endpoint: &str, refresh_token: &Secret<String>) -> Result<Node, OidcError> {
+    /// Redeems the refresh token. The client secret goes into a header first, then into the form; most providers accept
+    /// both.
+    async fn redeem_refresh_token(
+        &self,
+        endpoint: &str,
+        refresh_token: &Secret<String>,
+    ) -> Result<Node, OidcError> {
         let form = |with_client: bool| {
             let mut form = Zeroizing::new(String::from("grant_type=refresh_token"));
             let mut add = |name: &str, value: &str| {
                 form.push('&');
                 form.push_str(name);
                 form.push('=');
-                form.push_str(&escaped(value));
+                form.push_str(&form_encoded(value));
             };
             add("refresh_token", refresh_token.expose());
             if with_client {
@@ -211,84 +220,84 @@ impl Oidc {
         if !self.client_secret.is_empty() {
             let pair = Zeroizing::new(format!(
                 "{}:{}",
-                escaped(&self.client_id),
-                escaped(self.client_secret.expose())
+                form_encoded(&self.client_id),
+                form_encoded(self.client_secret.expose())
             ));
             let header = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(pair.as_bytes())));
-            let (status, answer) = self.ask(endpoint, Some(form(false)), header.ok()).await?;
+            let (status, answer) = self.send_request(endpoint, Some(form(false)), header.ok()).await?;
             if status.is_success() {
                 return Ok(answer);
             }
         }
-        let (status, answer) = self.ask(endpoint, Some(form(true)), None).await?;
+        let (status, answer) = self.send_request(endpoint, Some(form(true)), None).await?;
         if status.is_success() {
             return Ok(answer);
         }
         let code = member(&answer, "error").and_then(Node::as_str);
         let code = code.map(|code| navicert_types::redact::terminal(code).chars().take(64).collect());
-        Err(OidcError::Refused { status: status.as_u16(), code })
+        Err(OidcError::Rejected { status: status.as_u16(), code })
     }
 
-    /// One question to the provider, over https alone: what is sent is worth a login.
-    async fn ask(
+    /// Sends one request to the provider, over https only: the content is sensitive.
+    async fn send_request(
         &self,
         url: &str,
         form: Option<Bytes>,
         authorization: Option<HeaderValue>,
     ) -> Result<(StatusCode, Node), OidcError> {
         let unreachable = |reason: &dyn fmt::Display| OidcError::Unreachable(reason.to_string());
-        let address = Address::parse(url).map_err(|_| unreachable(&"its address is no URL"))?;
+        let address = Address::parse(url).map_err(|_| unreachable(&"invalid identity provider URL"))?;
         if address.scheme != "https" {
-            return Err(unreachable(&"its address is not https"));
+            return Err(unreachable(&"identity provider URL is not https"));
         }
         let path = if address.path.is_empty() { "/" } else { address.path };
-        let settings = Settings {
+        let settings = TransportSettings {
             trust: self.trust.clone(),
             proxy: ProxyChoice::Environment(self.proxies.clone()),
-            ..Settings::new(format!("https://{}", address.host))
+            ..TransportSettings::new(format!("https://{}", address.host))
         };
-        let nobody = Arc::new(Fixed::new(Credential::anonymous()));
+        let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
         let transport =
-            Transport::new(settings, nobody, self.around.clone()).map_err(|error| unreachable(&error))?;
+            Transport::new(settings, anonymous, self.around.clone()).map_err(|error| unreachable(&error))?;
         let mut request = match form {
             Some(form) => Request::post(path)
                 .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
                 .body(Body::from(form)),
             None => Request::get(path).body(Body::empty()),
         }
-        .map_err(|_| unreachable(&"its address is no URL"))?;
+        .map_err(|_| unreachable(&"invalid identity provider URL"))?;
         if let Some(value) = authorization {
             request.headers_mut().insert(AUTHORIZATION, value);
         }
         let response = transport.send(request).await.map_err(|error| unreachable(&error))?;
         let status = response.status();
-        let collected = Limited::new(response.into_body(), LARGEST).collect().await;
+        let collected = Limited::new(response.into_body(), MAX_RESPONSE_BYTES).collect().await;
         let body = Zeroizing::new(collected.map(|all| all.to_bytes().to_vec()).unwrap_or_default());
         Ok((status, parse(&body, Syntax::Json).unwrap_or_default()))
     }
 }
 
 impl CredentialSource for Oidc {
-    fn ready(&self) -> Option<Arc<Credential>> {
+    fn cached(&self) -> Option<Arc<Credential>> {
         let credential = self.current.load_full()?;
-        let now = self.around.clock.now().saturating_add(LEEWAY).ok()?;
+        let now = self.around.clock.now().saturating_add(EXPIRY_LEEWAY).ok()?;
         credential.expires.is_some_and(|end| now < end).then_some(credential)
     }
 
-    fn current(&self, _: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+    fn get(&self, _: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
         Box::pin(async move {
-            match self.ready() {
+            match self.cached() {
                 Some(credential) => Ok(credential),
-                None => Ok(Box::pin(self.renew()).await?),
+                None => Ok(Box::pin(self.refresh()).await?),
             }
         })
     }
 
-    /// As upstream: what a server says does not change when a token is renewed.
-    fn refused(
+    /// As in client-go, a rejected token is not refreshed.
+    fn refresh_rejected(
         &self,
         _: Generation,
-        _: Refused,
+        _: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         Box::pin(async { Ok(None) })
     }
@@ -303,8 +312,8 @@ impl fmt::Debug for Oidc {
     }
 }
 
-/// As forms want it.
-fn escaped(text: &str) -> String {
+/// Percent-encodes a form value.
+fn form_encoded(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -1,4 +1,5 @@
-//! A bearer token in a file that somebody else renews, a kubelet for instance (client-credentials.md C162).
+//! A bearer token in a file that another program renews, for example the kubelet.
+// C162
 
 use std::fmt;
 use std::io;
@@ -14,45 +15,45 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{
-    Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
-    SharedFiles,
+    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
+    RequestOrigin, SharedFiles,
 };
-use crate::exec::response::{ResponseError, bearer};
+use crate::exec::response::{PluginOutputError, bearer};
 
-/// How old a copy of the file may be: a period of a minute, less ten seconds.
+/// The file is reread after this time: one minute, less ten seconds.
 const MAX_AGE: Duration = Duration::from_secs(50);
-/// How soon a refusal may make us look again.
-const REFUSAL_INTERVAL: Duration = Duration::from_secs(10);
+/// Minimum interval between reads caused by rejected tokens.
+const REJECTION_READ_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Why a token file gives no token.
+/// Why a token file has no usable token.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("failed to read token file {path:?}: {source}")]
     Unreadable {
         /// The file.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
-    /// There is nothing in it but white space.
+    /// The file is empty or contains only white space.
     #[error("read empty token from file {path:?}")]
     Empty {
         /// The file.
         path: String,
     },
-    /// What is in it cannot be sent.
-    #[error("token file {path:?} holds something that no header can carry")]
+    /// The content is not valid in a header.
+    #[error("invalid token in file {path:?}: not allowed in a header")]
     NotAToken {
         /// The file.
         path: String,
     },
 }
 
-/// Reads a token from a file, again and again.
+/// Reads a token from a file, and rereads it periodically.
 ///
-/// What was read last is used until something better is: a failed attempt to read keeps the old token.
+/// If a read fails, the last token stays in use.
 #[derive(Clone)]
 pub struct TokenFile(Arc<Inner>);
 
@@ -60,32 +61,32 @@ struct Inner {
     path: PathBuf,
     files: SharedFiles,
     clock: Arc<dyn Clock>,
-    held: ArcSwap<Held>,
-    state: Mutex<State>,
+    cached: ArcSwap<CachedToken>,
+    state: Mutex<RejectionState>,
     hint: Option<String>,
 }
 
-struct Held {
+struct CachedToken {
     credential: Arc<Credential>,
-    /// When the file was looked at, on the monotonic clock.
+    /// When the file was last read, on the monotonic clock.
     read_at: Duration,
 }
 
 #[derive(Default)]
-struct State {
-    looked_after_refusal: Option<Duration>,
+struct RejectionState {
+    read_after_rejection: Option<Duration>,
 }
 
 impl TokenFile {
-    /// A source for this file, read now. `token` is what to use as long as the file cannot be read, `identity` goes with
-    /// whatever token there is.
+    /// Reads the file and creates a source. `token` is used while the file cannot be read; `identity` is sent together
+    /// with the token.
     ///
     /// # Errors
     /// The file cannot be read and there is no `token`.
     pub fn new(
         path: PathBuf,
         token: Option<HeaderValue>,
-        identity: Option<Arc<Identity>>,
+        identity: Option<Arc<ClientIdentity>>,
         files: SharedFiles,
         clock: Arc<dyn Clock>,
         hint: Option<String>,
@@ -101,42 +102,43 @@ impl TokenFile {
             identity,
             expires: None,
         });
-        let held = ArcSwap::from_pointee(Held { credential, read_at: clock.monotonic() });
-        Ok(TokenFile(Arc::new(Inner { path, files, clock, held, state: Mutex::default(), hint })))
+        let cached = ArcSwap::from_pointee(CachedToken { credential, read_at: clock.monotonic() });
+        Ok(TokenFile(Arc::new(Inner { path, files, clock, cached, state: Mutex::default(), hint })))
     }
 }
 
 impl CredentialSource for TokenFile {
-    fn ready(&self) -> Option<Arc<Credential>> {
-        let held = self.0.held.load();
-        let age = self.0.clock.monotonic().saturating_sub(held.read_at);
-        (age <= MAX_AGE).then(|| Arc::clone(&held.credential))
+    fn cached(&self) -> Option<Arc<Credential>> {
+        let cached = self.0.cached.load();
+        let age = self.0.clock.monotonic().saturating_sub(cached.read_at);
+        (age <= MAX_AGE).then(|| Arc::clone(&cached.credential))
     }
 
-    fn current(&self, _: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+    fn get(&self, _: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
         Box::pin(async {
-            match self.ready() {
+            match self.cached() {
                 Some(credential) => Ok(credential),
-                None => Ok(self.look().await),
+                None => Ok(self.reread().await),
             }
         })
     }
 
-    /// Looks again, once in ten seconds (C162 as decided).
-    fn refused(
+    /// Rereads the file, at most once in ten seconds.
+    // C162 as decided
+    fn refresh_rejected(
         &self,
         generation: Generation,
-        _: Refused,
+        _: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         Box::pin(async move {
-            let held = Arc::clone(&self.0.held.load().credential);
-            if held.generation != generation {
-                return Ok(Some(held));
+            let cached = Arc::clone(&self.0.cached.load().credential);
+            if cached.generation != generation {
+                return Ok(Some(cached));
             }
-            if !self.0.may_look_after_refusal() {
+            if !self.0.may_read_after_rejection() {
                 return Ok(None);
             }
-            Ok(Some(self.look().await).filter(|credential| credential.generation != generation))
+            Ok(Some(self.reread().await).filter(|credential| credential.generation != generation))
         })
     }
 
@@ -146,17 +148,17 @@ impl CredentialSource for TokenFile {
 }
 
 impl TokenFile {
-    /// Reads the file on a thread of its own: it may lie on a slow disk.
-    async fn look(&self) -> Arc<Credential> {
+    /// Reads the file on a separate thread: it may be on a slow disk.
+    async fn reread(&self) -> Arc<Credential> {
         let inner = Arc::clone(&self.0);
-        let looked = detach("token-file", move || inner.reread()).await;
-        looked.unwrap_or_else(|_| Arc::clone(&self.0.held.load().credential))
+        let reread = detach("token-file", move || inner.reread()).await;
+        reread.unwrap_or_else(|_| Arc::clone(&self.0.cached.load().credential))
     }
 }
 
 impl Inner {
     fn reread(&self) -> Arc<Credential> {
-        let mut credential = Arc::clone(&self.held.load().credential);
+        let mut credential = Arc::clone(&self.cached.load().credential);
         match read(&self.path, &self.files) {
             Ok(authorization) if credential.authorization.as_ref() == Some(&authorization) => {}
             Ok(authorization) => {
@@ -167,25 +169,29 @@ impl Inner {
                     expires: None,
                 });
             }
-            Err(error) => tracing::warn!(%error, "the last token that was read is used"),
+            Err(error) => tracing::warn!(
+                event = "token_file_reload_failed",
+                %error,
+                "failed to reload token file, keeping the previous token"
+            ),
         }
         let read_at = self.clock.monotonic();
-        self.held.store(Arc::new(Held { credential: Arc::clone(&credential), read_at }));
+        self.cached.store(Arc::new(CachedToken { credential: Arc::clone(&credential), read_at }));
         credential
     }
 
-    fn may_look_after_refusal(&self) -> bool {
+    fn may_read_after_rejection(&self) -> bool {
         let now = self.clock.monotonic();
         let mut state = self.lock();
-        let too_soon = |at: Duration| now.saturating_sub(at) < REFUSAL_INTERVAL;
-        let may = !state.looked_after_refusal.is_some_and(too_soon);
+        let too_soon = |at: Duration| now.saturating_sub(at) < REJECTION_READ_INTERVAL;
+        let may = !state.read_after_rejection.is_some_and(too_soon);
         if may {
-            state.looked_after_refusal = Some(now);
+            state.read_after_rejection = Some(now);
         }
         may
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RejectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -196,19 +202,19 @@ impl fmt::Debug for TokenFile {
     }
 }
 
-/// The token, surrounding white space taken off.
+/// The token, without surrounding white space.
 fn read(path: &std::path::Path, files: &SharedFiles) -> Result<HeaderValue, TokenFileError> {
-    let shown = || path.display().to_string();
+    let path_text = || path.display().to_string();
     let content = files
         .read(path)
         .map(Zeroizing::new)
-        .map_err(|source| TokenFileError::Unreadable { path: shown(), source: Arc::new(source) })?;
-    let text = str::from_utf8(&content).map_err(|_| TokenFileError::NotAToken { path: shown() })?.trim();
+        .map_err(|source| TokenFileError::Unreadable { path: path_text(), source: Arc::new(source) })?;
+    let text = str::from_utf8(&content).map_err(|_| TokenFileError::NotAToken { path: path_text() })?.trim();
     if text.is_empty() {
-        return Err(TokenFileError::Empty { path: shown() });
+        return Err(TokenFileError::Empty { path: path_text() });
     }
     bearer(&Secret::new(text.to_owned()))
-        .map_err(|_: ResponseError| TokenFileError::NotAToken { path: shown() })
+        .map_err(|_: PluginOutputError| TokenFileError::NotAToken { path: path_text() })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Name, socket, TLS: one request without a credential, through the client's own transport, and what its failure means.
+//! Checks DNS, TCP and TLS with one anonymous request through the client's own transport, and explains failures.
 
 use std::error::Error;
 use std::io;
@@ -11,29 +11,30 @@ use navicert_types::redact;
 use rustls::CertificateError;
 
 use super::Patient;
-use super::answer::Skew;
-use super::kubeconfig::shown;
-use super::report::{Step, Walk};
-use crate::credential::{Credential, Fixed};
+use super::kubeconfig::quoted;
+use super::report::{DoctorStep, ReportBuilder};
+use super::request::Skew;
+use crate::credential::{Credential, StaticCredential};
 use crate::kubeconfig::{Address, Effective};
 use crate::transport::{
-    Around, Body, BuildError, Settings, Timeouts, TokioTimer, Transport, TransportError, Trust, host_and_port,
+    Around, Body, BuildError, Timeouts, TokioTimer, Transport, TransportError, TransportSettings, Trust,
+    host_and_port,
 };
 
-/// Nobody who looks for a fault waits longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of connecting and of the TLS handshake, shorter than a client's for interactive use.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A server that answered.
+/// A server that responded.
 pub(super) struct Reached {
-    /// Its clock, as it wrote it.
+    /// The `Date` header of its response.
     pub(super) date: Option<HeaderValue>,
 }
 
-/// How this patient's server is reached, with less patience.
-pub(super) fn settings(patient: &Patient, effective: &Effective) -> Result<Settings, BuildError> {
-    let usual = Settings::of(effective, &patient.transport)?;
-    let timeouts = Timeouts { connect: PATIENCE, handshake: PATIENCE, ..usual.timeouts };
-    Ok(Settings { timeouts, ..usual })
+/// The client's transport settings with shorter timeouts.
+pub(super) fn settings(patient: &Patient, effective: &Effective) -> Result<TransportSettings, BuildError> {
+    let usual = TransportSettings::from_effective(effective, &patient.transport)?;
+    let timeouts = Timeouts { connect: CONNECT_TIMEOUT, handshake: CONNECT_TIMEOUT, ..usual.timeouts };
+    Ok(TransportSettings { timeouts, ..usual })
 }
 
 pub(super) fn around(patient: &Patient) -> Around {
@@ -45,40 +46,44 @@ pub(super) fn around(patient: &Patient) -> Around {
     }
 }
 
-/// Connects and asks for something that needs no credential.
-pub(super) async fn reach(patient: &Patient, effective: &Effective, walk: &mut Walk<'_>) -> Option<Reached> {
+/// Connects and sends a request that needs no credential.
+pub(super) async fn reach(
+    patient: &Patient,
+    effective: &Effective,
+    report: &mut ReportBuilder<'_>,
+) -> Option<Reached> {
     let settings = match settings(patient, effective) {
         Ok(settings) => settings,
         Err(error) => {
-            walk.fail(Step::Dns, error.to_string(), format!("correct the cluster's entry: {error}"));
-            walk.skip_until(Step::Plugin);
+            report.fail(DoctorStep::Dns, error.to_string(), format!("correct the cluster's entry: {error}"));
+            report.skip_until(DoctorStep::Plugin);
             return None;
         }
     };
     let proxy = settings.proxy_in_use().ok().flatten().map(|proxy| proxy.address());
-    let way = Way { effective, proxy };
+    let route = Route { effective, proxy };
     match probe(patient, settings.clone()).await {
         Ok(reached) => {
-            way.is_open(Step::Plugin, walk);
+            route.pass_steps_before(DoctorStep::Plugin, report);
             Some(reached)
         }
         Err(TransportError::Handshake { source, .. }) => {
-            way.is_open(Step::Tls, walk);
-            let (text, to_do) = handshake(patient, effective, settings, &source).await;
-            walk.fail(Step::Tls, text, to_do);
+            route.pass_steps_before(DoctorStep::Tls, report);
+            let (text, to_do) = explain_handshake_failure(patient, effective, settings, &source).await;
+            report.fail(DoctorStep::Tls, text, to_do);
             None
         }
         Err(error) => {
-            way.failed(&error, walk);
-            walk.skip_until(Step::Plugin);
+            route.report_failure(&error, report);
+            report.skip_until(DoctorStep::Plugin);
             None
         }
     }
 }
 
-async fn probe(patient: &Patient, settings: Settings) -> Result<Reached, TransportError> {
-    let anonymous = Arc::new(Fixed::new(Credential::anonymous()));
-    let settings = Settings { impersonation: None, ..settings };
+async fn probe(patient: &Patient, settings: TransportSettings) -> Result<Reached, TransportError> {
+    let anonymous = Arc::new(StaticCredential::new(Credential::anonymous()));
+    let settings = TransportSettings { impersonation: None, ..settings };
     let transport =
         Transport::new(settings, anonymous, around(patient)).map_err(|error| TransportError::Connect {
             address: "the server".to_owned(),
@@ -87,158 +92,160 @@ async fn probe(patient: &Patient, settings: Settings) -> Result<Reached, Transpo
     let request = Request::get("/version").body(Body::empty()).map_err(TransportError::from)?;
     match transport.send(request).await {
         Ok(response) => Ok(Reached { date: response.headers().get(DATE).cloned() }),
-        // It insists on a certificate: then it is there.
-        Err(TransportError::CertificateRefused { .. }) => Ok(Reached { date: None }),
+        // A server that requires a client certificate is reachable.
+        Err(TransportError::CertificateRejected { .. }) => Ok(Reached { date: None }),
         Err(error) => Err(error),
     }
 }
 
-/// The way to the server: straight, or through a proxy.
-struct Way<'a> {
+/// The route to the server: direct, or through a proxy.
+struct Route<'a> {
     effective: &'a Effective,
     proxy: Option<String>,
 }
 
-impl Way<'_> {
-    /// Everything before this step is as it should be.
-    fn is_open(&self, until: Step, walk: &mut Walk<'_>) {
-        let through = self.proxy.as_ref().map(|proxy| format!("through the proxy {}", shown(proxy)));
+impl Route<'_> {
+    /// Reports the steps before `until` as passed.
+    fn pass_steps_before(&self, until: DoctorStep, report: &mut ReportBuilder<'_>) {
+        let through = self.proxy.as_ref().map(|proxy| format!("through the proxy {}", quoted(proxy)));
         match &through {
-            Some(through) => walk.skip(Step::Dns, format!("names are looked up {through}")),
-            None => walk.pass(Step::Dns, self.has_address()),
+            Some(through) => report.skip(DoctorStep::Dns, format!("names are resolved {through}")),
+            None => report.pass(DoctorStep::Dns, self.describe_host()),
         }
         let server = redact::url(&self.effective.server()).into_owned();
-        walk.pass(Step::Tcp, through.unwrap_or_else(|| format!("{} accepts connections", shown(&server))));
-        if until > Step::Tls && self.effective.is_https() {
-            walk.pass(Step::Tls, "the server is who it should be");
-        } else if until > Step::Tls {
-            walk.skip(Step::Tls, "plain http");
+        report.pass(
+            DoctorStep::Tcp,
+            through.unwrap_or_else(|| format!("{} accepts connections", quoted(&server))),
+        );
+        if until > DoctorStep::Tls && self.effective.is_https() {
+            report.pass(DoctorStep::Tls, "server certificate is valid");
+        } else if until > DoctorStep::Tls {
+            report.skip(DoctorStep::Tls, "plain http");
         }
     }
 
-    fn has_address(&self) -> String {
+    fn describe_host(&self) -> String {
         let host = host(self.effective);
-        let is_number = host.parse::<std::net::IpAddr>().is_ok();
-        format!("{} {} an address", shown(&host), if is_number { "is" } else { "has" })
+        let is_ip_address = host.parse::<std::net::IpAddr>().is_ok();
+        let text = if is_ip_address { "is an IP address" } else { "resolves to an address" };
+        format!("{} {text}", quoted(&host))
     }
 
-    /// What stood in the way before TLS, or after it.
-    fn failed(&self, error: &TransportError, walk: &mut Walk<'_>) {
+    /// Reports a failure before or after TLS.
+    fn report_failure(&self, error: &TransportError, report: &mut ReportBuilder<'_>) {
         let text = with_source(error);
         match error {
             TransportError::Lookup { host, .. } => {
                 let to_do = match &self.proxy {
                     Some(proxy) => {
-                        format!("correct the proxy's address {}: its host does not exist", shown(proxy))
+                        format!("correct the proxy URL {}: its host does not resolve", quoted(proxy))
                     }
                     None => format!(
-                        "check the server's name {} in cluster {}, and the VPN if it is an inner name",
-                        shown(host),
-                        shown(&self.effective.cluster_name)
+                        "check the host name {} in cluster {}, and the VPN if the name is internal",
+                        quoted(host),
+                        quoted(&self.effective.cluster_name)
                     ),
                 };
-                walk.fail(Step::Dns, text, to_do);
+                report.fail(DoctorStep::Dns, text, to_do);
             }
             TransportError::Proxy { proxy, .. } => {
-                walk.skip(Step::Dns, format!("names are looked up through the proxy {}", shown(proxy)));
-                walk.fail(
-                    Step::Tcp,
+                report.skip(
+                    DoctorStep::Dns,
+                    format!("names are looked up through the proxy {}", quoted(proxy)),
+                );
+                report.fail(
+                    DoctorStep::Tcp,
                     text,
-                    format!("ask the proxy {} why it does not let this through", shown(proxy)),
+                    format!("check why the proxy {} rejects the connection", quoted(proxy)),
                 );
             }
             TransportError::Connect { address, .. } | TransportError::ConnectTimeout { address, .. } => {
-                walk.pass(Step::Dns, self.has_address());
-                let to_do = format!(
-                    "start what should listen at {}, or connect the VPN that leads there",
-                    shown(address)
-                );
-                walk.fail(Step::Tcp, text, to_do);
+                report.pass(DoctorStep::Dns, self.describe_host());
+                let to_do =
+                    format!("start the server at {}, or connect the VPN that reaches it", quoted(address));
+                report.fail(DoctorStep::Tcp, text, to_do);
             }
             _ => {
-                self.is_open(Step::Tls, walk);
+                self.pass_steps_before(DoctorStep::Tls, report);
                 let server = redact::url(&self.effective.server()).into_owned();
-                let to_do = format!("check that {} is an API server's address", shown(&server));
-                walk.fail(Step::Tls, text, to_do);
+                let to_do = format!("check that {} is the URL of an API server", quoted(&server));
+                report.fail(DoctorStep::Tls, text, to_do);
             }
         }
     }
 }
 
-/// What a failed handshake means, and what to do.
-async fn handshake(
+/// Explains a failed handshake and how to fix it.
+async fn explain_handshake_failure(
     patient: &Patient,
     effective: &Effective,
-    settings: Settings,
+    settings: TransportSettings,
     source: &io::Error,
 ) -> (String, String) {
-    let cluster = shown(&effective.cluster_name);
+    let cluster = quoted(&effective.cluster_name);
     let Some(rustls::Error::InvalidCertificate(error)) = tls_error(source) else {
         let server = redact::url(&effective.server()).into_owned();
         return (
-            format!("what answers does not speak TLS with us: {source}"),
-            format!("check that {} speaks TLS: is it http, or another port?", shown(&server)),
+            format!("TLS handshake failed: {source}"),
+            format!("check that {} serves TLS, and not plain http or another service", quoted(&server)),
         );
     };
     match error {
         CertificateError::NotValidForNameContext { presented, .. } => {
-            let names: Vec<String> = presented.iter().map(|name| shown(presented_name(name))).collect();
-            let asked = if effective.cluster.tls_server_name.is_empty() {
+            let names: Vec<String> = presented.iter().map(|name| quoted(presented_name(name))).collect();
+            let expected_name = if effective.cluster.tls_server_name.is_empty() {
                 host(effective)
             } else {
                 effective.cluster.tls_server_name.clone()
             };
             let text = format!(
-                "the server's certificate is not for {}, but for {}",
-                shown(&asked),
+                "server certificate is not valid for {}, only for {}",
+                quoted(&expected_name),
                 names.join(", ")
             );
-            let first = names.first().cloned().unwrap_or_else(|| "a name it has".to_owned());
+            let first = names.first().cloned().unwrap_or_else(|| "one of its names".to_owned());
             (text, format!("set `tls-server-name` of cluster {cluster} to {first}"))
         }
-        error if about_time(error) => {
-            let unchecked = Settings { trust: Trust::Insecure, ..settings };
+        error if is_validity_error(error) => {
+            let unchecked = TransportSettings { trust: Trust::Insecure, ..settings };
             let clock = probe(patient, unchecked).await.ok().and_then(|reached| reached.date);
-            match clock.and_then(|date| Skew::of(patient, &date)).filter(Skew::is_large) {
+            match clock.and_then(|date| Skew::from_date(patient, &date)).filter(Skew::is_large) {
                 Some(skew) => (
-                    format!("the server's certificate is not valid by this machine's clock, which is {skew}"),
-                    "set this machine's clock".to_owned(),
+                    format!("server certificate is not valid at local time; local clock is {skew}"),
+                    "correct the local clock".to_owned(),
                 ),
                 None => (
-                    format!("the server's certificate is not valid now: {}", shorter(error)),
-                    format!("renew the certificate of the server of cluster {cluster}"),
+                    format!("server certificate is not currently valid: {}", short_reason(error)),
+                    format!("renew the server certificate of cluster {cluster}"),
                 ),
             }
         }
         error => {
             let authority = match settings.trust {
                 Trust::System => format!(
-                    "add the cluster's certificate-authority-data to cluster {cluster}: this machine's authorities do not vouch for it"
+                    "add certificate-authority-data to cluster {cluster}: its certificate authority is not a system root certificate"
                 ),
                 _ => format!(
-                    "replace the certificate authority of cluster {cluster} by the one the server's certificate comes from"
+                    "replace the certificate authority of cluster {cluster} with the one that issued the server certificate"
                 ),
             };
-            (
-                format!("nobody who is trusted vouches for the server's certificate: {}", shorter(error)),
-                authority,
-            )
+            (format!("server certificate is not trusted: {}", short_reason(error)), authority)
         }
     }
 }
 
-/// In a few words: rustls adds moments and bytes.
-fn shorter(error: &CertificateError) -> &'static str {
+/// A short text: rustls adds timestamps and bytes.
+fn short_reason(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
         CertificateError::UnknownIssuer => "its issuer is unknown",
-        CertificateError::BadSignature => "its signature is another authority's",
-        _ => "it cannot be checked",
+        CertificateError::BadSignature => "its signature does not match the certificate authority",
+        _ => "it cannot be verified",
     }
 }
 
-fn about_time(error: &CertificateError) -> bool {
+fn is_validity_error(error: &CertificateError) -> bool {
     matches!(
         error,
         CertificateError::Expired
@@ -252,7 +259,7 @@ fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
     error.get_ref()?.downcast_ref()
 }
 
-/// rustls spells what it saw as `DnsName("x")` and `IpAddress(1.2.3.4)`.
+/// Extracts the name from rustls's `DnsName("x")` and `IpAddress(1.2.3.4)`.
 fn presented_name(text: &str) -> &str {
     let inner = text.split_once('(').map_or(text, |(_, rest)| rest.trim_end_matches(')'));
     inner.trim_matches('"')
@@ -266,7 +273,7 @@ fn host(effective: &Effective) -> String {
         .unwrap_or(server)
 }
 
-/// An error with what is behind it.
+/// An error with its sources.
 pub(super) fn with_source(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut behind = error.source();

@@ -1,199 +1,219 @@
-//! The first five steps: what the files say, before anybody is asked anything.
+//! The first five steps, which only read files.
 
 use navicert_types::redact;
 
 use super::Patient;
-use super::report::{Step, Walk};
+use super::report::{DoctorStep, ReportBuilder};
 use crate::in_cluster;
 use crate::kubeconfig::{
-    Advice, Effective, FileError, FileErrorReason, Loaded, Merged, Obstacle, Problem, Sources, load,
+    Advice, Effective, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigSources, LoadedKubeconfig,
+    MergedKubeconfig, Obstacle, Problem, load,
 };
 
-/// From files to what was selected; `None` if there is nothing to go on with.
-pub(super) fn read(patient: &Patient, walk: &mut Walk<'_>) -> Option<Effective> {
+/// Loads the files and selects the context; `None` if the remaining steps cannot run.
+pub(super) fn read(patient: &Patient, report: &mut ReportBuilder<'_>) -> Option<Effective> {
     let loaded = match load(&patient.sources, &patient.current_dir, &*patient.files) {
         Ok(loaded) => loaded,
         Err(errors) => {
-            broken_file(errors.first()?, walk);
+            report_broken_file(errors.first()?, report);
             return None;
         }
     };
     if loaded.files.is_empty() {
-        return pod(patient, &loaded, walk);
+        return in_cluster_configuration(patient, &loaded, report);
     }
-    files(&loaded, walk);
-    let merged = Merged::new(loaded);
+    report_files(&loaded, report);
+    let merged = MergedKubeconfig::new(loaded);
     let effective = match merged.selection(&patient.overrides) {
         Ok(effective) => effective,
         Err(problem) => {
             let step = step_of_problem(&problem);
-            if step != Step::Context {
-                context(&merged, patient, walk);
+            if step != DoctorStep::Context {
+                report_context(&merged, patient, report);
             }
-            if step == Step::User {
-                walk.skip(Step::Cluster, "not selected, because the user does not exist");
+            if step == DoctorStep::User {
+                report.skip(DoctorStep::Cluster, "skipped because the user does not exist");
             }
-            wrong_problem(step, &problem, &merged, walk);
+            report_problem(step, &problem, &merged, report);
             return None;
         }
     };
-    judge(patient, &merged, effective, walk)
+    check_selection(patient, &merged, effective, report)
 }
 
-/// Context, cluster, user and authority.
-fn judge(patient: &Patient, merged: &Merged, effective: Effective, walk: &mut Walk<'_>) -> Option<Effective> {
+/// Checks context, cluster, user and certificate authority.
+fn check_selection(
+    patient: &Patient,
+    merged: &MergedKubeconfig,
+    effective: Effective,
+    report: &mut ReportBuilder<'_>,
+) -> Option<Effective> {
     let problems = merged.select(&patient.overrides, &*patient.files).err().unwrap_or_default();
     let at = |step| problems.iter().find(move |problem| step_of_problem(problem) == step);
-    match (at(Step::Context), &effective.context) {
+    match (at(DoctorStep::Context), &effective.context) {
         (Some(problem), _) => {
-            wrong_problem(Step::Context, problem, merged, walk);
+            report_problem(DoctorStep::Context, problem, merged, report);
             return None;
         }
-        (None, Some(name)) => walk.pass(Step::Context, shown(name)),
+        (None, Some(name)) => report.pass(DoctorStep::Context, quoted(name)),
         (None, None) => {
-            walk.fail(Step::Context, "none is selected", choose_one(merged));
+            report.fail(DoctorStep::Context, "no context is selected", suggest_context(merged));
             return None;
         }
     }
     let obstacles = effective.obstacles(&*patient.files);
     let advice = effective.advice();
-    for step in [Step::Cluster, Step::User, Step::Authority] {
+    for step in [DoctorStep::Cluster, DoctorStep::User, DoctorStep::Authority] {
         if let Some(problem) = at(step) {
-            wrong_problem(step, problem, merged, walk);
+            report_problem(step, problem, merged, report);
         } else if let Some(obstacle) = obstacles.iter().find(|found| step_of_obstacle(found) == step) {
             let to_do =
                 obstacle.way_out().map_or_else(|| obstacle_to_do(obstacle, &effective), ToOwned::to_owned);
-            walk.fail(step, obstacle.to_string(), to_do);
+            report.fail(step, obstacle.to_string(), to_do);
         } else if let Some(advice) = advice.iter().find(|found| step_of_advice(found) == step) {
-            walk.warn(step, advice.to_string(), advice_to_do(advice, &effective));
+            report.warn(step, advice.to_string(), advice_to_do(advice, &effective));
         } else {
-            walk.pass(step, good(step, &effective));
+            report.pass(step, describe(step, &effective));
         }
-        if walk.has_failed() && step == Step::Cluster {
+        if report.has_failed() && step == DoctorStep::Cluster {
             return None;
         }
     }
-    (!walk.has_failed()).then_some(effective)
+    (!report.has_failed()).then_some(effective)
 }
 
-fn files(loaded: &Loaded, walk: &mut Walk<'_>) {
+fn report_files(loaded: &LoadedKubeconfig, report: &mut ReportBuilder<'_>) {
     let names = |paths: Vec<String>| paths.join(", ");
-    let read = names(loaded.files.iter().map(|file| shown(&file.path.display().to_string())).collect());
+    let read = names(loaded.files.iter().map(|file| quoted(&file.path.display().to_string())).collect());
     if loaded.missing.is_empty() {
-        walk.pass(Step::File, read);
+        report.pass(DoctorStep::File, read);
     } else {
-        let missing = names(loaded.missing.iter().map(|path| shown(&path.display().to_string())).collect());
-        walk.warn(
-            Step::File,
-            format!("{read}; KUBECONFIG also names what does not exist: {missing}"),
-            format!("take {missing} out of KUBECONFIG"),
+        let missing = names(loaded.missing.iter().map(|path| quoted(&path.display().to_string())).collect());
+        report.warn(
+            DoctorStep::File,
+            format!("{read}; KUBECONFIG also names missing files: {missing}"),
+            format!("remove {missing} from KUBECONFIG"),
         );
     }
 }
 
-fn broken_file(error: &FileError, walk: &mut Walk<'_>) {
-    let file = shown(&error.path.display().to_string());
+fn report_broken_file(error: &KubeconfigFileError, report: &mut ReportBuilder<'_>) {
+    let file = quoted(&error.path.display().to_string());
     let (text, to_do) = match &error.reason {
-        FileErrorReason::Unreadable(cause) => {
-            (format!("{file}: {cause}"), format!("name a kubeconfig that can be read instead of {file}"))
+        KubeconfigFileErrorReason::Unreadable(cause) => {
+            (format!("{file}: {cause}"), format!("name a readable kubeconfig instead of {file}"))
         }
-        FileErrorReason::Undecodable { diagnostics, .. } => {
+        KubeconfigFileErrorReason::Undecodable { diagnostics, .. } => {
             let line = diagnostics.iter().next().map_or(1, |first| first.span.line);
-            (format!("{file}: {diagnostics}"), format!("mend line {line} of {file}"))
+            (format!("{file}: {diagnostics}"), format!("fix line {line} of {file}"))
         }
     };
-    walk.fail(Step::File, text, to_do);
+    report.fail(DoctorStep::File, text, to_do);
 }
 
-/// Without a kubeconfig this may be a pod (C190).
-fn pod(patient: &Patient, loaded: &Loaded, walk: &mut Walk<'_>) -> Option<Effective> {
+/// Uses the in-cluster configuration if there is no kubeconfig.
+// C190
+fn in_cluster_configuration(
+    patient: &Patient,
+    loaded: &LoadedKubeconfig,
+    report: &mut ReportBuilder<'_>,
+) -> Option<Effective> {
     let Some(effective) = in_cluster::configuration(&patient.pod, &patient.overrides, &*patient.files) else {
         let looked: Vec<String> =
-            loaded.missing.iter().map(|path| shown(&path.display().to_string())).collect();
+            loaded.missing.iter().map(|path| quoted(&path.display().to_string())).collect();
         let text = match (&patient.sources, looked.as_slice()) {
-            (Sources::List(_), [_, ..]) => {
-                format!("KUBECONFIG names what does not exist: {}", looked.join(", "))
+            (KubeconfigSources::List(_), [_, ..]) => {
+                format!("KUBECONFIG names only missing files: {}", looked.join(", "))
             }
-            (_, [one]) => format!("there is no {one}, and KUBECONFIG is not set"),
-            _ => "there is no kubeconfig".to_owned(),
+            (_, [one]) => format!("missing {one}, and KUBECONFIG is not set"),
+            _ => "missing kubeconfig".to_owned(),
         };
-        walk.fail(Step::File, text, "name a kubeconfig with KUBECONFIG or --kubeconfig");
+        report.fail(DoctorStep::File, text, "set KUBECONFIG or pass --kubeconfig");
         return None;
     };
-    walk.pass(Step::File, "no kubeconfig: this is a pod, and its service account is used");
-    walk.skip(Step::Context, "a pod has none");
-    walk.pass(Step::Cluster, good(Step::Cluster, &effective));
-    walk.pass(Step::User, good(Step::User, &effective));
-    walk.pass(Step::Authority, good(Step::Authority, &effective));
+    report.pass(DoctorStep::File, "no kubeconfig: using the service account of this pod");
+    report.skip(DoctorStep::Context, "not used in a pod");
+    report.pass(DoctorStep::Cluster, describe(DoctorStep::Cluster, &effective));
+    report.pass(DoctorStep::User, describe(DoctorStep::User, &effective));
+    report.pass(DoctorStep::Authority, describe(DoctorStep::Authority, &effective));
     Some(effective)
 }
 
-fn context(merged: &Merged, patient: &Patient, walk: &mut Walk<'_>) {
-    let asked = Some(&patient.overrides.context).filter(|name| !name.is_empty());
-    walk.pass(Step::Context, shown(asked.unwrap_or(&merged.config.current_context)));
+fn report_context(merged: &MergedKubeconfig, patient: &Patient, report: &mut ReportBuilder<'_>) {
+    let requested = Some(&patient.overrides.context).filter(|name| !name.is_empty());
+    report.pass(DoctorStep::Context, quoted(requested.unwrap_or(&merged.config.current_context)));
 }
 
-fn wrong_problem(step: Step, problem: &Problem, merged: &Merged, walk: &mut Walk<'_>) {
+fn report_problem(
+    step: DoctorStep,
+    problem: &Problem,
+    merged: &MergedKubeconfig,
+    report: &mut ReportBuilder<'_>,
+) {
     let to_do = match problem {
         Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => {
-            choose_one(merged)
+            suggest_context(merged)
         }
         Problem::Unreadable { file, field, entry, .. } => {
-            format!("put the {field} of {} at {}, or correct the path", shown(entry), shown(file))
+            format!("put the {field} of {} at {}, or correct the path", quoted(entry), quoted(file))
         }
         Problem::TokenFile { file, .. } => {
-            format!("put a token into {}, or correct the path in `tokenFile`", shown(file))
+            format!("put a token into {}, or correct the path in `tokenFile`", quoted(file))
         }
         other => other.way_out().unwrap_or_else(|| format!("correct the kubeconfig: {other}")),
     };
-    walk.fail(step, problem.to_string(), to_do);
+    report.fail(step, problem.to_string(), to_do);
 }
 
-fn choose_one(merged: &Merged) -> String {
-    const MOST: usize = 8;
-    let names: Vec<String> = merged.config.contexts.iter().map(|entry| shown(&entry.name)).collect();
-    match names.split_at_checked(MOST) {
+fn suggest_context(merged: &MergedKubeconfig) -> String {
+    const MAX_LISTED_CONTEXTS: usize = 8;
+    let names: Vec<String> = merged.config.contexts.iter().map(|entry| quoted(&entry.name)).collect();
+    match names.split_at_checked(MAX_LISTED_CONTEXTS) {
         Some((first, rest)) if !rest.is_empty() => {
-            format!("name a context: {} or one of {} more", first.join(", "), rest.len())
+            format!("select a context: {} or one of {} more", first.join(", "), rest.len())
         }
         _ if names.is_empty() => "add a context to the kubeconfig: it has none".to_owned(),
-        _ => format!("name a context that exists: {}", names.join(", ")),
+        _ => format!("select an existing context: {}", names.join(", ")),
     }
 }
 
-fn step_of_problem(problem: &Problem) -> Step {
+fn step_of_problem(problem: &Problem) -> DoctorStep {
     match problem {
-        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => Step::Context,
+        Problem::NoSuchContext(_) | Problem::ContextNotFound(_) | Problem::NoConfiguration => {
+            DoctorStep::Context
+        }
         Problem::NoSuchCluster(_)
         | Problem::ClusterNotFound { .. }
         | Problem::NoClusterSelected
         | Problem::NoServer(_)
-        | Problem::Proxy { .. } => Step::Cluster,
+        | Problem::Proxy { .. } => DoctorStep::Cluster,
         Problem::TwoAuthorities(_) | Problem::Unreadable { field: "certificate-authority", .. } => {
-            Step::Authority
+            DoctorStep::Authority
         }
-        _ => Step::User,
+        _ => DoctorStep::User,
     }
 }
 
-fn step_of_obstacle(obstacle: &Obstacle) -> Step {
+fn step_of_obstacle(obstacle: &Obstacle) -> DoctorStep {
     match obstacle {
-        Obstacle::Server { .. } => Step::Cluster,
-        Obstacle::AuthorityAndInsecure | Obstacle::NoCertificate("certificate-authority") => Step::Authority,
-        _ => Step::User,
+        Obstacle::Server { .. } => DoctorStep::Cluster,
+        Obstacle::AuthorityAndInsecure | Obstacle::NoCertificate("certificate-authority") => {
+            DoctorStep::Authority
+        }
+        _ => DoctorStep::User,
     }
 }
 
-fn step_of_advice(advice: &Advice) -> Step {
+fn step_of_advice(advice: &Advice) -> DoctorStep {
     match advice {
-        Advice::PlainHttp(_) | Advice::NoScheme(_) => Step::Cluster,
-        Advice::Insecure => Step::Authority,
-        _ => Step::User,
+        Advice::PlainHttp(_) | Advice::NoScheme(_) => DoctorStep::Cluster,
+        Advice::Insecure => DoctorStep::Authority,
+        _ => DoctorStep::User,
     }
 }
 
 fn obstacle_to_do(obstacle: &Obstacle, effective: &Effective) -> String {
-    let user = shown(&effective.user_name);
+    let user = quoted(&effective.user_name);
     match obstacle {
         Obstacle::Server { .. } => "write the server as https://host:port".to_owned(),
         Obstacle::NoCertificate(field) => format!("put a PEM certificate into `{field}`"),
@@ -201,57 +221,59 @@ fn obstacle_to_do(obstacle: &Obstacle, effective: &Effective) -> String {
         Obstacle::RemovedProvider { instead, .. } => {
             format!("give user {user} an exec plugin (`{instead}`) instead of the auth-provider")
         }
-        Obstacle::EmptyTokenFile(file) => format!("put a token into {}", shown(file)),
+        Obstacle::EmptyTokenFile(file) => format!("put a token into {}", quoted(file)),
         other => format!("correct user {user}: {other}"),
     }
 }
 
 fn advice_to_do(advice: &Advice, effective: &Effective) -> String {
-    let user = shown(&effective.user_name);
+    let user = quoted(&effective.user_name);
     match advice {
         Advice::UserMissing(_) => {
             format!("add an entry named {user} to `users`, or name another in the context")
         }
         Advice::NoUser => "add `user:` to the context".to_owned(),
         Advice::PlainHttp(_) | Advice::NoScheme(_) => {
-            "write the server with https://, as credentials are sent nowhere else".to_owned()
+            "use https:// in the server URL: credentials are sent only over https".to_owned()
         }
         Advice::Insecure => {
-            "replace insecure-skip-tls-verify by the cluster's certificate-authority-data".to_owned()
+            "replace insecure-skip-tls-verify with the cluster's certificate-authority-data".to_owned()
         }
         Advice::KeyIgnored(_) => format!("add the client-certificate that belongs to the key of user {user}"),
         Advice::TokenFileWins(_) => format!("remove `token` or `tokenFile` from user {user}"),
         Advice::ExecUnused(_) => {
-            format!("remove the static credential from user {user}: the plugin beside it is never run")
+            format!("remove the static credential from user {user}, which prevents its plugin from running")
         }
     }
 }
 
-/// What there is to see where nothing is wrong.
-fn good(step: Step, effective: &Effective) -> String {
+/// The text of a step that passes.
+fn describe(step: DoctorStep, effective: &Effective) -> String {
     let cluster = &effective.cluster;
     match step {
-        Step::User => {
+        DoctorStep::User => {
             let mut kinds = effective.credential_kinds();
             kinds.retain(|kind| *kind != "impersonate");
             let kinds = if kinds.is_empty() { "no credential".to_owned() } else { kinds.join(", ") };
             if effective.user_name.is_empty() {
                 kinds
             } else {
-                format!("{}: {kinds}", shown(&effective.user_name))
+                format!("{}: {kinds}", quoted(&effective.user_name))
             }
         }
-        Step::Authority if !effective.is_https() => "not needed over plain http".to_owned(),
-        Step::Authority if !cluster.certificate_authority_data.is_empty() => {
+        DoctorStep::Authority if !effective.is_https() => "not needed over plain http".to_owned(),
+        DoctorStep::Authority if !cluster.certificate_authority_data.is_empty() => {
             "certificate-authority-data".to_owned()
         }
-        Step::Authority if !cluster.certificate_authority.is_empty() => shown(&cluster.certificate_authority),
-        Step::Authority => "those of this machine".to_owned(),
-        _ => format!("{} at {}", shown(&effective.cluster_name), redact::url(&effective.server())),
+        DoctorStep::Authority if !cluster.certificate_authority.is_empty() => {
+            quoted(&cluster.certificate_authority)
+        }
+        DoctorStep::Authority => "system root certificates".to_owned(),
+        _ => format!("{} at {}", quoted(&effective.cluster_name), redact::url(&effective.server())),
     }
 }
 
 /// A name from a file, in backticks and safe for a terminal.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("`{}`", redact::terminal(text))
 }

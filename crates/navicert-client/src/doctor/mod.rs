@@ -1,66 +1,66 @@
-//! What is wrong with a context: walks the whole way of a request step by step, says what it saw at each, and ends with
-//! the one thing to do.
+//! Diagnoses a context: checks every step of a request in order, reports the result of each, and ends with the one thing
+//! to do.
 //!
 //! ```text
 //! kubeconfig (file, context, cluster, user, authority) ──▶ connection (dns, tcp, tls) ──▶ plugin (plugin, policy, run,
-//! versions) ──▶ credential (expiry) ──▶ answer (clock, request) ──▶ Report::to_do
+//! versions) ──▶ credential (expiry) ──▶ request (clock, request) ──▶ DoctorReport::to_do
 //! ```
 //!
-//! Every step goes through the code a client goes through; nothing here decides anew. No text holds a secret.
+//! Every step uses the client's own code. No text contains a secret.
 
-mod answer;
 mod connection;
 mod credential;
 mod kubeconfig;
 mod plugin;
 mod report;
+mod request;
 
 use std::path::PathBuf;
 
 use crate::credential::SharedFiles;
 use crate::exec;
 use crate::in_cluster::PodEnvironment;
-use crate::kubeconfig::{Overrides, Sources};
+use crate::kubeconfig::{KubeconfigSources, Overrides};
 use crate::transport;
 
-use report::Walk;
-pub use report::{Conclusion, Finding, Report, Step, Verdict};
+use report::ReportBuilder;
+pub use report::{Conclusion, DoctorReport, DoctorStep, StepResult, StepStatus};
 
-/// What is examined, and with what.
+/// The context to diagnose, and the dependencies.
 #[derive(Clone)]
 pub struct Patient {
-    /// Where the kubeconfig is.
-    pub sources: Sources,
-    /// What the command line says instead of it.
+    /// The location of the kubeconfig.
+    pub sources: KubeconfigSources,
+    /// Command-line overrides.
     pub overrides: Overrides,
-    /// What relative names of files are relative to.
+    /// The directory that relative paths are resolved against.
     pub current_dir: PathBuf,
-    /// Whether this is a pod.
+    /// The in-cluster environment.
     pub pod: PodEnvironment,
-    /// Where files are read from.
+    /// The file system.
     pub files: SharedFiles,
     /// How plugins are run.
-    pub exec: exec::Settings,
+    pub exec: exec::ExecSettings,
     /// The clock, the runner, the environment, the plugin policy.
     pub around: exec::Surroundings,
-    /// The variables that a transport heeds.
-    pub transport: transport::Environment,
+    /// The environment variables the transport uses.
+    pub transport: transport::TransportEnvironment,
 }
 
-/// The spine. Every finding is told as soon as it is there, in the order of [`Step`]. Call it inside a tokio runtime.
+/// Diagnoses a context. Calls `on_result` with each result in the order of [`DoctorStep`]. Requires a tokio runtime.
 ///
-/// The plugin is run once if the server can be reached; it may ask its user something if there is a terminal.
-pub async fn examine(patient: &Patient, tell: &mut (dyn FnMut(&Finding) + Send)) -> Report {
-    let mut walk = Walk::new(tell);
-    let Some(effective) = kubeconfig::read(patient, &mut walk) else { return walk.end() };
-    let reached = connection::reach(patient, &effective, &mut walk).await;
-    let held = plugin::credential(patient, &effective, reached.is_some(), &mut walk).await;
-    credential::look(patient, &effective, held.as_ref(), &mut walk);
+/// Runs the plugin once if the server is reachable; the plugin may prompt if there is a terminal.
+pub async fn diagnose(patient: &Patient, on_result: &mut (dyn FnMut(&StepResult) + Send)) -> DoctorReport {
+    let mut report = ReportBuilder::new(on_result);
+    let Some(effective) = kubeconfig::read(patient, &mut report) else { return report.finish() };
+    let reached = connection::reach(patient, &effective, &mut report).await;
+    let obtained = plugin::obtain_credential(patient, &effective, reached.is_some(), &mut report).await;
+    credential::check_expiry(patient, &effective, obtained.as_ref(), &mut report);
     if let Some(reached) = reached {
-        answer::compare_clocks(patient, &reached, &mut walk);
-        answer::ask(patient, &effective, held, &mut walk).await;
+        request::compare_clocks(patient, &reached, &mut report);
+        request::send_request(patient, &effective, obtained, &mut report).await;
     }
-    walk.end()
+    report.finish()
 }
 
 #[cfg(test)]

@@ -1,85 +1,87 @@
-//! The plugin: is it there, may it run, what does it give, and do all speak the same version.
+//! Checks the plugin: installation, policy, output and versions.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_plugin::resolve::resolve;
-use navicert_plugin::{Command, Policy, Refusal, ResolveError, Stderr, start};
-use navicert_types::exec_credential::{DecodeError, Version};
+use navicert_plugin::{Command, Policy, PolicyDenial, ResolveError, Stderr, start};
+use navicert_types::exec_credential::{DecodeError, ExecVersion};
 use navicert_types::tree::{Node, Syntax, parse};
 
 use super::Patient;
-use super::kubeconfig::shown;
-use super::report::{Step, Walk};
-use crate::credential::{Asking, Credential, CredentialSource, choose};
-use crate::exec::response::ResponseError;
+use super::kubeconfig::quoted;
+use super::report::{DoctorStep, ReportBuilder};
+use crate::credential::{Credential, CredentialSource, RequestOrigin, choose};
+use crate::exec::response::PluginOutputError;
 use crate::exec::{Authenticator, ExecError, Plugin, PluginPolicy};
 use crate::kubeconfig::Effective;
 use crate::kuberc::KubercError;
 use crate::whoami::member;
 
-/// How long kubectl may take to say its version.
-const KUBECTL: Duration = Duration::from_secs(10);
+/// Timeout of `kubectl version`.
+const KUBECTL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What there is to show the server, and where it came from.
-pub(super) struct Held {
+/// The credential and its source.
+pub(super) struct ObtainedCredential {
     pub(super) source: Arc<dyn CredentialSource>,
     pub(super) credential: Arc<Credential>,
     pub(super) from_plugin: bool,
 }
 
-/// Gets the credential. A plugin is run only if the server can be reached: a login for nothing helps nobody.
-pub(super) async fn credential(
+/// Obtains the credential. Runs a plugin only if the server is reachable, to avoid a useless login.
+pub(super) async fn obtain_credential(
     patient: &Patient,
     effective: &Effective,
     reached: bool,
-    walk: &mut Walk<'_>,
-) -> Option<Held> {
+    report: &mut ReportBuilder<'_>,
+) -> Option<ObtainedCredential> {
     let source = match choose(effective, &patient.files, &patient.exec, &patient.around) {
         Ok(source) => source,
         Err(error) => {
-            let user = shown(&effective.user_name);
-            walk.fail(Step::Plugin, error.to_string(), format!("correct user {user}: {error}"));
-            walk.skip_until(Step::Expiry);
+            let user = quoted(&effective.user_name);
+            report.fail(DoctorStep::Plugin, error.to_string(), format!("correct user {user}: {error}"));
+            report.skip_until(DoctorStep::Expiry);
             return None;
         }
     };
     let Some(plugin) = used_plugin(patient, effective) else {
-        for step in [Step::Plugin, Step::Policy, Step::Run, Step::Versions] {
-            walk.skip(step, "no exec plugin is used");
+        for step in [DoctorStep::Plugin, DoctorStep::Policy, DoctorStep::Run, DoctorStep::Versions] {
+            report.skip(step, "no exec plugin is used");
         }
-        let credential = source.current(Asking::Foreground).await.ok()?;
-        return Some(Held { source, credential, from_plugin: false });
+        let credential = source.get(RequestOrigin::Foreground).await.ok()?;
+        return Some(ObtainedCredential { source, credential, from_plugin: false });
     };
     let authenticator = Authenticator::new(plugin, patient.exec.clone(), patient.around.clone());
-    let may_run = is_there(patient, authenticator.plugin(), walk) & may_run(patient, &authenticator, walk);
+    let may_run = check_installed(patient, authenticator.plugin(), report)
+        & check_policy(patient, &authenticator, report);
     if !may_run || !reached {
-        let text = if reached { "not run" } else { "not run: the server cannot be reached anyway" };
-        walk.skip(Step::Run, text);
-        versions(patient, authenticator.plugin(), None, walk).await;
+        let text = if reached { "not run" } else { "not run: the server is unreachable" };
+        report.skip(DoctorStep::Run, text);
+        check_versions(patient, authenticator.plugin(), None, report).await;
         return None;
     }
     let ran = authenticator.refresh().await;
     let mismatch = match &ran {
         Ok(credential) => {
-            walk.pass(Step::Run, gave(credential));
+            report.pass(DoctorStep::Run, describe_credential(credential));
             None
         }
-        Err(ExecError::Response(error)) if version_trouble(error).is_some() => {
-            walk.pass(Step::Run, "it answered");
-            version_trouble(error)
+        Err(ExecError::Response(error)) if version_mismatch(error).is_some() => {
+            report.pass(DoctorStep::Run, "the plugin returned a response");
+            version_mismatch(error)
         }
         Err(error) => {
-            walk.fail(Step::Run, error.to_string(), run_to_do(error, authenticator.plugin()));
+            report.fail(DoctorStep::Run, error.to_string(), run_to_do(error, authenticator.plugin()));
             None
         }
     };
-    versions(patient, authenticator.plugin(), mismatch, walk).await;
-    // The two share what was got (C404).
-    ran.ok().map(|credential| Held { source, credential, from_plugin: true })
+    check_versions(patient, authenticator.plugin(), mismatch, report).await;
+    // `source` shares the credential that was just obtained (C404).
+    ran.ok().map(|credential| ObtainedCredential { source, credential, from_plugin: true })
 }
 
-/// The plugin, if nothing keeps it out (C167).
+/// The plugin, unless a static credential takes precedence.
+// C167
 fn used_plugin(patient: &Patient, effective: &Effective) -> Option<Plugin> {
     let user = &effective.user;
     let is_static = !user.token.is_empty()
@@ -87,50 +89,50 @@ fn used_plugin(patient: &Patient, effective: &Effective) -> Option<Plugin> {
         || !user.username.is_empty()
         || !user.client_certificate.is_empty()
         || !user.client_certificate_data.is_empty();
-    if is_static { None } else { Plugin::of(effective, &*patient.files).ok().flatten() }
+    if is_static { None } else { Plugin::from_effective(effective, &*patient.files).ok().flatten() }
 }
 
-fn is_there(patient: &Patient, plugin: &Plugin, walk: &mut Walk<'_>) -> bool {
+fn check_installed(patient: &Patient, plugin: &Plugin, report: &mut ReportBuilder<'_>) -> bool {
     let path = patient.around.environment.variable("PATH");
     match resolve(plugin.command().as_ref(), path) {
         Ok(found) => {
-            walk.pass(Step::Plugin, shown(&found.display().to_string()));
+            report.pass(DoctorStep::Plugin, quoted(&found.display().to_string()));
             true
         }
         Err(error) => {
             let hint: Vec<&str> = plugin.install_hint().split_whitespace().collect();
             let to_do = match &error {
                 ResolveError::NotExecutable { path, .. } => {
-                    format!("make {} executable", shown(&path.display().to_string()))
+                    format!("make {} executable", quoted(&path.display().to_string()))
                 }
                 _ if !hint.is_empty() => format!("install the plugin: {}", hint.join(" ")),
                 ResolveError::NotInPath { command } => {
-                    format!("install the plugin {}, or put its folder into PATH", shown(command))
+                    format!("install the plugin {}, or add its directory to PATH", quoted(command))
                 }
-                _ => format!("install the plugin {}", shown(plugin.command())),
+                _ => format!("install the plugin {}", quoted(plugin.command())),
             };
-            walk.fail(Step::Plugin, error.to_string(), to_do);
+            report.fail(DoctorStep::Plugin, error.to_string(), to_do);
             false
         }
     }
 }
 
-fn may_run(patient: &Patient, authenticator: &Authenticator, walk: &mut Walk<'_>) -> bool {
+fn check_policy(patient: &Patient, authenticator: &Authenticator, report: &mut ReportBuilder<'_>) -> bool {
     match authenticator.check_policy() {
         Err(error) if error.is_denied() => {
-            walk.fail(Step::Policy, error.to_string(), policy_to_do(&error));
+            report.fail(DoctorStep::Policy, error.to_string(), policy_to_do(&error));
             false
         }
-        // That there is no such program was said one step before.
+        // The previous step has reported the missing program.
         Err(_) => {
-            walk.skip(Step::Policy, "there is nothing to run");
+            report.skip(DoctorStep::Policy, "the plugin is missing");
             false
         }
         Ok(()) => {
             let open = matches!(&patient.around.policy, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll));
-            walk.pass(
-                Step::Policy,
-                if open { "no kuberc restricts plugins" } else { "the kuberc permits it" },
+            report.pass(
+                DoctorStep::Policy,
+                if open { "no kuberc restricts plugins" } else { "permitted by the kuberc" },
             );
             true
         }
@@ -139,109 +141,113 @@ fn may_run(patient: &Patient, authenticator: &Authenticator, walk: &mut Walk<'_>
 
 fn policy_to_do(error: &ExecError) -> String {
     match error {
-        ExecError::Denied(Refusal::DenyAll { command }) => {
-            format!("permit {} in the kuberc: its credentialPluginPolicy is DenyAll", shown(command))
+        ExecError::Denied(PolicyDenial::DenyAll { command }) => {
+            format!("permit {} in the kuberc: its credentialPluginPolicy is DenyAll", quoted(command))
         }
-        ExecError::Denied(Refusal::NotListed { path }) => {
+        ExecError::Denied(PolicyDenial::NotListed { path }) => {
             format!("add `- command: {path}` to credentialPluginAllowlist in the kuberc")
         }
-        ExecError::Denied(Refusal::Digest { path, actual }) => {
-            format!("if {} was updated on purpose, put `sha256: {actual}` into the kuberc", shown(path))
+        ExecError::Denied(PolicyDenial::Digest { path, actual }) => {
+            format!("if {} was updated intentionally, set `sha256: {actual}` in the kuberc", quoted(path))
         }
-        ExecError::Denied(Refusal::CannotResolve { source, .. }) => format!("install the plugin: {source}"),
+        ExecError::Denied(PolicyDenial::CannotResolve { source, .. }) => {
+            format!("install the plugin: {source}")
+        }
         ExecError::PolicyUnreadable { policy, .. } => match &**policy {
             KubercError::Invalid { path, diagnostics } => {
                 let line = diagnostics.iter().next().map_or(1, |first| first.span.line);
-                format!("mend line {line} of {}: no plugin runs before", shown(path))
+                format!("fix line {line} of {}; no plugin may run until then", quoted(path))
             }
             KubercError::Unreadable { path, .. } => {
-                format!("make {} readable: no plugin runs before", shown(path))
+                format!("make {} readable; no plugin may run until then", quoted(path))
             }
-            KubercError::FlagWhileOff => "take `--kuberc` away, or `KUBERC=off`".to_owned(),
+            KubercError::FlagWhileOff => "remove `--kuberc` or `KUBERC=off`".to_owned(),
         },
         other => format!("change the kuberc's allowlist: {other}"),
     }
 }
 
-fn gave(credential: &Credential) -> &'static str {
+fn describe_credential(credential: &Credential) -> &'static str {
     match (&credential.authorization, &credential.identity) {
-        (Some(_), Some(_)) => "gave a token and a certificate",
-        (None, Some(_)) => "gave a certificate",
-        _ => "gave a token",
+        (Some(_), Some(_)) => "returned a token and a certificate",
+        (None, Some(_)) => "returned a certificate",
+        _ => "returned a token",
     }
 }
 
 fn run_to_do(error: &ExecError, plugin: &Plugin) -> String {
-    let command = shown(plugin.command());
+    let command = quoted(plugin.command());
     match error {
-        ExecError::Interactive(_) => "run this in a terminal: the plugin has to ask its user".to_owned(),
-        ExecError::Failed { message: Some(message), .. } => format!("do what {command} says: {message}"),
-        ExecError::Failed { .. } => {
-            format!("log in with {command} again, or do what it says on standard error")
+        ExecError::Interactive(_) => "run this in a terminal: the plugin must prompt the user".to_owned(),
+        ExecError::Failed { message: Some(message), .. } => {
+            format!("follow the message of {command}: {message}")
         }
-        ExecError::TimedOut { .. } => format!("find out what {command} waits for: run it by hand"),
+        ExecError::Failed { .. } => {
+            format!("log in again with {command}, or follow its message on standard error")
+        }
+        ExecError::TimedOut { .. } => format!("run {command} by hand and check what it waits for"),
         ExecError::Response(_) => {
             format!("update {command}; `navicert exec-plugin check` names the rule it breaks")
         }
-        _ => format!("repair {command}: it cannot be run"),
+        _ => format!("fix {command}: it cannot be run"),
     }
 }
 
-/// What the kubeconfig has to say, or whose fault it is, when versions differ.
-fn version_trouble(error: &ResponseError) -> Option<(String, String)> {
+/// Text and fix for a version mismatch.
+fn version_mismatch(error: &PluginOutputError) -> Option<(String, String)> {
     match error {
-        ResponseError::OtherVersion { returned, .. } => {
+        PluginOutputError::OtherVersion { returned, .. } => {
             Some((error.to_string(), format!("set `apiVersion: {returned}` in the user's exec section")))
         }
-        ResponseError::Undecodable(decode) => match &**decode {
+        PluginOutputError::Undecodable(decode) => match &**decode {
             DecodeError::NotRegistered { api_version, .. } => Some((
-                format!("the plugin answers in `{api_version}`"),
-                "update the plugin: clients no longer speak its version".to_owned(),
+                format!("the plugin responds in version `{api_version}`"),
+                "update the plugin: clients no longer support its version".to_owned(),
             )),
             _ => None,
         },
-        ResponseError::NoVersion => {
-            Some((error.to_string(), "update the plugin: it does not say which version it speaks".to_owned()))
+        PluginOutputError::NoVersion => {
+            Some((error.to_string(), "update the plugin: its output has no apiVersion".to_owned()))
         }
         _ => None,
     }
 }
 
-/// The kubeconfig's version against the plugin's and kubectl's.
-async fn versions(
+/// Compares the kubeconfig's version with the plugin's and kubectl's.
+async fn check_versions(
     patient: &Patient,
     plugin: &Plugin,
     mismatch: Option<(String, String)>,
-    walk: &mut Walk<'_>,
+    report: &mut ReportBuilder<'_>,
 ) {
-    let asked = plugin.version();
+    let version = plugin.version();
     if let Some((text, to_do)) = mismatch {
-        return walk.fail(Step::Versions, text, to_do);
+        return report.fail(DoctorStep::Versions, text, to_do);
     }
-    let Some(kubectl) = kubectl(patient).await else {
-        return walk.pass(Step::Versions, format!("{asked}; there is no kubectl here to compare with"));
+    let Some(kubectl) = kubectl_version(patient).await else {
+        return report.pass(DoctorStep::Versions, format!("{version}; no kubectl in PATH to compare with"));
     };
     let text = &kubectl.text;
-    if asked == Version::V1 && (kubectl.major, kubectl.minor) < (1, 22) {
-        let seen = format!("kubectl {text} does not know {asked}; 1.22 and newer do");
-        let to_do = "update kubectl, or use client.authentication.k8s.io/v1beta1 if the plugin speaks it";
-        return walk.warn(Step::Versions, seen, to_do);
+    if version == ExecVersion::V1 && (kubectl.major, kubectl.minor) < (1, 22) {
+        let found = format!("kubectl {text} does not support {version}; 1.22 and newer do");
+        let to_do = "update kubectl, or use client.authentication.k8s.io/v1beta1 if the plugin supports it";
+        return report.warn(DoctorStep::Versions, found, to_do);
     }
-    walk.pass(Step::Versions, format!("{asked}, which kubectl {text} speaks too"));
+    report.pass(DoctorStep::Versions, format!("{version}, also supported by kubectl {text}"));
 }
 
-struct Kubectl {
+struct KubectlVersion {
     major: u32,
     minor: u32,
     text: String,
 }
 
-/// The kubectl that a shell would run here, if it says its version.
-async fn kubectl(patient: &Patient) -> Option<Kubectl> {
+/// The version of the kubectl in `PATH`, if available.
+async fn kubectl_version(patient: &Patient) -> Option<KubectlVersion> {
     let command = Command::new("kubectl", patient.around.environment.clone())
         .args(["version", "--client", "-o", "json"])
         .stderr(Stderr::Tail(1024))
-        .limit(Some(KUBECTL));
+        .limit(Some(KUBECTL_TIMEOUT));
     let permitted = Policy::AllowAll.permit(command).ok()?;
     let completed = start(Arc::clone(&patient.around.runner), permitted).await.ok()?;
     let node = parse(completed.stdout.expose(), Syntax::Json).ok()?;
@@ -250,5 +256,5 @@ async fn kubectl(patient: &Patient) -> Option<Kubectl> {
     // Some builds write `20+`.
     let number = |name: &str| text(name)?.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().ok();
     let git = navicert_types::redact::terminal(text("gitVersion")?).into_owned();
-    Some(Kubectl { major: number("major")?, minor: number("minor")?, text: git })
+    Some(KubectlVersion { major: number("major")?, minor: number("minor")?, text: git })
 }

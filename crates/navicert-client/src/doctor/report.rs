@@ -1,238 +1,237 @@
-//! The steps of a walk, what was found at each, and what follows from all of them.
+//! The steps, their results, and the conclusion.
 
 use std::fmt;
 
-use crate::whoami::User;
+use crate::whoami::UserInfo;
 
-/// A step of the way from a kubeconfig to an answer, in order.
+/// A step from the kubeconfig to a response, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum DoctorStep {
     /// The kubeconfig files can be read.
     File,
     /// A context is selected and exists.
     Context,
-    /// Its cluster exists and has an address.
+    /// Its cluster exists and has a server URL.
     Cluster,
-    /// Its user exists and has a credential, or a way to one.
+    /// Its user exists and has a credential or a plugin.
     User,
-    /// It is known whose word counts for who the server is.
+    /// The certificate authority that verifies the server is valid.
     Authority,
-    /// The server's name has an address.
+    /// The server's host name resolves.
     Dns,
-    /// Somebody listens there.
+    /// The server accepts connections.
     Tcp,
-    /// It is the server.
+    /// The server's certificate is valid.
     Tls,
-    /// The credential plugin is there.
+    /// The credential plugin is installed.
     Plugin,
-    /// It may run.
+    /// The plugin policy permits it.
     Policy,
-    /// It runs and gives something.
+    /// The plugin runs and returns a credential.
     Run,
-    /// The kubeconfig, the plugin and kubectl speak the same version.
+    /// The kubeconfig, the plugin and kubectl support the same version.
     Versions,
-    /// What there is has not expired.
+    /// The credential has not expired.
     Expiry,
-    /// This machine's clock agrees with the server's.
+    /// The local clock agrees with the server's.
     Clock,
-    /// The server knows who is calling.
+    /// The server authenticates the request.
     Request,
 }
 
-impl Step {
-    /// All of them, in order.
-    pub const ALL: [Step; 15] = [
-        Step::File,
-        Step::Context,
-        Step::Cluster,
-        Step::User,
-        Step::Authority,
-        Step::Dns,
-        Step::Tcp,
-        Step::Tls,
-        Step::Plugin,
-        Step::Policy,
-        Step::Run,
-        Step::Versions,
-        Step::Expiry,
-        Step::Clock,
-        Step::Request,
+impl DoctorStep {
+    /// All steps in order.
+    pub const ALL: [DoctorStep; 15] = [
+        DoctorStep::File,
+        DoctorStep::Context,
+        DoctorStep::Cluster,
+        DoctorStep::User,
+        DoctorStep::Authority,
+        DoctorStep::Dns,
+        DoctorStep::Tcp,
+        DoctorStep::Tls,
+        DoctorStep::Plugin,
+        DoctorStep::Policy,
+        DoctorStep::Run,
+        DoctorStep::Versions,
+        DoctorStep::Expiry,
+        DoctorStep::Clock,
+        DoctorStep::Request,
     ];
 
-    /// In a word.
+    /// The stable name of the step.
     pub fn name(self) -> &'static str {
         match self {
-            Step::File => "file",
-            Step::Context => "context",
-            Step::Cluster => "cluster",
-            Step::User => "user",
-            Step::Authority => "authority",
-            Step::Dns => "dns",
-            Step::Tcp => "tcp",
-            Step::Tls => "tls",
-            Step::Plugin => "plugin",
-            Step::Policy => "policy",
-            Step::Run => "run",
-            Step::Versions => "versions",
-            Step::Expiry => "expiry",
-            Step::Clock => "clock",
-            Step::Request => "request",
+            DoctorStep::File => "file",
+            DoctorStep::Context => "context",
+            DoctorStep::Cluster => "cluster",
+            DoctorStep::User => "user",
+            DoctorStep::Authority => "authority",
+            DoctorStep::Dns => "dns",
+            DoctorStep::Tcp => "tcp",
+            DoctorStep::Tls => "tls",
+            DoctorStep::Plugin => "plugin",
+            DoctorStep::Policy => "policy",
+            DoctorStep::Run => "run",
+            DoctorStep::Versions => "versions",
+            DoctorStep::Expiry => "expiry",
+            DoctorStep::Clock => "clock",
+            DoctorStep::Request => "request",
         }
     }
 }
 
-/// How a step went.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// As it should.
+pub enum StepStatus {
+    /// The step succeeded.
     Pass,
-    /// It stops nobody, and is probably not meant.
+    /// Not an error, but probably unintended.
     Warn,
-    /// Nobody gets further than this.
+    /// Requests fail at this step.
     Fail,
-    /// It could not be looked at, or does not apply.
+    /// Not checked, or not applicable.
     Skip,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for StepStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Pass => "PASS",
-            Verdict::Warn => "WARN",
-            Verdict::Fail => "FAIL",
-            Verdict::Skip => "SKIP",
+            StepStatus::Pass => "PASS",
+            StepStatus::Warn => "WARN",
+            StepStatus::Fail => "FAIL",
+            StepStatus::Skip => "SKIP",
         })
     }
 }
 
-/// What was found at one step.
+/// The result of one step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// Where.
-    pub step: Step,
-    /// How it went.
-    pub verdict: Verdict,
-    /// What was seen, in one clause.
+pub struct StepResult {
+    /// The step.
+    pub step: DoctorStep,
+    /// Its status.
+    pub status: StepStatus,
+    /// What was found, in one clause.
     pub text: String,
-    /// What to do about it.
+    /// How to fix it.
     pub to_do: Option<String>,
 }
 
-/// Everything that was found: one finding per step.
+/// The results of all steps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// In the order of [`Step`].
-    pub findings: Vec<Finding>,
-    /// Whom the server takes us for, if it said so.
-    pub user: Option<User>,
+pub struct DoctorReport {
+    /// One result per step, in the order of [`DoctorStep`].
+    pub results: Vec<StepResult>,
+    /// The authenticated user, if the server returned one.
+    pub user: Option<UserInfo>,
 }
 
-/// What it comes to, for whoever needs a number.
+/// The overall result, which determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
-    /// Nothing fails.
+    /// No step failed.
     Healthy,
-    /// A file is not what it should be.
+    /// A file is missing or invalid.
     BadInput,
-    /// The server cannot be reached.
+    /// The server is unreachable.
     Unreachable,
-    /// A policy keeps the plugin from running.
+    /// The plugin policy denies the plugin.
     Denied,
-    /// The server, the plugin or the selected context says no.
+    /// The server, the plugin or the selected context rejects the request.
     Rejected,
 }
 
-impl Report {
-    /// The first step at which nobody gets further.
-    pub fn failure(&self) -> Option<&Finding> {
-        self.findings.iter().find(|finding| finding.verdict == Verdict::Fail)
+impl DoctorReport {
+    /// The first failed step.
+    pub fn failure(&self) -> Option<&StepResult> {
+        self.results.iter().find(|result| result.status == StepStatus::Fail)
     }
 
-    /// The one thing to do. When the server turns a credential down and something before it looked wrong, that is the
-    /// likely reason.
+    /// The one thing to do. If the server rejects the request, the first earlier warning is the likely cause.
     pub fn to_do(&self) -> Option<&str> {
         let warning = || {
-            let worth = |finding: &&Finding| finding.verdict == Verdict::Warn && finding.to_do.is_some();
-            self.findings.iter().find(worth)
+            let worth = |result: &&StepResult| result.status == StepStatus::Warn && result.to_do.is_some();
+            self.results.iter().find(worth)
         };
-        let finding = match self.failure() {
-            Some(failure) if failure.step == Step::Request => warning().or(Some(failure)),
+        let result = match self.failure() {
+            Some(failure) if failure.step == DoctorStep::Request => warning().or(Some(failure)),
             Some(failure) => Some(failure),
             None => warning(),
         };
-        finding.and_then(|finding| finding.to_do.as_deref())
+        result.and_then(|result| result.to_do.as_deref())
     }
 
-    /// What it comes to.
+    /// The overall result.
     pub fn conclusion(&self) -> Conclusion {
-        match self.failure().map(|finding| finding.step) {
+        match self.failure().map(|result| result.step) {
             None => Conclusion::Healthy,
-            Some(Step::File) => Conclusion::BadInput,
-            Some(Step::Dns | Step::Tcp | Step::Tls) => Conclusion::Unreachable,
-            Some(Step::Policy) => Conclusion::Denied,
+            Some(DoctorStep::File) => Conclusion::BadInput,
+            Some(DoctorStep::Dns | DoctorStep::Tcp | DoctorStep::Tls) => Conclusion::Unreachable,
+            Some(DoctorStep::Policy) => Conclusion::Denied,
             Some(_) => Conclusion::Rejected,
         }
     }
 }
 
-/// A report in the making. Whoever listens is told of every finding at once.
-pub(super) struct Walk<'a> {
-    report: Report,
-    tell: &'a mut (dyn FnMut(&Finding) + Send),
+/// Builds a report and passes every result to the callback immediately.
+pub(super) struct ReportBuilder<'a> {
+    report: DoctorReport,
+    on_result: &'a mut (dyn FnMut(&StepResult) + Send),
 }
 
-impl<'a> Walk<'a> {
-    pub(super) fn new(tell: &'a mut (dyn FnMut(&Finding) + Send)) -> Self {
-        Walk { report: Report::default(), tell }
+impl<'a> ReportBuilder<'a> {
+    pub(super) fn new(on_result: &'a mut (dyn FnMut(&StepResult) + Send)) -> Self {
+        ReportBuilder { report: DoctorReport::default(), on_result }
     }
 
-    pub(super) fn pass(&mut self, step: Step, text: impl Into<String>) {
-        self.add(step, Verdict::Pass, text.into(), None);
+    pub(super) fn pass(&mut self, step: DoctorStep, text: impl Into<String>) {
+        self.add(step, StepStatus::Pass, text.into(), None);
     }
 
-    pub(super) fn skip(&mut self, step: Step, text: impl Into<String>) {
-        self.add(step, Verdict::Skip, text.into(), None);
+    pub(super) fn skip(&mut self, step: DoctorStep, text: impl Into<String>) {
+        self.add(step, StepStatus::Skip, text.into(), None);
     }
 
-    pub(super) fn warn(&mut self, step: Step, text: impl Into<String>, to_do: impl Into<String>) {
-        self.add(step, Verdict::Warn, text.into(), Some(to_do.into()));
+    pub(super) fn warn(&mut self, step: DoctorStep, text: impl Into<String>, to_do: impl Into<String>) {
+        self.add(step, StepStatus::Warn, text.into(), Some(to_do.into()));
     }
 
-    pub(super) fn fail(&mut self, step: Step, text: impl Into<String>, to_do: impl Into<String>) {
-        self.add(step, Verdict::Fail, text.into(), Some(to_do.into()));
+    pub(super) fn fail(&mut self, step: DoctorStep, text: impl Into<String>, to_do: impl Into<String>) {
+        self.add(step, StepStatus::Fail, text.into(), Some(to_do.into()));
     }
 
     pub(super) fn has_failed(&self) -> bool {
         self.report.failure().is_some()
     }
 
-    pub(super) fn is_user(&mut self, user: User) {
+    pub(super) fn set_user(&mut self, user: UserInfo) {
         self.report.user = Some(user);
     }
 
-    /// What lies between here and that step is not looked at.
-    pub(super) fn skip_until(&mut self, next: Step) {
+    /// Skips the steps before `next`.
+    pub(super) fn skip_until(&mut self, next: DoctorStep) {
         self.skip_while(|step| step < next);
     }
 
-    /// What was not come to is skipped.
-    pub(super) fn end(mut self) -> Report {
+    /// Skips the remaining steps and returns the report.
+    pub(super) fn finish(mut self) -> DoctorReport {
         self.skip_while(|_| true);
         self.report
     }
 
-    fn skip_while(&mut self, is_left: impl Fn(Step) -> bool) {
-        let told = self.report.findings.len();
-        let failed = self.report.failure().map_or("an earlier step", |finding| finding.step.name());
-        let text = format!("not looked at, because `{failed}` failed");
-        for step in Step::ALL.into_iter().skip(told).filter(|step| is_left(*step)) {
+    fn skip_while(&mut self, is_left: impl Fn(DoctorStep) -> bool) {
+        let reported = self.report.results.len();
+        let failed = self.report.failure().map_or("an earlier step", |result| result.step.name());
+        let text = format!("skipped because `{failed}` failed");
+        for step in DoctorStep::ALL.into_iter().skip(reported).filter(|step| is_left(*step)) {
             self.skip(step, text.clone());
         }
     }
 
-    fn add(&mut self, step: Step, verdict: Verdict, text: String, to_do: Option<String>) {
-        let finding = Finding { step, verdict, text, to_do };
-        (self.tell)(&finding);
-        self.report.findings.push(finding);
+    fn add(&mut self, step: DoctorStep, verdict: StepStatus, text: String, to_do: Option<String>) {
+        let result = StepResult { step, status: verdict, text, to_do };
+        (self.on_result)(&result);
+        self.report.results.push(result);
     }
 }

@@ -1,53 +1,53 @@
-//! What follows from findings; the walk itself is in the command line's transcripts, against real servers.
+//! Conclusions from step results; the command line's transcripts run the steps against real servers.
 
-use super::report::Walk;
-use super::{Conclusion, Report, Step, Verdict};
+use super::report::ReportBuilder;
+use super::{Conclusion, DoctorReport, DoctorStep, StepStatus};
 
-fn report(findings: &[(Step, Verdict)]) -> Report {
-    let mut told = 0;
-    let mut tell = |_: &super::Finding| told += 1;
-    let mut walk = Walk::new(&mut tell);
-    for step in Step::ALL {
-        let verdict = findings.iter().find(|(found, _)| *found == step).map(|(_, verdict)| *verdict);
+fn report(statuses: &[(DoctorStep, StepStatus)]) -> DoctorReport {
+    let mut reported = 0;
+    let mut on_result = |_: &super::StepResult| reported += 1;
+    let mut builder = ReportBuilder::new(&mut on_result);
+    for step in DoctorStep::ALL {
+        let verdict = statuses.iter().find(|(found, _)| *found == step).map(|(_, verdict)| *verdict);
         match verdict {
-            Some(Verdict::Warn) => walk.warn(step, "odd", format!("look at {}", step.name())),
-            Some(Verdict::Fail) => walk.fail(step, "wrong", format!("mend {}", step.name())),
-            _ => walk.pass(step, "good"),
+            Some(StepStatus::Warn) => builder.warn(step, "odd", format!("look at {}", step.name())),
+            Some(StepStatus::Fail) => builder.fail(step, "wrong", format!("fix {}", step.name())),
+            _ => builder.pass(step, "good"),
         }
     }
-    let report = walk.end();
-    assert_eq!((told, report.findings.len()), (Step::ALL.len(), Step::ALL.len()));
+    let report = builder.finish();
+    assert_eq!((reported, report.results.len()), (DoctorStep::ALL.len(), DoctorStep::ALL.len()));
     report
 }
 
 #[test]
-fn the_first_failure_is_what_has_to_be_done_and_a_refusal_is_explained_by_an_earlier_warning() {
-    use Step::{Clock, Dns, File, Plugin, Policy, Request, User};
-    use Verdict::{Fail, Warn};
-    for (findings, to_do, conclusion) in [
+fn first_failure_is_the_thing_to_do_and_an_earlier_warning_explains_a_rejection() {
+    use DoctorStep::{Clock, Dns, File, Plugin, Policy, Request, User};
+    use StepStatus::{Fail, Warn};
+    for (statuses, to_do, conclusion) in [
         (&[][..], None, Conclusion::Healthy),
         (&[(User, Warn), (Clock, Warn)], Some("look at user"), Conclusion::Healthy),
-        (&[(File, Fail), (Dns, Fail)], Some("mend file"), Conclusion::BadInput),
-        (&[(User, Warn), (Dns, Fail), (Plugin, Fail)], Some("mend dns"), Conclusion::Unreachable),
-        (&[(Policy, Fail)], Some("mend policy"), Conclusion::Denied),
+        (&[(File, Fail), (Dns, Fail)], Some("fix file"), Conclusion::BadInput),
+        (&[(User, Warn), (Dns, Fail), (Plugin, Fail)], Some("fix dns"), Conclusion::Unreachable),
+        (&[(Policy, Fail)], Some("fix policy"), Conclusion::Denied),
         (&[(Clock, Warn), (Request, Fail)], Some("look at clock"), Conclusion::Rejected),
-        (&[(Request, Fail)], Some("mend request"), Conclusion::Rejected),
+        (&[(Request, Fail)], Some("fix request"), Conclusion::Rejected),
     ] {
-        let report = report(findings);
-        assert_eq!((report.to_do(), report.conclusion()), (to_do, conclusion), "{findings:?}");
+        let report = report(statuses);
+        assert_eq!((report.to_do(), report.conclusion()), (to_do, conclusion), "{statuses:?}");
     }
 }
 
 #[test]
-fn what_was_not_come_to_is_skipped_and_the_reason_named() {
-    let mut tell = |_: &super::Finding| {};
-    let mut walk = Walk::new(&mut tell);
-    walk.fail(Step::File, "gone", "find it");
-    walk.skip_until(Step::Cluster);
-    let report = walk.end();
-    let steps: Vec<Step> = report.findings.iter().map(|finding| finding.step).collect();
-    assert_eq!(steps, Step::ALL);
-    let skipped = report.findings.iter().skip(1);
-    assert!(skipped.clone().all(|finding| finding.verdict == Verdict::Skip));
-    assert!(skipped.clone().all(|finding| finding.text == "not looked at, because `file` failed"));
+fn remaining_steps_are_skipped_with_the_reason() {
+    let mut on_result = |_: &super::StepResult| {};
+    let mut builder = ReportBuilder::new(&mut on_result);
+    builder.fail(DoctorStep::File, "gone", "find it");
+    builder.skip_until(DoctorStep::Cluster);
+    let report = builder.finish();
+    let steps: Vec<DoctorStep> = report.results.iter().map(|result| result.step).collect();
+    assert_eq!(steps, DoctorStep::ALL);
+    let skipped = report.results.iter().skip(1);
+    assert!(skipped.clone().all(|result| result.status == StepStatus::Skip));
+    assert!(skipped.clone().all(|result| result.text == "skipped because `file` failed"));
 }

@@ -1,142 +1,146 @@
-//! For people who write plugins: reading the question, writing the answer, failing in a way that clients can show
-//! (client-credentials.md §6).
+//! For plugin authors: read the request, write the response, and report failures that clients can show.
 //!
 //! ```
-//! use navicert_client::exec::author::{Answer, Input};
+//! use navicert_client::exec::author::{PluginInput, PluginResponse};
 //!
-//! // In a plugin: the value of KUBERNETES_EXEC_INFO.
-//! let told = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
+//! // In a plugin, the value of KUBERNETES_EXEC_INFO.
+//! let value = r#"{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1",
 //!   "spec":{"cluster":{"server":"https://c.example","config":{"audience":"a"}},"interactive":false}}"#;
-//! let input = Input::read(Some(told.as_ref()))?;
+//! let input = PluginInput::read(Some(value.as_ref()))?;
 //! let cluster = input.require_cluster()?;
 //! assert_eq!(cluster.server, "https://c.example");
 //!
 //! let mut stdout = Vec::new();
-//! Answer::token("t0ken").expiring("2031-01-02T03:04:05Z".parse()?).write(&input, &mut stdout)?;
+//! PluginResponse::token("t0ken").with_expiry("2031-01-02T03:04:05Z".parse()?).write(&input, &mut stdout)?;
 //! assert!(stdout.ends_with(b"\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+// §6
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
 use navicert_types::exec_credential::{
-    self, Cluster, DecodeError, ExecCredential, GROUP, KIND, Spec, Status, Version,
+    self, DecodeError, ExecCluster, ExecCredential, ExecCredentialSpec, ExecCredentialStatus, ExecVersion,
+    GROUP, KIND,
 };
 use navicert_types::tree::{Mapping, Node, Value};
 use navicert_types::{Secret, Timestamp, redact};
 use thiserror::Error;
 
-use super::response::{self, ResponseError};
+use super::response::{self, PluginOutputError};
 use crate::kubeconfig::{Address, AddressError};
 
-/// What a client tells a plugin.
+/// The request of a client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Input {
-    version: Version,
-    spec: Spec,
+pub struct PluginInput {
+    version: ExecVersion,
+    spec: ExecCredentialSpec,
 }
 
-/// Why a plugin cannot make anything of what it was told. The texts are client-go's (C601, C602).
+/// Why a plugin cannot read its request. Messages are client-go's.
+// C601, C602
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum InputError {
-    /// The variable is not there: no client runs the plugin, or one from before 1.20 does.
+pub enum PluginInputError {
+    /// The variable is unset: the plugin was not started by a client, or by one before 1.20.
     #[error("KUBERNETES_EXEC_INFO env var is unset or empty")]
     Unset,
-    /// It cannot be read.
+    /// The value cannot be decoded.
     #[error("decode: {0}")]
     Undecodable(#[source] DecodeError),
-    /// It is something else.
+    /// The value has another kind.
     #[error("invalid group/kind: wanted {KIND}.{GROUP}, got {0}")]
     OtherKind(String),
-    /// It says nothing about the cluster: `provideClusterInfo` is not set in the kubeconfig.
+    /// Cluster information is missing: `provideClusterInfo` is not set in the kubeconfig.
     #[error("ExecCredential does not contain cluster information")]
     NoCluster,
-    /// The cluster's proxy has no address.
+    /// The cluster's proxy URL is invalid.
     #[error("cannot create rest.Config: cannot parse proxy URL: {0}")]
     Proxy(#[source] AddressError),
 }
 
-/// How to reach the cluster, without any credential (C604).
+/// Connection settings of the cluster, without credentials.
+// C604
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientConfig {
     /// Base URL.
     pub server: String,
-    /// Name to check the certificate against; empty for the host of `server`.
+    /// Server name for certificate verification; empty for the host of `server`.
     pub tls_server_name: String,
-    /// Do not verify the server at all.
+    /// Disables verification of the server's certificate.
     pub insecure_skip_tls_verify: bool,
-    /// The certificate authority's certificates as PEM text; empty for the system's.
+    /// The certificate authority bundle as PEM text; empty for the system root certificates.
     pub certificate_authority_data: Vec<u8>,
-    /// Proxy to go through; empty for none. May carry a password.
+    /// Proxy URL; empty for none. May contain a password.
     pub proxy_url: String,
-    /// Do not ask for compressed answers.
+    /// Disables response compression.
     pub disable_compression: bool,
 }
 
-impl Input {
-    /// Reads the value of `KUBERNETES_EXEC_INFO`, which the caller takes from the environment.
+impl PluginInput {
+    /// Decodes the value of `KUBERNETES_EXEC_INFO`, which the caller takes from the environment.
     ///
     /// # Errors
-    /// [`InputError`]: it is not set, or is no question.
-    pub fn read(variable: Option<&OsStr>) -> Result<Self, InputError> {
-        let text = variable.filter(|text| !text.is_empty()).ok_or(InputError::Unset)?;
+    /// [`PluginInputError`]: the value is unset or not a request.
+    pub fn read(variable: Option<&OsStr>) -> Result<Self, PluginInputError> {
+        let text = variable.filter(|text| !text.is_empty()).ok_or(PluginInputError::Unset)?;
         let (version, credential) =
             exec_credential::decode(text.as_encoded_bytes()).map_err(|error| match error {
                 DecodeError::NotRegistered { kind, api_version } => {
                     let group = api_version.split_once('/').map_or("", |(group, _)| group);
                     match (kind.as_str(), group) {
                         (KIND, GROUP) => {
-                            InputError::Undecodable(DecodeError::NotRegistered { kind, api_version })
+                            PluginInputError::Undecodable(DecodeError::NotRegistered { kind, api_version })
                         }
-                        (kind, "") => InputError::OtherKind(kind.to_owned()),
-                        (kind, group) => InputError::OtherKind(format!("{kind}.{group}")),
+                        (kind, "") => PluginInputError::OtherKind(kind.to_owned()),
+                        (kind, group) => PluginInputError::OtherKind(format!("{kind}.{group}")),
                     }
                 }
-                other => InputError::Undecodable(other),
+                other => PluginInputError::Undecodable(other),
             })?;
-        Ok(Input { version, spec: credential.spec })
+        Ok(PluginInput { version, spec: credential.spec })
     }
 
-    /// The version to answer in.
-    pub fn version(&self) -> Version {
+    /// The version of the request, which the response must have too.
+    pub fn version(&self) -> ExecVersion {
         self.version
     }
 
-    /// Whether there is a user to talk to, on standard input.
+    /// Whether the plugin may interact with the user on standard input.
     pub fn is_interactive(&self) -> bool {
         self.spec.interactive
     }
 
-    /// What the kubeconfig's cluster entry says for plugins; null if nothing.
+    /// The kubeconfig cluster entry's extension for exec plugins; null if absent.
     pub fn config(&self) -> Option<&Node> {
         self.spec.cluster.as_ref().map(|cluster| &cluster.config)
     }
 
-    /// How to reach the cluster, if the client says so (C603).
+    /// Connection settings of the cluster, if the client provides them.
     ///
     /// # Errors
-    /// The proxy has no address.
-    pub fn cluster(&self) -> Result<Option<ClientConfig>, InputError> {
+    /// The proxy URL is invalid.
+    // C603
+    pub fn cluster(&self) -> Result<Option<ClientConfig>, PluginInputError> {
         self.spec.cluster.as_ref().map(ClientConfig::try_from).transpose()
     }
 
-    /// The same for plugins that cannot do without.
+    /// Connection settings of the cluster, for plugins that require them.
     ///
     /// # Errors
-    /// The client does not say so, or the proxy has no address.
-    pub fn require_cluster(&self) -> Result<ClientConfig, InputError> {
-        self.cluster()?.ok_or(InputError::NoCluster)
+    /// The client does not provide them, or the proxy URL is invalid.
+    pub fn require_cluster(&self) -> Result<ClientConfig, PluginInputError> {
+        self.cluster()?.ok_or(PluginInputError::NoCluster)
     }
 }
 
-impl TryFrom<&Cluster> for ClientConfig {
-    type Error = InputError;
+impl TryFrom<&ExecCluster> for ClientConfig {
+    type Error = PluginInputError;
 
-    fn try_from(cluster: &Cluster) -> Result<Self, InputError> {
+    fn try_from(cluster: &ExecCluster) -> Result<Self, PluginInputError> {
         if !cluster.proxy_url.is_empty() {
-            Address::parse(&cluster.proxy_url).map_err(InputError::Proxy)?;
+            Address::parse(&cluster.proxy_url).map_err(PluginInputError::Proxy)?;
         }
         Ok(ClientConfig {
             server: cluster.server.clone(),
@@ -149,10 +153,11 @@ impl TryFrom<&Cluster> for ClientConfig {
     }
 }
 
-/// For whoever runs plugins: everything but the configuration, which a client does not have (C605).
-impl From<&ClientConfig> for Cluster {
+/// For programs that run plugins: everything except the exec configuration, which [`ClientConfig`] does not have.
+// C605
+impl From<&ClientConfig> for ExecCluster {
     fn from(config: &ClientConfig) -> Self {
-        Cluster {
+        ExecCluster {
             server: config.server.clone(),
             tls_server_name: config.tls_server_name.clone(),
             insecure_skip_tls_verify: config.insecure_skip_tls_verify,
@@ -164,43 +169,44 @@ impl From<&ClientConfig> for Cluster {
     }
 }
 
-/// What a plugin answers: a token, a certificate with its key, or both (C606).
+/// A plugin's response: a token, a certificate with its key, or both.
+// C606
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
-    status: Status,
+pub struct PluginResponse {
+    status: ExecCredentialStatus,
 }
 
-/// Why an answer is not written.
+/// Why a response was not written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum AnswerError {
-    /// Clients would refuse it.
+pub enum WriteResponseError {
+    /// Clients would reject it.
     #[error(transparent)]
-    Refused(#[from] ResponseError),
+    Rejected(#[from] PluginOutputError),
     /// Standard output is closed.
-    #[error("cannot write the answer")]
+    #[error("failed to write the response: {0}")]
     Output(#[from] io::Error),
 }
 
-impl Answer {
+impl PluginResponse {
     /// A bearer token.
     pub fn token(token: impl Into<String>) -> Self {
-        Answer::default().with_token(token)
+        PluginResponse::default().with_token(token)
     }
 
     /// A certificate chain, leaf first, and its key, as PEM text.
     pub fn certificate(chain: impl Into<String>, key: impl Into<Secret<String>>) -> Self {
-        Answer::default().with_certificate(chain, key)
+        PluginResponse::default().with_certificate(chain, key)
     }
 
-    /// With a bearer token.
+    /// Sets the bearer token.
     #[must_use]
     pub fn with_token(mut self, token: impl Into<String>) -> Self {
         self.status.token = Secret::new(token.into());
         self
     }
 
-    /// With a certificate.
+    /// Sets the certificate chain and key.
     #[must_use]
     pub fn with_certificate(mut self, chain: impl Into<String>, key: impl Into<Secret<String>>) -> Self {
         self.status.client_certificate_data = chain.into();
@@ -208,31 +214,32 @@ impl Answer {
         self
     }
 
-    /// Good until then; clients see whole seconds.
+    /// Sets the expiry; clients see whole seconds.
     #[must_use]
-    pub fn expiring(mut self, at: Timestamp) -> Self {
+    pub fn with_expiry(mut self, at: Timestamp) -> Self {
         self.status.expiration_timestamp = Some(at.into());
         self
     }
 
-    /// Writes the answer, in the version that was asked for: one document and a line end.
+    /// Writes the response in the version of the request: one document and a line break.
     ///
     /// # Errors
-    /// Clients would refuse it, in which case nothing is written; or the output is closed.
-    pub fn write(self, input: &Input, stdout: &mut dyn Write) -> Result<(), AnswerError> {
-        let credential = ExecCredential { spec: Spec::default(), status: Some(self.status) };
-        let text = credential.answer(input.version);
+    /// Clients would reject the response, in which case nothing is written, or writing failed.
+    pub fn write(self, input: &PluginInput, stdout: &mut dyn Write) -> Result<(), WriteResponseError> {
+        let credential = ExecCredential { spec: ExecCredentialSpec::default(), status: Some(self.status) };
+        let text = credential.to_response_json(input.version);
         response::read(text.expose().as_bytes(), input.version)?;
         stdout.write_all(text.expose().as_bytes())?;
         Ok(stdout.flush()?)
     }
 }
 
-/// Says that there is no credential and why: a `Status` object for clients that show it (C327), a sentence for people.
-/// Returns the code to exit with.
+/// Reports a failure: writes a `Status` object to standard output for clients, and the message to standard error. Returns
+/// the exit code.
 ///
 /// # Errors
-/// One of the two streams is closed.
+/// Writing to one of the streams failed.
+// C327
 pub fn fail(message: &str, stdout: &mut dyn Write, stderr: &mut dyn Write) -> io::Result<u8> {
     let mut status = Mapping::default();
     for (name, value) in

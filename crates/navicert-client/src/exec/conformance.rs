@@ -1,5 +1,6 @@
-//! Which rules a plugin breaks: it is run in every version, with and without a cluster and a terminal, and each of its
-//! answers is judged as a client would, and a little more (client-credentials.md C607).
+//! Checks a plugin against the protocol's rules: runs it in every version, with and without cluster information and a
+//! terminal, and checks each response like a client, plus recommendations.
+// C607
 
 #[cfg(test)]
 mod tests;
@@ -9,35 +10,35 @@ use std::time::Duration;
 
 use navicert_plugin::{Completed, Policy, RunError, Stderr, StderrTail};
 use navicert_types::Timestamp;
-use navicert_types::exec_credential::{Cluster, DecodeError, Version};
+use navicert_types::exec_credential::{DecodeError, ExecCluster, ExecVersion};
 use navicert_types::tree::{Node, Syntax, parse};
 
 use super::plugin::Plugin;
-use super::response::{self, Output, ResponseError};
-use super::settings::{Settings, Surroundings};
+use super::response::{self, PluginOutput, PluginOutputError};
+use super::settings::{ExecSettings, Surroundings};
 
-/// How a plugin is run once.
+/// One run of the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Case {
-    /// The version it is asked in.
-    pub version: Version,
-    /// Whether it is told about a cluster.
+pub struct ConformanceCase {
+    /// The version of the request.
+    pub version: ExecVersion,
+    /// Whether the request has cluster information.
     pub cluster: bool,
-    /// Whether it has a terminal on standard input. Whoever runs the case sees to that.
+    /// Whether standard input is a terminal. The caller provides the terminal.
     pub terminal: bool,
 }
 
-impl Case {
-    /// Every case, or those of one version.
-    pub fn all(only: Option<Version>) -> Vec<Case> {
+impl ConformanceCase {
+    /// All cases, or those of one version.
+    pub fn all(only: Option<ExecVersion>) -> Vec<ConformanceCase> {
         let versions =
-            Version::ALL.iter().copied().filter(|version| only.is_none_or(|only| only == *version));
+            ExecVersion::ALL.iter().copied().filter(|version| only.is_none_or(|only| only == *version));
         let mut cases = Vec::new();
         for version in versions {
             for terminal in [false, true] {
                 for cluster in [false, true] {
                     if version.has_cluster() || !cluster {
-                        cases.push(Case { version, cluster, terminal });
+                        cases.push(ConformanceCase { version, cluster, terminal });
                     }
                 }
             }
@@ -46,7 +47,7 @@ impl Case {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for ConformanceCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = self.version.api_version().rsplit('/').next().unwrap_or_default();
         let cluster = if self.cluster { "with" } else { "without" };
@@ -56,141 +57,143 @@ impl fmt::Display for Case {
 }
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $rule:ident = $name:literal $demand:literal,)*) => {
-        /// What is demanded of a plugin.
+    ($($rule:ident = $name:literal $requirement:literal,)*) => {
+        /// A rule for exec plugins.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
-        pub enum Rule { $($(#[$doc])* $rule,)* }
+        pub enum PluginRule { $(#[doc = $requirement] $rule,)* }
 
-        impl Rule {
+        impl PluginRule {
             /// Every rule.
-            pub const ALL: &[Rule] = &[$(Rule::$rule,)*];
+            pub const ALL: &[PluginRule] = &[$(PluginRule::$rule,)*];
 
-            /// Its name, for searching and for machines.
+            /// The stable name of the rule.
             pub fn name(self) -> &'static str {
-                match self { $(Rule::$rule => $name,)* }
+                match self { $(PluginRule::$rule => $name,)* }
             }
 
-            /// What it demands.
-            pub fn demand(self) -> &'static str {
-                match self { $(Rule::$rule => $demand,)* }
+            /// What the rule requires.
+            pub fn requirement(self) -> &'static str {
+                match self { $(PluginRule::$rule => $requirement,)* }
             }
         }
     };
 }
 
 rules! {
-    /// C320, C321.
+    // C320, C321
     Starts = "starts" "the program exists and can be started",
-    /// C306.
-    EndsInTime = "ends-in-time" "it ends by itself within the limit",
-    /// C307.
-    LeavesNothing = "leaves-nothing" "nothing it leaves behind holds its standard output open",
-    /// C305.
-    FitsTheLimit = "fits-the-limit" "it prints at most a megabyte",
-    /// C323.
-    ExitsZero = "exits-zero" "it exits with 0 when it has a credential to give, as it has been asked to",
-    /// C332.
-    OneDocument = "one-document" "standard output holds one document and nothing else: no log lines",
-    /// C331.
-    HasVersion = "has-version" "the answer names its apiVersion",
-    /// C201.
-    KnownVersion = "known-version" "the answer is an ExecCredential of a version that clients know",
-    /// §3.4, third row.
-    AskedVersion = "asked-version" "the answer is in the version that KUBERNETES_EXEC_INFO asks in",
-    /// §3.4, fifth row.
-    FieldTypes = "field-types" "every field has its type, and times are RFC 3339",
-    /// §3.4, sixth row.
-    HasStatus = "has-status" "the answer has a status",
-    /// C330.
+    // C306
+    EndsInTime = "ends-in-time" "exits on its own within the timeout",
+    // C307
+    LeavesNothing = "leaves-nothing" "leaves no child process that holds standard output open",
+    // C305
+    FitsTheLimit = "fits-the-limit" "prints at most one megabyte",
+    // C323
+    ExitsZero = "exits-zero" "exits with 0 when it returns a credential",
+    // C332
+    OneDocument = "one-document" "standard output contains one document and no log lines",
+    // C331
+    HasVersion = "has-version" "the response has an apiVersion",
+    // C201
+    KnownVersion = "known-version" "the response is an ExecCredential of a supported version",
+    // §3.4, third row.
+    AskedVersion = "asked-version" "the response has the version of KUBERNETES_EXEC_INFO",
+    // §3.4, fifth row.
+    FieldTypes = "field-types" "every field has the right type, and times are RFC 3339",
+    // §3.4, sixth row.
+    HasStatus = "has-status" "the response has a status",
+    // C330
     HasCredential = "has-credential" "the status has a token, or a certificate and its key",
-    /// C330.
-    WholePair = "whole-pair" "a certificate comes with its key",
-    /// §3.4, ninth row.
-    PairMatches = "pair-matches" "certificate and key can be read and belong together",
-    /// C336.
-    TokenFits = "token-fits-header" "the token has no control characters and no white space around it",
-    /// C412.
-    NotExpired = "not-expired" "what it gives has not expired yet",
-    /// C334.
-    CertificateValid = "certificate-valid" "the certificate is valid now",
-    /// C195.
-    KeepsSecrets = "keeps-secrets" "the token is not repeated on standard error",
-    /// Other clients than Go's read JSON only.
-    PrintsJson = "prints-json" "the answer is JSON, which every client reads; some read YAML",
-    /// C241.
-    NamesItsKind = "names-its-kind" "the answer says `kind: ExecCredential`",
+    // C330
+    WholePair = "whole-pair" "a certificate is returned with its key",
+    // §3.4, ninth row.
+    PairMatches = "pair-matches" "certificate and key are valid and match",
+    // C336
+    TokenFits = "token-fits-header" "the token has no control characters and no surrounding white space",
+    // C412
+    NotExpired = "not-expired" "the credential has not expired",
+    // C334
+    CertificateValid = "certificate-valid" "the certificate is currently valid",
+    // C195
+    KeepsSecrets = "keeps-secrets" "the token is not printed on standard error",
+    // Clients other than client-go may accept only JSON.
+    PrintsJson = "prints-json" "the response is JSON; not every client accepts YAML",
+    // C241
+    NamesItsKind = "names-its-kind" "the response has `kind: ExecCredential`",
 }
 
-impl Rule {
-    /// Whether client-go would go on all the same.
+impl PluginRule {
+    /// Whether the rule is a recommendation: client-go accepts plugins that break it.
     pub fn is_advice(self) -> bool {
         matches!(
             self,
-            Rule::NotExpired
-                | Rule::CertificateValid
-                | Rule::KeepsSecrets
-                | Rule::PrintsJson
-                | Rule::NamesItsKind
+            PluginRule::NotExpired
+                | PluginRule::CertificateValid
+                | PluginRule::KeepsSecrets
+                | PluginRule::PrintsJson
+                | PluginRule::NamesItsKind
         )
     }
 }
 
-/// A rule that was broken.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct RuleViolation {
     /// The rule.
-    pub rule: Rule,
-    /// What happened, in the words of a client.
+    pub rule: PluginRule,
+    /// What happened, as a client would report it.
     pub message: String,
 }
 
-/// A plugin under examination.
+/// A plugin to check.
 #[derive(Clone, Debug)]
-pub struct Subject {
+pub struct PluginUnderTest {
     command: String,
     args: Vec<String>,
-    limit: Duration,
+    timeout: Duration,
 }
 
-impl Subject {
-    /// This command, which has so long for each run.
+impl PluginUnderTest {
+    /// A command with a timeout for each run.
     pub fn new(command: impl Into<String>, args: Vec<String>, limit: Duration) -> Self {
-        Subject { command: command.into(), args, limit }
+        PluginUnderTest { command: command.into(), args, timeout: limit }
     }
 
-    /// Runs it once and says what it breaks; nothing if it is fine. Blocks while it runs. What it says on standard
-    /// error is kept, not shown. The policy is not asked: whoever examines a plugin has named it himself.
-    pub fn run(&self, case: Case, around: &Surroundings) -> Vec<Finding> {
-        const KEPT: usize = 64 * 1024;
-        let settings = Settings {
-            limit: Some(self.limit),
-            interactive_limit: Some(self.limit),
-            stderr: Stderr::Tail(KEPT),
-            ..Settings::default()
+    /// Runs the plugin once and returns the rules it breaks. Blocks while it runs. Standard error is captured, not shown.
+    /// The plugin policy does not apply: the user named the plugin explicitly.
+    pub fn run(&self, case: ConformanceCase, around: &Surroundings) -> Vec<RuleViolation> {
+        const STDERR_TAIL_BYTES: usize = 64 * 1024;
+        let settings = ExecSettings {
+            timeout: Some(self.timeout),
+            interactive_timeout: Some(self.timeout),
+            stderr: Stderr::Tail(STDERR_TAIL_BYTES),
+            ..ExecSettings::default()
         };
         let plugin = self.plugin(case);
-        let found = |rule, message: String| vec![Finding { rule, message }];
-        let question = match plugin.question(case.terminal) {
-            Ok(question) => question,
-            Err(error) => return found(Rule::Starts, error.to_string()),
+        let found = |rule, message: String| vec![RuleViolation { rule, message }];
+        let exec_info = match plugin.exec_info(case.terminal) {
+            Ok(exec_info) => exec_info,
+            Err(error) => return found(PluginRule::Starts, error.to_string()),
         };
-        let command = plugin.to_command(case.terminal, &question, &settings, around);
+        let command = plugin.to_command(case.terminal, &exec_info, &settings, around);
         let permitted = match Policy::AllowAll.permit(command) {
             Ok(permitted) => permitted,
-            Err(error) => return found(Rule::Starts, with_cause(&error)),
+            Err(error) => return found(PluginRule::Starts, with_cause(&error)),
         };
         match around.runner.run(permitted) {
-            Ok(completed) => judge(&completed, case, around.clock.now()),
-            Err(error @ RunError::TimedOut { .. }) => found(Rule::EndsInTime, error.to_string()),
-            Err(error @ RunError::StdoutTooLarge { .. }) => found(Rule::FitsTheLimit, error.to_string()),
-            Err(error) => found(Rule::Starts, with_cause(&error)),
+            Ok(completed) => check_completed(&completed, case, around.clock.now()),
+            Err(error @ RunError::TimedOut { .. }) => found(PluginRule::EndsInTime, error.to_string()),
+            Err(error @ RunError::StdoutTooLarge { .. }) => {
+                found(PluginRule::FitsTheLimit, error.to_string())
+            }
+            Err(error) => found(PluginRule::Starts, with_cause(&error)),
         }
     }
 
-    fn plugin(&self, case: Case) -> Plugin {
+    fn plugin(&self, case: ConformanceCase) -> Plugin {
         let server = "https://kubernetes.example:6443".to_owned();
-        let cluster = Cluster { server: server.clone(), ..Cluster::default() };
+        let cluster = ExecCluster { server: server.clone(), ..ExecCluster::default() };
         Plugin {
             command: self.command.clone(),
             args: self.args.clone(),
@@ -209,70 +212,73 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// In the order a client would find it: how it ended, what it printed, what that is worth.
-fn judge(completed: &Completed, case: Case, now: Timestamp) -> Vec<Finding> {
+/// Checks in a client's order: exit code, output, credential.
+fn check_completed(completed: &Completed, case: ConformanceCase, now: Timestamp) -> Vec<RuleViolation> {
     let mut findings = Vec::new();
-    let mut broken = |rule, message: String| findings.push(Finding { rule, message });
+    let mut broken = |rule, message: String| findings.push(RuleViolation { rule, message });
     let stdout = completed.stdout.expose();
     if !completed.stdout_closed {
-        broken(Rule::LeavesNothing, "something it started still holds its standard output open".to_owned());
+        broken(PluginRule::LeavesNothing, "a child process still holds standard output open".to_owned());
     }
     if !completed.exit.is_success() {
         let message = response::status_message(stdout).map(|message| format!(": {message}"));
-        broken(Rule::ExitsZero, format!("it ended with {}{}", completed.exit, message.unwrap_or_default()));
+        broken(
+            PluginRule::ExitsZero,
+            format!("exited with {}{}", completed.exit, message.unwrap_or_default()),
+        );
         return findings;
     }
     match response::read(stdout, case.version) {
         Ok(output) => {
-            let said = completed.stderr.as_ref().map(StderrTail::bytes).unwrap_or_default();
-            advise(&output, stdout, said, now, &mut broken);
+            let stderr = completed.stderr.as_ref().map(StderrTail::bytes).unwrap_or_default();
+            check_advice(&output, stdout, stderr, now, &mut broken);
         }
-        Err(error) => broken(rule_of(&error), error.to_string()),
+        Err(error) => broken(broken_rule(&error), error.to_string()),
     }
     findings
 }
 
-fn rule_of(error: &ResponseError) -> Rule {
+fn broken_rule(error: &PluginOutputError) -> PluginRule {
     match error {
-        ResponseError::Undecodable(error) => match **error {
-            DecodeError::NotRegistered { .. } => Rule::KnownVersion,
-            DecodeError::Fields(_) => Rule::FieldTypes,
-            _ => Rule::OneDocument,
+        PluginOutputError::Undecodable(error) => match **error {
+            DecodeError::NotRegistered { .. } => PluginRule::KnownVersion,
+            DecodeError::Fields(_) => PluginRule::FieldTypes,
+            _ => PluginRule::OneDocument,
         },
-        ResponseError::NoVersion => Rule::HasVersion,
-        ResponseError::OtherVersion { .. } => Rule::AskedVersion,
-        ResponseError::NoStatus => Rule::HasStatus,
-        ResponseError::NoCredential => Rule::HasCredential,
-        ResponseError::HalfAPair => Rule::WholePair,
-        ResponseError::Identity(_) => Rule::PairMatches,
-        ResponseError::TokenCharacters | ResponseError::TokenSpace => Rule::TokenFits,
+        PluginOutputError::NoVersion => PluginRule::HasVersion,
+        PluginOutputError::OtherVersion { .. } => PluginRule::AskedVersion,
+        PluginOutputError::NoStatus => PluginRule::HasStatus,
+        PluginOutputError::NoCredential => PluginRule::HasCredential,
+        PluginOutputError::IncompleteKeyPair => PluginRule::WholePair,
+        PluginOutputError::Identity(_) => PluginRule::PairMatches,
+        PluginOutputError::TokenCharacters | PluginOutputError::TokenWhitespace => PluginRule::TokenFits,
     }
 }
 
-fn advise(
-    output: &Output,
+fn check_advice(
+    output: &PluginOutput,
     stdout: &[u8],
     stderr: &[u8],
     now: Timestamp,
-    broken: &mut dyn FnMut(Rule, String),
+    broken: &mut dyn FnMut(PluginRule, String),
 ) {
     if let Some(expires) = output.expires.filter(|expires| expires.timestamp() < now) {
-        broken(Rule::NotExpired, format!("the credential expired at {expires}"));
+        broken(PluginRule::NotExpired, format!("the credential expired at {expires}"));
     }
     if let Some(warning) = output.certificate_warning(now) {
-        broken(Rule::CertificateValid, warning.to_owned());
+        broken(PluginRule::CertificateValid, warning.to_owned());
     }
     let token = output.token.expose().as_bytes();
     if !token.is_empty() && stderr.windows(token.len()).any(|window| window == token) {
         broken(
-            Rule::KeepsSecrets,
-            "the token is on standard error too, where logs are taken from".to_owned(),
+            PluginRule::KeepsSecrets,
+            "the token also appears on standard error, which is often logged".to_owned(),
         );
     }
     match parse(stdout, Syntax::Json) {
-        Err(_) => broken(Rule::PrintsJson, "the answer is YAML".to_owned()),
+        Err(_) => broken(PluginRule::PrintsJson, "the response is YAML".to_owned()),
         Ok(node) if node.as_mapping().is_none_or(|mapping| mapping.last("kind").is_none()) => {
-            broken(Rule::NamesItsKind, "the answer has no kind".to_owned());
+            broken(PluginRule::NamesItsKind, "the response has no kind".to_owned());
         }
         Ok(_) => {}
     }

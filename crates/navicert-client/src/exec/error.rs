@@ -1,193 +1,209 @@
-//! Why a plugin gave no credential. The texts are upstream's wherever it has one: people search for them. None holds
-//! what a plugin printed, what it was told or what its environment holds (C195).
+//! Errors of exec plugins. Messages are client-go's where it has one, so that users can search for them. None contains the
+//! plugin's output, input or environment.
+// C195
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_plugin::{Lost, MalformedCommand, Refusal};
-use navicert_types::exec_credential::Version;
+use navicert_plugin::{JoinError, MalformedCommand, PolicyDenial};
+use navicert_types::exec_credential::ExecVersion;
 use navicert_types::time;
 use thiserror::Error;
 
 use super::interactive::InteractiveError;
-use super::response::ResponseError;
+use super::response::PluginOutputError;
 use crate::kuberc::KubercError;
 
-/// Why a plugin gave no credential.
+/// Why an exec plugin returned no credential.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ExecError {
-    /// The kubeconfig asks for a version that is not spoken (C201).
-    #[error("exec plugin: invalid apiVersion {0:?} (known are {known})", known = Known)]
+    /// The kubeconfig configures an unsupported version.
+    // C201
+    #[error("exec plugin: invalid apiVersion {0:?} (supported: {known})", known = KnownVersions)]
     InvalidVersion(String),
 
-    /// The plugin is to be told about the cluster, and the authority's file cannot be read (C212).
-    #[error("failed to load CA bundle for execProvider: cannot read `{path}`")]
+    /// Cluster information is requested, and the CA file cannot be read.
+    // C212
+    #[error("failed to load CA bundle for execProvider: failed to read `{path}`: {source}")]
     Authority {
         /// The file.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
 
-    /// The plugin has to talk to the user and cannot (C221).
+    /// The plugin requires interaction that is not available.
+    // C221
     #[error("exec plugin cannot support interactive mode: {0}")]
     Interactive(#[from] InteractiveError),
 
-    /// What the plugin would be told does not fit into a variable of the environment (C215).
+    /// The plugin's input does not fit into an environment variable.
+    // C215
     #[error(
-        "what exec plugin {command} would be told is {bytes} bytes long and at most {most} fit into its environment; \
+        "KUBERNETES_EXEC_INFO for exec plugin {command} is too long: {bytes} bytes, at most {limit} fit into an environment variable; \
          `provideClusterInfo` is on and the CA bundle has {authority} bytes"
     )]
-    QuestionTooLong {
+    ExecInfoTooLong {
         /// The cleaned command.
         command: String,
-        /// How long it is, name and terminator included.
+        /// Length including name and terminator.
         bytes: usize,
-        /// What fits.
-        most: usize,
-        /// How much of it the certificate authority's bundle is, before base64.
+        /// Maximum length.
+        limit: usize,
+        /// Size of the certificate authority bundle before base64.
         authority: usize,
     },
 
-    /// The policy says no (C730, C731).
+    /// The plugin policy denies the plugin.
+    // C730, C731
     #[error(transparent)]
-    Denied(Refusal),
+    Denied(PolicyDenial),
 
-    /// There is a policy that cannot be read, so nothing may run (C740).
-    #[error("exec plugin {command} is not run: {policy}")]
+    /// The plugin policy cannot be read, so no plugin may run.
+    // C740
+    #[error("exec plugin {command} is not allowed to run: {policy}")]
     PolicyUnreadable {
         /// The cleaned command.
         command: String,
-        /// What is wrong, with the file and the line.
+        /// The error, with file and line.
         #[source]
         policy: Arc<KubercError>,
     },
 
-    /// The command could be passed to no program.
+    /// The command contains characters that cannot be passed to a program.
     #[error("exec: {0}")]
     Malformed(#[source] MalformedCommand),
 
-    /// There is no such program (C320, C321 as decided), with a word on how to get it if it is not said too often.
-    #[error("exec: executable {command} not found{help}", help = Appended(.help))]
+    /// The executable was not found. Includes rate-limited installation help.
+    // C320, C321
+    #[error("exec: executable {command} not found{help}", help = OptionalHelp(.help))]
     NotFound {
         /// The cleaned command.
         command: String,
-        /// How to install it (C322).
+        /// How to install it.
+        // C322
         help: Option<String>,
     },
 
-    /// The operating system would not start it (C321).
+    /// The operating system failed to start the executable.
+    // C321
     #[error("exec: fork/exec {command}: {reason}")]
     NotStarted {
         /// The cleaned command.
         command: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         reason: String,
     },
 
-    /// It ended unsuccessfully (C323); the message is what it said in so many words (C327).
-    #[error("exec: executable {command} failed with exit code {code}{message}", message = Said(.message))]
+    /// The plugin exited with an error; the message is from the `Status` object it printed.
+    // C323, C327
+    #[error("exec: executable {command} failed with exit code {code}{message}", message = OptionalSuffix(.message))]
     Failed {
         /// The cleaned command.
         command: String,
-        /// Its exit code, -1 if it died by a signal.
+        /// Its exit code; -1 if a signal killed it.
         code: i32,
         /// The message of the `Status` object that it printed.
         message: Option<String>,
     },
 
-    /// It ran past its limit and was ended (C306).
+    /// The plugin was killed after its timeout.
+    // C306
     #[error("exec: executable {command} timed out after {after}", after = time::Duration::from(*.after))]
     TimedOut {
         /// The cleaned command.
         command: String,
-        /// The limit.
+        /// The timeout.
         after: Duration,
     },
 
-    /// It printed more than may be read (C305).
+    /// The plugin printed more than the limit.
+    // C305
     #[error("exec: executable {command} printed more than {cap} bytes")]
-    TooTalkative {
+    OutputTooLarge {
         /// The cleaned command.
         command: String,
-        /// What may be read.
+        /// The limit in bytes.
         cap: usize,
     },
 
-    /// Contact with it was lost (C324).
+    /// The run failed for another reason.
+    // C324
     #[error("exec: {reason}")]
     Internal {
         /// What happened.
         reason: String,
     },
 
-    /// What it printed is not a credential (§3.4).
+    /// The plugin's output is not a valid credential.
+    // §3.4
     #[error(transparent)]
-    Response(#[from] ResponseError),
+    Response(#[from] PluginOutputError),
 
-    /// The thread that was to run it did not come back.
+    /// The worker thread panicked.
     #[error("exec: {0}")]
-    Lost(#[source] Lost),
+    Lost(#[source] JoinError),
 
-    /// It failed a moment ago and is not tried again yet (C441).
+    /// The plugin failed recently and is in back-off.
+    // C441
     #[error("{failure} (next attempt in {wait})", wait = Rounded(*.wait))]
-    Waiting {
-        /// What it failed with.
+    BackingOff {
+        /// The last failure.
         #[source]
         failure: Arc<ExecError>,
-        /// How long until the next attempt.
+        /// Time until the next attempt.
         wait: Duration,
     },
 }
 
 impl ExecError {
-    /// Whether a policy is the reason.
+    /// Whether the plugin policy is the cause.
     pub fn is_denied(&self) -> bool {
         match self {
             ExecError::Denied(_) | ExecError::PolicyUnreadable { .. } => true,
-            ExecError::Waiting { failure, .. } => failure.is_denied(),
+            ExecError::BackingOff { failure, .. } => failure.is_denied(),
             _ => false,
         }
     }
 
-    /// How long until another attempt is made, if it is not at once.
+    /// Time until the next attempt, if in back-off.
     pub fn retry_in(&self) -> Option<Duration> {
         match self {
-            ExecError::Waiting { wait, .. } => Some(*wait),
+            ExecError::BackingOff { wait, .. } => Some(*wait),
             _ => None,
         }
     }
 }
 
-struct Known;
+struct KnownVersions;
 
-impl fmt::Display for Known {
+impl fmt::Display for KnownVersions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = Version::ALL.iter().map(|version| version.api_version()).collect();
+        let names: Vec<&str> = ExecVersion::ALL.iter().map(|version| version.api_version()).collect();
         f.write_str(&names.join(" and "))
     }
 }
 
-struct Appended<'a>(&'a Option<String>);
+struct OptionalHelp<'a>(&'a Option<String>);
 
-impl fmt::Display for Appended<'_> {
+impl fmt::Display for OptionalHelp<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |help| write!(f, "\n\n{help}"))
     }
 }
 
-struct Said<'a>(&'a Option<String>);
+struct OptionalSuffix<'a>(&'a Option<String>);
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for OptionalSuffix<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_ref().map_or(Ok(()), |message| write!(f, ": {message}"))
     }
 }
 
-/// A wait in tenths of a second, never none.
+/// A duration in tenths of a second, at least one tenth.
 struct Rounded(Duration);
 
 impl fmt::Display for Rounded {

@@ -1,21 +1,23 @@
-//! Whether a plugin may talk to the user: decided anew for every run, from standard input and nothing else
-//! (client-credentials.md C220–C226).
+//! Decides whether a plugin may interact with the user: for every run, from standard input only.
+// C220–C226
 
 use std::fmt;
 use std::io::{self, IsTerminal};
 
 use thiserror::Error;
 
-/// The terminal this process has, or has not.
+/// The terminal of this process, if any.
 pub trait Terminal: fmt::Debug + Send + Sync {
-    /// Whether standard input is a terminal. Standard output and error do not matter (C224, C226).
+    /// Whether standard input is a terminal. Standard output and error are irrelevant.
+    // C224, C226
     fn stdin_is_terminal(&self) -> bool;
 
-    /// Whether the process has a controlling terminal, so that Ctrl-C has to reach the plugin (C308).
-    fn is_controlling(&self) -> bool;
+    /// Whether the process has a controlling terminal, so that Ctrl-C must reach the plugin.
+    // C308
+    fn has_controlling_terminal(&self) -> bool;
 }
 
-/// The process's own.
+/// The terminal of this process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessTerminal;
 
@@ -24,35 +26,39 @@ impl Terminal for ProcessTerminal {
         io::stdin().is_terminal()
     }
 
-    /// Opening the terminal works exactly if there is one. It is closed again at once: nothing is read from it (C226).
-    fn is_controlling(&self) -> bool {
+    /// Opening `/dev/tty` succeeds exactly if there is a controlling terminal. It is closed immediately without reading.
+    // C226
+    fn has_controlling_terminal(&self) -> bool {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         rustix::fs::open("/dev/tty", flags, Mode::empty()).is_ok()
     }
 }
 
-/// What standard input is being used for.
+/// What standard input is used for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Stdin {
-    /// Nothing: a plugin may have it.
+pub enum StdinUse {
+    /// Unused: a plugin may use it.
     #[default]
     Free,
-    /// Something else, which the message names; kubectl says `used by stdin resource manifest reader` (C223).
+    /// Used by something else, which the message names, such as kubectl's `used by stdin resource manifest reader`.
+    // C223
     Taken(String),
 }
 
-/// Why a plugin that has to talk to the user cannot. The plugin is not started (C221).
+/// Why a plugin that requires interaction cannot have it. The plugin is not started.
+// C221
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InteractiveError {
-    /// There is nobody to talk to.
+    /// There is no terminal.
     #[error("standard input is not a terminal")]
     NotATerminal,
-    /// Somebody else reads what the user types.
+    /// Standard input is used by something else.
     #[error("standard input is unavailable{}", Reason(.0))]
     Unavailable(String),
-    /// The mode is none of the three; an empty one for a configuration that no file was read for (C225).
+    /// The mode is not one of the three; empty for a configuration that was not read from a file.
+    // C225
     #[error("unknown interactiveMode: {0:?}")]
     UnknownMode(String),
 }
@@ -65,30 +71,31 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-/// Decides: whether the plugin gets standard input, and so whether `spec.interactive` is true (C220, C222).
+/// Decides whether the plugin gets standard input, and thus the value of `spec.interactive`.
 ///
 /// # Errors
-/// [`InteractiveError`]: the plugin must talk to the user and cannot.
-pub fn decide(mode: &str, terminal: &dyn Terminal, stdin: &Stdin) -> Result<bool, InteractiveError> {
+/// [`InteractiveError`]: the plugin requires interaction that is not available.
+// C220, C222
+pub fn decide(mode: &str, terminal: &dyn Terminal, stdin: &StdinUse) -> Result<bool, InteractiveError> {
     match mode {
         "Never" => Ok(false),
-        "IfAvailable" => Ok(*stdin == Stdin::Free && terminal.stdin_is_terminal()),
+        "IfAvailable" => Ok(*stdin == StdinUse::Free && terminal.stdin_is_terminal()),
         "Always" if !terminal.stdin_is_terminal() => Err(InteractiveError::NotATerminal),
         "Always" => match stdin {
-            Stdin::Free => Ok(true),
-            Stdin::Taken(message) => Err(InteractiveError::Unavailable(message.clone())),
+            StdinUse::Free => Ok(true),
+            StdinUse::Taken(message) => Err(InteractiveError::Unavailable(message.clone())),
         },
         _ => Err(InteractiveError::UnknownMode(mode.to_owned())),
     }
 }
 
-/// A terminal that is there or not as the test says.
+/// A terminal for tests.
 #[cfg(any(test, feature = "test-util"))]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedTerminal {
-    /// Whether standard input is one.
+    /// Whether standard input is a terminal.
     pub stdin: bool,
-    /// Whether there is a controlling one.
+    /// Whether there is a controlling terminal.
     pub controlling: bool,
 }
 
@@ -98,7 +105,7 @@ impl Terminal for FixedTerminal {
         self.stdin
     }
 
-    fn is_controlling(&self) -> bool {
+    fn has_controlling_terminal(&self) -> bool {
         self.controlling
     }
 }
@@ -109,23 +116,23 @@ mod tests {
 
     // C220, C221, C225, T12: every row of the table; the processes are in tests/.
     #[test]
-    fn the_table_of_modes_holds() {
-        let taken = || Stdin::Taken("used by stdin resource manifest reader".to_owned());
+    fn modes_decide_about_standard_input() {
+        let taken = || StdinUse::Taken("used by stdin resource manifest reader".to_owned());
         let not_a_terminal = Err("standard input is not a terminal");
         let unavailable = Err("standard input is unavailable: used by stdin resource manifest reader");
         let rows = [
-            ("Never", true, Stdin::Free, Ok(false)),
+            ("Never", true, StdinUse::Free, Ok(false)),
             ("Never", false, taken(), Ok(false)),
-            ("IfAvailable", true, Stdin::Free, Ok(true)),
+            ("IfAvailable", true, StdinUse::Free, Ok(true)),
             ("IfAvailable", true, taken(), Ok(false)),
-            ("IfAvailable", false, Stdin::Free, Ok(false)),
-            ("Always", false, Stdin::Free, not_a_terminal),
+            ("IfAvailable", false, StdinUse::Free, Ok(false)),
+            ("Always", false, StdinUse::Free, not_a_terminal),
             ("Always", false, taken(), not_a_terminal),
             ("Always", true, taken(), unavailable),
-            ("Always", true, Stdin::Taken(String::new()), Err("standard input is unavailable")),
-            ("Always", true, Stdin::Free, Ok(true)),
-            ("", true, Stdin::Free, Err("unknown interactiveMode: \"\"")),
-            ("never", true, Stdin::Free, Err("unknown interactiveMode: \"never\"")),
+            ("Always", true, StdinUse::Taken(String::new()), Err("standard input is unavailable")),
+            ("Always", true, StdinUse::Free, Ok(true)),
+            ("", true, StdinUse::Free, Err("unknown interactiveMode: \"\"")),
+            ("never", true, StdinUse::Free, Err("unknown interactiveMode: \"never\"")),
         ];
         for (mode, terminal, stdin, expected) in rows {
             let terminal = FixedTerminal { stdin: terminal, controlling: false };

@@ -1,20 +1,20 @@
-//! Credentials from exec plugins (client-credentials.md §2–§5).
+//! Credentials from exec plugins.
 //!
 //! ```text
 //! kubeconfig::Effective ──▶ Plugin ──▶ Authenticator ──▶ Arc<Credential>
-//!                                      │  ready? fresh? may it run?           (entry.rs)
+//!                                      │  cached? fresh? in back-off?         (shared_credential.rs)
 //!                                      ├─ interactive ▶ request ▶ policy      (before)
 //!                                      ├─ run                                 (navicert-plugin)
 //!                                      └─ response ▶ install                  (after)
 //! ```
 //!
-//! Plugins run on threads of their own, at most one per plugin at a time; nothing here needs a runtime. For people who
-//! write plugins there is [`author`], and [`conformance`] says which rules a plugin breaks.
+//! Plugins run on their own threads, at most one run per plugin at a time; no async runtime is needed. Plugin authors use
+//! [`author`], and [`conformance`] checks a plugin against the protocol's rules.
+// §2–§5
 
 mod authenticator;
 pub mod author;
 pub mod conformance;
-mod entry;
 mod error;
 mod install_help;
 pub mod interactive;
@@ -23,11 +23,12 @@ mod registry;
 mod request;
 pub mod response;
 mod settings;
+mod shared_credential;
 #[cfg(test)]
 mod tests;
 
 pub use authenticator::Authenticator;
 pub use error::ExecError;
 pub use plugin::Plugin;
-pub use registry::Registry;
-pub use settings::{PluginPolicy, Settings, Surroundings};
+pub use registry::AuthenticatorRegistry;
+pub use settings::{ExecSettings, PluginPolicy, Surroundings};

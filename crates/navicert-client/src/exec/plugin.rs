@@ -1,51 +1,54 @@
-//! A plugin as the kubeconfig configures it, with everything about the cluster that it may be told. An immutable value:
-//! two contexts that share a user never see each other's cluster (C166).
+//! A plugin as configured in the kubeconfig, with the cluster information passed to it. Immutable: two contexts that share
+//! a user never see each other's cluster.
+// C166
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use navicert_types::exec_credential::{Cluster, Version};
+use navicert_types::exec_credential::{ExecCluster, ExecVersion};
 use navicert_types::kubeconfig::Cluster as KubeconfigCluster;
 use navicert_types::tree::Node;
 use navicert_types::{Secret, redact};
 
 use super::error::ExecError;
-use crate::kubeconfig::{Effective, Files};
+use crate::kubeconfig::{Effective, FileSystem};
 
-/// A plugin and what it is told.
+/// A plugin and its input.
 #[derive(Clone, PartialEq)]
 pub struct Plugin {
     pub(super) command: String,
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, Secret<String>)>,
-    pub(super) version: Version,
-    /// Cleaned for a terminal (C166).
+    pub(super) version: ExecVersion,
+    /// Escaped for a terminal.
+    // C166
     pub(super) install_hint: String,
     pub(super) interactive_mode: String,
-    /// The address requests go to.
+    /// The server URL.
     pub(super) server: String,
-    /// What the cluster's entry says for plugins.
+    /// The cluster entry's extension for exec plugins.
     pub(super) config: Node,
-    /// Only if the user asked for it to be told.
-    pub(super) cluster: Option<Cluster>,
+    /// Present only if `provideClusterInfo` is set.
+    pub(super) cluster: Option<ExecCluster>,
 }
 
 impl Plugin {
-    /// The plugin of the selected user; `None` if there is none, or if the server is not reached over https, where no
-    /// credential is used at all (C160).
+    /// The plugin of the selected user; `None` if the user has none, or if the server is not https, where no credentials
+    /// are sent.
     ///
     /// # Errors
-    /// The version is not known (C201), or the authority's file cannot be read (C212).
-    pub fn of(effective: &Effective, files: &dyn Files) -> Result<Option<Self>, ExecError> {
+    /// The version is not supported, or the CA file cannot be read.
+    // C160, C201, C212
+    pub fn from_effective(effective: &Effective, files: &dyn FileSystem) -> Result<Option<Self>, ExecError> {
         let Some(exec) = effective.user.exec.as_ref().filter(|_| effective.is_https()) else {
             return Ok(None);
         };
-        let version = Version::of(&exec.api_version)
+        let version = ExecVersion::from_api_version(&exec.api_version)
             .ok_or_else(|| ExecError::InvalidVersion(exec.api_version.clone()))?;
         let config = exec_extension(&effective.cluster);
-        let told = exec.provide_cluster_info && version.has_cluster();
-        let cluster = told.then(|| cluster_info(effective, &config, files)).transpose()?;
+        let has_cluster_info = exec.provide_cluster_info && version.has_cluster();
+        let cluster = has_cluster_info.then(|| cluster_info(effective, &config, files)).transpose()?;
         Ok(Some(Plugin {
             command: exec.command.clone(),
             args: exec.args.clone(),
@@ -64,23 +67,24 @@ impl Plugin {
         &self.command
     }
 
-    /// How to get it, as the kubeconfig says; cleaned for a terminal, empty if it says nothing.
+    /// The kubeconfig's install hint, escaped for a terminal; empty if absent.
     pub fn install_hint(&self) -> &str {
         &self.install_hint
     }
 
-    /// The version of `ExecCredential` it speaks.
-    pub fn version(&self) -> Version {
+    /// The configured version of `ExecCredential`.
+    pub fn version(&self) -> ExecVersion {
         self.version
     }
 
-    /// What it will be told about the cluster, if anything.
-    pub fn cluster(&self) -> Option<&Cluster> {
+    /// The cluster information passed to the plugin, if any.
+    pub fn cluster(&self) -> Option<&ExecCluster> {
         self.cluster.as_ref()
     }
 }
 
-/// Arguments, values of variables and the cluster's configuration may hold secrets (C195, C232).
+/// Omits arguments, values of variables and the cluster's configuration, which may contain secrets.
+// C195, C232
 impl fmt::Debug for Plugin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Plugin")
@@ -94,7 +98,8 @@ impl fmt::Debug for Plugin {
     }
 }
 
-/// Only the extension of exactly this name (C230); the short name of an early draft is somebody else's (C231).
+/// The extension of exactly this name; the short name of an early draft is not used.
+// C230, C231
 fn exec_extension(cluster: &KubeconfigCluster) -> Node {
     let named = |extension: &&navicert_types::kubeconfig::NamedExtension| {
         extension.name == KubeconfigCluster::EXEC_EXTENSION
@@ -102,8 +107,13 @@ fn exec_extension(cluster: &KubeconfigCluster) -> Node {
     cluster.extensions.iter().find(named).map(|found| found.extension.clone()).unwrap_or_default()
 }
 
-/// The cluster as it is really reached: after overrides, the authority's file read in (C212).
-fn cluster_info(effective: &Effective, config: &Node, files: &dyn Files) -> Result<Cluster, ExecError> {
+/// The effective cluster after overrides, with the CA file read in.
+// C212
+fn cluster_info(
+    effective: &Effective,
+    config: &Node,
+    files: &dyn FileSystem,
+) -> Result<ExecCluster, ExecError> {
     let cluster = &effective.cluster;
     let from_file =
         cluster.certificate_authority_data.is_empty() && !cluster.certificate_authority.is_empty();
@@ -115,7 +125,7 @@ fn cluster_info(effective: &Effective, config: &Node, files: &dyn Files) -> Resu
     } else {
         cluster.certificate_authority_data.clone()
     };
-    Ok(Cluster {
+    Ok(ExecCluster {
         server: effective.server(),
         tls_server_name: cluster.tls_server_name.clone(),
         insecure_skip_tls_verify: cluster.insecure_skip_tls_verify,

@@ -1,89 +1,97 @@
-//! Where authenticators that are alike find each other, so that one plugin's credential is got once per process and
-//! gone with its last client (client-credentials.md C401–C405).
+//! Shares credentials between authenticators of the same plugin, so that a process obtains a plugin's credential once
+//! and drops it with the last client.
+// C401–C405
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
-use navicert_types::exec_credential::{ExecCredential, Spec};
+use navicert_types::exec_credential::{ExecCredential, ExecCredentialSpec};
 
-use super::entry::Entry;
 use super::plugin::Plugin;
-use super::settings::{Settings, Surroundings};
-use crate::credential::hardware_key::SharedKey;
+use super::settings::{ExecSettings, Surroundings};
+use super::shared_credential::SharedCredential;
+use crate::credential::external_signer::SharedSigner;
 
-/// The authenticators of a process, or of a test. Cheap to clone; holds none of them alive.
+/// The authenticators of a process or a test. Cheap to clone; holds only weak references.
 #[derive(Clone, Debug, Default)]
-pub struct Registry(Arc<Registered>);
+pub struct AuthenticatorRegistry(Arc<Entries>);
 
 #[derive(Debug, Default)]
-struct Registered {
-    plugins: Mutex<HashMap<Key, Weak<Entry>>>,
-    /// By what makes two signers one (C841).
-    signers: Mutex<HashMap<String, Weak<SharedKey>>>,
+struct Entries {
+    plugins: Mutex<HashMap<CredentialKey, Weak<SharedCredential>>>,
+    /// External signers by identity.
+    // C841
+    signers: Mutex<HashMap<String, Weak<SharedSigner>>>,
 }
 
-/// What makes two authenticators one: a digest, because the parts hold secrets.
+/// The key by which authenticators share a credential: a digest, because its parts contain secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Key([u8; SHA256_OUTPUT_LEN]);
+pub(super) struct CredentialKey([u8; SHA256_OUTPUT_LEN]);
 
-impl Registry {
-    /// An empty one, shared with nobody.
+impl AuthenticatorRegistry {
+    /// An empty registry.
     pub fn new() -> Self {
-        Registry::default()
+        AuthenticatorRegistry::default()
     }
 
-    /// The process's own.
+    /// The registry of this process.
     pub fn process() -> &'static Self {
-        static PROCESS: OnceLock<Registry> = OnceLock::new();
-        PROCESS.get_or_init(Registry::new)
+        static PROCESS: OnceLock<AuthenticatorRegistry> = OnceLock::new();
+        PROCESS.get_or_init(AuthenticatorRegistry::new)
     }
 
-    /// How many authenticators are alive.
+    /// The number of live authenticators.
     pub fn len(&self) -> usize {
         self.lock().values().filter(|entry| entry.strong_count() > 0).count()
     }
 
-    /// Whether none is.
+    /// Whether there are no live authenticators.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The one for this plugin: of several who ask at once, the first makes it (C405).
-    pub(super) fn entry(&self, plugin: &Plugin, settings: &Settings, around: &Surroundings) -> Arc<Entry> {
-        let key = Key::of(plugin, settings.isolate_by_server);
+    /// The shared credential of this plugin, created by the first caller.
+    // C405
+    pub(super) fn shared_credential(
+        &self,
+        plugin: &Plugin,
+        settings: &ExecSettings,
+        around: &Surroundings,
+    ) -> Arc<SharedCredential> {
+        let key = CredentialKey::from_plugin(plugin, settings.isolate_by_server);
         let mut entries = self.lock();
         if let Some(entry) = entries.get(&key).and_then(Weak::upgrade) {
             return entry;
         }
         entries.retain(|_, entry| entry.strong_count() > 0);
-        let entry = Arc::new(Entry::new(settings, around));
+        let entry = Arc::new(SharedCredential::new(settings, around));
         entries.insert(key, Arc::downgrade(&entry));
         entry
     }
 
-    /// The key behind a signer: of several clients that are alike, the first makes it, and one PIN serves them all.
-    pub(crate) fn signer(&self, alike: String, make: impl FnOnce() -> SharedKey) -> Arc<SharedKey> {
+    /// The key of an external signer, created by the first client, so that one PIN serves all of them.
+    pub(crate) fn signer(&self, identity: String, make: impl FnOnce() -> SharedSigner) -> Arc<SharedSigner> {
         let mut signers = self.0.signers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(key) = signers.get(&alike).and_then(Weak::upgrade) {
+        if let Some(key) = signers.get(&identity).and_then(Weak::upgrade) {
             return key;
         }
         signers.retain(|_, key| key.strong_count() > 0);
         let key = Arc::new(make());
-        signers.insert(alike, Arc::downgrade(&key));
+        signers.insert(identity, Arc::downgrade(&key));
         key
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Weak<Entry>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CredentialKey, Weak<SharedCredential>>> {
         self.0.plugins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Key {
-    /// Command, arguments, variables in order, version, the cluster's configuration and the cluster as it is told
-    /// (C404). Not the install hint, not who has standard input, not the policy, not whom a client impersonates (C472):
-    /// these belong to whoever asks.
-    pub(super) fn of(plugin: &Plugin, isolate_by_server: bool) -> Self {
+impl CredentialKey {
+    /// Digests command, arguments, variables in order, version, the cluster's exec configuration and the cluster
+    /// information. Excludes per-client settings: install hint, use of standard input, policy and impersonation.
+    // C404, C472
+    pub(super) fn from_plugin(plugin: &Plugin, isolate_by_server: bool) -> Self {
         let mut digest = Context::new(&SHA256);
         let mut part = |bytes: &[u8]| {
             digest.update(&bytes.len().to_be_bytes());
@@ -100,11 +108,11 @@ impl Key {
         part(plugin.version.api_version().as_bytes());
         part(&[u8::from(plugin.cluster.is_some())]);
         part(plugin.config.to_json().as_bytes());
-        let spec = Spec { cluster: plugin.cluster.clone(), ..Spec::default() };
-        part(ExecCredential { spec, status: None }.question(plugin.version).expose().as_bytes());
+        let spec = ExecCredentialSpec { cluster: plugin.cluster.clone(), ..ExecCredentialSpec::default() };
+        part(ExecCredential { spec, status: None }.to_request_json(plugin.version).expose().as_bytes());
         part(if isolate_by_server { plugin.server.as_bytes() } else { b"" });
         let mut key = [0; SHA256_OUTPUT_LEN];
         key.iter_mut().zip(digest.finish().as_ref()).for_each(|(to, from)| *to = *from);
-        Key(key)
+        CredentialKey(key)
     }
 }

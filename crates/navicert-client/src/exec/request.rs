@@ -1,57 +1,67 @@
-//! The first half of a run: what the plugin is told, and the command that tells it (client-credentials.md §2.2, §3.1).
+//! Builds the plugin's input and command.
+// §2.2, §3.1
 
 use navicert_plugin::{Command, ProcessGroup, Stdin};
-use navicert_types::exec_credential::{ExecCredential, INFO_VARIABLE, Response, Spec};
+use navicert_types::exec_credential::{ExecCredential, ExecCredentialSpec, INFO_VARIABLE, ServerResponse};
 use navicert_types::{Secret, redact};
 
 use super::error::ExecError;
 use super::plugin::Plugin;
-use super::settings::{Settings, Surroundings};
-use crate::credential::Answer;
+use super::settings::{ExecSettings, Surroundings};
+use crate::credential::RejectedResponse;
 
-/// The longest string Linux takes into an environment: name, `=`, value and the terminating NUL (C215).
-pub(super) const LONGEST_VARIABLE: usize = 131_072;
+/// The maximum length of one environment string on Linux: name, `=`, value and the terminating NUL.
+// C215
+pub(super) const MAX_VARIABLE_BYTES: usize = 131_072;
 
 impl Plugin {
-    /// What the plugin is told: the value of `KUBERNETES_EXEC_INFO`, to the byte (C210).
+    /// The exact value of `KUBERNETES_EXEC_INFO`.
     ///
     /// # Errors
-    /// It does not fit into an environment (C215).
-    pub fn question(&self, interactive: bool) -> Result<Secret<String>, ExecError> {
-        self.question_after(interactive, None)
+    /// The value does not fit into an environment variable.
+    // C210, C215
+    pub fn exec_info(&self, interactive: bool) -> Result<Secret<String>, ExecError> {
+        self.exec_info_after(interactive, None)
     }
 
-    /// The same; v1alpha1 is also told which answer made a new credential necessary (C202).
-    pub(super) fn question_after(
+    /// The same; v1alpha1 also contains the server response that required a new credential.
+    // C202
+    pub(super) fn exec_info_after(
         &self,
         interactive: bool,
-        answer: Option<&Answer>,
+        rejected: Option<&RejectedResponse>,
     ) -> Result<Secret<String>, ExecError> {
-        let spec = Spec { cluster: self.cluster.clone(), interactive, response: answer.map(response) };
-        let question = ExecCredential { spec, status: None }.question(self.version);
-        let bytes = INFO_VARIABLE.len() + 1 + question.expose().len() + 1;
-        if bytes > LONGEST_VARIABLE {
+        let spec = ExecCredentialSpec {
+            cluster: self.cluster.clone(),
+            interactive,
+            response: rejected.map(server_response),
+        };
+        let exec_info = ExecCredential { spec, status: None }.to_request_json(self.version);
+        let bytes = INFO_VARIABLE.len() + 1 + exec_info.expose().len() + 1;
+        if bytes > MAX_VARIABLE_BYTES {
             let authority =
                 self.cluster.as_ref().map_or(0, |cluster| cluster.certificate_authority_data.len());
-            let command = self.shown_command();
-            return Err(ExecError::QuestionTooLong { command, bytes, most: LONGEST_VARIABLE, authority });
+            let command = self.display_command();
+            return Err(ExecError::ExecInfoTooLong { command, bytes, limit: MAX_VARIABLE_BYTES, authority });
         }
-        Ok(question)
+        Ok(exec_info)
     }
 
-    /// The command as upstream's messages have it (C325).
-    pub(super) fn shown_command(&self) -> String {
+    /// The command as client-go's messages print it.
+    // C325
+    pub(super) fn display_command(&self) -> String {
         let cleaned = navicert_plugin::resolve::clean_command(self.command.as_ref());
         redact::terminal(&cleaned.to_string_lossy()).into_owned()
     }
 
-    /// The command that tells it: the inherited environment, then the kubeconfig's, then the question, which nothing
-    /// can override (C303).
+    /// The command with its environment: inherited variables, then the kubeconfig's, then `KUBERNETES_EXEC_INFO`, which
+    /// neither can override.
+    // C303
     pub(super) fn to_command(
         &self,
         interactive: bool,
-        question: &Secret<String>,
-        settings: &Settings,
+        exec_info: &Secret<String>,
+        settings: &ExecSettings,
         around: &Surroundings,
     ) -> Command {
         let mut command = Command::new(self.command.as_str(), around.environment.clone())
@@ -59,11 +69,15 @@ impl Plugin {
             .stdin(if interactive { Stdin::Inherit } else { Stdin::Null })
             .stdout_cap(settings.stdout_cap)
             .stderr(settings.stderr.clone())
-            .limit(if interactive { settings.interactive_limit } else { settings.limit })
+            .limit(if interactive { settings.interactive_timeout } else { settings.timeout })
             .grace(settings.grace)
             .eof_wait(settings.eof_wait);
-        // C308: a client on a terminal keeps its plugins in its own group.
-        let group = if around.terminal.is_controlling() { ProcessGroup::Inherit } else { ProcessGroup::New };
+        // C308: a client with a controlling terminal keeps plugins in its own process group.
+        let group = if around.terminal.has_controlling_terminal() {
+            ProcessGroup::Inherit
+        } else {
+            ProcessGroup::New
+        };
         command = command.process_group(group);
         for name in &settings.drop_env {
             command = command.drop_env(name);
@@ -71,21 +85,21 @@ impl Plugin {
         for (name, value) in &self.env {
             command = command.env(name, value.expose());
         }
-        command.env(INFO_VARIABLE, question.expose())
+        command.env(INFO_VARIABLE, exec_info.expose())
     }
 }
 
-fn response(answer: &Answer) -> Response {
+fn server_response(rejected: &RejectedResponse) -> ServerResponse {
     let mut header: Vec<(String, Vec<String>)> = Vec::new();
-    for name in answer.headers.keys() {
-        let values = answer.headers.get_all(name).iter();
+    for name in rejected.headers.keys() {
+        let values = rejected.headers.get_all(name).iter();
         let values = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
         header.push((canonical(name.as_str()), values));
     }
-    Response { header, code: i32::from(answer.status.as_u16()) }
+    ServerResponse { header, code: i32::from(rejected.status.as_u16()) }
 }
 
-/// A header's name as Go writes it: `Www-Authenticate`.
+/// A header name as Go writes it: `Www-Authenticate`.
 fn canonical(name: &str) -> String {
     let capital = |part: &str| {
         let mut letters = part.chars();

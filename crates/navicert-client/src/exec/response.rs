@@ -1,136 +1,144 @@
-//! The second half of a run: from what the plugin printed to a credential, checks in upstream's order and words
-//! (client-credentials.md §3.4).
+//! Decodes plugin output into a credential, with client-go's order of checks and messages.
+// §3.4
 
 use std::sync::Arc;
 
 use http::HeaderValue;
-use navicert_types::exec_credential::{self, DecodeError, Version};
+use navicert_types::exec_credential::{self, DecodeError, ExecVersion};
 use navicert_types::time::Time;
 use navicert_types::tree::{Syntax, parse};
 use navicert_types::{Secret, Timestamp, redact};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::credential::{Identity, IdentityError};
+use crate::credential::{ClientIdentity, IdentityError};
 
-/// What a plugin gave.
+/// The credential of a plugin's output.
 #[derive(Clone, Debug)]
-pub struct Output {
-    /// The bearer token, empty if there is none.
+pub struct PluginOutput {
+    /// The bearer token; empty if absent.
     pub token: Secret<String>,
-    /// The header it makes, marked sensitive.
+    /// The `Authorization` header, marked sensitive.
     pub authorization: Option<HeaderValue>,
-    /// The certificate and its key, if there are any.
-    pub identity: Option<Arc<Identity>>,
-    /// When both expire; `None` is never.
+    /// The certificate and its key, if present.
+    pub identity: Option<Arc<ClientIdentity>>,
+    /// When both expire; `None` means never.
     pub expires: Option<Time>,
 }
 
-/// Why what a plugin printed is no credential.
+/// Why plugin output is not a credential.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ResponseError {
-    /// No `ExecCredential` at all.
+pub enum PluginOutputError {
+    /// Not an `ExecCredential`.
     #[error("decoding stdout: {0}")]
     Undecodable(#[source] Box<DecodeError>),
-    /// Nothing says which version it is; upstream calls this version `__internal` (C331).
+    /// `apiVersion` is missing; client-go calls this version `__internal`.
+    // C331
     #[error("exec plugin returned no apiVersion (empty output?)")]
     NoVersion,
-    /// Another version than the kubeconfig asks for.
+    /// Not the version configured in the kubeconfig.
     #[error("exec plugin is configured to use API version {configured}, plugin returned version {returned}")]
     OtherVersion {
         /// The kubeconfig's.
-        configured: Version,
+        configured: ExecVersion,
         /// The plugin's.
-        returned: Version,
+        returned: ExecVersion,
     },
-    /// No answer in it.
+    /// `status` is missing.
     #[error("exec plugin didn't return a status field")]
     NoStatus,
-    /// An answer with nothing in it.
+    /// `status` has no credential.
     #[error("exec plugin didn't return a token or cert/key pair")]
     NoCredential,
-    /// Half a pair.
+    /// A certificate without a key, or a key without a certificate.
     #[error("exec plugin returned only certificate or key, not both")]
-    HalfAPair,
-    /// A pair that is none.
+    IncompleteKeyPair,
+    /// Certificate and key cannot be parsed or do not match.
     #[error("failed parsing client key/certificate: {0}")]
     Identity(#[from] IdentityError),
-    /// A token that no header can carry (C336).
-    #[error("exec plugin returned a token with control characters in it")]
+    /// A token that is not a valid header value.
+    // C336
+    #[error("exec plugin returned a token with control characters")]
     TokenCharacters,
-    /// A token that begins or ends with white space: which of the two is meant cannot be known (C336).
-    #[error("exec plugin returned a token with white space around it")]
-    TokenSpace,
+    /// A token with leading or trailing white space: whether it belongs to the token is ambiguous.
+    // C336
+    #[error("exec plugin returned a token with leading or trailing white space")]
+    TokenWhitespace,
 }
 
-/// Reads what a plugin printed before it exited successfully.
+/// Decodes the output of a plugin that exited successfully.
 ///
 /// # Errors
-/// The first rule that it breaks (C332).
-pub fn read(stdout: &[u8], configured: Version) -> Result<Output, ResponseError> {
+/// The first check that fails.
+// C332
+pub fn read(stdout: &[u8], configured: ExecVersion) -> Result<PluginOutput, PluginOutputError> {
     let (returned, credential) = exec_credential::decode(stdout).map_err(|error| match error {
-        DecodeError::NoVersion => ResponseError::NoVersion,
-        other => ResponseError::Undecodable(Box::new(other)),
+        DecodeError::NoVersion => PluginOutputError::NoVersion,
+        other => PluginOutputError::Undecodable(Box::new(other)),
     })?;
     if returned != configured {
-        return Err(ResponseError::OtherVersion { configured, returned });
+        return Err(PluginOutputError::OtherVersion { configured, returned });
     }
-    let status = credential.status.ok_or(ResponseError::NoStatus)?;
+    let status = credential.status.ok_or(PluginOutputError::NoStatus)?;
     let (certificate, key) = (&status.client_certificate_data, &status.client_key_data);
     if status.token.is_empty() && certificate.is_empty() && key.is_empty() {
-        return Err(ResponseError::NoCredential);
+        return Err(PluginOutputError::NoCredential);
     }
     if certificate.is_empty() != key.is_empty() {
-        return Err(ResponseError::HalfAPair);
+        return Err(PluginOutputError::IncompleteKeyPair);
     }
     let identity = if certificate.is_empty() {
         None
     } else {
-        Some(Arc::new(Identity::from_pem(certificate.as_bytes(), key.expose().as_bytes())?))
+        Some(Arc::new(ClientIdentity::from_pem(certificate.as_bytes(), key.expose().as_bytes())?))
     };
     let authorization = (!status.token.is_empty()).then(|| bearer(&status.token)).transpose()?;
-    Ok(Output { token: status.token, authorization, identity, expires: status.expiration_timestamp })
+    Ok(PluginOutput { token: status.token, authorization, identity, expires: status.expiration_timestamp })
 }
 
-impl Output {
-    /// What is worth a warning although it is used: the certificate is not valid yet, or not any more (C334).
+impl PluginOutput {
+    /// Warns if the certificate, which is used nevertheless, is not valid yet or has expired.
+    // C334
     pub fn certificate_warning(&self, now: Timestamp) -> Option<&'static str> {
-        /// Clocks differ.
+        /// Tolerated clock skew.
         const TOLERANCE: std::time::Duration = std::time::Duration::from_secs(5 * 60);
         let validity = self.identity.as_ref()?.validity();
         let valid_from = validity.not_before.saturating_sub(TOLERANCE).unwrap_or(Timestamp::MIN);
         if now < valid_from {
-            Some("the plugin's certificate is not valid yet")
+            Some("certificate of exec plugin is not valid yet")
         } else if now > validity.not_after {
-            Some("the plugin's certificate has expired")
+            Some("certificate of exec plugin has expired")
         } else {
             None
         }
     }
 }
 
-/// `Bearer` and the token, if a header can carry it: nothing is trimmed, nothing is echoed (C336).
-pub(crate) fn bearer(token: &Secret<String>) -> Result<HeaderValue, ResponseError> {
+/// `Bearer` and the token as a header value. Never trims the token or prints it in an error.
+// C336
+pub(crate) fn bearer(token: &Secret<String>) -> Result<HeaderValue, PluginOutputError> {
     let text = token.expose();
     if text.trim_matches(|c: char| c.is_ascii_whitespace()).len() != text.len() {
-        return Err(ResponseError::TokenSpace);
+        return Err(PluginOutputError::TokenWhitespace);
     }
     let value = Zeroizing::new(format!("Bearer {text}"));
-    let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| ResponseError::TokenCharacters)?;
+    let mut value =
+        HeaderValue::from_bytes(value.as_bytes()).map_err(|_| PluginOutputError::TokenCharacters)?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// The message of a `Status` object that a failed plugin printed: the one thing of its output that is shown, cleaned
-/// and at most a kilobyte (C327).
+/// The message of a `Status` object printed by a failed plugin: the only part of its output that is shown, escaped and at
+/// most one kilobyte.
+// C327
 pub(super) fn status_message(stdout: &[u8]) -> Option<String> {
-    const LONGEST: usize = 1024;
+    const MAX_MESSAGE_BYTES: usize = 1024;
     let node = parse(stdout, Syntax::Json).ok()?;
     let text = |name: &str| node.as_mapping().and_then(|mapping| mapping.last(name)?.value.as_str());
     let is_status = text("kind") == Some("Status") && text("apiVersion") == Some("v1");
     let message = text("message").filter(|message| is_status && !message.trim().is_empty())?;
     let cleaned = redact::terminal(message);
-    let end = cleaned.floor_char_boundary(LONGEST);
+    let end = cleaned.floor_char_boundary(MAX_MESSAGE_BYTES);
     Some(cleaned.split_at_checked(end).map_or("", |(start, _)| start).to_owned())
 }

@@ -1,4 +1,4 @@
-//! What an authenticator may be told to do differently, and what it needs from outside.
+//! Settings of an authenticator and its dependencies.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -9,63 +9,74 @@ use navicert_plugin::command::{DEFAULT_EOF_WAIT, DEFAULT_GRACE, DEFAULT_STDOUT_C
 use navicert_plugin::{BackoffSettings, Environment, Policy, ProcessRunner, Runner, Stderr};
 use navicert_types::{Clock, SystemClock};
 
-use super::interactive::{ProcessTerminal, Stdin, Terminal};
-use super::registry::Registry;
+use super::interactive::{ProcessTerminal, StdinUse, Terminal};
+use super::registry::AuthenticatorRegistry;
 use crate::kuberc::KubercError;
-use crate::metrics::{Recorder, Unrecorded};
+use crate::metrics::{NoopRecorder, Recorder};
 
-/// How plugins are run and how long their answers are good.
+/// How plugins are run and how long credentials are used.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// How long a run may take when nobody is asked anything (C306); `None` is no limit.
-    pub limit: Option<Duration>,
-    /// How long a run may take when the plugin has the terminal.
-    pub interactive_limit: Option<Duration>,
-    /// How long a plugin has to end when it is asked to.
+pub struct ExecSettings {
+    /// Timeout of a non-interactive run; `None` for no timeout.
+    // C306
+    pub timeout: Option<Duration>,
+    /// Timeout of a run that has the terminal; `None` for no timeout.
+    pub interactive_timeout: Option<Duration>,
+    /// How long a plugin may take to exit after SIGTERM.
     pub grace: Duration,
-    /// How long something the plugin left behind may hold its output open (C307).
+    /// How long to wait for end of output after the plugin has exited.
+    // C307
     pub eof_wait: Duration,
-    /// How much a plugin may print (C305).
+    /// Maximum bytes of standard output.
+    // C305
     pub stdout_cap: usize,
-    /// Where the plugin's complaints go.
+    /// Where the plugin's standard error goes.
     pub stderr: Stderr,
-    /// Variables that plugins do not inherit (C304).
+    /// Environment variables that plugins do not inherit.
+    // C304
     pub drop_env: Vec<OsString>,
-    /// Whether something else reads standard input.
-    pub stdin: Stdin,
-    /// How long before its end a credential is renewed, but never more than a tenth of its life; zero waits until it
-    /// has expired, as client-go does (C411).
+    /// Whether something else uses standard input.
+    pub stdin: StdinUse,
+    /// How long before expiry a credential is refreshed, at most a tenth of its lifetime; zero refreshes after expiry, as
+    /// client-go does.
+    // C411
     pub leeway: Duration,
-    /// How long a credential is used that had expired when it came: clocks differ (C412).
+    /// How long a credential that had expired on arrival is used, to tolerate clock skew.
+    // C412
     pub past_expiry: Duration,
-    /// How failures are waited out; `None` runs again at once, as client-go does (C441).
+    /// Back-off after failures; `None` runs again immediately, as client-go does.
+    // C441
     pub backoff: Option<BackoffSettings>,
-    /// The least wait for background requests after a failed run that had the terminal (C443).
-    pub interactive_wait: Duration,
-    /// Whether a credential got for one server is kept from others that have the same plugin (C404).
+    /// Minimum back-off of background requests after a failed run that had the terminal.
+    // C443
+    pub interactive_backoff: Duration,
+    /// Whether a credential obtained for one server is kept from other servers with the same plugin.
+    // C404
     pub isolate_by_server: bool,
-    /// Whether the message of a `Status` object that a failed plugin printed is shown (C327).
+    /// Whether errors include the message of a `Status` object printed by a failed plugin.
+    // C327
     pub status_message: bool,
-    /// Whether a `pin` in a kubeconfig is handed to an external signer rather than refused (X2): for an application to
-    /// decide, never for a file.
+    /// Whether a `pin` in a kubeconfig is passed to an external signer instead of being rejected. Only the application may
+    /// set this, never a file.
+    // X2
     pub allow_pin_in_kubeconfig: bool,
 }
 
-impl Default for Settings {
+impl Default for ExecSettings {
     fn default() -> Self {
-        Settings {
-            limit: Some(Duration::from_secs(5 * 60)),
-            interactive_limit: Some(Duration::from_secs(15 * 60)),
+        ExecSettings {
+            timeout: Some(Duration::from_secs(5 * 60)),
+            interactive_timeout: Some(Duration::from_secs(15 * 60)),
             grace: DEFAULT_GRACE,
             eof_wait: DEFAULT_EOF_WAIT,
             stdout_cap: DEFAULT_STDOUT_CAP,
             stderr: Stderr::Inherit,
             drop_env: Vec::new(),
-            stdin: Stdin::Free,
+            stdin: StdinUse::Free,
             leeway: Duration::from_secs(10),
             past_expiry: Duration::from_secs(10),
             backoff: Some(BackoffSettings::default()),
-            interactive_wait: Duration::from_secs(10),
+            interactive_backoff: Duration::from_secs(10),
             isolate_by_server: true,
             status_message: true,
             allow_pin_in_kubeconfig: false,
@@ -73,17 +84,19 @@ impl Default for Settings {
     }
 }
 
-/// Which plugins may run: a policy, or the reason why none may until somebody mends a file (C740).
+/// Which plugins may run: a policy, or the error that blocks all plugins until it is fixed.
+// C740
 #[derive(Clone, Debug)]
 pub enum PluginPolicy {
-    /// This policy decides.
+    /// A policy.
     Policy(Arc<Policy>),
-    /// There is a kuberc that cannot be read, so nothing runs.
+    /// The kuberc cannot be read, so no plugin may run.
     Broken(Arc<KubercError>),
 }
 
 impl PluginPolicy {
-    /// What both permit (C742).
+    /// Permits only what both policies permit.
+    // C742
     #[must_use]
     pub fn and(self, stricter: Policy) -> Self {
         match self {
@@ -92,14 +105,15 @@ impl PluginPolicy {
         }
     }
 
-    /// Whether it can only ever say yes.
-    pub(super) fn is_open(&self) -> bool {
+    /// Whether it permits every plugin.
+    pub(super) fn allows_all(&self) -> bool {
         matches!(self, PluginPolicy::Policy(policy) if matches!(**policy, Policy::AllowAll))
     }
 }
 
 impl Default for PluginPolicy {
-    /// The library's default; a command line has to read the kuberc (C742).
+    /// Permits every plugin; command-line tools read the kuberc instead.
+    // C742
     fn default() -> Self {
         Policy::AllowAll.into()
     }
@@ -117,27 +131,27 @@ impl From<Result<Policy, KubercError>> for PluginPolicy {
     }
 }
 
-/// What an authenticator needs from outside. Cheap to clone.
+/// Dependencies of an authenticator. Cheap to clone.
 #[derive(Clone)]
 pub struct Surroundings {
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// Who starts programs.
+    /// Starts programs.
     pub runner: Arc<dyn Runner>,
-    /// Whether there is a terminal.
+    /// The terminal.
     pub terminal: Arc<dyn Terminal>,
-    /// The environment that plugins inherit, and whose `PATH` they are searched in.
+    /// The environment that plugins inherit and whose `PATH` is searched.
     pub environment: Environment,
     /// Which plugins may run.
     pub policy: PluginPolicy,
-    /// Who counts.
+    /// Records metrics.
     pub recorder: Arc<dyn Recorder>,
-    /// Where authenticators that are alike find each other.
-    pub registry: Registry,
+    /// Shares credentials between authenticators of the same plugin.
+    pub registry: AuthenticatorRegistry,
 }
 
 impl Surroundings {
-    /// The real ones: this machine's clock, processes and terminal; everything may run and nothing is counted.
+    /// System clock, processes and terminal; every plugin is permitted and no metrics are recorded.
     pub fn new(environment: Environment) -> Self {
         let clock = Arc::new(SystemClock);
         Surroundings {
@@ -146,8 +160,8 @@ impl Surroundings {
             terminal: Arc::new(ProcessTerminal),
             environment,
             policy: PluginPolicy::default(),
-            recorder: Arc::new(Unrecorded),
-            registry: Registry::process().clone(),
+            recorder: Arc::new(NoopRecorder),
+            registry: AuthenticatorRegistry::process().clone(),
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Server and proxy addresses, read as Go's `net/url` reads them: what kubectl accepts we accept, what it refuses we refuse.
+//! Server and proxy URLs, parsed exactly like Go's `net/url`, so that kubectl and navicert accept the same ones.
 //!
-//! The `url` crate follows the WHATWG rules, which repair and rewrite; here nothing is repaired.
+//! The `url` crate follows the WHATWG rules, which normalize invalid input; this module does not.
 
-/// Why a text is not an address.
+/// Why a text is not a valid address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// A control character anywhere.
+    /// A control character.
     #[error("control character in address")]
     ControlCharacter,
     /// Starts with a colon.
     #[error("missing scheme")]
     MissingScheme,
-    /// `host:port` without a scheme reads as a scheme or, if it cannot, as a broken path.
-    #[error("first path segment contains a colon; write the scheme")]
+    /// `host:port` without a scheme that does not parse as a scheme either.
+    #[error("first path segment contains a colon; add the scheme")]
     ColonInFirstSegment,
     /// A `%` that is not an escape.
     #[error("invalid percent escape")]
@@ -20,18 +20,18 @@ pub enum AddressError {
     /// User information with characters that need escaping.
     #[error("invalid user information")]
     UserInfo,
-    /// The host part holds something a host cannot.
+    /// The host contains an invalid character.
     #[error("invalid host")]
     Host,
-    /// What follows the host's colon is not a number.
+    /// The port is not a number.
     #[error("invalid port")]
     Port,
 }
 
-/// An address taken apart; parts are as written.
+/// A parsed address; the parts are as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address<'a> {
-    /// Lower-cased; empty if there is none.
+    /// Lower-case scheme; empty if absent.
     pub scheme: String,
     /// User information before the `@`, if any.
     pub user_info: Option<&'a str>,
@@ -46,10 +46,10 @@ pub struct Address<'a> {
 }
 
 impl<'a> Address<'a> {
-    /// Takes a text apart.
+    /// Parses a text.
     ///
     /// # Errors
-    /// Where Go's `url.Parse` has one.
+    /// Where Go's `url.Parse` returns one.
     pub fn parse(text: &'a str) -> Result<Self, AddressError> {
         let (rest, fragment) = match text.split_once('#') {
             Some((rest, fragment)) => (rest, Some(fragment)),
@@ -63,10 +63,10 @@ impl<'a> Address<'a> {
         Ok(address)
     }
 
-    /// The same, with a `#` being part of the path (how a server address is read).
+    /// The same, but `#` is part of the path, as in server addresses.
     ///
     /// # Errors
-    /// Where Go's `url.ParseRequestURI` has one because of a part of the text.
+    /// Where Go's `url.ParseRequestURI` returns one for a part of the text.
     pub fn parse_without_fragment(text: &'a str) -> Result<Self, AddressError> {
         if text.bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return Err(AddressError::ControlCharacter);
@@ -91,7 +91,7 @@ impl<'a> Address<'a> {
                     return Err(AddressError::ColonInFirstSegment);
                 }
             } else {
-                // Opaque (`mailto:x`): no host, and the rest is not looked at.
+                // Opaque (`mailto:x`): no host, and the rest is not parsed.
                 return Ok(address);
             }
         }
@@ -107,11 +107,11 @@ impl<'a> Address<'a> {
     }
 }
 
-/// A path as Go prints it: as written if that is a valid spelling, else taken apart and escaped anew.
+/// A path as Go prints it: unchanged if it is a valid encoding, otherwise decoded and escaped again.
 pub(super) fn escaped_path(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
-    let may_stand = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
-    if path.bytes().all(may_stand) {
+    let may_occur = |byte: u8| is_plain(byte) || b"!'()*[]%".contains(&byte);
+    if path.bytes().all(may_occur) {
         return path.to_owned();
     }
     let mut escaped = String::with_capacity(path.len());
@@ -125,16 +125,15 @@ pub(super) fn escaped_path(path: &str) -> String {
     escaped
 }
 
-/// The bytes that a path with valid escapes stands for.
+/// The decoded bytes of a path with valid escapes.
 fn unescaped(path: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
         let escape = tail.get(..2).and_then(|digits| str::from_utf8(digits).ok());
-        let stands_for =
-            escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%');
-        bytes.push(stands_for.unwrap_or(*byte));
-        rest = if stands_for.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
+        let decoded = escape.and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(|_| *byte == b'%');
+        bytes.push(decoded.unwrap_or(*byte));
+        rest = if decoded.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
     }
     bytes
 }
@@ -178,11 +177,11 @@ fn check_host(scheme: &str, host: &str) -> Result<(), AddressError> {
         check_port(port)?;
         return check_literal(literal);
     }
-    // Brackets are for addresses of IPv6, and those have nothing before them.
+    // Brackets are allowed only around IPv6 addresses, at the start of the host.
     if host.contains('[') {
         return Err(AddressError::Host);
     }
-    // The first colon: since Go 1.26 `h:80:80` is no address, but of databases, whose addresses may list several hosts.
+    // The first colon: since Go 1.26 `h:80:80` is invalid for http, but other schemes may list several hosts.
     let colon = if matches!(scheme, "http" | "https") { host.find(':') } else { host.rfind(':') };
     if let Some(colon) = colon {
         check_port(host.split_at(colon).1)?;
@@ -190,7 +189,7 @@ fn check_host(scheme: &str, host: &str) -> Result<(), AddressError> {
     check_host_bytes(host)
 }
 
-/// What stands in brackets: an address of IPv6, with a zone perhaps, which is written `%25name` and may hold escapes.
+/// Checks a bracketed IPv6 address with an optional zone, which is written `%25name` and may contain escapes.
 fn check_literal(literal: &str) -> Result<(), AddressError> {
     let (plain, zone) = match literal.split_once("%25") {
         Some((plain, zone)) => (plain, Some(zone)),
@@ -213,7 +212,7 @@ fn check_port(port: &str) -> Result<(), AddressError> {
     }
 }
 
-/// Escapes in a host may only stand for bytes outside ASCII, or for `%` itself.
+/// Escapes in a host may only encode non-ASCII bytes or `%`.
 fn check_host_bytes(host: &str) -> Result<(), AddressError> {
     let mut rest = host.as_bytes();
     while let Some((byte, tail)) = rest.split_first() {
@@ -252,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_taken_apart_as_written() {
+    fn parses_addresses_into_parts_as_written() {
         let address = Address::parse("HTTPS://u:p@h:1/a%20b?q#f").unwrap();
         assert_eq!(address.scheme, "https");
         assert_eq!(address.user_info, Some("u:p"));
@@ -261,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn rejects_what_go_rejects() {
         for (text, error) in [
             ("http://%1", AddressError::Escape),
             ("http://a b", AddressError::Host),
@@ -289,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_accepts_is_accepted() {
+    fn accepts_what_go_accepts() {
         for (text, scheme, host) in [
             ("p1:3128", "p1", ""),
             ("proxy1", "", ""),

@@ -1,41 +1,47 @@
-//! What is allowed and still probably not meant: said once, by `kubeconfig check`, never by a library on its own.
+//! Warnings about valid but probably unintended settings. Reported by `kubeconfig check`, never by the library itself.
 
 use super::resolve::Effective;
 
-/// Something worth a word although it stops nobody.
+/// A warning about a setting that does not prevent building a client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Advice {
-    /// The context's user is missing: requests are anonymous (C152).
+    /// The context's user does not exist: requests are anonymous.
+    // C152
     #[error("context names user {0:?}, which does not exist: requests will be anonymous")]
     UserMissing(String),
-    /// No user at all.
+    /// The context has no user.
     #[error("the context names no user: requests will be anonymous")]
     NoUser,
-    /// Credentials are dropped over plain http (C160).
+    /// Credentials are not sent over plain http.
+    // C160
     #[error("server {0:?} is plain http: credentials will not be sent")]
     PlainHttp(String),
-    /// An address without a scheme counts as http (C161).
+    /// An address without a scheme counts as http.
+    // C161
     #[error(
-        "server {0:?} has no scheme and counts as plain http: credentials will not be sent; write https://"
+        "server {0:?} has no scheme and is treated as plain http: credentials will not be sent; add https://"
     )]
     NoScheme(String),
-    /// The server is not checked.
-    #[error("insecure-skip-tls-verify is on: anybody in between can read the credentials")]
+    /// The server's certificate is not verified.
+    #[error("insecure-skip-tls-verify is set: an attacker on the network can read the credentials")]
     Insecure,
-    /// A key nobody uses (C163).
+    /// An unused client key.
+    // C163
     #[error("client-key of user {0:?} is ignored: there is no client-certificate")]
     KeyIgnored(String),
-    /// The file wins over the token next to it (C162).
-    #[error("user {0:?} has token and tokenFile: the file's content wins")]
+    /// The token file takes precedence over the token.
+    // C162
+    #[error("user {0:?} has token and tokenFile: tokenFile takes precedence")]
     TokenFileWins(String),
-    /// Static credentials keep the plugin from running, also after they have expired (C168).
+    /// A static credential prevents the plugin from running, even after it has expired.
+    // C168
     #[error("user {0:?} has a static credential next to exec: the plugin will never run")]
     ExecUnused(String),
 }
 
 impl Effective {
-    /// Everything worth a word about what was selected.
+    /// Every warning about the selected context.
     pub fn advice(&self) -> Vec<Advice> {
         let mut advice = Vec::new();
         self.user_advice(&mut advice);

@@ -1,36 +1,37 @@
-//! Step two: read and decode every file that was located; all errors at once (C120–C122).
+//! Step two: reads and decodes every located file and reports all errors.
+// C120–C122
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use navicert_types::diagnostic::Diagnostics;
-use navicert_types::kubeconfig::{self, Config};
+use navicert_types::kubeconfig::{self, Kubeconfig};
 
-use super::files::Files;
-use super::locate::Sources;
+use super::file_system::FileSystem;
+use super::locate::KubeconfigSources;
 use super::paths;
 
-/// A kubeconfig file as read.
+/// A loaded kubeconfig file.
 #[derive(Clone, Debug)]
-pub struct File {
-    /// As it was named.
+pub struct KubeconfigFile {
+    /// The path as given.
     pub path: PathBuf,
-    /// The absolute folder it lies in; relative paths inside are relative to it.
-    pub folder: String,
-    /// Its text, for messages that point into it.
-    pub text: Text,
-    /// What it says.
-    pub config: Config,
+    /// The absolute directory of the file; its relative paths are resolved against it.
+    pub directory: String,
+    /// Its text, for source locations in messages.
+    pub text: KubeconfigText,
+    /// Its content.
+    pub config: Kubeconfig,
 }
 
-/// A file's text. It holds secrets, so it does not show itself.
+/// A file's text. `Debug` omits it because it contains secrets.
 #[derive(Clone)]
-pub struct Text(zeroize::Zeroizing<Vec<u8>>);
+pub struct KubeconfigText(zeroize::Zeroizing<Vec<u8>>);
 
-impl Text {
+impl KubeconfigText {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Text(zeroize::Zeroizing::new(bytes))
+        KubeconfigText(zeroize::Zeroizing::new(bytes))
     }
 
     /// The bytes, secrets included.
@@ -39,78 +40,86 @@ impl Text {
     }
 }
 
-impl fmt::Debug for Text {
+impl fmt::Debug for KubeconfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Text({} bytes)", self.0.len())
     }
 }
 
-/// Files that were read, most important first.
+/// Loaded files, highest precedence first.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadedKubeconfig {
     /// The files that exist.
-    pub files: Vec<File>,
-    /// The files of a list that do not.
+    pub files: Vec<KubeconfigFile>,
+    /// The files of a list that do not exist.
     pub missing: Vec<PathBuf>,
 }
 
 /// Why a file could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("error loading config file {:?}: {reason}", path.display().to_string())]
-pub struct FileError {
-    /// The file as it was named.
+pub struct KubeconfigFileError {
+    /// The path as given.
     pub path: PathBuf,
-    /// What went wrong.
+    /// The cause.
     #[source]
-    pub reason: FileErrorReason,
+    pub reason: KubeconfigFileErrorReason,
 }
 
-/// What went wrong with one file.
+/// Why one file could not be loaded.
 #[derive(Debug, thiserror::Error)]
-pub enum FileErrorReason {
-    /// It could not be read.
+pub enum KubeconfigFileErrorReason {
+    /// The file could not be read.
     #[error("{0}")]
     Unreadable(#[source] io::Error),
-    /// It is not a kubeconfig.
+    /// The file is not a valid kubeconfig.
     #[error("{diagnostics}")]
     Undecodable {
-        /// Every fault, with its place.
+        /// Every error with its position.
         #[source]
         diagnostics: Diagnostics,
-        /// The text, to point into.
-        text: Text,
+        /// The text, for source locations.
+        text: KubeconfigText,
     },
 }
 
-/// Reads every file; what one file's error is does not hide another's.
+/// Loads every file and collects the errors of all of them.
 ///
 /// # Errors
-/// Every file that exists and cannot be used; an explicit file also if it does not exist.
-pub fn load(sources: &Sources, current_dir: &Path, files: &dyn Files) -> Result<Loaded, Vec<FileError>> {
-    let mut loaded = Loaded::default();
+/// Every file that exists but cannot be loaded; an explicit file also if it does not exist.
+pub fn load(
+    sources: &KubeconfigSources,
+    current_dir: &Path,
+    files: &dyn FileSystem,
+) -> Result<LoadedKubeconfig, Vec<KubeconfigFileError>> {
+    let mut loaded = LoadedKubeconfig::default();
     let mut errors = Vec::new();
     for path in sources.files() {
         match load_file(path, current_dir, files) {
             Ok(file) => loaded.files.push(file),
-            Err(FileErrorReason::Unreadable(error)) if may_be_missing(sources, &error) => {
+            Err(KubeconfigFileErrorReason::Unreadable(error)) if may_be_missing(sources, &error) => {
                 loaded.missing.push(path.clone());
             }
-            Err(reason) => errors.push(FileError { path: path.clone(), reason }),
+            Err(reason) => errors.push(KubeconfigFileError { path: path.clone(), reason }),
         }
     }
     if errors.is_empty() { Ok(loaded) } else { Err(errors) }
 }
 
-fn may_be_missing(sources: &Sources, error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound && !matches!(sources, Sources::Explicit(_))
+fn may_be_missing(sources: &KubeconfigSources, error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound && !matches!(sources, KubeconfigSources::Explicit(_))
 }
 
-fn load_file(path: &Path, current_dir: &Path, files: &dyn Files) -> Result<File, FileErrorReason> {
+fn load_file(
+    path: &Path,
+    current_dir: &Path,
+    files: &dyn FileSystem,
+) -> Result<KubeconfigFile, KubeconfigFileErrorReason> {
     let absolute = current_dir.join(path);
-    let text = Text::new(files.read(&absolute).map_err(FileErrorReason::Unreadable)?);
-    let folder = paths::folder_of(&paths::clean(&absolute.to_string_lossy()));
+    let text = KubeconfigText::new(files.read(&absolute).map_err(KubeconfigFileErrorReason::Unreadable)?);
+    let directory = paths::parent_directory(&paths::clean(&absolute.to_string_lossy()));
     match kubeconfig::decode(text.expose()) {
-        Ok(config) => Ok(File { path: path.to_owned(), folder, text, config }),
-        Err(diagnostics) => Err(FileErrorReason::Undecodable { diagnostics, text }),
+        Ok(config) => Ok(KubeconfigFile { path: path.to_owned(), directory, text, config }),
+        Err(diagnostics) => Err(KubeconfigFileErrorReason::Undecodable { diagnostics, text }),
     }
 }

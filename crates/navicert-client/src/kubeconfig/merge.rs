@@ -1,36 +1,37 @@
-//! Step three: several files become one (C123, C124). The first file that defines a name gives the whole entry, and every
-//! entry remembers its file: paths are relative to it, and messages point into it.
+//! Step three: merges several files. The first file that defines a name provides the whole entry, and every entry keeps its
+//! origin: paths are relative to it, and messages point into it.
+// C123, C124
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 
 use navicert_types::Secret;
 use navicert_types::external_signer::PROVIDER;
-use navicert_types::kubeconfig::{AuthInfo, Cluster, Config, Context, NamedExtension};
+use navicert_types::kubeconfig::{AuthInfo, Cluster, Context, Kubeconfig, NamedExtension};
 
-use super::load::{File, Loaded, Text};
+use super::load::{KubeconfigFile, KubeconfigText, LoadedKubeconfig};
 use super::paths;
 
-/// One kubeconfig made of several, as written: paths are not resolved yet.
+/// A kubeconfig merged from several files, with unresolved paths.
 #[derive(Clone, Debug, Default)]
-pub struct Merged {
-    /// The entries, each taken whole from one file.
-    pub config: Config,
-    files: Vec<Origin>,
+pub struct MergedKubeconfig {
+    /// The entries, each from one file.
+    pub config: Kubeconfig,
+    files: Vec<EntryOrigin>,
     clusters: HashMap<String, usize>,
     users: HashMap<String, usize>,
     contexts: HashMap<String, usize>,
 }
 
-/// Where an entry comes from.
+/// The file an entry comes from.
 #[derive(Clone, Debug)]
-pub struct Origin {
-    /// The file as it was named.
+pub struct EntryOrigin {
+    /// The path as given.
     pub path: PathBuf,
-    /// Its absolute folder.
-    pub folder: String,
+    /// Its absolute directory.
+    pub directory: String,
     /// Its text.
-    pub text: Text,
+    pub text: KubeconfigText,
 }
 
 /// The three kinds of named entry.
@@ -44,20 +45,20 @@ pub enum EntryKind {
     Context,
 }
 
-impl Merged {
-    /// Merges: first wins.
-    pub fn new(loaded: Loaded) -> Self {
-        let mut merged = Merged::default();
+impl MergedKubeconfig {
+    /// Merges the files; the first definition of a name wins.
+    pub fn new(loaded: LoadedKubeconfig) -> Self {
+        let mut merged = MergedKubeconfig::default();
         for file in loaded.files {
             merged.add(file);
         }
         merged
     }
 
-    fn add(&mut self, file: File) {
-        let File { path, folder, text, config } = file;
+    fn add(&mut self, file: KubeconfigFile) {
+        let KubeconfigFile { path, directory, text, config } = file;
         let index = self.files.len();
-        self.files.push(Origin { path, folder, text });
+        self.files.push(EntryOrigin { path, directory, text });
         let merged = &mut self.config;
         for entry in config.clusters {
             if !self.clusters.contains_key(&entry.name) {
@@ -86,7 +87,7 @@ impl Merged {
     }
 
     /// The file an entry comes from.
-    pub fn origin(&self, kind: EntryKind, name: &str) -> Option<&Origin> {
+    pub fn origin(&self, kind: EntryKind, name: &str) -> Option<&EntryOrigin> {
         let entries = match kind {
             EntryKind::Cluster => &self.clusters,
             EntryKind::User => &self.users,
@@ -95,8 +96,8 @@ impl Merged {
         entries.get(name).and_then(|index| self.files.get(*index))
     }
 
-    /// The files that were merged, in order.
-    pub fn origins(&self) -> &[Origin] {
+    /// The merged files in order.
+    pub fn origins(&self) -> &[EntryOrigin] {
         &self.files
     }
 
@@ -110,7 +111,7 @@ impl Merged {
         let entry = self.config.clusters.iter().find(|entry| entry.name == name)?;
         let mut cluster = entry.cluster.clone();
         if let Some(origin) = self.origin(EntryKind::Cluster, name) {
-            resolve_cluster(&mut cluster, &origin.folder);
+            resolve_cluster(&mut cluster, &origin.directory);
         }
         Some(cluster)
     }
@@ -120,22 +121,22 @@ impl Merged {
         let entry = self.config.users.iter().find(|entry| entry.name == name)?;
         let mut user = entry.user.clone();
         if let Some(origin) = self.origin(EntryKind::User, name) {
-            resolve_user(&mut user, &origin.folder);
+            resolve_user(&mut user, &origin.directory);
         }
         Some(user)
     }
 
-    /// The whole configuration with absolute paths: what a client works with.
-    pub fn resolved(&self) -> Config {
+    /// The whole configuration with absolute paths.
+    pub fn resolved(&self) -> Kubeconfig {
         let mut config = self.config.clone();
         for entry in &mut config.clusters {
             if let Some(origin) = self.origin(EntryKind::Cluster, &entry.name) {
-                resolve_cluster(&mut entry.cluster, &origin.folder);
+                resolve_cluster(&mut entry.cluster, &origin.directory);
             }
         }
         for entry in &mut config.users {
             if let Some(origin) = self.origin(EntryKind::User, &entry.name) {
-                resolve_user(&mut entry.user, &origin.folder);
+                resolve_user(&mut entry.user, &origin.directory);
             }
         }
         config
@@ -150,20 +151,20 @@ fn add_extensions(merged: &mut Vec<NamedExtension>, more: Vec<NamedExtension>) {
     }
 }
 
-fn resolve_cluster(cluster: &mut Cluster, folder: &str) {
-    cluster.certificate_authority = paths::resolve(&cluster.certificate_authority, folder);
+fn resolve_cluster(cluster: &mut Cluster, directory: &str) {
+    cluster.certificate_authority = paths::resolve(&cluster.certificate_authority, directory);
 }
 
-fn resolve_user(user: &mut AuthInfo, folder: &str) {
+fn resolve_user(user: &mut AuthInfo, directory: &str) {
     for path in [&mut user.client_certificate, &mut user.client_key, &mut user.token_file] {
-        *path = paths::resolve(path, folder);
+        *path = paths::resolve(path, directory);
     }
     if let Some(exec) = &mut user.exec {
-        exec.command = paths::resolve_command(&exec.command, folder);
+        exec.command = paths::resolve_command(&exec.command, directory);
     }
-    // A signer's program is resolved as a plugin's is, and no other of its settings (C813).
+    // Of a signer's settings, only its program is resolved, like a plugin's (C813).
     let provider = user.auth_provider.as_mut().filter(|provider| provider.name == PROVIDER);
     if let Some(program) = provider.and_then(|provider| provider.config.get_mut("pathExec")) {
-        *program = Secret::new(paths::resolve_command(program.expose(), folder));
+        *program = Secret::new(paths::resolve_command(program.expose(), directory));
     }
 }

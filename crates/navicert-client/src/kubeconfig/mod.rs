@@ -1,23 +1,24 @@
-//! From kubeconfig files to the one cluster and user that count.
+//! From kubeconfig files to the selected cluster and user.
 //!
 //! ```text
 //! locate ──▶ load ──▶ merge ──▶ resolve ──▶ validate
-//! which      read,    first     context,    every problem,
-//! files      decode   wins      overrides   kubectl's words
+//! which      read,    first     context,    every problem, with
+//! files      decode   wins      overrides   kubectl's messages
 //! ```
 //!
-//! [`select`] is the spine. Values are immutable once made: two contexts that share a user never see each other (C166).
+//! [`select`] is the entry function. Values are immutable: two contexts that share a user never affect each other.
+// C166
 
 mod address;
 mod advice;
-mod files;
+mod file_system;
 mod load;
 mod locate;
 mod merge;
 mod obstacle;
 mod paths;
-mod place;
 mod resolve;
+mod source_location;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -27,14 +28,16 @@ use std::path::Path;
 
 pub use address::{Address, AddressError};
 pub use advice::Advice;
-pub use files::{Disk, Files, MemoryFolder};
-pub use load::{File, FileError, FileErrorReason, Loaded, Text, load};
-pub use locate::Sources;
-pub use merge::{EntryKind, Merged, Origin};
+pub use file_system::{FileSystem, MemoryFileSystem, OsFileSystem};
+pub use load::{
+    KubeconfigFile, KubeconfigFileError, KubeconfigFileErrorReason, KubeconfigText, LoadedKubeconfig, load,
+};
+pub use locate::KubeconfigSources;
+pub use merge::{EntryKind, EntryOrigin, MergedKubeconfig};
 pub use obstacle::Obstacle;
 pub use paths::clean as clean_path;
-pub use place::Place;
 pub use resolve::{Effective, Overrides};
+pub use source_location::SourceLocation;
 pub use validate::Problem;
 
 /// Why there is no usable configuration.
@@ -42,43 +45,44 @@ pub use validate::Problem;
 pub enum Refusal {
     /// Files that could not be loaded.
     #[error("{}", joined(.0))]
-    Load(Vec<FileError>),
+    Load(Vec<KubeconfigFileError>),
     /// The selected context is not usable.
     #[error("invalid configuration: {}", joined(.0))]
     Invalid(Vec<Problem>),
 }
 
-/// The spine: from files to the selected cluster and user, or everything that stands in the way.
+/// Loads the files and selects the cluster and user, or returns every problem.
 ///
 /// # Errors
-/// Every file that cannot be loaded, or else every problem of the selected context.
+/// Every file that cannot be loaded, otherwise every problem of the selected context.
 pub fn select(
-    sources: &Sources,
+    sources: &KubeconfigSources,
     overrides: &Overrides,
     current_dir: &Path,
-    files: &dyn Files,
-) -> Result<(Merged, Effective), Refusal> {
+    files: &dyn FileSystem,
+) -> Result<(MergedKubeconfig, Effective), Refusal> {
     let loaded = load(sources, current_dir, files).map_err(Refusal::Load)?;
-    let merged = Merged::new(loaded);
+    let merged = MergedKubeconfig::new(loaded);
     let effective = merged.select(overrides, files).map_err(Refusal::Invalid)?;
     Ok((merged, effective))
 }
 
-impl Merged {
-    /// The second half of the spine: what is left to do for every context of the same files.
+impl MergedKubeconfig {
+    /// Selects and validates a context of already loaded files.
     ///
     /// # Errors
     /// Every problem of the selected context.
-    pub fn select(&self, overrides: &Overrides, files: &dyn Files) -> Result<Effective, Vec<Problem>> {
+    pub fn select(&self, overrides: &Overrides, files: &dyn FileSystem) -> Result<Effective, Vec<Problem>> {
         let effective = self.selection(overrides).map_err(|problem| vec![problem])?;
         let problems = validate::validate(&effective, files);
         if problems.is_empty() { Ok(effective) } else { Err(problems) }
     }
 
-    /// Only what is selected, not judged.
+    /// Selects a context without validating it.
     ///
     /// # Errors
-    /// Something that was asked for by name does not exist (C141).
+    /// An entry requested by name does not exist.
+    // C141
     pub fn selection(&self, overrides: &Overrides) -> Result<Effective, Problem> {
         Effective::select(self, overrides)
     }

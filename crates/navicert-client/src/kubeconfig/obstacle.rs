@@ -1,36 +1,36 @@
-//! What stops a client from being built although kubectl calls the configuration valid (C155, C165, C167, C180). A check that
-//! kept quiet about these would be of little use.
+//! Problems that prevent building a client although kubectl considers the configuration valid.
+// C155, C165, C167, C180
 
 use std::path::Path;
 
 use navicert_types::external_signer::PROVIDER;
 
 use super::address::Address;
-use super::files::Files;
+use super::file_system::FileSystem;
 use super::resolve::Effective;
 
-/// A reason why no client can be built.
+/// Why no client can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Obstacle {
-    /// The server's address cannot be read.
-    #[error("server {server:?} is not an address: {reason}")]
+    /// The server URL is invalid.
+    #[error("invalid server {server:?}: {reason}")]
     Server {
         /// As written.
         server: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// Trust by certificate and no check at all.
+    /// Certificate authority and `insecure-skip-tls-verify` are both set.
     #[error("specifying a root certificates file with the insecure flag is not allowed")]
     AuthorityAndInsecure,
-    /// No certificate where one should be.
-    #[error("{0} holds no PEM certificate")]
+    /// A field has no PEM certificate.
+    #[error("missing PEM certificate in {0}")]
     NoCertificate(&'static str),
-    /// No key where one should be.
-    #[error("{0} holds no PEM private key")]
+    /// A field has no PEM private key.
+    #[error("missing PEM private key in {0}")]
     NoKey(&'static str),
-    /// An exec protocol nobody speaks any more, or yet.
+    /// An unsupported exec protocol version.
     #[error("exec plugin: invalid apiVersion {0:?}")]
     ExecVersion(String),
     /// A provider that was removed from Kubernetes.
@@ -41,28 +41,28 @@ pub enum Obstacle {
         /// The exec plugin that took its place.
         instead: &'static str,
     },
-    /// A provider nobody knows.
+    /// An unknown auth provider.
     #[error("no Auth Provider found for name {0:?}")]
     UnknownProvider(String),
-    /// A provider that lacks a setting.
-    #[error("auth-provider \"oidc\" lacks {0:?} in its config")]
+    /// A required auth provider setting is missing.
+    #[error("missing {0:?} in the config of auth-provider \"oidc\"")]
     ProviderLacks(&'static str),
-    /// Password and bearer token.
+    /// Password and bearer token are both set.
     #[error("username/password or bearer token may be set, but not both")]
     BasicAndBearer,
-    /// A token file with nothing in it.
+    /// An empty token file.
     #[error("read empty token from file {0:?}")]
     EmptyTokenFile(String),
 }
 
 impl Effective {
-    /// Everything that would stop a client from being built; empty if nothing does.
-    pub fn obstacles(&self, files: &dyn Files) -> Vec<Obstacle> {
+    /// Everything that prevents building a client; empty if nothing does.
+    pub fn obstacles(&self, files: &dyn FileSystem) -> Vec<Obstacle> {
         let mut found = Vec::new();
         if let Err(reason) = super::resolve::base_address(&self.cluster.server) {
             found.push(Obstacle::Server { server: self.cluster.server.clone(), reason });
         }
-        // Over plain http none of the rest is looked at (C160).
+        // Over plain http the rest is not used (C160).
         if self.is_https() {
             self.trust_obstacles(files, &mut found);
             self.certificate_obstacles(files, &mut found);
@@ -72,7 +72,7 @@ impl Effective {
         found
     }
 
-    fn trust_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+    fn trust_obstacles(&self, files: &dyn FileSystem, found: &mut Vec<Obstacle>) {
         let cluster = &self.cluster;
         let has_authority =
             !cluster.certificate_authority.is_empty() || !cluster.certificate_authority_data.is_empty();
@@ -81,14 +81,14 @@ impl Effective {
         } else if has_authority {
             let data =
                 data_or_file(&cluster.certificate_authority_data, &cluster.certificate_authority, files);
-            // An empty file trusts nothing, which is allowed (C180).
+            // An empty file, which trusts no certificate, is allowed (C180).
             if !data.is_empty() && !holds_pem(&data, "CERTIFICATE") {
                 found.push(Obstacle::NoCertificate("certificate-authority"));
             }
         }
     }
 
-    fn certificate_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+    fn certificate_obstacles(&self, files: &dyn FileSystem, found: &mut Vec<Obstacle>) {
         let user = &self.user;
         if user.client_certificate.is_empty() && user.client_certificate_data.is_empty() {
             return;
@@ -131,7 +131,7 @@ impl Effective {
         }
     }
 
-    fn token_obstacles(&self, files: &dyn Files, found: &mut Vec<Obstacle>) {
+    fn token_obstacles(&self, files: &dyn FileSystem, found: &mut Vec<Obstacle>) {
         let user = &self.user;
         let bearer = !user.token.is_empty() || !user.token_file.is_empty();
         if bearer && !user.username.is_empty() {
@@ -146,14 +146,15 @@ impl Effective {
         }
     }
 
-    /// Whether the address names a scheme at all; without one it is plain http, which surprises people (C161).
+    /// Whether the address has a scheme; without one it is plain http, which is usually unintended.
+    // C161
     pub(super) fn has_scheme(&self) -> bool {
         Address::parse(&self.cluster.server)
             .is_ok_and(|address| !address.scheme.is_empty() && !address.host.is_empty())
     }
 }
 
-fn data_or_file(data: &[u8], path: &str, files: &dyn Files) -> Vec<u8> {
+fn data_or_file(data: &[u8], path: &str, files: &dyn FileSystem) -> Vec<u8> {
     if data.is_empty() { files.read(Path::new(path)).unwrap_or_default() } else { data.to_vec() }
 }
 

@@ -1,8 +1,9 @@
-//! Paths inside a kubeconfig: lexical cleaning, and which fields are relative to the file they stand in (C130–C134).
+//! Paths in a kubeconfig: lexical cleaning, and resolution relative to the kubeconfig file.
+// C130–C134
 
-/// The shortest path that means the same, without looking at the disk: no `.` and no `x/..`, single separators.
+/// Cleans a path lexically, without file system access: removes `.`, `x/..` and duplicate separators.
 ///
-/// The empty path becomes `.`, as in Go, because resolved paths are compared with what kubectl shows.
+/// The empty path becomes `.`, as in Go, because resolved paths are compared with kubectl's output.
 pub fn clean(path: &str) -> String {
     let rooted = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
@@ -24,27 +25,29 @@ pub fn clean(path: &str) -> String {
     }
 }
 
-/// Makes a path of a kubeconfig field absolute. `folder` is the absolute folder of the file the field stands in.
+/// Resolves the path of a kubeconfig field. `directory` is the absolute directory of the kubeconfig file.
 ///
-/// Empty stays empty and absolute stays as written (C130).
-pub(super) fn resolve(path: &str, folder: &str) -> String {
+/// Empty and absolute paths are unchanged.
+// C130
+pub(super) fn resolve(path: &str, directory: &str) -> String {
     if path.is_empty() || path.starts_with('/') {
         path.to_owned()
     } else {
-        clean(&format!("{folder}/{path}"))
+        clean(&format!("{directory}/{path}"))
     }
 }
 
-/// The same for `exec.command`: a bare name is left for `PATH` (C131).
-pub(super) fn resolve_command(command: &str, folder: &str) -> String {
-    if command.contains('/') { resolve(command, folder) } else { command.to_owned() }
+/// The same for `exec.command`: a bare name is looked up in `PATH` later.
+// C131
+pub(super) fn resolve_command(command: &str, directory: &str) -> String {
+    if command.contains('/') { resolve(command, directory) } else { command.to_owned() }
 }
 
-/// The folder of a file, both absolute.
-pub(super) fn folder_of(file: &str) -> String {
+/// The parent directory of an absolute path.
+pub(super) fn parent_directory(file: &str) -> String {
     match file.rsplit_once('/') {
         Some(("", _)) | None => "/".to_owned(),
-        Some((folder, _)) => clean(folder),
+        Some((directory, _)) => clean(directory),
     }
 }
 
@@ -91,7 +94,7 @@ mod tests {
         {
             assert_eq!(resolve(path, "/k"), resolved, "{path}");
         }
-        assert_eq!(folder_of("/a"), "/");
-        assert_eq!(folder_of("/a/b/c"), "/a/b");
+        assert_eq!(parent_directory("/a"), "/");
+        assert_eq!(parent_directory("/a/b/c"), "/a/b");
     }
 }

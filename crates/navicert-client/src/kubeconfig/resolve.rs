@@ -1,4 +1,5 @@
-//! Step four: from all entries to the one cluster and user that count: context, overrides, absolute paths (C130–C145, C160).
+//! Step four: selects the cluster and user by context, applies overrides and makes paths absolute.
+// C130–C145, C160
 
 use std::collections::BTreeMap;
 
@@ -6,31 +7,32 @@ use navicert_types::Secret;
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
 use super::address::Address;
-use super::merge::Merged;
+use super::merge::MergedKubeconfig;
 use super::validate::Problem;
 
-/// What a command line may say instead of the files. A field applies if it is not empty (C140).
+/// Command-line overrides of the files. A field applies if it is not empty.
+// C140
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// Context instead of `current-context`; has to exist.
+    /// Replaces `current-context`; must exist.
     pub context: String,
-    /// Cluster entry instead of the context's; has to exist.
+    /// Replaces the context's cluster entry; must exist.
     pub cluster: String,
-    /// User entry instead of the context's; has to exist.
+    /// Replaces the context's user entry; must exist.
     pub user: String,
-    /// Namespace instead of the context's.
+    /// Replaces the context's namespace.
     pub namespace: String,
     /// Server address.
     pub server: String,
-    /// Name to check the server's certificate for.
+    /// Server name for certificate verification.
     pub tls_server_name: String,
-    /// Do not check the server's certificate.
+    /// Disables verification of the server's certificate.
     pub insecure_skip_tls_verify: bool,
     /// Certificate authority file.
     pub certificate_authority: String,
     /// Proxy address.
     pub proxy_url: String,
-    /// Do not ask for compressed answers.
+    /// Disables response compression.
     pub disable_compression: bool,
     /// Client certificate file.
     pub client_certificate: String,
@@ -38,7 +40,7 @@ pub struct Overrides {
     pub client_key: String,
     /// Bearer token.
     pub token: Secret<String>,
-    /// Name for basic authentication.
+    /// User name for basic authentication.
     pub username: String,
     /// Password for basic authentication.
     pub password: Secret<String>,
@@ -52,14 +54,14 @@ pub struct Overrides {
     pub impersonate_user_extra: BTreeMap<String, Vec<String>>,
 }
 
-/// The cluster and user that were selected, after overrides, with absolute paths.
+/// The selected cluster and user after overrides, with absolute paths.
 #[derive(Clone, Debug)]
 pub struct Effective {
     /// The context's name, if one was selected.
     pub context: Option<String>,
     /// Whether it exists.
     pub context_exists: bool,
-    /// The namespace, empty if none is set.
+    /// The namespace; empty if unset.
     pub namespace: String,
     /// The cluster entry's name.
     pub cluster_name: String,
@@ -69,22 +71,24 @@ pub struct Effective {
     pub cluster: Cluster,
     /// The user entry's name.
     pub user_name: String,
-    /// Whether an entry of that name exists; if not, the client is anonymous (C152).
+    /// Whether an entry of that name exists; if not, requests are anonymous.
+    // C152
     pub user_exists: bool,
     /// The user.
     pub user: AuthInfo,
 }
 
 impl Effective {
-    /// Selects. Only what was asked for by name has to exist; what files name may be missing and is judged later.
+    /// Selects the entries. Those requested by override must exist; those named in files are validated later.
     ///
     /// # Errors
-    /// A user, context or cluster asked for by override does not exist (C141).
-    pub(super) fn select(merged: &Merged, overrides: &Overrides) -> Result<Self, Problem> {
-        let asked = Some(&overrides.context).filter(|name| !name.is_empty());
+    /// A user, context or cluster requested by override does not exist.
+    // C141
+    pub(super) fn select(merged: &MergedKubeconfig, overrides: &Overrides) -> Result<Self, Problem> {
+        let requested = Some(&overrides.context).filter(|name| !name.is_empty());
         let current = Some(&merged.config.current_context).filter(|name| !name.is_empty());
-        let context_name = asked.or(current);
-        // An entry may have the empty name; it is selected when no name is.
+        let context_name = requested.or(current);
+        // An entry may have an empty name; it is selected if no name is given.
         let entry = merged.context(context_name.map_or("", String::as_str));
         let context = entry.cloned().unwrap_or_default();
 
@@ -93,7 +97,7 @@ impl Effective {
         if user.is_none() && !overrides.user.is_empty() {
             return Err(Problem::NoSuchUser(user_name.to_owned()));
         }
-        if let Some(name) = asked.filter(|_| entry.is_none()) {
+        if let Some(name) = requested.filter(|_| entry.is_none()) {
             return Err(Problem::NoSuchContext(name.clone()));
         }
         let cluster_name = chosen(&overrides.cluster, &context.cluster);
@@ -115,20 +119,21 @@ impl Effective {
         })
     }
 
-    /// Whether nothing at all says which cluster: no entry, and no override that would stand in for one.
+    /// Whether no cluster is configured: no entry, and no override.
     pub(super) fn no_cluster(&self) -> bool {
         !self.cluster_exists && self.cluster == Cluster::default()
     }
 
-    /// Whether credentials are used at all: only over https (C160), and an address without a scheme is http (C161).
+    /// Whether credentials are sent: only over https. An address without a scheme is http.
+    // C160, C161
     pub fn is_https(&self) -> bool {
         Address::parse(&self.cluster.server)
             .is_ok_and(|address| address.scheme == "https" && !address.host.is_empty())
     }
 }
 
-fn chosen<'a>(asked: &'a str, otherwise: &'a str) -> &'a str {
-    if asked.is_empty() { otherwise } else { asked }
+fn chosen<'a>(requested: &'a str, otherwise: &'a str) -> &'a str {
+    if requested.is_empty() { otherwise } else { requested }
 }
 
 fn replace(field: &mut String, by: &str) {
@@ -141,13 +146,13 @@ fn with_cluster_overrides(mut cluster: Cluster, overrides: &Overrides) -> Cluste
     replace(&mut cluster.server, &overrides.server);
     replace(&mut cluster.proxy_url, &overrides.proxy_url);
     cluster.disable_compression |= overrides.disable_compression;
-    // The trust settings go together: asking for one of them means not to trust by the others (C142).
+    // The trust settings are overridden together (C142).
     if overrides.insecure_skip_tls_verify || !overrides.certificate_authority.is_empty() {
         cluster.insecure_skip_tls_verify = overrides.insecure_skip_tls_verify;
         cluster.certificate_authority.clone_from(&overrides.certificate_authority);
         cluster.certificate_authority_data = Vec::new();
     }
-    // The old name belongs to the old server (C143).
+    // The configured name belongs to the configured server (C143).
     if !overrides.server.is_empty() || !overrides.tls_server_name.is_empty() {
         cluster.tls_server_name.clone_from(&overrides.tls_server_name);
     }
@@ -155,7 +160,7 @@ fn with_cluster_overrides(mut cluster: Cluster, overrides: &Overrides) -> Cluste
 }
 
 fn with_user_overrides(mut user: AuthInfo, overrides: &Overrides) -> AuthInfo {
-    // Either form of certificate and key is replaced by the other (C144).
+    // An override replaces both the file and the data of certificate and key (C144).
     if !overrides.client_certificate.is_empty() {
         user.client_certificate.clone_from(&overrides.client_certificate);
         user.client_certificate_data = Vec::new();
@@ -164,7 +169,7 @@ fn with_user_overrides(mut user: AuthInfo, overrides: &Overrides) -> AuthInfo {
         user.client_key.clone_from(&overrides.client_key);
         user.client_key_data = Secret::default();
     }
-    // Upstream lets the file win over `--token` without a word (C145).
+    // Upstream silently prefers the file over `--token` (C145).
     if !overrides.token.is_empty() {
         user.token = overrides.token.clone();
         user.token_file = String::new();
@@ -184,7 +189,8 @@ fn with_user_overrides(mut user: AuthInfo, overrides: &Overrides) -> AuthInfo {
     user
 }
 
-/// The address requests go to, as client-go completes it: without a scheme it is plain http (C161).
+/// The base URL as client-go completes it: without a scheme it is plain http.
+// C161
 pub(super) fn base_address(server: &str) -> Result<String, String> {
     match Address::parse(server) {
         Ok(address) if !address.scheme.is_empty() && !address.host.is_empty() => return Ok(server.to_owned()),
@@ -199,8 +205,9 @@ pub(super) fn base_address(server: &str) -> Result<String, String> {
 }
 
 impl Effective {
-    /// The server's address as it is used and told to plugins: where it has a path, its query is dropped and the path
-    /// escaped as Go escapes it (C161).
+    /// The server URL used for requests and passed to plugins: if it has a path, its query is dropped and the path is
+    /// escaped as in Go.
+    // C161
     pub fn server(&self) -> String {
         let server = &self.cluster.server;
         match Address::parse_without_fragment(server) {
@@ -213,7 +220,7 @@ impl Effective {
         }
     }
 
-    /// The kinds of credential a client would install, sorted; over plain http only impersonation is left.
+    /// The kinds of credential a client uses, sorted; over plain http only impersonation.
     pub fn credential_kinds(&self) -> Vec<&'static str> {
         let user = &self.user;
         let https = self.is_https();

@@ -1,29 +1,32 @@
-//! The rules of client-credentials.md §1 as tables: a fragment of a kubeconfig, and what has to be said about it.
+//! Tables of kubeconfig fragments and the expected problems.
 
 use std::path::{Path, PathBuf};
 
 use super::*;
 
-const ROOT: &str = "/no-such-folder";
+const ROOT: &str = "/no-such-directory";
 
-fn folder(files: &[(&str, &str)]) -> MemoryFolder {
-    MemoryFolder::new(ROOT, files.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())))
+fn file_system(files: &[(&str, &str)]) -> MemoryFileSystem {
+    MemoryFileSystem::new(
+        ROOT,
+        files.iter().map(|(name, text)| (PathBuf::from(name), text.as_bytes().to_vec())),
+    )
 }
 
-fn sources(names: &[&str]) -> Sources {
-    Sources::List(names.iter().map(PathBuf::from).collect())
+fn sources(names: &[&str]) -> KubeconfigSources {
+    KubeconfigSources::List(names.iter().map(PathBuf::from).collect())
 }
 
 /// One file with one cluster, user and context; the fragments are YAML in flow style.
-fn one_file(cluster: &str, user: &str) -> MemoryFolder {
+fn one_file(cluster: &str, user: &str) -> MemoryFileSystem {
     let text = format!(
         "clusters: [{{name: alpha, cluster: {cluster}}}]\nusers: [{{name: ann, user: {user}}}]\n\
          contexts: [{{name: dev, context: {{cluster: alpha, user: ann}}}}]\ncurrent-context: dev\n"
     );
-    folder(&[("config", &text), ("readable", "content"), ("empty", " \n")])
+    file_system(&[("config", &text), ("readable", "content"), ("empty", " \n")])
 }
 
-fn selected(files: &MemoryFolder, overrides: &Overrides) -> Result<Effective, Vec<String>> {
+fn selected(files: &MemoryFileSystem, overrides: &Overrides) -> Result<Effective, Vec<String>> {
     match select(&sources(&["config"]), overrides, Path::new(ROOT), files) {
         Ok((_, effective)) => Ok(effective),
         Err(Refusal::Invalid(problems)) => Err(problems.iter().map(ToString::to_string).collect()),
@@ -31,14 +34,14 @@ fn selected(files: &MemoryFolder, overrides: &Overrides) -> Result<Effective, Ve
     }
 }
 
-const GOOD: &str = "{server: 'https://127.0.0.1:1'}";
+const VALID_CLUSTER: &str = "{server: 'https://127.0.0.1:1'}";
 
 fn problems(cluster: &str, user: &str) -> Vec<String> {
     selected(&one_file(cluster, user), &Overrides::default()).map_or_else(|problems| problems, |_| Vec::new())
 }
 
 #[test]
-fn every_cluster_error_has_its_words() {
+fn cluster_problems_have_kubectl_messages() {
     // C153, T30
     for (cluster, expected) in [
         ("{}", "no server found for cluster \"alpha\""),
@@ -58,7 +61,7 @@ fn every_cluster_error_has_its_words() {
         ),
         (
             "{server: 'https://h', certificate-authority: none}",
-            "unable to read certificate-authority /no-such-folder/none for alpha due to entity not found",
+            "unable to read certificate-authority /no-such-directory/none for alpha due to entity not found",
         ),
     ] {
         assert_eq!(problems(cluster, "{token: t}"), [expected], "{cluster}");
@@ -66,7 +69,7 @@ fn every_cluster_error_has_its_words() {
 }
 
 #[test]
-fn every_user_error_has_its_words() {
+fn user_problems_have_kubectl_messages() {
     // C154, T30
     const EXEC: &str = "to use exec authentication plugin";
     let v1 = "apiVersion: client.authentication.k8s.io/v1";
@@ -86,11 +89,11 @@ fn every_user_error_has_its_words() {
         ),
         (
             "{client-certificate: none, client-key: readable}".to_owned(),
-            "unable to read client-cert /no-such-folder/none for ann due to entity not found".to_owned(),
+            "unable to read client-cert /no-such-directory/none for ann due to entity not found".to_owned(),
         ),
         (
             "{client-certificate: readable, client-key: none}".to_owned(),
-            "unable to read client-key /no-such-folder/none for ann due to entity not found".to_owned(),
+            "unable to read client-key /no-such-directory/none for ann due to entity not found".to_owned(),
         ),
         (
             format!("{{exec: {{command: p, {v1}, interactiveMode: Never}}, auth-provider: {{name: oidc}}}}"),
@@ -123,12 +126,12 @@ fn every_user_error_has_its_words() {
             "requesting uid, groups or user-extra for ann without impersonating a user".to_owned(),
         ),
     ] {
-        assert_eq!(problems(GOOD, &user), [expected], "{user}");
+        assert_eq!(problems(VALID_CLUSTER, &user), [expected], "{user}");
     }
 }
 
 #[test]
-fn problems_are_collected_not_cut_short() {
+fn reports_every_problem() {
     // C150: the user's first, then the cluster's
     let found = problems("{proxy-url: 'ftp://p'}", "{token: t, password: p, as-uid: u}");
     assert_eq!(found.len(), 4, "{found:?}");
@@ -136,19 +139,19 @@ fn problems_are_collected_not_cut_short() {
 }
 
 #[test]
-fn the_credentials_of_a_proxy_are_not_repeated_in_its_error() {
+fn proxy_credentials_are_not_printed_in_errors() {
     // C195
     let found = problems("{server: 'https://h', proxy-url: 'ftp://u:canary@p'}", "{}").join("");
     assert!(found.contains("unsupported scheme") && !found.contains("canary"), "{found}");
 }
 
 #[test]
-fn a_missing_user_is_anonymous_and_worth_a_word_a_missing_cluster_is_an_error() {
+fn missing_user_is_a_warning_and_missing_cluster_an_error() {
     // C152, T30
     let text = "clusters: [{name: alpha, cluster: {server: 'https://h'}}]\n\
                 contexts: [{name: dev, context: {cluster: alpha, user: ghost}}, {name: bad, context: {cluster: ghost}}]\n\
                 current-context: dev\n";
-    let files = folder(&[("config", text)]);
+    let files = file_system(&[("config", text)]);
     let effective = selected(&files, &Overrides::default()).unwrap();
     assert_eq!(effective.credential_kinds(), [""; 0]);
     assert_eq!(effective.advice(), [Advice::UserMissing("ghost".to_owned())]);
@@ -158,9 +161,9 @@ fn a_missing_user_is_anonymous_and_worth_a_word_a_missing_cluster_is_an_error() 
 }
 
 #[test]
-fn what_is_asked_for_by_name_has_to_exist() {
+fn requested_entries_must_exist() {
     // C141
-    let files = one_file(GOOD, "{token: t}");
+    let files = one_file(VALID_CLUSTER, "{token: t}");
     let ghost = || "ghost".to_owned();
     for (overrides, expected) in [
         (Overrides { context: ghost(), ..Overrides::default() }, "context \"ghost\" does not exist"),
@@ -172,9 +175,9 @@ fn what_is_asked_for_by_name_has_to_exist() {
 }
 
 #[test]
-fn a_current_context_that_does_not_exist_is_named() {
+fn missing_current_context_is_named() {
     // C151
-    let files = folder(&[("config", "current-context: ghost\n")]);
+    let files = file_system(&[("config", "current-context: ghost\n")]);
     let problems = selected(&files, &Overrides::default()).unwrap_err();
     assert!(
         problems.contains(&"context was not found for specified context: ghost".to_owned()),
@@ -183,7 +186,7 @@ fn a_current_context_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn an_override_applies_only_if_it_is_not_empty() {
+fn override_applies_only_if_not_empty() {
     // C140
     let files = one_file(
         "{server: 'https://h', proxy-url: 'http://p', disable-compression: true}",
@@ -220,7 +223,7 @@ fn overriding_one_trust_setting_replaces_all_three() {
 }
 
 #[test]
-fn another_server_does_not_keep_the_old_servers_name() {
+fn overriding_the_server_drops_the_old_server_name() {
     // C143
     let files = one_file("{server: 'https://h', tls-server-name: name}", "{}");
     let overrides = Overrides { server: "https://other".to_owned(), ..Overrides::default() };
@@ -228,9 +231,9 @@ fn another_server_does_not_keep_the_old_servers_name() {
 }
 
 #[test]
-fn a_certificate_given_on_the_command_line_replaces_both_forms() {
+fn certificate_override_replaces_file_and_data() {
     // C144
-    let files = one_file(GOOD, "{client-certificate-data: YQ==, client-key-data: YQ==}");
+    let files = one_file(VALID_CLUSTER, "{client-certificate-data: YQ==, client-key-data: YQ==}");
     let readable = format!("{ROOT}/readable");
     let overrides =
         Overrides { client_certificate: readable.clone(), client_key: readable, ..Overrides::default() };
@@ -239,15 +242,15 @@ fn a_certificate_given_on_the_command_line_replaces_both_forms() {
 }
 
 #[test]
-fn a_token_given_on_the_command_line_is_not_defeated_by_a_token_file() {
+fn token_override_takes_precedence_over_token_file() {
     // C145
-    let files = one_file(GOOD, "{tokenFile: readable}");
+    let files = one_file(VALID_CLUSTER, "{tokenFile: readable}");
     let overrides = Overrides { token: "t".to_owned().into(), ..Overrides::default() };
     assert_eq!(selected(&files, &overrides).unwrap().credential_kinds(), ["token"]);
 }
 
 #[test]
-fn over_plain_http_only_impersonation_is_left() {
+fn only_impersonation_is_sent_over_plain_http() {
     // C160, C161, T30
     for server in ["http://h", "h:443"] {
         let files = one_file(&format!("{{server: '{server}'}}"), "{token: t, as: boss}");
@@ -258,39 +261,39 @@ fn over_plain_http_only_impersonation_is_left() {
 }
 
 #[test]
-fn a_token_file_alone_has_to_be_readable_and_not_empty() {
+fn token_file_must_be_readable_and_not_empty() {
     // C162
     assert_eq!(
-        problems(GOOD, "{tokenFile: none}"),
-        ["unable to read tokenFile /no-such-folder/none: entity not found"]
+        problems(VALID_CLUSTER, "{tokenFile: none}"),
+        ["unable to read tokenFile /no-such-directory/none: entity not found"]
     );
-    assert_eq!(problems(GOOD, "{tokenFile: none, token: t}"), [""; 0]);
-    let files = one_file(GOOD, "{tokenFile: empty}");
+    assert_eq!(problems(VALID_CLUSTER, "{tokenFile: none, token: t}"), [""; 0]);
+    let files = one_file(VALID_CLUSTER, "{tokenFile: empty}");
     let effective = selected(&files, &Overrides::default()).unwrap();
     assert_eq!(effective.obstacles(&files), [Obstacle::EmptyTokenFile(format!("{ROOT}/empty"))]);
 }
 
 #[test]
-fn an_explicit_file_has_to_exist_and_a_listed_one_may_be_missing() {
+fn explicit_file_must_exist_and_listed_file_may_be_missing() {
     // C120, C121, T30
-    let files = folder(&[("config", "")]);
-    let errors = load(&Sources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
+    let files = file_system(&[("config", "")]);
+    let errors = load(&KubeconfigSources::Explicit("none".into()), Path::new(ROOT), &files).unwrap_err();
     assert_eq!(errors[0].to_string(), "error loading config file \"none\": entity not found");
     let loaded = load(&sources(&["none", "config"]), Path::new(ROOT), &files).unwrap();
     assert_eq!((loaded.files.len(), loaded.missing), (1, vec![PathBuf::from("none")]));
 }
 
 #[test]
-fn every_bad_file_is_reported_not_only_the_first() {
+fn reports_every_invalid_file() {
     // C122, T30
-    let files = folder(&[("a", "{"), ("b", ""), ("c", "clusters: x"), ("d/e", "")]);
+    let files = file_system(&[("a", "{"), ("b", ""), ("c", "clusters: x"), ("d/e", "")]);
     let errors = load(&sources(&["a", "b", "c", "d"]), Path::new(ROOT), &files).unwrap_err();
     let named: Vec<String> = errors.iter().map(|error| error.path.display().to_string()).collect();
     assert_eq!(named, ["a", "c", "d"]);
 }
 
 #[test]
-fn of_two_files_the_first_gives_an_entry_whole_and_its_paths_are_its_own() {
+fn first_file_provides_the_whole_entry_and_its_base_directory() {
     // C123, C124, C130, C131, T30
     let one = "clusters: [{name: alpha, cluster: {server: 'https://one', certificate-authority: ca}}]\n\
                users: [{name: ann, user: {exec: {command: ./p, apiVersion: client.authentication.k8s.io/v1, \
@@ -299,14 +302,14 @@ fn of_two_files_the_first_gives_an_entry_whole_and_its_paths_are_its_own() {
                users: [{name: ann, user: {token: t}}, {name: bob, user: {tokenFile: token}}]\n\
                contexts: [{name: dev, context: {cluster: alpha, user: ann}}, \
                {name: ops, context: {cluster: alpha, user: bob}}]\ncurrent-context: dev\n";
-    let files = folder(&[("a/one", one), ("b/two", two), ("empty", ""), ("a/ca", ""), ("b/token", "t")]);
+    let files = file_system(&[("a/one", one), ("b/two", two), ("empty", ""), ("a/ca", ""), ("b/token", "t")]);
     let chosen = |context: &str| {
         let sources = sources(&["missing", "a/one", "empty", "b/two"]);
         let overrides = Overrides { context: context.to_owned(), ..Overrides::default() };
         select(&sources, &overrides, Path::new(ROOT), &files).unwrap().1
     };
     let dev = chosen("");
-    assert_eq!(dev.context.as_deref(), Some("dev"), "the first file that says so");
+    assert_eq!(dev.context.as_deref(), Some("dev"), "from the first file that sets it");
     assert_eq!((&*dev.cluster.server, &*dev.cluster.tls_server_name), ("https://one", ""), "not mixed");
     assert_eq!(dev.cluster.certificate_authority, format!("{ROOT}/a/ca"));
     assert_eq!(dev.user.exec.unwrap().command, format!("{ROOT}/a/p"));
@@ -319,26 +322,29 @@ fn arguments_variables_and_overrides_are_not_relative_to_the_file() {
     // C132
     let exec = "exec: {command: ./p, args: [./a], env: [{name: A, value: ./v}], \
                 apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never}";
-    let exec =
-        selected(&one_file(GOOD, &format!("{{{exec}}}")), &Overrides::default()).unwrap().user.exec.unwrap();
-    assert_eq!((&*exec.command, &*exec.args[0]), ("/no-such-folder/p", "./a"));
+    let exec = selected(&one_file(VALID_CLUSTER, &format!("{{{exec}}}")), &Overrides::default())
+        .unwrap()
+        .user
+        .exec
+        .unwrap();
+    assert_eq!((&*exec.command, &*exec.args[0]), ("/no-such-directory/p", "./a"));
     assert_eq!(exec.env[0].value.expose(), "./v");
     let overrides = Overrides { client_key: "./k".to_owned(), ..Overrides::default() };
-    assert_eq!(selected(&one_file(GOOD, "{}"), &overrides).unwrap().user.client_key, "./k");
+    assert_eq!(selected(&one_file(VALID_CLUSTER, "{}"), &overrides).unwrap().user.client_key, "./k");
 }
 
 #[test]
-fn of_a_providers_settings_only_a_signers_program_is_relative_to_the_file() {
+fn only_the_signer_program_of_provider_settings_is_relative_to_the_file() {
     // C132, C813
     for (provider, program, expected) in [
-        ("externalSigner", "./signer", "/no-such-folder/signer"),
+        ("externalSigner", "./signer", "/no-such-directory/signer"),
         ("externalSigner", "signer", "signer"),
         ("oidc", "./signer", "./signer"),
     ] {
         let user = format!(
             "{{auth-provider: {{name: {provider}, config: {{pathExec: {program}, pathLib: ./lib}}}}}}"
         );
-        let effective = selected(&one_file(GOOD, &user), &Overrides::default()).unwrap();
+        let effective = selected(&one_file(VALID_CLUSTER, &user), &Overrides::default()).unwrap();
         let config = effective.user.auth_provider.unwrap().config;
         assert_eq!(config["pathExec"].expose(), expected, "{provider} {program}");
         assert_eq!(config["pathLib"].expose(), "./lib", "{provider} {program}");
@@ -346,7 +352,7 @@ fn of_a_providers_settings_only_a_signers_program_is_relative_to_the_file() {
 }
 
 #[test]
-fn what_is_legal_and_still_builds_no_client_is_an_obstacle() {
+fn valid_configuration_that_builds_no_client_has_an_obstacle() {
     // C155
     let exec = "exec: {command: p, apiVersion: client.authentication.k8s.io/v9, interactiveMode: Never}";
     let version = Obstacle::ExecVersion("client.authentication.k8s.io/v9".to_owned());
@@ -355,20 +361,20 @@ fn what_is_legal_and_still_builds_no_client_is_an_obstacle() {
         ("{tokenFile: readable, username: u, password: p}".to_owned(), vec![Obstacle::BasicAndBearer]),
         (format!("{{token: t, {}}}", exec.replace("v9", "v1")), vec![]),
     ] {
-        let files = one_file(GOOD, &user);
+        let files = one_file(VALID_CLUSTER, &user);
         let effective = selected(&files, &Overrides::default()).unwrap();
         assert_eq!(effective.obstacles(&files), expected, "{user}");
     }
 }
 
 #[test]
-fn a_problem_points_at_its_field() {
+fn problem_location_is_its_field() {
     let text = "clusters:\n- name: alpha\n  cluster:\n    server: https://h\nusers:\n- name: ann\n  user:\n    exec:\n      \
                 command: p\n      apiVersion: client.authentication.k8s.io/v1\n      interactiveMode: Sometimes\n\
                 contexts:\n- name: dev\n  context: {cluster: alpha, user: ann}\ncurrent-context: dev\n";
-    let files = folder(&[("config", text)]);
-    let merged = Merged::new(load(&sources(&["config"]), Path::new(ROOT), &files).unwrap());
+    let files = file_system(&[("config", text)]);
+    let merged = MergedKubeconfig::new(load(&sources(&["config"]), Path::new(ROOT), &files).unwrap());
     let problems = merged.select(&Overrides::default(), &files).unwrap_err();
-    let place = merged.place_of_problem(&problems[0]).unwrap();
-    assert_eq!((place.origin.path.as_path(), place.span.line), (Path::new("config"), 11));
+    let location = merged.location_of_problem(&problems[0]).unwrap();
+    assert_eq!((location.origin.path.as_path(), location.span.line), (Path::new("config"), 11));
 }

@@ -1,5 +1,6 @@
-//! Step five: what stands in the way of a usable client (C150–C155). Every problem is found, none hides another, and the
-//! words are kubectl's, because people search for them.
+//! Step five: validates the selected context. Reports every problem with kubectl's messages, so that users can search for
+//! them.
+// C150–C155
 
 use std::io;
 use std::path::Path;
@@ -7,53 +8,54 @@ use std::path::Path;
 use navicert_types::kubeconfig::{AuthInfo, Cluster, ExecConfig};
 
 use super::address::Address;
-use super::files::Files;
+use super::file_system::FileSystem;
 use super::resolve::Effective;
 
-/// One reason why the selected context gives no client.
+/// Why the selected context is not usable.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The context asked for does not exist.
+    /// The requested context does not exist.
     #[error("context {0:?} does not exist")]
     NoSuchContext(String),
-    /// The user asked for does not exist.
+    /// The requested user does not exist.
     #[error("auth info {0:?} does not exist")]
     NoSuchUser(String),
-    /// The cluster asked for does not exist.
+    /// The requested cluster does not exist.
     #[error("cluster {0:?} does not exist")]
     NoSuchCluster(String),
-    /// `current-context` names nothing.
+    /// `current-context` names a context that does not exist.
     #[error("context was not found for specified context: {0}")]
     ContextNotFound(String),
-    /// The context names a cluster that is not there (C152: upstream goes silently to localhost or blames the environment).
+    /// The context names a cluster that does not exist. Upstream silently connects to localhost or blames the environment.
+    // C152
     #[error("context {context:?} names cluster {cluster:?}, which does not exist")]
     ClusterNotFound {
         /// The selected context.
         context: String,
-        /// What it names.
+        /// The named cluster.
         cluster: String,
     },
-    /// Nothing is configured at all.
+    /// Nothing is configured.
     #[error("no configuration has been provided")]
     NoConfiguration,
-    /// No cluster is selected, next to other problems.
+    /// No cluster is selected, in addition to other problems.
     #[error("cluster has no server defined")]
     NoClusterSelected,
     /// A cluster entry without a server.
     #[error("{}", no_server(.0))]
     NoServer(String),
-    /// A proxy address that cannot be used.
+    /// An invalid proxy URL.
     #[error("invalid 'proxy-url' {url:?} for cluster {cluster:?}: {reason}")]
     Proxy {
-        /// The address, credentials hidden.
+        /// The redacted URL.
         url: String,
         /// The cluster.
         cluster: String,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// Two certificate authorities.
+    /// Certificate authority file and data are both set.
     #[error(
         "certificate-authority-data and certificate-authority are both specified for {0}. certificate-authority-data will override."
     )]
@@ -67,13 +69,13 @@ pub enum Problem {
         file: String,
         /// The entry's name.
         entry: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// Two client certificates.
+    /// Client certificate file and data are both set.
     #[error("client-cert-data and client-cert are both specified for {0}. client-cert-data will override.")]
     TwoCertificates(String),
-    /// Two client keys.
+    /// Client key file and data are both set.
     #[error("client-key-data and client-key are both specified for {0}; client-key-data will override")]
     TwoKeys(String),
     /// A client certificate without its key.
@@ -81,10 +83,10 @@ pub enum Problem {
         "client-key-data or client-key must be specified for {0} to use the clientCert authentication method."
     )]
     NoKey(String),
-    /// Two programs that want to authenticate.
+    /// Exec plugin and auth provider are both set.
     #[error("authProvider cannot be provided in combination with an exec plugin for {0}")]
     ExecAndProvider(String),
-    /// An exec section that lacks something.
+    /// A required field of the exec section is missing.
     #[error("{what} must be specified for {user} to use exec authentication plugin")]
     ExecLacks {
         /// `command`, `apiVersion`, `env variable name` or `interactiveMode`.
@@ -92,7 +94,7 @@ pub enum Problem {
         /// The user.
         user: String,
     },
-    /// An interactive mode nobody knows.
+    /// An unknown interactive mode.
     #[error("invalid interactiveMode for {user}: {mode:?}")]
     InteractiveMode {
         /// The user.
@@ -100,7 +102,7 @@ pub enum Problem {
         /// As written.
         mode: String,
     },
-    /// A bearer token and a password.
+    /// Bearer token and password are both set.
     #[error(
         "more than one authentication method found for {0}; found [token basicAuth], only one is allowed"
     )]
@@ -108,14 +110,14 @@ pub enum Problem {
     /// Impersonated attributes without an impersonated user.
     #[error("requesting uid, groups or user-extra for {0} without impersonating a user")]
     ImpersonationWithoutUser(String),
-    /// A token file that has to be read at once and cannot be.
+    /// A token file that cannot be read.
     #[error("unable to read tokenFile {file}: {source}")]
     TokenFile {
         /// The user.
         user: String,
         /// The file.
         file: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -128,8 +130,8 @@ fn no_server(cluster: &str) -> String {
     }
 }
 
-/// Everything that is wrong with what was selected, in the order kubectl reports it.
-pub(super) fn validate(effective: &Effective, files: &dyn Files) -> Vec<Problem> {
+/// Every problem of the selected context in kubectl's order.
+pub(super) fn validate(effective: &Effective, files: &dyn FileSystem) -> Vec<Problem> {
     let mut problems = Vec::new();
     if let Some(name) = effective.context.as_ref().filter(|_| !effective.context_exists) {
         problems.push(Problem::ContextNotFound(name.clone()));
@@ -156,7 +158,7 @@ fn cluster_missing(effective: &Effective, alone: bool) -> Problem {
     }
 }
 
-fn cluster_problems(name: &str, cluster: &Cluster, files: &dyn Files, problems: &mut Vec<Problem>) {
+fn cluster_problems(name: &str, cluster: &Cluster, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
     if cluster.server.is_empty() {
         problems.push(Problem::NoServer(name.to_owned()));
     }
@@ -185,7 +187,7 @@ fn proxy_fault(url: &str) -> Option<String> {
     }
 }
 
-fn user_problems(name: &str, user: &AuthInfo, files: &dyn Files, problems: &mut Vec<Problem>) {
+fn user_problems(name: &str, user: &AuthInfo, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
     certificate_problems(name, user, files, problems);
     if let Some(exec) = &user.exec {
         if user.auth_provider.is_some() {
@@ -205,7 +207,7 @@ fn user_problems(name: &str, user: &AuthInfo, files: &dyn Files, problems: &mut 
     }
 }
 
-fn certificate_problems(name: &str, user: &AuthInfo, files: &dyn Files, problems: &mut Vec<Problem>) {
+fn certificate_problems(name: &str, user: &AuthInfo, files: &dyn FileSystem, problems: &mut Vec<Problem>) {
     let (certificate, key) = (&user.client_certificate, &user.client_key);
     if certificate.is_empty() && user.client_certificate_data.is_empty() {
         return; // A key alone is ignored (C163).
@@ -241,8 +243,9 @@ fn exec_problems(user: &str, exec: &ExecConfig, problems: &mut Vec<Problem>) {
     }
 }
 
-/// A token file alone has to be readable when the client is made (C162); a plain http server never asks for it (C160).
-fn token_file_problem(effective: &Effective, files: &dyn Files) -> Option<Problem> {
+/// A token file without a token must be readable when the client is created; over plain http it is not used.
+// C162, C160
+fn token_file_problem(effective: &Effective, files: &dyn FileSystem) -> Option<Problem> {
     let user = &effective.user;
     if !effective.is_https() || user.token_file.is_empty() || !user.token.is_empty() {
         return None;
@@ -251,7 +254,7 @@ fn token_file_problem(effective: &Effective, files: &dyn Files) -> Option<Proble
     Some(Problem::TokenFile { user: effective.user_name.clone(), file: user.token_file.clone(), source })
 }
 
-fn unreadable(field: &'static str, path: &str, entry: &str, files: &dyn Files) -> Option<Problem> {
+fn unreadable(field: &'static str, path: &str, entry: &str, files: &dyn FileSystem) -> Option<Problem> {
     if path.is_empty() {
         return None;
     }

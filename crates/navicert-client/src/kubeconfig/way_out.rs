@@ -1,18 +1,18 @@
-//! The way out of what is wrong with a kubeconfig, where the words for what is wrong do not say it.
+//! How to fix kubeconfig problems whose messages do not already say so.
 
 use super::advice::Advice;
 use super::obstacle::Obstacle;
 use super::validate::Problem;
 
 impl Problem {
-    /// What to do about it.
+    /// How to fix it.
     pub fn way_out(&self) -> Option<String> {
         let text = match self {
             Problem::NoSuchContext(_) | Problem::ContextNotFound(_) => {
-                "`navicert kubeconfig view` lists the contexts there are".to_owned()
+                "`navicert kubeconfig view` lists the existing contexts".to_owned()
             }
             Problem::NoSuchUser(_) | Problem::NoSuchCluster(_) => {
-                "`navicert kubeconfig view` lists the entries there are".to_owned()
+                "`navicert kubeconfig view` lists the existing entries".to_owned()
             }
             Problem::ClusterNotFound { cluster, .. } => format!("add an entry named `{cluster}` to `clusters`"),
             Problem::NoConfiguration => {
@@ -24,7 +24,7 @@ impl Problem {
             Problem::TwoAuthorities(_) => "keep one of the two".to_owned(),
             Problem::TwoCertificates(_) | Problem::TwoKeys(_) => "keep one of the two".to_owned(),
             Problem::Unreadable { .. } | Problem::TokenFile { .. } => {
-                "relative paths are relative to the kubeconfig file they stand in".to_owned()
+                "relative paths are resolved against the directory of the kubeconfig file".to_owned()
             }
             Problem::NoKey(_) => "add `client-key` or `client-key-data`".to_owned(),
             Problem::ExecAndProvider(_) => "keep `exec` and remove `auth-provider`".to_owned(),
@@ -46,12 +46,12 @@ impl Problem {
 }
 
 impl Obstacle {
-    /// What to do about it.
+    /// How to fix it.
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Obstacle::AuthorityAndInsecure => Some("remove `insecure-skip-tls-verify`"),
             Obstacle::ExecVersion(_) => {
-                Some("use client.authentication.k8s.io/v1 if the plugin speaks it, else …/v1beta1")
+                Some("use client.authentication.k8s.io/v1 if the plugin supports it, otherwise …/v1beta1")
             }
             Obstacle::BasicAndBearer => Some("keep either the token or the password"),
             _ => None,
@@ -60,7 +60,7 @@ impl Obstacle {
 }
 
 impl Advice {
-    /// What to do about it.
+    /// How to fix it.
     pub fn way_out(&self) -> Option<&'static str> {
         matches!(self, Advice::ExecUnused(_)).then_some("remove the static credential to use the plugin")
     }

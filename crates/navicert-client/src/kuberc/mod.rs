@@ -1,12 +1,13 @@
-//! The plugin policy of a kuberc file (client-credentials.md §7): where it is, what it says, and what is wrong with it.
+//! The plugin policy of a kuberc file: locating, loading and validating it.
 //!
 //! ```text
 //! locate ──▶ load ──▶ Policy
-//! which      strictly: a file that is there and cannot be read in full permits nothing (C740)
+//! which      strict: a file that exists but is not fully valid permits nothing
 //! file
 //! ```
 //!
-//! Only the policy is read. Whatever else a kuberc holds is kubectl's business and is not judged.
+//! Only the policy is decoded. Other kuberc content belongs to kubectl and is not validated.
+// §7, C740
 
 mod preference;
 #[cfg(test)]
@@ -21,93 +22,95 @@ use navicert_plugin::Policy;
 use navicert_types::Diagnostics;
 use thiserror::Error;
 
-use crate::kubeconfig::Files;
+use crate::kubeconfig::FileSystem;
 
-/// Where a kuberc is looked for.
+/// The location of the kuberc.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// Named on purpose, by flag or variable: it has to exist.
+pub enum KubercSource {
+    /// Set by flag or environment variable: it must exist.
     Named(PathBuf),
-    /// In the home folder, where it may be absent.
+    /// The default path in the home directory: it may be missing.
     Home(PathBuf),
-    /// Nowhere: switched off, or no home.
+    /// None: disabled, or there is no home directory.
     Nowhere,
 }
 
-/// What a user says about where it is.
+/// Flags and environment variables that locate the kuberc.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wishes<'a> {
+pub struct KubercLocation<'a> {
     /// `--kuberc`.
     pub flag: Option<&'a Path>,
     /// `KUBERC`.
     pub variable: Option<&'a OsStr>,
     /// `KUBECTL_KUBERC`.
     pub feature: Option<&'a OsStr>,
-    /// The home folder.
+    /// The home directory.
     pub home: Option<&'a Path>,
 }
 
-/// Why a kuberc gives no policy; nothing may run until it is mended (C740).
+/// Why a kuberc has no usable policy. No plugin may run until it is fixed.
+// C740
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum KubercError {
-    /// The flag names a file and the variable says that there is none.
+    /// `--kuberc` names a file while `KUBERC` is `off`.
     #[error("`--kuberc` cannot be used while KUBERC is `off`")]
     FlagWhileOff,
-    /// It is there, or should be, and cannot be read.
-    #[error("the kuberc `{path}` cannot be read, so no credential plugin may run")]
+    /// The file cannot be read.
+    #[error("failed to read kuberc `{path}`, so no credential plugin may run: {source}")]
     Unreadable {
         /// The file.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: Arc<io::Error>,
     },
-    /// It can be read and makes no sense.
-    #[error("the kuberc `{path}` is not valid, so no credential plugin may run: {diagnostics}")]
+    /// The file is not valid.
+    #[error("invalid kuberc `{path}`, so no credential plugin may run: {diagnostics}")]
     Invalid {
         /// The file.
         path: String,
-        /// What is wrong, with line, column and what is expected there.
+        /// The errors, with line, column and what is expected.
         #[source]
         diagnostics: Diagnostics,
     },
 }
 
-impl Source {
-    /// Chooses: the flag, else `KUBERC`, else the file in the home folder (C701).
+impl KubercSource {
+    /// Selects the flag, else `KUBERC`, else the file in the home directory.
     ///
     /// # Errors
     /// The flag names a file while `KUBERC` is `off`.
-    pub fn locate(wishes: Wishes<'_>) -> Result<Self, KubercError> {
-        let variable = wishes.variable.filter(|value| !value.is_empty());
+    // C701
+    pub fn locate(location: KubercLocation<'_>) -> Result<Self, KubercError> {
+        let variable = location.variable.filter(|value| !value.is_empty());
         let is_off = variable.is_some_and(|value| value == "off");
-        if wishes.feature.is_some_and(|value| value.eq_ignore_ascii_case("false")) {
-            return Ok(Source::Nowhere);
+        if location.feature.is_some_and(|value| value.eq_ignore_ascii_case("false")) {
+            return Ok(KubercSource::Nowhere);
         }
-        let home = wishes.home.map(|home| home.join(".kube").join("kuberc"));
-        match (wishes.flag, variable) {
+        let home = location.home.map(|home| home.join(".kube").join("kuberc"));
+        match (location.flag, variable) {
             (Some(_), _) if is_off => Err(KubercError::FlagWhileOff),
-            // A flag that only spells out the default does not count against the variable.
+            // A flag with the default path does not override the variable.
             (Some(flag), Some(variable)) if home.as_deref() == Some(flag) => {
-                Ok(Source::Named(variable.into()))
+                Ok(KubercSource::Named(variable.into()))
             }
-            (Some(flag), _) => Ok(Source::Named(flag.to_owned())),
-            (None, Some(_)) if is_off => Ok(Source::Nowhere),
-            (None, Some(variable)) => Ok(Source::Named(variable.into())),
-            (None, None) => Ok(home.map_or(Source::Nowhere, Source::Home)),
+            (Some(flag), _) => Ok(KubercSource::Named(flag.to_owned())),
+            (None, Some(_)) if is_off => Ok(KubercSource::Nowhere),
+            (None, Some(variable)) => Ok(KubercSource::Named(variable.into())),
+            (None, None) => Ok(home.map_or(KubercSource::Nowhere, KubercSource::Home)),
         }
     }
 }
 
-/// Reads the policy. No file at the default place, or a file that says nothing about plugins, permits everything.
+/// Loads the policy. A missing file at the default path, or a file without a plugin policy, permits every plugin.
 ///
 /// # Errors
-/// The file is there and cannot be read in full: which line is wrong, and what is expected there.
-pub fn load(source: &Source, files: &dyn Files) -> Result<Policy, KubercError> {
+/// The file exists but cannot be read or is not valid; the error names the line and what is expected.
+pub fn load(source: &KubercSource, files: &dyn FileSystem) -> Result<Policy, KubercError> {
     let (path, may_be_absent) = match source {
-        Source::Named(path) => (path, false),
-        Source::Home(path) => (path, true),
-        Source::Nowhere => return Ok(Policy::AllowAll),
+        KubercSource::Named(path) => (path, false),
+        KubercSource::Home(path) => (path, true),
+        KubercSource::Nowhere => return Ok(Policy::AllowAll),
     };
     let shown = || path.display().to_string();
     match files.read(path) {

@@ -1,7 +1,8 @@
-//! The file itself: documents, versions, and the two fields that matter, read strictly (C702–C705, C720, C740).
+//! Strict decoding of the kuberc: documents, versions, and the two policy fields.
+// C702–C705, C720, C740
 
 use navicert_plugin::{AllowlistEntry, Policy, PolicyError, Sha256Digest};
-use navicert_types::decode::{Decode, Decoder, Mode};
+use navicert_types::decode::{Decode, DecodeMode, Decoder};
 use navicert_types::diagnostic::{Diagnostic, DiagnosticKind};
 use navicert_types::tree::{Node, Syntax, parse};
 use navicert_types::versioned::{Kind, Versions};
@@ -11,7 +12,7 @@ const KIND: &str = "Preference";
 
 static PREFERENCE: Versions<Preference> = Versions {
     syntax: Syntax::JsonOrYaml,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[
@@ -20,8 +21,8 @@ static PREFERENCE: Versions<Preference> = Versions {
     ],
 };
 
-/// The policy of a file: of several documents, the first that is a preference this code knows (C703). One that claims to
-/// be and is broken is not passed over.
+/// The policy of a file: the first document that is a supported preference. An invalid one is an error, not skipped.
+// C703
 pub(super) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
     let mut unknown: Option<Diagnostics> = None;
     for document in documents(text) {
@@ -29,17 +30,16 @@ pub(super) fn policy(text: &[u8]) -> Result<Policy, Diagnostics> {
         if node.is_null() {
             continue;
         }
-        match PREFERENCE.choose(&node) {
+        match PREFERENCE.find_kind(&node) {
             Ok(_) => return PREFERENCE.decode_tree(&node)?.into_policy(),
             Err(diagnostic) => unknown = unknown.or(Some(diagnostic.into())),
         }
     }
-    // A file with nothing in it was not written to permit or to forbid anything.
+    // An empty file has no policy.
     unknown.map_or(Ok(Policy::AllowAll), Err)
 }
 
-/// The documents of a text, each with as many empty lines before it as there are lines before it in the file: so that
-/// line numbers are those of the file.
+/// Splits a text into documents, each padded with empty lines so that its line numbers are those of the file.
 fn documents(text: &[u8]) -> Vec<Vec<u8>> {
     let mut documents = vec![Vec::new()];
     for (index, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -54,20 +54,21 @@ fn documents(text: &[u8]) -> Vec<Vec<u8>> {
     documents
 }
 
-/// What matters of a preference, with the places to point at.
+/// The policy fields of a preference with their positions.
 #[derive(Default)]
 struct Preference {
     policy: String,
     policy_node: Option<Node>,
-    allowlist: Option<Vec<Entry>>,
+    allowlist: Option<Vec<AllowlistItem>>,
     allowlist_node: Option<Node>,
 }
 
-/// `defaults` and `aliases` are kubectl's; what is in them is not judged (C740).
+/// `defaults` and `aliases` belong to kubectl and are not validated.
+// C740
 fn v1beta1(node: &Node, decoder: &mut Decoder) -> Option<Preference> {
     decoder.object(node, |fields| {
-        let _: Option<Opaque> = fields.optional("defaults");
-        let _: Option<Opaque> = fields.optional("aliases");
+        let _: Option<Ignored> = fields.optional("defaults");
+        let _: Option<Ignored> = fields.optional("aliases");
         Preference {
             policy: fields.default("credentialPluginPolicy"),
             policy_node: fields.node("credentialPluginPolicy").cloned(),
@@ -77,28 +78,30 @@ fn v1beta1(node: &Node, decoder: &mut Decoder) -> Option<Preference> {
     })
 }
 
-/// The first version knows nothing about plugins: whoever writes a policy into it has none, and is told (C740).
+/// v1alpha1 has no plugin policy: policy fields in it are reported as unknown.
+// C740
 fn v1alpha1(node: &Node, decoder: &mut Decoder) -> Option<Preference> {
     decoder.object(node, |fields| {
-        let _: Option<Opaque> = fields.optional("overrides");
-        let _: Option<Opaque> = fields.optional("aliases");
+        let _: Option<Ignored> = fields.optional("overrides");
+        let _: Option<Ignored> = fields.optional("aliases");
         Preference::default()
     })
 }
 
-/// Something that is somebody else's.
+/// A field that is not decoded.
 #[derive(Default)]
-struct Opaque;
+struct Ignored;
 
-impl Decode for Opaque {
+impl Decode for Ignored {
     fn decode(_: &Node, _: &mut Decoder) -> Option<Self> {
-        Some(Opaque)
+        Some(Ignored)
     }
 }
 
-/// One entry: `command`, or its deprecated name `name`; the rest is ours (C741).
+/// One allowlist entry: `command`, or its deprecated name `name`; the other fields are navicert's.
+// C741
 #[derive(Clone, Default)]
-struct Entry {
+struct AllowlistItem {
     command: String,
     args: Vec<String>,
     env_names: Vec<String>,
@@ -109,13 +112,13 @@ struct Entry {
     node: Node,
 }
 
-impl Decode for Entry {
+impl Decode for AllowlistItem {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| {
             let (command, name): (String, String) = (fields.default("command"), fields.default("name"));
             let digest: Option<String> = fields.optional("sha256");
             let digest_node = fields.node("sha256").cloned();
-            let entry = Entry {
+            let entry = AllowlistItem {
                 command: if command.is_empty() { name.clone() } else { command.clone() },
                 args: fields.default("args"),
                 env_names: fields.default("envNames"),
@@ -126,15 +129,18 @@ impl Decode for Entry {
                 node: node.clone(),
             };
             let decoder = fields.decoder();
-            if let Some(problem) = entry.signer.as_deref().and_then(|name| entry.misnamed(name)) {
-                decoder.invalid_value(node, problem);
+            if let Some(problem) = entry.signer.as_deref().and_then(|name| entry.signer_name_error(name)) {
+                decoder.report_invalid_value(node, problem);
             }
             if !command.is_empty() && !name.is_empty() && command != name {
-                decoder.invalid_value(node, "`command` and its old spelling `name` differ; keep `command`");
+                decoder.report_invalid_value(
+                    node,
+                    "`command` and its deprecated alias `name` differ; keep `command`",
+                );
             }
             if let (Some(digest), None) = (digest, entry.sha256) {
                 let message = PolicyError::Digest(digest).to_string();
-                decoder.invalid_value(&digest_node.unwrap_or_default(), message);
+                decoder.report_invalid_value(&digest_node.unwrap_or_default(), message);
             }
             entry
         })
@@ -142,10 +148,11 @@ impl Decode for Entry {
 }
 
 impl Preference {
-    /// Upstream's rules and words (C720), each with its place.
+    /// Validates with kubectl's rules and messages, adding positions.
+    // C720
     fn into_policy(self) -> Result<Policy, Diagnostics> {
         let entries =
-            self.allowlist.as_ref().map(|entries| entries.iter().map(Entry::to_allowlist).collect());
+            self.allowlist.as_ref().map(|entries| entries.iter().map(AllowlistItem::to_allowlist).collect());
         Policy::from_parts(&self.policy, entries).map_err(|error| self.diagnose(&error).into())
     }
 
@@ -187,19 +194,20 @@ impl Preference {
     }
 }
 
-impl Entry {
-    /// A signer's name is a name, and says exactly which program it means (C880).
-    fn misnamed(&self, name: &str) -> Option<&'static str> {
+impl AllowlistItem {
+    /// Validates the `signer` name, which must identify exactly one program.
+    // C880
+    fn signer_name_error(&self, name: &str) -> Option<&'static str> {
         if name.is_empty() || name.contains(['/', '\\']) {
-            return Some("`signer` is a name, without `/`, by which a kubeconfig calls this program");
+            return Some("`signer` must be a name without `/` that kubeconfigs use for this program");
         }
         let is_absolute = std::path::Path::new(&self.command).is_absolute();
-        (!is_absolute).then_some("an entry with `signer` needs an absolute path as its `command`")
+        (!is_absolute).then_some("an entry with `signer` requires an absolute path in `command`")
     }
 
     fn to_allowlist(&self) -> AllowlistEntry {
         let entry = AllowlistEntry::new(&self.command).args(&self.args).env_names(&self.env_names);
-        // What a signer may load (X3).
+        // The libraries a signer may load (X3).
         let entry = self.libraries.iter().fold(entry, |entry, library| entry.setting("pathLib", library));
         let entry = self.signer.iter().fold(entry, AllowlistEntry::signer);
         let entry = self.settings.iter().fold(entry, AllowlistEntry::setting_names);

@@ -1,24 +1,24 @@
-//! Where a kuberc is looked for, and that a broken one permits nothing.
+//! Locating the kuberc, and that an invalid one permits nothing.
 
 use std::path::PathBuf;
 
 use navicert_plugin::{Command, Environment};
 
 use super::*;
-use crate::kubeconfig::MemoryFolder;
+use crate::kubeconfig::MemoryFileSystem;
 
 const PATH: &str = "/no-such-root/kuberc";
 
 fn load_text(text: &str) -> Result<Policy, KubercError> {
-    let files = MemoryFolder::new("/no-such-root", [(PathBuf::from("kuberc"), text.as_bytes().to_vec())]);
-    load(&Source::Home(PATH.into()), &files)
+    let files = MemoryFileSystem::new("/no-such-root", [(PathBuf::from("kuberc"), text.as_bytes().to_vec())]);
+    load(&KubercSource::Home(PATH.into()), &files)
 }
 
 fn beta(rest: &str) -> String {
     format!("apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\n{rest}")
 }
 
-fn refusal(text: &str) -> String {
+fn error_text(text: &str) -> String {
     load_text(text).unwrap_err().to_string()
 }
 
@@ -28,23 +28,23 @@ fn permits(policy: &Policy, command: &str) -> bool {
 
 // C701
 #[test]
-fn the_flag_comes_first_then_the_variable_then_home() {
+fn flag_precedes_variable_precedes_home() {
     let locate = |flag: Option<&str>, variable: Option<&str>, feature: Option<&str>| {
         let (flag, variable, feature) =
             (flag.map(Path::new), variable.map(OsStr::new), feature.map(OsStr::new));
-        Source::locate(Wishes { flag, variable, feature, home: Some(Path::new("/h")) })
+        KubercSource::locate(KubercLocation { flag, variable, feature, home: Some(Path::new("/h")) })
     };
     let home = "/h/.kube/kuberc";
     let rows = [
-        (Some("/f"), Some("/v"), None, Source::Named("/f".into())),
-        (Some(home), Some("/v"), None, Source::Named("/v".into())),
-        (Some(home), None, None, Source::Named(home.into())),
-        (None, Some("/v"), None, Source::Named("/v".into())),
-        (None, Some(""), None, Source::Home(home.into())),
-        (None, None, None, Source::Home(home.into())),
-        (None, Some("off"), None, Source::Nowhere),
-        (Some("/f"), None, Some("false"), Source::Nowhere),
-        (None, None, Some("true"), Source::Home(home.into())),
+        (Some("/f"), Some("/v"), None, KubercSource::Named("/f".into())),
+        (Some(home), Some("/v"), None, KubercSource::Named("/v".into())),
+        (Some(home), None, None, KubercSource::Named(home.into())),
+        (None, Some("/v"), None, KubercSource::Named("/v".into())),
+        (None, Some(""), None, KubercSource::Home(home.into())),
+        (None, None, None, KubercSource::Home(home.into())),
+        (None, Some("off"), None, KubercSource::Nowhere),
+        (Some("/f"), None, Some("false"), KubercSource::Nowhere),
+        (None, None, Some("true"), KubercSource::Home(home.into())),
     ];
     for (flag, variable, feature, expected) in rows {
         assert_eq!(locate(flag, variable, feature).unwrap(), expected, "{flag:?} {variable:?} {feature:?}");
@@ -54,7 +54,7 @@ fn the_flag_comes_first_then_the_variable_then_home() {
 
 // C702, C705, C742
 #[test]
-fn policies_are_read() {
+fn decodes_policies() {
     for text in [
         "",
         "# nothing\n",
@@ -67,7 +67,7 @@ fn policies_are_read() {
     assert!(!permits(&load_text(&beta("credentialPluginPolicy: DenyAll\n")).unwrap(), "/bin/sh"));
     let listed = load_text(&beta("credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist: [{command: /bin/sh}, {name: /bin/true}]\n")).unwrap();
     assert!(permits(&listed, "/bin/sh") && permits(&listed, "/bin/true") && !permits(&listed, "/bin/cat"));
-    // C704: the same in both spellings is no contradiction.
+    // C704: equal values of both fields do not conflict.
     let twice =
         "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist: [{command: /bin/sh, name: /bin/sh}]\n";
     assert!(permits(&load_text(&beta(twice)).unwrap(), "/bin/sh"));
@@ -77,7 +77,7 @@ fn policies_are_read() {
 
 // C741
 #[test]
-fn our_own_conditions_are_read() {
+fn decodes_navicert_conditions() {
     let policy = load_text(&beta(
         "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: /bin/sh\n  args: [-c]\n  envNames: [PATH]\n",
     ))
@@ -90,7 +90,7 @@ fn our_own_conditions_are_read() {
 
 // C703
 #[test]
-fn the_first_document_that_is_known_counts() {
+fn first_supported_document_wins() {
     let newer = "apiVersion: kubectl.config.k8s.io/v1\nkind: Preference\nfuture: true\n";
     let both = format!(
         "{newer}---\n{}---\n{}",
@@ -98,12 +98,14 @@ fn the_first_document_that_is_known_counts() {
         beta("credentialPluginPolicy: AllowAll\n")
     );
     assert!(!permits(&load_text(&both).unwrap(), "/bin/sh"));
-    assert!(refusal(newer).contains("`kubectl.config.k8s.io/v1` is not known for kind `Preference`"));
+    assert!(
+        error_text(newer).contains("unsupported version `kubectl.config.k8s.io/v1` of kind `Preference`")
+    );
 }
 
 // C720, C740: the file, the line, and what is expected there.
 #[test]
-fn a_broken_file_permits_nothing_and_says_where() {
+fn invalid_file_permits_nothing_and_names_the_position() {
     let rows = [
         (
             "credentialPluginPolicy: Alowlist\n",
@@ -141,7 +143,7 @@ fn a_broken_file_permits_nothing_and_says_where() {
         // C704
         (
             "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: a\n  name: b\n",
-            "`command` and its old spelling `name` differ",
+            "`command` and its deprecated alias `name` differ",
         ),
         (
             "credentialPluginPolicy: Allowlist\ncredentialPluginAllowlist:\n- command: a\n  sha256: zz\n",
@@ -149,28 +151,31 @@ fn a_broken_file_permits_nothing_and_says_where() {
         ),
         (
             "credentialPluginPolicy: DenyAll\ncredentialPluginPolicy: AllowAll\n",
-            "given more than once, first on line 3 (line 4",
+            "duplicate field, first on line 3 (line 4",
         ),
         (": :\n\t", "line "),
     ];
     for (rest, expected) in rows {
-        let error = refusal(&beta(rest));
+        let error = error_text(&beta(rest));
         assert!(error.contains(expected) && error.contains(PATH), "{rest}: {error}");
     }
     let alpha =
         "apiVersion: kubectl.config.k8s.io/v1alpha1\nkind: Preference\ncredentialPluginPolicy: DenyAll\n";
-    assert!(refusal(alpha).contains("credentialPluginPolicy: unknown field (line 3, column 1)"));
+    assert!(error_text(alpha).contains("credentialPluginPolicy: unknown field (line 3, column 1)"));
     let second = format!("---\n# first\n---\n{}", beta("credentialPluginPolicy: no\n"));
-    assert!(refusal(&second).contains("line 6"), "lines are those of the file: {}", refusal(&second));
+    assert!(error_text(&second).contains("line 6"), "lines are those of the file: {}", error_text(&second));
 }
 
 // C740: at any location.
 #[test]
-fn a_named_file_has_to_be_there_and_one_at_home_need_not() {
-    let nothing = MemoryFolder::new("/no-such-root", []);
-    assert!(load(&Source::Home(PATH.into()), &nothing).is_ok());
-    assert!(load(&Source::Nowhere, &nothing).is_ok());
-    assert!(matches!(load(&Source::Named(PATH.into()), &nothing), Err(KubercError::Unreadable { .. })));
-    let folder = MemoryFolder::new("/no-such-root", [(PathBuf::from("kuberc/x"), Vec::new())]);
-    assert!(matches!(load(&Source::Home(PATH.into()), &folder), Err(KubercError::Unreadable { .. })));
+fn named_file_must_exist_and_default_file_may_be_missing() {
+    let nothing = MemoryFileSystem::new("/no-such-root", []);
+    assert!(load(&KubercSource::Home(PATH.into()), &nothing).is_ok());
+    assert!(load(&KubercSource::Nowhere, &nothing).is_ok());
+    assert!(matches!(load(&KubercSource::Named(PATH.into()), &nothing), Err(KubercError::Unreadable { .. })));
+    let with_directory = MemoryFileSystem::new("/no-such-root", [(PathBuf::from("kuberc/x"), Vec::new())]);
+    assert!(matches!(
+        load(&KubercSource::Home(PATH.into()), &with_directory),
+        Err(KubercError::Unreadable { .. })
+    ));
 }

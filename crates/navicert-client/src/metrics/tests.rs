@@ -8,7 +8,7 @@ fn at(seconds: i64) -> Timestamp {
 
 // T09, C504: 10 minutes, 5, 15, none, none.
 #[test]
-fn the_first_certificate_to_end_counts() {
+fn ttl_is_that_of_the_first_certificate_to_expire() {
     let metrics = Metrics::new();
     let (one, two, three) = (AuthenticatorId(1), AuthenticatorId(2), AuthenticatorId(3));
     assert_eq!(metrics.ttl_seconds(at(0)), f64::INFINITY);
@@ -20,17 +20,17 @@ fn the_first_certificate_to_end_counts() {
         (one, None, 900.0),
         (three, None, f64::INFINITY),
     ];
-    for (who, ends, expected) in steps {
-        metrics.certificate(who, ends.map(at));
-        assert_eq!(metrics.ttl_seconds(at(0)), expected, "{who:?}");
+    for (id, expiry, expected) in steps {
+        metrics.certificate(id, expiry.map(at));
+        assert_eq!(metrics.ttl_seconds(at(0)), expected, "{id:?}");
     }
     metrics.certificate(one, Some(at(10)));
-    assert_eq!(metrics.ttl_seconds(at(25)), -15.0, "one that has ended is negative");
+    assert_eq!(metrics.ttl_seconds(at(25)), -15.0, "an expired certificate is negative");
 }
 
 // C501–C505
 #[test]
-fn the_text_has_upstreams_names_labels_and_buckets() {
+fn text_has_upstreams_names_labels_and_buckets() {
     let metrics = Metrics::new();
     metrics.call(CallStatus::NoError, 0, Duration::from_millis(100));
     metrics.call(CallStatus::PluginExecutionError, -1, Duration::from_secs(301));

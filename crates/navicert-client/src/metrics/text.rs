@@ -1,4 +1,4 @@
-//! The counts as Prometheus text, names and labels as upstream has them.
+//! Renders the metrics as Prometheus text, with upstream's names and labels.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use super::{BUCKETS, Counts, Histogram, ROTATION_AGE_BUCKETS, RUN_BUCKETS};
 
 pub(super) fn render(counts: &Counts, ttl: f64) -> String {
     let mut text = String::new();
-    head(&mut text, "ttl_seconds", "gauge", "Seconds until the first client certificate in use ends");
+    head(&mut text, "ttl_seconds", "gauge", "Seconds until the first client certificate in use expires");
     line(&mut text, "ttl_seconds", "", &number(ttl));
     rotation_age(&mut text, counts);
-    head(&mut text, "call_total", "counter", "Plugin runs by exit code and how they ended");
+    head(&mut text, "call_total", "counter", "Plugin runs by exit code and outcome");
     let mut calls: Vec<_> = counts.calls.iter().collect();
     calls.sort();
     for ((status, code), count) in calls {
@@ -20,30 +20,30 @@ pub(super) fn render(counts: &Counts, ttl: f64) -> String {
     for (status, count) in ["denied", "allowed"].into_iter().zip(counts.policy) {
         line(&mut text, "policy_call_total", &format!("{{status=\"{status}\"}}"), &count.to_string());
     }
-    head(&mut text, "run_seconds", "histogram", "How long plugin runs take");
+    head(&mut text, "run_seconds", "histogram", "Duration of plugin runs in seconds");
     let mut runs: Vec<_> = counts.runs.iter().collect();
     runs.sort_by_key(|(status, _)| **status);
     for (status, histogram) in runs {
         let label = format!("call_status=\"{}\"", status.label());
         self::histogram(&mut text, "run_seconds", &label, histogram, &RUN_BUCKETS);
     }
-    head(&mut text, "refresh_total", "counter", "Why plugins were run");
+    head(&mut text, "refresh_total", "counter", "Plugin runs by reason");
     let mut refreshes: Vec<_> = counts.refreshes.iter().collect();
     refreshes.sort();
     for (reason, count) in refreshes {
         let labels = format!("{{reason=\"{}\"}}", reason.label());
         line(&mut text, "refresh_total", &labels, &count.to_string());
     }
-    head(&mut text, "backoff_active", "gauge", "Authenticators that wait after failed runs");
-    line(&mut text, "backoff_active", "", &counts.waiting.len().to_string());
+    head(&mut text, "backoff_active", "gauge", "Authenticators that are backing off after failed runs");
+    line(&mut text, "backoff_active", "", &counts.backing_off.len().to_string());
     reloads(&mut text, counts);
     text
 }
 
-/// The one metric here that is not about plugins.
+/// The one metric that is not about plugins.
 fn reloads(text: &mut String, counts: &Counts) {
     const NAME: &str = "rest_client_transport_ca_reload_total";
-    let _ = writeln!(text, "# HELP {NAME} Looks at the files of certificate authorities");
+    let _ = writeln!(text, "# HELP {NAME} Reloads of certificate authority files");
     let _ = writeln!(text, "# TYPE {NAME} counter");
     let mut reloads: Vec<_> = counts.reloads.iter().collect();
     reloads.sort();

@@ -1,5 +1,5 @@
-//! Putting a credential on a request. On the way every request takes, this costs a few atomic operations and no
-//! allocation beyond what the header map itself may need.
+//! Attaches a credential to a request. For a cached credential this costs a few atomic operations and no allocation beyond
+//! what the header map needs.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use http::header::{AUTHORIZATION, HeaderMap};
 
 use crate::credential::{Credential, CredentialSource};
 
-/// Takes the credential that is ready, if there is one, and puts it on a request's headers. The credential is needed
-/// once more to choose the connection, so it is given back.
+/// Adds the cached credential, if any, to a request's headers. Returns it, because it also selects the connection.
 ///
 /// ```
 /// use http::HeaderMap;
 /// use navicert_client::credential::CredentialSource;
-/// use navicert_client::transport::attach_ready;
+/// use navicert_client::transport::attach_cached;
 ///
 /// fn prepare(source: &dyn CredentialSource) -> HeaderMap {
 ///     let mut headers = HeaderMap::new();
-///     if attach_ready(source, &mut headers).is_none() {
-///         // Nothing is ready: `source.current(…)` gets one.
+///     if attach_cached(source, &mut headers).is_none() {
+///         // Nothing is cached: `source.get(…)` gets a credential.
 ///     }
 ///     headers
 /// }
 /// # let _ = prepare;
 /// ```
-pub fn attach_ready(source: &dyn CredentialSource, headers: &mut HeaderMap) -> Option<Arc<Credential>> {
-    let credential = source.ready()?;
+pub fn attach_cached(source: &dyn CredentialSource, headers: &mut HeaderMap) -> Option<Arc<Credential>> {
+    let credential = source.cached()?;
     attach(&credential, headers);
     Some(credential)
 }
 
-/// Puts a credential on a request's headers; one that is already there stays (C167, C471).
+/// Adds a credential to a request's headers, unless the request already has an `Authorization` header.
+// C167, C471
 pub(super) fn attach(credential: &Credential, headers: &mut HeaderMap) {
     if let Some(authorization) = &credential.authorization
         && !headers.contains_key(AUTHORIZATION)

@@ -1,4 +1,4 @@
-//! Bodies in both directions: what a request carries, and what an answer streams back.
+//! Request and response bodies.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,24 +18,25 @@ use crate::credential::BoxFuture;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// How much of a compressed frame is expanded at a time: a thousandfold of it fits in memory.
-const BITE: usize = 4 * 1024;
+/// How much of a compressed frame is decompressed at a time: even at a ratio of 1000:1 the output fits in memory.
+const GZIP_CHUNK_BYTES: usize = 4 * 1024;
 
-/// What a request carries. Bytes can be sent again, a stream cannot (C432).
+/// A request body. Bytes can be sent again, a stream cannot.
+// C432
 pub struct Body(Kind);
 
 enum Kind {
-    Whole(Option<Bytes>),
+    Full(Option<Bytes>),
     Stream(UnsyncBoxBody<Bytes, BoxError>),
 }
 
 impl Body {
-    /// Nothing.
+    /// An empty body.
     pub const fn empty() -> Self {
-        Body(Kind::Whole(None))
+        Body(Kind::Full(None))
     }
 
-    /// Something that comes piece by piece, once.
+    /// A streaming body, which can be sent once.
     pub fn stream<B>(body: B) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -44,15 +45,15 @@ impl Body {
         Body(Kind::Stream(body.map_err(Into::into).boxed_unsync()))
     }
 
-    /// What it consists of, unless it comes piece by piece.
+    /// The bytes; `None` for a stream.
     pub(super) fn bytes(&self) -> Option<Bytes> {
         match &self.0 {
-            Kind::Whole(bytes) => Some(bytes.clone().unwrap_or_default()),
+            Kind::Full(bytes) => Some(bytes.clone().unwrap_or_default()),
             Kind::Stream(_) => None,
         }
     }
 
-    /// The same again, if it can be had again.
+    /// A copy; `None` for a stream.
     pub fn try_clone(&self) -> Option<Self> {
         self.bytes().map(Body::from)
     }
@@ -66,14 +67,14 @@ impl Default for Body {
 
 impl<T: Into<Bytes>> From<T> for Body {
     fn from(bytes: T) -> Self {
-        Body(Kind::Whole(Some(bytes.into()).filter(|bytes: &Bytes| !bytes.is_empty())))
+        Body(Kind::Full(Some(bytes.into()).filter(|bytes: &Bytes| !bytes.is_empty())))
     }
 }
 
 impl fmt::Debug for Body {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Kind::Whole(bytes) => write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
+            Kind::Full(bytes) => write!(f, "Body({} bytes)", bytes.as_ref().map_or(0, Bytes::len)),
             Kind::Stream(_) => f.write_str("Body(stream)"),
         }
     }
@@ -88,71 +89,70 @@ impl http_body::Body for Body {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match &mut self.0 {
-            Kind::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Kind::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
             Kind::Stream(stream) => Pin::new(stream).poll_frame(context),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Whole(bytes) => bytes.is_none(),
+            Kind::Full(bytes) => bytes.is_none(),
             Kind::Stream(stream) => stream.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Whole(bytes) => size_of_whole(bytes.as_ref()),
+            Kind::Full(bytes) => size_of_full(bytes.as_ref()),
             Kind::Stream(stream) => stream.size_hint(),
         }
     }
 }
 
-/// The body of an answer, as it comes, or one that somebody on the way gave. Read to its end, it gives its connection back for
-/// the next request.
+/// A response body: streamed from the server, or given as bytes. Once it is read to its end, its connection is reused.
 pub struct ResponseBody {
     source: Source,
-    /// Done when it has lasted long enough.
-    late: Option<BoxFuture<'static, ()>>,
+    /// When this future completes, the body fails.
+    deadline: Option<BoxFuture<'static, ()>>,
 }
 
 enum Source {
-    Server(FromServer),
-    Whole(Option<Bytes>),
+    Server(ServerBody),
+    Full(Option<Bytes>),
 }
 
 impl ResponseBody {
-    /// Nothing.
+    /// An empty body.
     pub const fn empty() -> Self {
-        ResponseBody { source: Source::Whole(None), late: None }
+        ResponseBody { source: Source::Full(None), deadline: None }
     }
 
-    /// These bytes.
-    pub fn whole(bytes: Bytes) -> Self {
+    /// A body of these bytes.
+    pub fn full(bytes: Bytes) -> Self {
         let bytes = Some(bytes).filter(|bytes| !bytes.is_empty());
-        ResponseBody { source: Source::Whole(bytes), late: None }
+        ResponseBody { source: Source::Full(bytes), deadline: None }
     }
 
-    /// Once `late` is done it breaks off, and is seen to break off.
-    pub fn break_off_after(&mut self, late: BoxFuture<'static, ()>) {
-        self.late = Some(late);
+    /// Fails the body with an error once `deadline` completes.
+    pub fn abort_after(&mut self, deadline: BoxFuture<'static, ()>) {
+        self.deadline = Some(deadline);
     }
 
     pub(super) fn new(incoming: Incoming, exchange: Exchange) -> Self {
-        let mut server = FromServer { incoming, gzip: None, exchange };
+        let mut server = ServerBody { incoming, gzip: None, exchange };
         server.finish_if_ended();
-        ResponseBody { source: Source::Server(server), late: None }
+        ResponseBody { source: Source::Server(server), deadline: None }
     }
 
-    /// Expands what comes from now on.
+    /// Decompresses the data from now on.
     pub(super) fn decompress(&mut self) {
         if let Source::Server(server) = &mut self.source {
             server.gzip = Some(Box::default());
         }
     }
 
-    /// Nobody closes the connection before this body has been read or dropped.
-    pub(super) fn hold(&mut self) {
+    /// Keeps a rotation from closing the connection until this body is read or dropped.
+    pub(super) fn hold_connection(&mut self) {
         if let Source::Server(server) = &mut self.source {
             server.exchange.hold();
         }
@@ -167,26 +167,26 @@ impl http_body::Body for ResponseBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, TransportError>>> {
-        if self.late.as_mut().is_some_and(|late| late.as_mut().poll(context).is_ready()) {
+        if self.deadline.as_mut().is_some_and(|deadline| deadline.as_mut().poll(context).is_ready()) {
             return Poll::Ready(Some(Err(TransportError::Retired)));
         }
         match &mut self.source {
             Source::Server(server) => server.poll_frame(context),
-            Source::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
+            Source::Full(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.source {
             Source::Server(server) => server.is_end_stream(),
-            Source::Whole(bytes) => bytes.is_none(),
+            Source::Full(bytes) => bytes.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.source {
             Source::Server(server) => server.size_hint(),
-            Source::Whole(bytes) => size_of_whole(bytes.as_ref()),
+            Source::Full(bytes) => size_of_full(bytes.as_ref()),
         }
     }
 }
@@ -197,26 +197,26 @@ impl fmt::Debug for ResponseBody {
             Source::Server(server) => {
                 f.debug_struct("ResponseBody").field("gzip", &server.gzip.is_some()).finish_non_exhaustive()
             }
-            Source::Whole(bytes) => {
+            Source::Full(bytes) => {
                 write!(f, "ResponseBody({} bytes)", bytes.as_ref().map_or(0, Bytes::len))
             }
         }
     }
 }
 
-fn size_of_whole(bytes: Option<&Bytes>) -> SizeHint {
+fn size_of_full(bytes: Option<&Bytes>) -> SizeHint {
     SizeHint::with_exact(bytes.map_or(0, Bytes::len).try_into().unwrap_or(u64::MAX))
 }
 
-/// What a server sends.
-struct FromServer {
+/// A body streamed from a server.
+struct ServerBody {
     incoming: Incoming,
-    /// On the heap: it is large, and mostly not there.
+    /// Boxed: it is large and rarely used.
     gzip: Option<Box<Gunzip>>,
     exchange: Exchange,
 }
 
-impl FromServer {
+impl ServerBody {
     fn poll_frame(&mut self, context: &mut Context<'_>) -> FramePoll {
         let Some(mut gzip) = self.gzip.take() else { return self.poll_incoming(context) };
         let polled = gzip.poll(|| self.poll_incoming(context));
@@ -255,26 +255,31 @@ impl FromServer {
     }
 }
 
-impl Drop for FromServer {
+impl Drop for ServerBody {
     fn drop(&mut self) {
-        // Who reads what `content-length` promised and not one frame more has read it all.
+        // A caller may stop reading after `content-length` bytes without polling for the end.
         self.finish_if_ended();
     }
 }
 
-/// Expands a gzip stream as it comes.
+/// Decompresses a gzip stream incrementally.
 struct Gunzip {
     decoder: MultiGzDecoder<Vec<u8>>,
-    /// Compressed bytes that wait for their turn.
-    rest: Bytes,
-    /// Whether anything came at all: an empty body is no gzip stream, and no error either.
-    begun: bool,
+    /// Compressed bytes not yet decompressed.
+    compressed: Bytes,
+    /// Whether any data came: an empty body is not a gzip stream, and not an error.
+    started: bool,
     ended: bool,
 }
 
 impl Default for Gunzip {
     fn default() -> Self {
-        Gunzip { decoder: MultiGzDecoder::new(Vec::new()), rest: Bytes::new(), begun: false, ended: false }
+        Gunzip {
+            decoder: MultiGzDecoder::new(Vec::new()),
+            compressed: Bytes::new(),
+            started: false,
+            ended: false,
+        }
     }
 }
 
@@ -286,19 +291,19 @@ impl Gunzip {
             return Poll::Ready(None);
         }
         loop {
-            while !self.rest.is_empty() {
-                let bite = self.rest.split_to(self.rest.len().min(BITE));
-                match self.expand(&bite) {
-                    Ok(expanded) if expanded.is_empty() => {}
-                    Ok(expanded) => return Poll::Ready(Some(Ok(Frame::data(expanded)))),
+            while !self.compressed.is_empty() {
+                let chunk = self.compressed.split_to(self.compressed.len().min(GZIP_CHUNK_BYTES));
+                match self.decompress(&chunk) {
+                    Ok(decompressed) if decompressed.is_empty() => {}
+                    Ok(decompressed) => return Poll::Ready(Some(Ok(Frame::data(decompressed)))),
                     Err(error) => return self.fail(error),
                 }
             }
             match std::task::ready!(next()) {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
-                        self.begun |= !data.is_empty();
-                        self.rest = data;
+                        self.started |= !data.is_empty();
+                        self.compressed = data;
                     }
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
@@ -311,15 +316,15 @@ impl Gunzip {
         }
     }
 
-    fn expand(&mut self, bite: &[u8]) -> io::Result<Bytes> {
-        self.decoder.write_all(bite)?;
+    fn decompress(&mut self, chunk: &[u8]) -> io::Result<Bytes> {
+        self.decoder.write_all(chunk)?;
         self.decoder.flush()?;
         Ok(Bytes::from(std::mem::take(self.decoder.get_mut())))
     }
 
-    /// A stream that breaks off inside the compressed data is an error, not an end.
+    /// Ends the stream; truncated compressed data is an error.
     fn finish(&mut self) -> FramePoll {
-        if self.begun
+        if self.started
             && let Err(error) = self.decoder.try_finish()
         {
             return self.fail(error);

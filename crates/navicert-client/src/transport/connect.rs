@@ -1,64 +1,65 @@
-//! From a selected context to a transport: which credentials, which server, which way. Nothing is run or opened.
+//! Creates a transport for a selected context: chooses credentials, server and proxy. Runs no plugin and opens no
+//! connection.
 
 use std::sync::Arc;
 
 use super::Transport;
 use super::error::BuildError;
-use super::settings::{Around, Environment, Settings};
+use super::settings::{Around, TransportEnvironment, TransportSettings};
 use super::timer::TokioTimer;
 use crate::credential::{SharedFiles, choose};
 use crate::exec;
-use crate::kubeconfig::{Disk, Effective};
+use crate::kubeconfig::{Effective, OsFileSystem};
 
-/// A transport for the cluster and user that were selected, with this machine's files and the runtime's timer.
+/// Creates a transport for the selected cluster and user, with the system's files and tokio's timer.
 ///
 /// ```no_run
 /// # fn example(environment: navicert_plugin::Environment) -> Result<(), Box<dyn std::error::Error>> {
-/// use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+/// use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 /// use navicert_client::{exec, transport};
 /// use std::path::Path;
 ///
-/// let sources = Sources::locate(Some(Path::new("/etc/kubeconfig")), None, None);
-/// let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &Disk)?;
+/// let sources = KubeconfigSources::locate(Some(Path::new("/etc/kubeconfig")), None, None);
+/// let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), Path::new("/"), &OsFileSystem)?;
 /// let transport = transport::connect(
 ///     &effective,
-///     &exec::Settings::default(),
+///     &exec::ExecSettings::default(),
 ///     &exec::Surroundings::new(environment),
-///     &transport::Environment::default(),
+///     &transport::TransportEnvironment::default(),
 /// )?;
 /// # let _ = transport; Ok(()) }
 /// ```
 ///
 /// # Errors
-/// [`BuildError`]: the credentials or the settings cannot be used.
+/// [`BuildError`]: the credentials or the settings are invalid.
 pub fn connect(
     effective: &Effective,
-    exec: &exec::Settings,
+    exec: &exec::ExecSettings,
     surroundings: &exec::Surroundings,
-    environment: &Environment,
+    environment: &TransportEnvironment,
 ) -> Result<Transport, BuildError> {
     connect_with(effective, exec, surroundings, environment, |settings| settings)
 }
 
-/// The same with other settings than the kubeconfig's.
+/// Like [`connect`], with changes to the settings derived from the kubeconfig.
 ///
 /// # Errors
-/// [`BuildError`]: the credentials or the settings cannot be used.
+/// [`BuildError`]: the credentials or the settings are invalid.
 pub fn connect_with(
     effective: &Effective,
-    exec: &exec::Settings,
+    exec: &exec::ExecSettings,
     surroundings: &exec::Surroundings,
-    environment: &Environment,
-    change: impl FnOnce(Settings) -> Settings,
+    environment: &TransportEnvironment,
+    change: impl FnOnce(TransportSettings) -> TransportSettings,
 ) -> Result<Transport, BuildError> {
-    let files: SharedFiles = Arc::new(Disk);
+    let files: SharedFiles = Arc::new(OsFileSystem);
     let around = Around {
         clock: Arc::clone(&surroundings.clock),
         timer: Arc::new(TokioTimer),
         files: Arc::clone(&files),
         recorder: Arc::clone(&surroundings.recorder),
     };
-    let settings = change(Settings::of(effective, environment)?);
+    let settings = change(TransportSettings::from_effective(effective, environment)?);
     let source = choose(effective, &files, exec, surroundings)?;
     Transport::new(settings, source, around)
 }

@@ -1,4 +1,5 @@
-//! From nothing to a connection: name, socket, proxy, TLS, each with its limit (client-credentials.md C182).
+//! Opens connections: DNS lookup, socket, proxy and TLS handshake, each with a timeout.
+// C182
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,24 +12,26 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
+use super::connection_io::{ConnectionIo, ConnectionState, Stream, alert_in};
 use super::error::TransportError;
-use super::line::{Line, LineState, Stream, alert_in};
 use super::proxy::{self, Proxy, ProxyError, Scheme};
-use super::timer::{Timer, within};
-use crate::piecewise::Piecewise;
+use super::timer::{Timer, with_timeout};
+use crate::coalescing::CoalescingStream;
 
-/// The limits of opening a connection, and what keeps it (C182).
+/// Timeouts for opening and keeping connections.
+// C182
 #[derive(Clone, Copy, Debug)]
 pub struct Timeouts {
-    /// Until the socket is connected, the name's look-up included.
+    /// Until the socket is connected, including the DNS lookup.
     pub connect: Duration,
-    /// Until TLS is agreed on, with the proxy's answer before it.
+    /// Until the TLS handshake is complete, including the proxy's response before it.
     pub handshake: Duration,
-    /// The same where another program signs, and a human may have to touch a device (C842).
+    /// The handshake timeout where an external signer signs and a person may have to touch a device.
+    // C842
     pub signer_handshake: Duration,
-    /// Between two questions whether an idle peer is still there.
+    /// Interval of TCP keep-alive probes on an idle connection.
     pub keepalive: Duration,
-    /// How long an unused connection is kept.
+    /// How long an idle connection is kept.
     pub idle: Duration,
 }
 
@@ -49,95 +52,96 @@ impl Default for Timeouts {
 pub(super) struct Connector {
     pub(super) host: String,
     pub(super) port: u16,
-    /// The name the server's certificate is checked for; the host unless `tls-server-name` says otherwise.
+    /// The name the server's certificate is verified for: the host, or `tls-server-name` if set.
     pub(super) server_name: ServerName<'static>,
     pub(super) proxy: Option<Proxy>,
-    /// The server may not be on this machine or its own link.
+    /// Rejects loopback and link-local addresses of the server.
     pub(super) public_only: bool,
     pub(super) timeouts: Timeouts,
     pub(super) timer: Arc<dyn Timer>,
 }
 
-/// A connection, ready for HTTP.
+/// An open connection, ready for HTTP.
 pub(super) struct Connected {
-    pub(super) line: Line,
-    pub(super) state: Arc<LineState>,
+    pub(super) io: ConnectionIo,
+    pub(super) state: Arc<ConnectionState>,
     pub(super) http2: bool,
 }
 
-/// The configurations a connection needs, where it is encrypted.
+/// The TLS configurations of a connection; `None` where it is not encrypted.
 #[derive(Clone, Copy)]
-pub(super) struct Encryption<'a> {
+pub(super) struct TlsConfigs<'a> {
     pub(super) server: Option<&'a Arc<ClientConfig>>,
-    /// For an https proxy: without our certificate, which is not for the proxy.
+    /// For an https proxy: without the client certificate, which is for the server only.
     pub(super) proxy: Option<&'a Arc<ClientConfig>>,
-    /// Where another program signs: whose turn it is.
-    pub(super) turn: Option<&'a Arc<Semaphore>>,
+    /// Set for external signers: allows one handshake at a time.
+    pub(super) handshake_permit: Option<&'a Arc<Semaphore>>,
 }
 
 impl Connector {
-    /// Opens a connection; plain where there is no encryption.
-    pub(super) async fn open(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
+    /// Opens a connection, encrypted if the server is https.
+    pub(super) async fn open(&self, tls: TlsConfigs<'_>) -> Result<Connected, TransportError> {
         let stream: Box<dyn Stream> = match &self.proxy {
-            Some(proxy) => self.through(proxy, encryption).await?,
+            Some(proxy) => self.open_through_proxy(proxy, tls).await?,
             None => Box::new(self.dialer().dial(&self.host, self.port, self.public_only).await?),
         };
-        self.open_on(stream, encryption).await
+        self.open_on(stream, tls).await
     }
 
-    /// The same on a socket that is connected already.
+    /// Like [`Connector::open`], on a connected socket.
     pub(super) async fn open_on(
         &self,
         stream: Box<dyn Stream>,
-        encryption: Encryption<'_>,
+        tls: TlsConfigs<'_>,
     ) -> Result<Connected, TransportError> {
-        let Some(config) = encryption.server else {
-            let (line, state) = Line::new(stream);
-            return Ok(Connected { line, state, http2: false });
+        let Some(config) = tls.server else {
+            let (io, state) = ConnectionIo::new(stream);
+            return Ok(Connected { io, state, http2: false });
         };
-        let stream = match encryption.turn {
-            Some(turn) => self.encrypt_elsewhere(stream, config, turn).await?,
-            None => self.encrypt(stream, config, self.server_name.clone()).await?,
+        let stream = match tls.handshake_permit {
+            Some(permits) => self.handshake_blocking(stream, config, permits).await?,
+            None => self.handshake(stream, config, self.server_name.clone()).await?,
         };
         let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-        let (line, state) = Line::new(Box::new(Piecewise::new(stream)));
-        Ok(Connected { line, state, http2 })
+        let (io, state) = ConnectionIo::new(Box::new(CoalescingStream::new(stream)));
+        Ok(Connected { io, state, http2 })
     }
 
-    /// To the proxy, and if the server is encrypted, through it. A plain server's requests are the proxy's to forward.
-    async fn through(
+    /// Connects to the proxy and, for an https server, opens a tunnel through it. The proxy forwards requests for a
+    /// plain http server.
+    async fn open_through_proxy(
         &self,
         proxy: &Proxy,
-        encryption: Encryption<'_>,
+        tls: TlsConfigs<'_>,
     ) -> Result<Box<dyn Stream>, TransportError> {
-        // The proxy looks names up itself; what needs no looking up can be judged here.
-        if self.public_only && self.host.parse().is_ok_and(is_private) {
-            return Err(TransportError::PrivateAddress { host: self.host.clone() });
+        // The proxy resolves names itself; an IP address can be checked here.
+        if self.public_only && self.host.parse().is_ok_and(is_loopback_or_link_local) {
+            return Err(TransportError::LocalAddress { host: self.host.clone() });
         }
         let mut stream: Box<dyn Stream> = Box::new(self.dialer().dial(&proxy.host, proxy.port, false).await?);
-        if let (Scheme::Https, Some(config)) = (proxy.scheme, encryption.proxy) {
+        if let (Scheme::Https, Some(config)) = (proxy.scheme, tls.proxy) {
             let name = ServerName::try_from(proxy.host.clone()).map_err(|_| {
-                failed(proxy, ProxyError::Address("its host is neither a DNS name nor an IP address"))
+                proxy_error(proxy, ProxyError::Address("the host is neither a DNS name nor an IP address"))
             })?;
-            stream = Box::new(self.encrypt(stream, config, name).await?);
+            stream = Box::new(self.handshake(stream, config, name).await?);
         }
         let (host, port) = (&self.host, self.port);
-        let ask = async {
+        let negotiate = async {
             match proxy.scheme {
                 Scheme::Socks5 => proxy::socks5(&mut stream, proxy, host, port).await,
-                _ if encryption.server.is_some() => proxy::connect(&mut stream, proxy, host, port).await,
+                _ if tls.server.is_some() => proxy::connect(&mut stream, proxy, host, port).await,
                 _ => Ok(()),
             }
         };
         let limit = self.timeouts.handshake;
-        let late = || Err(ProxyError::Io(io::ErrorKind::TimedOut.into()));
-        let answer = within(&*self.timer, limit, ask).await.unwrap_or_else(late);
-        answer.map_err(|source| failed(proxy, source))?;
+        let timed_out = || Err(ProxyError::Io(io::ErrorKind::TimedOut.into()));
+        let answer = with_timeout(&*self.timer, limit, negotiate).await.unwrap_or_else(timed_out);
+        answer.map_err(|source| proxy_error(proxy, source))?;
         Ok(stream)
     }
 
-    /// Dials the server itself, for a connection that is opened later; `None` where a proxy has to be asked first.
-    pub(super) fn ahead(
+    /// A dial of the server, for a connection that is opened later; `None` if there is a proxy.
+    pub(super) fn direct_dial(
         &self,
     ) -> Option<impl Future<Output = Result<TcpStream, TransportError>> + Send + 'static> {
         let (dialer, host) = (self.dialer(), self.host.clone());
@@ -149,54 +153,55 @@ impl Connector {
         Dialer { timeouts: self.timeouts, timer: Arc::clone(&self.timer) }
     }
 
-    async fn encrypt(
+    async fn handshake(
         &self,
         stream: Box<dyn Stream>,
         config: &Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<TlsStream, TransportError> {
-        let shown = name.to_str().into_owned();
+        let server_name = name.to_str().into_owned();
         let handshake = TlsConnector::from(Arc::clone(config)).connect(name, stream);
-        match within(&*self.timer, self.timeouts.handshake, handshake).await {
-            Some(agreed) => agreed.map_err(|source| refused(shown, source)),
+        match with_timeout(&*self.timer, self.timeouts.handshake, handshake).await {
+            Some(outcome) => outcome.map_err(|source| handshake_error(server_name, source)),
             None => Err(TransportError::HandshakeTimeout {
-                name: shown,
+                name: server_name,
                 seconds: self.timeouts.handshake.as_secs(),
             }),
         }
     }
 
-    /// A handshake in which another program signs. rustls waits for the signature, so it is driven from a thread that
-    /// may block (C843), one at a time (C845).
-    async fn encrypt_elsewhere(
+    /// A handshake with an external signer. rustls blocks until the signature is there, so it runs on a blocking
+    /// thread, one handshake at a time.
+    // C843, C845
+    async fn handshake_blocking(
         &self,
         stream: Box<dyn Stream>,
         config: &Arc<ClientConfig>,
-        turn: &Arc<Semaphore>,
+        permits: &Arc<Semaphore>,
     ) -> Result<TlsStream, TransportError> {
         let (name, limit) = (self.server_name.clone(), self.timeouts.signer_handshake);
-        let shown = name.to_str().into_owned();
-        // Never closed.
-        let permit = Arc::clone(turn).acquire_owned().await.ok();
+        let server_name = name.to_str().into_owned();
+        // The semaphore is never closed.
+        let permit = Arc::clone(permits).acquire_owned().await.ok();
         let connector = TlsConnector::from(Arc::clone(config));
         let runtime = tokio::runtime::Handle::current();
         let handshake = tokio::task::spawn_blocking(move || {
-            // Held until the signer is done, also if nobody waits any more.
+            // Held until the signer is done, even if the caller has stopped waiting.
             let _permit = permit;
             runtime.block_on(connector.connect(name, stream))
         });
-        match within(&*self.timer, limit, handshake).await {
-            Some(Ok(agreed)) => agreed.map_err(|source| match navicert_signer::tls::sign_error(&source) {
+        match with_timeout(&*self.timer, limit, handshake).await {
+            Some(Ok(outcome)) => outcome.map_err(|source| match navicert_signer::tls::sign_error(&source) {
                 Some(error) => TransportError::Signer(error.clone()),
-                None => refused(shown, source),
+                None => handshake_error(server_name, source),
             }),
-            Some(Err(_)) => Err(refused(shown, io::ErrorKind::Interrupted.into())),
-            None => Err(TransportError::HandshakeTimeout { name: shown, seconds: limit.as_secs() }),
+            Some(Err(_)) => Err(handshake_error(server_name, io::ErrorKind::Interrupted.into())),
+            None => Err(TransportError::HandshakeTimeout { name: server_name, seconds: limit.as_secs() }),
         }
     }
 }
 
-/// Connects sockets.
+/// Opens sockets.
 struct Dialer {
     timeouts: Timeouts,
     timer: Arc<dyn Timer>,
@@ -210,29 +215,30 @@ impl Dialer {
             let lookup = |source| TransportError::Lookup { host: host.to_owned(), source };
             let mut addresses: Vec<SocketAddr> = found.map_err(lookup)?.collect();
             if public_only {
-                addresses.retain(|address| !is_private(address.ip()));
+                addresses.retain(|address| !is_loopback_or_link_local(address.ip()));
                 if addresses.is_empty() {
-                    return Err(TransportError::PrivateAddress { host: host.to_owned() });
+                    return Err(TransportError::LocalAddress { host: host.to_owned() });
                 }
             }
             let connect = |source| TransportError::Connect { address: address(), source };
             TcpStream::connect(addresses.as_slice()).await.map_err(connect)
         };
         let limit = self.timeouts.connect;
-        let late = || Err(TransportError::ConnectTimeout { address: address(), seconds: limit.as_secs() });
-        let stream = within(&*self.timer, limit, dial).await.unwrap_or_else(late)?;
+        let timed_out =
+            || Err(TransportError::ConnectTimeout { address: address(), seconds: limit.as_secs() });
+        let stream = with_timeout(&*self.timer, limit, dial).await.unwrap_or_else(timed_out)?;
         let _ = stream.set_nodelay(true);
         let keepalive = socket2::TcpKeepalive::new()
             .with_time(self.timeouts.keepalive)
             .with_interval(self.timeouts.keepalive);
-        // A socket that cannot be asked to do this works all the same.
+        // Keep-alive is best effort.
         let _ = socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive);
         Ok(stream)
     }
 }
 
-/// This machine, or its own network link.
-fn is_private(address: IpAddr) -> bool {
+/// Whether an address is loopback, link-local or unspecified.
+fn is_loopback_or_link_local(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => address.is_loopback() || address.is_link_local() || address.is_unspecified(),
         IpAddr::V6(address) => {
@@ -243,16 +249,16 @@ fn is_private(address: IpAddr) -> bool {
 
 type TlsStream = tokio_rustls::client::TlsStream<Box<dyn Stream>>;
 
-fn refused(name: String, source: io::Error) -> TransportError {
+fn handshake_error(name: String, source: io::Error) -> TransportError {
     match alert_in(&source) {
-        Some(alert) if super::unauthorized::is_about_us(alert) => {
-            TransportError::CertificateRefused { alert: format!("{alert:?}") }
+        Some(alert) if super::rejection::is_client_certificate_alert(alert) => {
+            TransportError::CertificateRejected { alert: format!("{alert:?}") }
         }
         _ => TransportError::Handshake { name, source },
     }
 }
 
-fn failed(proxy: &Proxy, source: ProxyError) -> TransportError {
+fn proxy_error(proxy: &Proxy, source: ProxyError) -> TransportError {
     TransportError::Proxy { proxy: proxy.address(), source }
 }
 
@@ -261,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_and_its_own_link_are_private() {
+    fn loopback_and_link_local_addresses_are_recognised() {
         for text in [
             "127.0.0.1",
             "127.9.9.9",
@@ -272,10 +278,10 @@ mod tests {
             "fe80::1",
             "::ffff:127.0.0.1",
         ] {
-            assert!(is_private(text.parse().unwrap()), "{text}");
+            assert!(is_loopback_or_link_local(text.parse().unwrap()), "{text}");
         }
         for text in ["10.0.0.1", "192.0.2.1", "2001:db8::1", "fd00::1", "::ffff:192.0.2.1"] {
-            assert!(!is_private(text.parse().unwrap()), "{text}");
+            assert!(!is_loopback_or_link_local(text.parse().unwrap()), "{text}");
         }
     }
 }

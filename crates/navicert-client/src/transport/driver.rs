@@ -1,5 +1,5 @@
-//! What makes a connection of HTTP/1.1 move: it is polled by whoever has the exchange on it. A task of its own would be woken
-//! for every piece in either direction, and mostly on another thread.
+//! Drives an HTTP/1.1 connection from the task that sends the request. A task of its own would be woken for every read and
+//! write, usually on another thread.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -11,64 +11,67 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 
 use super::body::Body;
-use super::line::Line;
-use crate::at_once::Bell;
+use super::connection_io::ConnectionIo;
 use crate::credential::BoxFuture;
+use crate::repoll::SelfWakePoller;
 
 type Connection = BoxFuture<'static, hyper::Result<()>>;
 
-/// A connection, until it has ended. Nobody polls one that waits in the pool: whether it still stands is seen when it is taken
-/// out. What goes wrong is told to whoever has a request on it.
+/// A connection, until it has ended. An idle connection in the pool is not polled: whether it is still open is checked when
+/// it is reused. Errors surface through the request on it.
 pub(super) struct Driver {
-    /// Never locked: it makes the whole shareable, as bodies of answers have to be.
-    running: Mutex<Option<Connection>>,
-    /// Both ends wake each other; only what comes from outside should wake anybody else.
-    bell: Bell,
+    /// Never locked: the mutex makes the driver `Sync`, which response bodies must be.
+    connection: Mutex<Option<Connection>>,
+    /// The connection and the request future wake each other; only outside events should wake the task.
+    poller: SelfWakePoller,
 }
 
 impl Driver {
-    pub(super) fn new(connection: http1::Connection<TokioIo<Line>, Body>) -> Self {
-        Driver { running: Mutex::new(Some(Box::pin(connection.with_upgrades()))), bell: Bell::default() }
+    pub(super) fn new(connection: http1::Connection<TokioIo<ConnectionIo>, Body>) -> Self {
+        Driver {
+            connection: Mutex::new(Some(Box::pin(connection.with_upgrades()))),
+            poller: SelfWakePoller::default(),
+        }
     }
 
-    /// From now on it moves by itself, and the caller need not care: for connections that become something else.
-    pub(super) fn set_free(mut self) {
-        self.leave();
+    /// Drives the connection in a background task from now on: for upgraded connections.
+    pub(super) fn detach(mut self) {
+        self.spawn_connection();
     }
 
-    /// Moves on as far as it can for now, beside whoever waits for something from it.
+    /// Polls the connection and a future that waits for it.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
-        mut waiting: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        mut poll_caller: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.bell.poll(context, |context| {
-            // It does no more than it is asked for, so the asking comes first.
-            if let Poll::Ready(given) = waiting(context) {
-                return Poll::Ready(given);
+        let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.poller.poll(context, |context| {
+            // The connection only does work that was requested, so the request future is polled first.
+            if let Poll::Ready(output) = poll_caller(context) {
+                return Poll::Ready(output);
             }
-            if running.as_mut().is_some_and(|connection| connection.as_mut().poll(context).is_ready()) {
-                *running = None;
+            if connection.as_mut().is_some_and(|running| running.as_mut().poll(context).is_ready()) {
+                *connection = None;
             }
-            waiting(context)
+            poll_caller(context)
         })
     }
 
-    /// Moves on until what is asked of it has its answer.
-    pub(super) async fn along<F: Future>(&mut self, ask: impl FnOnce() -> F) -> F::Output {
-        self.bell.attend();
-        let mut asked = pin!(ask());
-        poll_fn(|context| self.poll(context, |context| asked.as_mut().poll(context))).await
+    /// Drives the connection until the future made by `start` is ready.
+    pub(super) async fn drive_until<F: Future>(&mut self, start: impl FnOnce() -> F) -> F::Output {
+        self.poller.mark_polling();
+        let mut future = pin!(start());
+        poll_fn(|context| self.poll(context, |context| future.as_mut().poll(context))).await
     }
 
-    /// Nobody waits for anything.
-    pub(super) fn rest(&self) {
-        self.bell.forget();
+    /// Drops the registered waker: no task waits for this connection.
+    pub(super) fn clear_waker(&self) {
+        self.poller.clear_task();
     }
 
-    /// Whether it takes a request without further ado. If it has been closed meanwhile, the request comes back unsent.
-    pub(super) async fn takes(&mut self, sender: &mut http1::SendRequest<Body>) -> bool {
+    /// Whether the connection accepts a request now. If the server closes it later, the request comes back unsent.
+    pub(super) async fn is_ready(&mut self, sender: &mut http1::SendRequest<Body>) -> bool {
         if sender.is_ready() {
             return true;
         }
@@ -79,9 +82,9 @@ impl Driver {
         .await
     }
 
-    fn leave(&mut self) {
-        let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(connection), Ok(runtime)) = (running, tokio::runtime::Handle::try_current()) {
+    fn spawn_connection(&mut self) {
+        let connection = self.connection.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(connection), Ok(runtime)) = (connection, tokio::runtime::Handle::try_current()) {
             runtime.spawn(async move {
                 let _ = connection.await;
             });
@@ -89,10 +92,10 @@ impl Driver {
     }
 }
 
-/// Whoever drops it has dropped its sender too: the rest is an orderly end, which need not be waited for.
+/// The sender has been dropped by then: what remains is an orderly shutdown, which a background task completes.
 impl Drop for Driver {
     fn drop(&mut self) {
-        self.leave();
+        self.spawn_connection();
     }
 }
 

@@ -1,4 +1,4 @@
-//! Why a request got no answer, or an answer no end.
+//! Errors of creating a transport, sending requests and reading responses.
 
 use std::io;
 
@@ -13,109 +13,115 @@ use crate::credential::{ChooseError, CredentialError};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// There is no credential to send (C326).
+    /// The credential source failed.
+    // C326
     #[error("getting credentials: {0}")]
     Credentials(#[source] CredentialError),
-    /// The request names another server than the one the credentials are for.
-    #[error("the request is for `{asked}`, but this client is for `{server}`")]
+    /// The request URI names another server than the one the credentials are for.
+    #[error("request URI `{asked}` does not match the server `{server}`")]
     OtherServer {
-        /// The scheme and authority asked for.
+        /// Scheme and authority of the request.
         asked: String,
         /// The server.
         server: String,
     },
-    /// The request's path does not go together with the server's address.
-    #[error("the request's path makes no address")]
+    /// Request path and server address do not form a valid URI.
+    #[error("invalid request path")]
     Path(#[from] http::Error),
-    /// The server's name has no address.
-    #[error("look up `{host}`")]
+    /// The server's name could not be resolved.
+    #[error("failed to resolve `{host}`")]
     Lookup {
         /// The name.
         host: String,
-        /// The resolver's word.
+        /// Error reported by the resolver.
         source: io::Error,
     },
-    /// The server's name leads to addresses that this client leaves alone.
-    #[error("`{host}` leads to this machine or its own network link, which is not allowed here")]
-    PrivateAddress {
+    /// The server's name resolves only to addresses that the settings forbid.
+    #[error("`{host}` resolves to a loopback or link-local address, which is not allowed")]
+    LocalAddress {
         /// The name.
         host: String,
     },
-    /// Nobody answers there.
-    #[error("connect to `{address}`")]
+    /// The connection could not be opened.
+    #[error("failed to connect to `{address}`")]
     Connect {
         /// Host and port.
         address: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// It took too long to connect (C182).
-    #[error("connect to `{address}`: no answer within {seconds} s")]
+    /// Connecting took longer than the timeout.
+    // C182
+    #[error("failed to connect to `{address}`: timed out after {seconds} s")]
     ConnectTimeout {
         /// Host and port.
         address: String,
-        /// The limit.
+        /// The timeout.
         seconds: u64,
     },
-    /// The proxy did not let us through.
-    #[error("proxy `{proxy}`")]
+    /// The proxy could not be used.
+    #[error("failed to connect through proxy `{proxy}`")]
     Proxy {
         /// Its address, without user information.
         proxy: String,
-        /// What it said.
+        /// The reason.
         source: ProxyError,
     },
-    /// TLS could not be agreed on.
-    #[error("TLS handshake with `{name}`")]
+    /// The TLS handshake failed.
+    #[error("TLS handshake with `{name}` failed")]
     Handshake {
-        /// The name the certificate was checked for.
+        /// The name the server's certificate is verified for.
         name: String,
-        /// What went wrong.
+        /// The reason.
         source: io::Error,
     },
-    /// The TLS handshake took too long (C182).
-    #[error("TLS handshake with `{name}`: no answer within {seconds} s")]
+    /// The TLS handshake took longer than the timeout.
+    // C182
+    #[error("TLS handshake with `{name}` timed out after {seconds} s")]
     HandshakeTimeout {
-        /// The name the certificate would have been checked for.
+        /// The name the server's certificate is verified for.
         name: String,
-        /// The limit.
+        /// The timeout.
         seconds: u64,
     },
-    /// The server turned the client certificate down with a fatal alert (C435).
-    #[error("the server turned the client certificate down: {alert}")]
-    CertificateRefused {
+    /// The server rejected the client certificate with a fatal TLS alert.
+    // C435
+    #[error("server rejected the client certificate: {alert}")]
+    CertificateRejected {
         /// The alert's name.
         alert: String,
     },
-    /// The key of the client certificate did not sign (§8).
-    #[error("the client certificate's key: {}", .0.with_sources())]
+    /// The external signer failed to sign the handshake.
+    #[error("failed to sign with the client certificate's key: {}", .0.with_sources())]
     Signer(SignError),
-    /// The server had gone when a slow signer was done, twice (C842).
+    /// Signing took so long that the server closed the connection, twice.
+    // C842
     #[error(
-        "TLS handshake with `{name}`: signing took {seconds} s, and a server waits about half a minute; touch the device when it blinks, and enter its PIN beforehand with `navicert signer serve`"
+        "TLS handshake with `{name}` failed: signing took {seconds} s and servers wait about 30 s; touch the device when it blinks, and enter its PIN beforehand with `navicert signer serve`"
     )]
     SlowSigner {
-        /// The name the certificate was checked for.
+        /// The name the server's certificate is verified for.
         name: String,
         /// How long the second attempt took.
         seconds: u64,
     },
-    /// The connection broke, or the server does not speak HTTP.
-    #[error("exchange with the server")]
+    /// The connection failed, or the server's response is not HTTP.
+    #[error("HTTP exchange with the server failed")]
     Http(#[source] hyper::Error),
-    /// The connection belongs to a credential that has been replaced, and was closed (C463). Try again.
-    #[error("the connection was closed because its client certificate has been replaced; try again")]
+    /// The connection was closed because its client certificate was replaced. The request can be retried.
+    // C463
+    #[error("connection closed because its client certificate was replaced; try again")]
     Retired,
-    /// The client certificate cannot be used for TLS.
-    #[error("client certificate")]
+    /// The client certificate is not usable for TLS.
+    #[error("invalid client certificate")]
     Identity(#[source] rustls::Error),
-    /// The answer is not the gzip stream it says it is.
-    #[error("decompress the answer")]
+    /// The response body is not a valid gzip stream.
+    #[error("failed to decompress the response")]
     Decompress(#[source] io::Error),
 }
 
 impl TransportError {
-    /// Whether the same request may succeed when sent again: the network's doing, not a configuration's.
+    /// Whether a retry may succeed: a network failure, not a configuration error.
     pub fn is_retriable(&self) -> bool {
         match self {
             TransportError::Retired
@@ -127,58 +133,59 @@ impl TransportError {
             | TransportError::Proxy { .. } => true,
             TransportError::Credentials(_)
             | TransportError::OtherServer { .. }
-            | TransportError::PrivateAddress { .. }
+            | TransportError::LocalAddress { .. }
             | TransportError::Path(_)
             | TransportError::Handshake { .. }
             | TransportError::Identity(_)
             | TransportError::Signer(_)
             | TransportError::SlowSigner { .. }
-            | TransportError::CertificateRefused { .. }
+            | TransportError::CertificateRejected { .. }
             | TransportError::Decompress(_) => false,
         }
     }
 }
 
-/// Why there is no transport.
+/// Why a transport could not be created.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The server's address cannot be used. It is not repeated: there may be a password in it.
-    #[error("the server's address cannot be used: {0}")]
+    /// The server address is invalid. The text does not repeat it: it may contain a password.
+    #[error("invalid server address: {0}")]
     Server(String),
-    /// The server's address is no URI.
-    #[error("the server's address cannot be used")]
+    /// The server address is not a URI.
+    #[error("invalid server address")]
     Uri(#[from] InvalidUri),
-    /// The name to check the server's certificate for is none.
-    #[error("`{0}` is neither a DNS name nor an IP address")]
+    /// The name to verify the server's certificate for is invalid.
+    #[error("invalid TLS server name `{0}`: neither a DNS name nor an IP address")]
     ServerName(String),
-    /// What the user has is no credential.
+    /// The user's credentials are invalid.
     #[error(transparent)]
     Credentials(#[from] ChooseError),
-    /// Both a certificate authority and no check (C180).
+    /// Both a certificate authority and `insecure-skip-tls-verify` are set.
+    // C180
     #[error("specifying a root certificates file with the insecure flag is not allowed")]
     InsecureWithAuthority,
-    /// The certificate authority's file cannot be read.
+    /// The certificate authority file cannot be read.
     #[error("unable to read certificate-authority `{path}`")]
     ReadAuthority {
         /// The file.
         path: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// There is no certificate in what should be a certificate authority's.
-    #[error("unable to load root certificates: no certificate in it can be read")]
+    /// The certificate authority data contains no valid certificate.
+    #[error("unable to load root certificates: no valid certificate found")]
     ParseAuthority,
-    /// The proxy's address cannot be used.
+    /// The proxy address is invalid.
     #[error(transparent)]
     Proxy(#[from] ProxyError),
-    /// Something to impersonate cannot be a header.
-    #[error("impersonate: {field} cannot be sent as a header")]
+    /// An impersonation value is not valid in a header.
+    #[error("invalid impersonation value in `{field}`: not allowed in a header")]
     Impersonate {
-        /// Which one.
+        /// The kubeconfig field.
         field: &'static str,
     },
-    /// The cryptographic library does not take the settings.
-    #[error("TLS settings")]
+    /// The TLS library rejected the settings.
+    #[error("invalid TLS settings")]
     Tls(#[source] rustls::Error),
 }

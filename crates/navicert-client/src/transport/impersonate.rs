@@ -1,4 +1,5 @@
-//! Acting as somebody else: the `Impersonate-*` headers (client-credentials.md C170).
+//! User impersonation: the `Impersonate-*` headers.
+// C170
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use navicert_types::kubeconfig::AuthInfo;
@@ -10,16 +11,16 @@ const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 const EXTRA: &str = "impersonate-extra-";
 
-/// Whom requests are sent as, ready to be added to them.
+/// The impersonation headers of a user entry.
 #[derive(Clone, Debug)]
 pub struct Impersonation(Vec<(HeaderName, HeaderValue)>);
 
 impl Impersonation {
-    /// What a user entry asks for; nothing unless `as` says whom.
+    /// The headers for a user entry; `None` if `as` is empty.
     ///
     /// # Errors
-    /// A value that no header can carry.
-    pub fn of(user: &AuthInfo) -> Result<Option<Self>, BuildError> {
+    /// A value is not valid in a header.
+    pub fn from_user(user: &AuthInfo) -> Result<Option<Self>, BuildError> {
         if user.impersonate.is_empty() {
             return Ok(None);
         }
@@ -31,7 +32,7 @@ impl Impersonation {
             headers.push((GROUP, value("as-groups", group)?));
         }
         for (key, values) in &user.impersonate_user_extra {
-            let name = HeaderName::try_from(format!("{EXTRA}{}", escaped(key)))
+            let name = HeaderName::try_from(format!("{EXTRA}{}", percent_encoded(key)))
                 .map_err(|_| BuildError::Impersonate { field: "as-user-extra" })?;
             for extra in values {
                 headers.push((name.clone(), value("as-user-extra", extra)?));
@@ -40,7 +41,7 @@ impl Impersonation {
         Ok(Some(Impersonation(headers)))
     }
 
-    /// Adds the headers, unless the request already says whom it is sent as.
+    /// Adds the headers, unless the request already impersonates a user.
     pub(super) fn add_to(&self, headers: &mut HeaderMap) {
         if headers.contains_key(USER) {
             return;
@@ -55,8 +56,8 @@ fn value(field: &'static str, text: &str) -> Result<HeaderValue, BuildError> {
     HeaderValue::try_from(text).map_err(|_| BuildError::Impersonate { field })
 }
 
-/// Bytes that are no characters of an HTTP token, and `%` itself, as `%XX`.
-fn escaped(key: &str) -> String {
+/// Percent-encodes `%` and the bytes that are not allowed in an HTTP token.
+fn percent_encoded(key: &str) -> String {
     let mut name = String::with_capacity(key.len());
     for byte in key.bytes() {
         let plain = byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     fn headers(user: &AuthInfo, mut before: HeaderMap) -> HeaderMap {
-        Impersonation::of(user).unwrap().unwrap().add_to(&mut before);
+        Impersonation::from_user(user).unwrap().unwrap().add_to(&mut before);
         before
     }
 
@@ -90,7 +91,7 @@ mod tests {
 
     // C170
     #[test]
-    fn user_uid_groups_and_extra_are_all_sent() {
+    fn sends_user_uid_groups_and_extra() {
         let headers = headers(&bob(), HeaderMap::new());
         let all = |name: &str| headers.get_all(name).iter().map(|v| v.to_str().unwrap()).collect::<Vec<_>>();
         assert_eq!(all("impersonate-user"), ["bob"]);
@@ -101,22 +102,22 @@ mod tests {
 
     // C170
     #[test]
-    fn a_request_that_says_whom_it_is_sent_as_is_left_alone() {
+    fn keeps_the_requests_own_impersonation() {
         let own = HeaderMap::from_iter([(USER, HeaderValue::from_static("eve"))]);
         assert_eq!(headers(&bob(), own.clone()), own);
     }
 
     // C170
     #[test]
-    fn nobody_is_impersonated_without_a_user() {
+    fn groups_without_a_user_are_not_sent() {
         let user = AuthInfo { impersonate: String::new(), ..bob() };
-        assert!(Impersonation::of(&user).unwrap().is_none());
+        assert!(Impersonation::from_user(&user).unwrap().is_none());
     }
 
     #[test]
-    fn a_value_that_is_no_header_is_named_and_not_repeated() {
+    fn error_for_invalid_value_names_the_field_only() {
         let user = AuthInfo { impersonate: "bob\r\nx: y".into(), ..AuthInfo::default() };
-        let error = Impersonation::of(&user).unwrap_err().to_string();
-        assert_eq!(error, "impersonate: as cannot be sent as a header");
+        let error = Impersonation::from_user(&user).unwrap_err().to_string();
+        assert_eq!(error, "invalid impersonation value in `as`: not allowed in a header");
     }
 }

@@ -1,21 +1,22 @@
-//! From a request to its answer: the stack every request goes through.
+//! HTTP transport: attaches credentials, pools connections and retries after a rejected credential.
 //!
 //! ```text
-//! Draft ──▶ attach ──▶ rotation ──▶ pool ──▶ connector ──▶ tls
-//! (headers)  (credential) (whose       (reuse   (name, socket,
-//!    ▲                     connection)  or open)  proxy)
-//!    └──── unauthorized ◀── 401, TLS alert: refresh, then once more
+//! PendingRequest ──▶ attach ──▶ rotation ──▶ pool ──▶ connector ──▶ tls
+//! (headers)       (credential)  (which        (reuse   (DNS, socket,
+//!    ▲                           certificate)  or open)  proxy)
+//!    └──── rejection ◀── 401 or TLS alert: refresh, then retry once
 //! ```
 //!
-//! [`Transport`] is a tower service. It needs a tokio runtime to be called in, and none to be made.
+//! [`Transport`] is a tower service. Calling it needs a tokio runtime; creating it does not.
 //!
 //! ```
 //! use navicert_client::credential::CredentialSource;
-//! use navicert_client::transport::{Around, Body, Settings, Transport};
+//! use navicert_client::transport::{Around, Body, Transport, TransportSettings};
 //! use std::sync::Arc;
 //!
 //! # async fn example(source: Arc<dyn CredentialSource>) -> Result<(), Box<dyn std::error::Error>> {
-//! let transport = Transport::new(Settings::new("https://127.0.0.1:6443"), source, Around::system())?;
+//! let settings = TransportSettings::new("https://127.0.0.1:6443");
+//! let transport = Transport::new(settings, source, Around::system())?;
 //! let response = transport.send(http::Request::get("/version").body(Body::empty())?).await?;
 //! assert!(response.status().is_success());
 //! # Ok(()) }
@@ -24,21 +25,21 @@
 mod attach;
 mod body;
 mod connect;
+mod connection_io;
 mod connector;
-mod draft;
 mod driver;
 mod error;
-mod head_start;
 mod impersonate;
-mod line;
+mod pending_request;
 mod pool;
+mod preconnect;
 mod proxy;
+mod rejection;
 mod rotation;
 mod server;
 mod settings;
 mod timer;
 mod tls;
-mod unauthorized;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,68 +49,73 @@ use std::time::Duration;
 use http::{HeaderValue, Request, Response};
 use http_body_util::BodyExt;
 
-pub use attach::attach_ready;
+pub use attach::attach_cached;
 pub use body::{Body, ResponseBody};
 pub use connect::{connect, connect_with};
 pub use connector::Timeouts;
-pub use draft::Outgoing;
 pub use error::{BuildError, TransportError};
 pub use impersonate::Impersonation;
+pub use pending_request::OutgoingRequest;
 pub(crate) use proxy::host_and_port;
 pub use proxy::{Proxy, ProxyEnvironment, ProxyError};
 pub use rotation::Rotation;
-pub use settings::{Around, Environment, ProxyChoice, Settings};
+pub use settings::{Around, ProxyChoice, TransportEnvironment, TransportSettings};
 #[cfg(any(test, feature = "test-util"))]
 pub use timer::ManualTimer;
 pub use timer::{Timer, TokioTimer};
 pub use tls::Trust;
 
-use crate::credential::{Asking, BoxFuture, Credential, CredentialSource, Generation, Refused};
-use draft::{Draft, Spare, Traits};
-use head_start::HeadStart;
-use pool::{Answered, Failure, Forwarding, PoolSettings};
+use crate::credential::{BoxFuture, Credential, CredentialSource, Generation, Rejection, RequestOrigin};
+use pending_request::{PendingRequest, RequestFlags, RetryParts};
+use pool::{BoxedResponse, Forwarding, PoolSettings, SendFailure};
+use preconnect::Preconnect;
 use rotation::Pools;
 use server::Server;
 
-/// How often a request may find that its credential was replaced while it was on its way.
-const OVERTAKEN: usize = 4;
-/// How much of a 401's body is read away so that its connection can serve again.
-const WORTH_READING: u64 = 64 * 1024;
-/// How long that may take.
-const READING_AWAY: Duration = Duration::from_secs(1);
+/// How often one request is retried because its client certificate was replaced before it was sent.
+const MAX_GENERATION_RETRIES: usize = 4;
+/// The largest 401 body that is drained so that its connection can be reused.
+const MAX_DRAIN_BYTES: u64 = 64 * 1024;
+/// How long draining may take.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends requests to one API server, with whatever credential its source has. Clones share everything.
+/// Sends requests to one API server with credentials from a [`CredentialSource`]. Clones share connections and state.
 ///
-/// The caller's request is taken as it is: a path, or a whole address if it is the server's own. A request that has an
-/// `Authorization` of its own keeps it, and a 401 to it is simply the answer (C471). An [`Asking`] among its extensions
-/// says who is waiting.
+/// A request URI is a path, or an absolute URI of this server. A request that already has an `Authorization` header keeps
+/// it, and a 401 response to it is returned without a refresh. A [`RequestOrigin`] in the request's extensions says whether
+/// a person waits for the response.
+// C471
 #[derive(Clone, Debug)]
-pub struct Transport(Arc<Stack>);
+pub struct Transport(Arc<Inner>);
 
 #[derive(Debug)]
-struct Stack {
-    settings: Settings,
+struct Inner {
+    settings: TransportSettings,
     server: Server,
     source: Arc<dyn CredentialSource>,
     pools: Arc<Pools>,
     timer: Arc<dyn Timer>,
-    hinted: AtomicBool,
+    hint_logged: AtomicBool,
 }
 
 impl Transport {
-    /// A transport for this server. Nothing is connected yet.
+    /// Creates a transport for one server. Opens no connection.
     ///
     /// # Errors
-    /// [`BuildError`]: the settings cannot be used.
+    /// [`BuildError`]: the settings are invalid.
     pub fn new(
-        settings: Settings,
+        settings: TransportSettings,
         source: Arc<dyn CredentialSource>,
         around: Around,
     ) -> Result<Self, BuildError> {
         let server = Server::parse(&settings.server, &settings.tls_server_name)?;
         let proxy = settings.proxy_to(&server)?;
         if !server.is_https() {
-            tracing::warn!(server = %server.shown(), "plain http: no credentials are sent");
+            tracing::warn!(
+                event = "server_not_encrypted",
+                server = %server.origin(),
+                "server address is plain http, sending no credentials"
+            );
         }
         let tls_to_proxy = proxy.as_ref().is_some_and(|proxy| proxy.scheme == proxy::Scheme::Https);
         let roots = (server.is_https() || tls_to_proxy)
@@ -123,40 +129,42 @@ impl Transport {
             settings.rotation,
             Arc::clone(&around.timer),
         );
-        let (pools, timer, hinted) = (Arc::new(pools), around.timer, AtomicBool::new(false));
-        Ok(Transport(Arc::new(Stack { settings, server, source, pools, timer, hinted })))
+        let (pools, timer, hint_logged) = (Arc::new(pools), around.timer, AtomicBool::new(false));
+        Ok(Transport(Arc::new(Inner { settings, server, source, pools, timer, hint_logged })))
     }
 
-    /// Gets the credential now rather than with the first request: a plugin that talks to the user does so before anything
-    /// else has the terminal. Needs no runtime.
+    /// Gets the credential now rather than with the first request, so that an interactive plugin can use the terminal
+    /// before the program does. Needs no async runtime.
     ///
     /// # Errors
-    /// There is none to be had.
-    pub async fn prepare(&self, asking: Asking) -> Result<(), TransportError> {
-        if self.0.server.is_https() && self.0.source.ready().is_none() {
-            self.0.source.current(asking).await.map_err(TransportError::Credentials)?;
+    /// The credential source failed.
+    pub async fn prepare(&self, origin: RequestOrigin) -> Result<(), TransportError> {
+        if self.0.server.is_https() && self.0.source.cached().is_none() {
+            self.0.source.get(origin).await.map_err(TransportError::Credentials)?;
         }
         Ok(())
     }
 
-    /// Sends a request. The answer's body streams, so a watch works; an answer of 101 can be given to
-    /// `hyper::upgrade::on`.
+    /// Sends a request. The response body streams, so a watch works; pass a 101 response to `hyper::upgrade::on`.
     ///
     /// # Errors
-    /// [`TransportError`]: there is no answer. An answer of 401 is an answer.
+    /// [`TransportError`]: no response was received. A 401 response is not an error.
     pub async fn send(&self, request: Request<Body>) -> Result<Response<ResponseBody>, TransportError> {
-        self.pass(request.into()).await.map(|response| *response)
+        self.send_boxed(request.into()).await.map(|response| *response)
     }
 
-    /// The same for whoever passes requests and answers on: neither is moved, only handed on.
+    /// Like [`Transport::send`], for callers that forward boxed requests and responses: neither is copied.
     ///
     /// # Errors
     /// As [`Transport::send`].
-    pub async fn pass(&self, request: Box<Outgoing>) -> Result<Box<Response<ResponseBody>>, TransportError> {
-        let draft = Draft::new(request, &self.0.settings, &self.0.server)?;
-        let traits = draft.traits();
-        let mut response = Box::pin(self.0.exchange(draft, traits)).await?;
-        traits.expand(&mut response);
+    pub async fn send_boxed(
+        &self,
+        request: Box<OutgoingRequest>,
+    ) -> Result<Box<Response<ResponseBody>>, TransportError> {
+        let request = PendingRequest::new(request, &self.0.settings, &self.0.server)?;
+        let flags = request.flags();
+        let mut response = Box::pin(self.0.send_with_refresh(request, flags)).await?;
+        flags.decompress_response(&mut response);
         Ok(response)
     }
 }
@@ -176,124 +184,129 @@ impl tower_service::Service<Request<Body>> for Transport {
     }
 }
 
-impl Stack {
-    /// The spine: attach, send, and if the credential is turned down, refresh and send once more.
-    async fn exchange(&self, draft: Draft, traits: Traits) -> Result<Answered, TransportError> {
-        let spare = draft.spare();
-        let mut credential = self.credential(traits).await?;
-        let mut outcome = self.attempt(draft, spare.as_ref(), traits, &mut credential).await;
-        let ours = credential.filter(|_| !traits.has_authorization);
-        let refusal = ours.and_then(|used| Some((unauthorized::refusal(&outcome, &used)?, used.generation)));
-        let Some(refusal) = refusal else {
+impl Inner {
+    /// Attaches the credential and sends the request; if the credential is rejected, refreshes it and retries once.
+    async fn send_with_refresh(
+        &self,
+        request: PendingRequest,
+        flags: RequestFlags,
+    ) -> Result<BoxedResponse, TransportError> {
+        let retry_parts = request.retry_parts();
+        let mut credential = self.credential(flags).await?;
+        let mut outcome = self.attempt(request, retry_parts.as_ref(), flags, &mut credential).await;
+        let attached = credential.filter(|_| !flags.has_authorization);
+        let rejection =
+            attached.and_then(|used| Some((rejection::rejection_in(&outcome, &used)?, used.generation)));
+        let Some(rejection) = rejection else {
             return outcome.map_err(|failure| failure.error);
         };
         if let Ok(response) = &mut outcome {
-            response.body_mut().hold();
+            response.body_mut().hold_connection();
         }
-        // On the heap: what is rare should not make room for itself in every request.
-        Box::pin(self.exchange_again(outcome, refusal, spare, traits)).await
+        // Boxed: this path is rare, and would enlarge the future of every request.
+        Box::pin(self.retry_with_refreshed(outcome, rejection, retry_parts, flags)).await
     }
 
-    /// The second half of the spine: the credential was turned down.
-    async fn exchange_again(
+    /// Refreshes a rejected credential and retries the request, if it can be sent again.
+    async fn retry_with_refreshed(
         &self,
-        mut outcome: Result<Answered, Box<Failure>>,
-        (refused, generation): (Refused, Generation),
-        spare: Option<Spare>,
-        traits: Traits,
-    ) -> Result<Answered, TransportError> {
-        let new = match self.source.refused(generation, refused).await {
+        mut outcome: Result<BoxedResponse, Box<SendFailure>>,
+        (rejection, generation): (Rejection, Generation),
+        retry_parts: Option<RetryParts>,
+        flags: RequestFlags,
+    ) -> Result<BoxedResponse, TransportError> {
+        let new = match self.source.refresh_rejected(generation, rejection).await {
             Ok(new) => new,
             Err(error) => {
-                tracing::warn!(%error, "refreshing credentials");
+                tracing::warn!(event = "credential_refresh_failed", %error, "failed to refresh rejected credential");
                 None
             }
         };
         let (Some(new), true) = (new, self.settings.retry_unauthorized) else {
-            return self.turned_down(outcome);
+            return self.finish_rejected(outcome);
         };
         let unsent = match &mut outcome {
-            Err(failure) => failure.unsent.take().map(|request| Draft::take_back(request, traits)),
+            Err(failure) => failure.unsent.take().map(|request| PendingRequest::from_unsent(request, flags)),
             Ok(_) => None,
         };
-        let Some(again) = unsent.or_else(|| spare.as_ref().map(Spare::draft)) else {
-            return self.turned_down(outcome);
+        let Some(again) = unsent.or_else(|| retry_parts.as_ref().map(RetryParts::to_request)) else {
+            return self.finish_rejected(outcome);
         };
         if let Ok(response) = outcome {
-            self.read_away(response).await;
+            self.drain(response).await;
         }
         let mut credential = Some(new);
-        let outcome = self.attempt(again, None, traits, &mut credential).await;
+        let outcome = self.attempt(again, None, flags, &mut credential).await;
         if let Some(used) = credential
-            && let Some(refused) = unauthorized::refusal(&outcome, &used)
+            && let Some(rejection) = rejection::rejection_in(&outcome, &used)
         {
-            // The source should know, so that it does not hand this one out for ever; it also knows when not to run
-            // again (C442). This request is not sent a third time.
-            if let Err(error) = self.source.refused(used.generation, refused).await {
-                tracing::warn!(%error, "refreshing credentials");
+            // The source learns of the rejection, so that it does not return this credential for ever; it also limits
+            // how often it refreshes (C442). This request is not sent a third time.
+            if let Err(error) = self.source.refresh_rejected(used.generation, rejection).await {
+                tracing::warn!(event = "credential_refresh_failed", %error, "failed to refresh rejected credential");
             }
-            return self.turned_down(outcome);
+            return self.finish_rejected(outcome);
         }
         outcome.map_err(|failure| failure.error)
     }
 
-    /// The credential to begin with; none if it is not needed.
-    async fn credential(&self, traits: Traits) -> Result<Option<Arc<Credential>>, TransportError> {
+    /// The credential for the first attempt; `None` if the request needs none.
+    async fn credential(&self, flags: RequestFlags) -> Result<Option<Arc<Credential>>, TransportError> {
         if !self.server.is_https() {
-            return Ok(None); // C160: never over plain http, so nobody is even asked.
+            return Ok(None); // C160: credentials are never sent over plain http, so the source is not asked.
         }
-        // The caller's own header needs nothing of ours but a connection, and if there is one no plugin need run for it.
-        if traits.has_authorization && self.pools.latest().is_some() {
+        // A request with its own `Authorization` only needs a connection; if there is one, no plugin has to run.
+        if flags.has_authorization && self.pools.current_pool().is_some() {
             return Ok(None);
         }
-        if let Some(credential) = self.source.ready() {
+        if let Some(credential) = self.source.cached() {
             return Ok(Some(credential));
         }
-        let head_start = if self.source.may_call_ahead() { self.pools.head_start() } else { None };
-        let credential = self.source.current(traits.asking).await.map_err(TransportError::Credentials)?;
-        if let Some(untaken) = head_start {
-            untaken.keep();
+        let preconnect = if self.source.may_preconnect() { self.pools.preconnect() } else { None };
+        let credential = self.source.get(flags.origin).await.map_err(TransportError::Credentials)?;
+        if let Some(guard) = preconnect {
+            guard.disarm();
         }
         Ok(Some(credential))
     }
 
-    /// Sends once. Twice only where the first time did not count: the connection was already closing, or a new
-    /// certificate took its place before a byte was sent.
+    /// Sends the request. It is sent again only if the server closed the reused connection, or if the client certificate
+    /// was replaced before a byte was sent.
     async fn attempt(
         &self,
-        mut draft: Draft,
-        spare: Option<&Spare>,
-        traits: Traits,
+        mut request: PendingRequest,
+        retry_parts: Option<&RetryParts>,
+        flags: RequestFlags,
         credential: &mut Option<Arc<Credential>>,
-    ) -> Result<Answered, Box<Failure>> {
-        if self.pools.roots_to_look_at().is_some() {
-            Box::pin(self.pools.look_at_roots()).await;
+    ) -> Result<BoxedResponse, Box<SendFailure>> {
+        if self.pools.roots_due().is_some() {
+            Box::pin(self.pools.reload_roots()).await;
         }
         let mut was_stale = false;
-        for _ in 0..OVERTAKEN {
+        for _ in 0..MAX_GENERATION_RETRIES {
             let pool = match credential.as_deref() {
                 Some(credential) => self.pools.pool_for(credential)?,
-                None => match self.pools.latest() {
+                None => match self.pools.current_pool() {
                     Some(pool) => Some(pool),
                     None => self.pools.pool_for(&Credential::anonymous())?,
                 },
             };
             if let Some(pool) = pool {
-                let attached = credential.as_deref().filter(|_| !traits.has_authorization);
-                let mut failure = match pool.send(draft.with(attached), traits.upgrade).await {
-                    Ok(answered) => return Ok(answered),
+                let attached = credential.as_deref().filter(|_| !flags.has_authorization);
+                let mut failure = match pool.send(request.attach(attached), flags.upgrade).await {
+                    Ok(response) => return Ok(response),
                     Err(failure) => failure,
                 };
-                if failure.reused && traits.is_safe && !was_stale && failure.is_broken() {
-                    let Some(again) = spare.map(Spare::draft) else {
+                if failure.reused && flags.is_safe && !was_stale && failure.is_connection_error() {
+                    let Some(again) = retry_parts.map(RetryParts::to_request) else {
                         return Err(failure);
                     };
-                    (draft, was_stale) = (again, true);
+                    (request, was_stale) = (again, true);
                     continue;
                 }
                 match failure.unsent.take() {
-                    Some(request) if matches!(failure.error, TransportError::Retired) => {
-                        draft = Draft::take_back(request, traits);
+                    Some(unsent) if matches!(failure.error, TransportError::Retired) => {
+                        request = PendingRequest::from_unsent(unsent, flags);
                     }
                     unsent => {
                         failure.unsent = unsent;
@@ -301,36 +314,40 @@ impl Stack {
                     }
                 }
             }
-            // Overtaken by a newer certificate: whoever has it has its credential too.
+            // The certificate was replaced by a newer one: get the credential that goes with it.
             if credential.is_some() {
-                let newer = self.source.current(traits.asking).await.map_err(TransportError::Credentials)?;
+                let newer = self.source.get(flags.origin).await.map_err(TransportError::Credentials)?;
                 *credential = Some(newer);
             }
         }
         Err(TransportError::Retired.into())
     }
 
-    /// A refusal that stays one; if the source knows why that may be, it says so once (C168).
-    fn turned_down(&self, outcome: Result<Answered, Box<Failure>>) -> Result<Answered, TransportError> {
+    /// Returns the rejected outcome, and logs the source's hint about the reason once.
+    // C168
+    fn finish_rejected(
+        &self,
+        outcome: Result<BoxedResponse, Box<SendFailure>>,
+    ) -> Result<BoxedResponse, TransportError> {
         if let Some(hint) = self.source.hint()
-            && !self.hinted.swap(true, Ordering::Relaxed)
+            && !self.hint_logged.swap(true, Ordering::Relaxed)
         {
-            tracing::warn!("{hint}");
+            tracing::warn!(event = "credential_rejected", hint, "server rejected the credential");
         }
         outcome.map_err(|failure| failure.error)
     }
 
-    /// Reads a small body to its end, so that its connection serves again.
-    async fn read_away(&self, response: Answered) {
+    /// Reads a small body to its end, so that its connection can be reused.
+    async fn drain(&self, response: BoxedResponse) {
         let body = response.into_body();
-        if http_body::Body::size_hint(&body).upper().is_some_and(|size| size <= WORTH_READING) {
-            timer::within(&*self.timer, READING_AWAY, body.collect()).await;
+        if http_body::Body::size_hint(&body).upper().is_some_and(|size| size <= MAX_DRAIN_BYTES) {
+            timer::with_timeout(&*self.timer, DRAIN_TIMEOUT, body.collect()).await;
         }
     }
 }
 
 fn pool_settings(
-    settings: &Settings,
+    settings: &TransportSettings,
     server: &Server,
     proxy: Option<Proxy>,
     clock: &Arc<dyn navicert_types::Clock>,
@@ -339,7 +356,7 @@ fn pool_settings(
     let forwards = |proxy: &&Proxy| !server.is_https() && proxy.scheme != proxy::Scheme::Socks5;
     PoolSettings {
         scheme: server.scheme.clone(),
-        // An authority is made of characters a header may have.
+        // An authority consists of characters that are valid in a header.
         host: HeaderValue::try_from(server.authority.as_str())
             .unwrap_or(HeaderValue::from_static("localhost")),
         authority: server.authority.clone(),
@@ -356,7 +373,7 @@ fn pool_settings(
             public_only: settings.public_only,
             timer: Arc::clone(timer),
         },
-        head_start: HeadStart::default(),
+        preconnect: Preconnect::default(),
         clock: Arc::clone(clock),
         max_idle: settings.max_idle,
         http2_streams: settings.http2_streams.max(1),

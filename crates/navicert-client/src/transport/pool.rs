@@ -1,7 +1,8 @@
-//! The connections of one client certificate: those that wait for a request, and a way to open more.
+//! The connections of one client certificate: idle ones, shared HTTP/2 ones, and opening new ones.
 //!
-//! HTTP/2 has one connection for many exchanges; HTTP/1.1 has one per exchange, kept for the next. When the certificate is
-//! replaced, the whole pool retires: what is unused closes at once, what is in use finishes (C462).
+//! An HTTP/2 connection carries many requests; an HTTP/1.1 connection carries one at a time and is then kept idle. When
+//! the certificate is replaced, the pool retires: idle connections close at once, requests in flight finish.
+// C462
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,24 +20,24 @@ use rustls::ClientConfig;
 use tokio::sync::Semaphore;
 
 use super::body::{Body, ResponseBody};
-use super::connector::{Connected, Connector, Encryption};
-use super::draft::Outgoing;
+use super::connection_io::ConnectionState;
+use super::connector::{Connected, Connector, TlsConfigs};
 use super::driver::Driver;
 use super::error::TransportError;
-use super::head_start::HeadStart;
-use super::line::LineState;
+use super::pending_request::OutgoingRequest;
+use super::preconnect::Preconnect;
 use super::timer;
 
-/// What stays the same for every pool of a transport.
+/// Settings that all pools of a transport share.
 #[derive(Debug)]
 pub(super) struct PoolSettings {
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
-    /// The authority as a header.
+    /// The authority as a `Host` header.
     pub(super) host: HeaderValue,
     pub(super) connector: Connector,
-    pub(super) head_start: HeadStart,
-    /// Set where an http proxy forwards plain requests: it sees the whole address, and who we are to it.
+    pub(super) preconnect: Preconnect,
+    /// Set where an HTTP proxy forwards plain requests: it gets the absolute URI and its own credentials.
     pub(super) forwarding: Option<Forwarding>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) max_idle: usize,
@@ -50,17 +51,19 @@ pub(super) struct Forwarding {
     pub(super) authorization: Option<HeaderValue>,
 }
 
-/// A handshake that took longer than this may have failed because the server had given up (C842).
-const SLOW_SIGNATURE: Duration = Duration::from_secs(25);
+/// A handshake that took longer than this may have failed because the server timed out.
+// C842
+const SLOW_HANDSHAKE: Duration = Duration::from_secs(25);
 
-/// The TLS side of a pool.
+/// The TLS configurations of a pool.
 pub(super) struct PoolTls {
-    /// Offers HTTP/2 if that is wanted at all.
-    pub(super) any: Arc<ClientConfig>,
-    /// Offers HTTP/1.1 alone, for upgrades.
+    /// Offers HTTP/2 if it is enabled.
+    pub(super) default: Arc<ClientConfig>,
+    /// Offers HTTP/1.1 only, for upgrades.
     pub(super) http1: Arc<ClientConfig>,
-    /// Where another program signs: one handshake at a time (C845).
-    pub(super) turn: Option<Arc<Semaphore>>,
+    /// Set for external signers: allows one handshake at a time.
+    // C845
+    pub(super) handshake_permit: Option<Arc<Semaphore>>,
 }
 
 /// The connections of one client certificate.
@@ -68,30 +71,30 @@ pub(super) struct Pool {
     settings: Arc<PoolSettings>,
     tls: Option<PoolTls>,
     proxy_tls: Option<Arc<ClientConfig>>,
-    state: Mutex<State>,
-    /// Held by whoever opens a connection while it is not known whether the server speaks HTTP/2: if it does, one
-    /// connection is enough for everybody.
-    first: tokio::sync::Mutex<()>,
+    state: Mutex<PoolState>,
+    /// Held while opening a connection before it is known whether the server speaks HTTP/2: if it does, all requests
+    /// share that connection.
+    http2_probe: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     retired: bool,
     closed: bool,
     speaks_http1: bool,
     http2: Vec<Http2>,
     idle: Vec<Idle>,
-    lines: Vec<Weak<LineState>>,
+    connections: Vec<Weak<ConnectionState>>,
 }
 
-impl State {
-    /// Lets connections go that are closed, and those that nobody needs: one without a request is enough.
-    fn tidy(&mut self) {
-        let mut spare = 0;
+impl PoolState {
+    /// Drops closed HTTP/2 connections, and all but one of those without a request.
+    fn prune(&mut self) {
+        let mut idle = 0;
         self.http2.retain(|http2| {
-            let is_spare = http2.load() == 0;
-            spare += usize::from(is_spare);
-            !http2.sender.is_closed() && (!is_spare || spare == 1)
+            let is_idle = http2.load() == 0;
+            idle += usize::from(is_idle);
+            !http2.sender.is_closed() && (!is_idle || idle == 1)
         });
     }
 }
@@ -99,23 +102,23 @@ impl State {
 #[derive(Clone)]
 struct Http2 {
     sender: http2::SendRequest<Body>,
-    line: Arc<LineState>,
-    /// Every exchange on it holds one more of these.
+    state: Arc<ConnectionState>,
+    /// Each request on the connection holds a clone.
     load: Arc<()>,
 }
 
 impl Http2 {
-    /// How many exchanges are on it.
+    /// The number of requests in flight.
     fn load(&self) -> usize {
         Arc::strong_count(&self.load) - 1
     }
 }
 
-/// The sender goes first: a connection that has none left ends in good order.
+/// Fields drop in order: without its sender, the connection shuts down cleanly.
 struct Http1 {
     sender: http1::SendRequest<Body>,
     driver: Driver,
-    line: Arc<LineState>,
+    state: Arc<ConnectionState>,
 }
 
 struct Idle {
@@ -128,32 +131,32 @@ enum Connection {
     Http2(Http2),
 }
 
-/// An answer; on the heap, as its request was.
-pub(super) type Answered = Box<Response<ResponseBody>>;
+/// A response; boxed, as its request was.
+pub(super) type BoxedResponse = Box<Response<ResponseBody>>;
 
-/// A request that got no answer.
-pub(super) struct Failure {
+/// A request without a response.
+pub(super) struct SendFailure {
     pub(super) error: TransportError,
-    /// The request, if not a byte of it was sent.
-    pub(super) unsent: Option<Box<Outgoing>>,
-    /// Whether the connection had served before: then the server may just have been closing it.
+    /// The request, if no byte of it was sent.
+    pub(super) unsent: Option<Box<OutgoingRequest>>,
+    /// Whether the connection was reused: then the server may have been closing it.
     pub(super) reused: bool,
 }
 
-impl Failure {
-    fn unsent(error: TransportError, request: Box<Outgoing>) -> Box<Self> {
-        Box::new(Failure { error, unsent: Some(request), reused: false })
+impl SendFailure {
+    fn unsent(error: TransportError, request: Box<OutgoingRequest>) -> Box<Self> {
+        Box::new(SendFailure { error, unsent: Some(request), reused: false })
     }
 
-    /// Whether the connection broke, rather than anybody saying no.
-    pub(super) fn is_broken(&self) -> bool {
+    /// Whether the connection failed, as opposed to a configuration or credential error.
+    pub(super) fn is_connection_error(&self) -> bool {
         matches!(self.error, TransportError::Http(_))
     }
 }
 
-impl From<TransportError> for Box<Failure> {
+impl From<TransportError> for Box<SendFailure> {
     fn from(error: TransportError) -> Self {
-        Box::new(Failure { error, unsent: None, reused: false })
+        Box::new(SendFailure { error, unsent: None, reused: false })
     }
 }
 
@@ -163,37 +166,43 @@ impl Pool {
         tls: Option<PoolTls>,
         proxy_tls: Option<Arc<ClientConfig>>,
     ) -> Self {
-        let state = State { speaks_http1: tls.is_none(), ..State::default() };
-        Pool { settings, tls, proxy_tls, state: Mutex::new(state), first: tokio::sync::Mutex::default() }
+        let state = PoolState { speaks_http1: tls.is_none(), ..PoolState::default() };
+        Pool {
+            settings,
+            tls,
+            proxy_tls,
+            state: Mutex::new(state),
+            http2_probe: tokio::sync::Mutex::default(),
+        }
     }
 
-    /// Sends a request whose address is a path alone.
+    /// Sends a request that has a path as its URI.
     pub(super) async fn send(
         self: &Arc<Self>,
-        mut request: Box<Outgoing>,
+        mut request: Box<OutgoingRequest>,
         upgrade: bool,
-    ) -> Result<Answered, Box<Failure>> {
+    ) -> Result<BoxedResponse, Box<SendFailure>> {
         loop {
-            let waiting = self.waiting(upgrade).await.map(|connection| (connection, true));
-            let found = match waiting {
+            let reusable = self.reusable_connection(upgrade).await.map(|connection| (connection, true));
+            let found = match reusable {
                 Some(found) => Ok(found),
-                // On the heap: what is rare should not make room for itself in every request.
-                None => Box::pin(self.opened(upgrade)).await,
+                // Boxed: this path is rare, and would enlarge the future of every request.
+                None => Box::pin(self.open_or_wait(upgrade)).await,
             };
             let (connection, reused) = match found {
                 Ok(found) => found,
-                Err(error) => return Err(Failure::unsent(error, request)),
+                Err(error) => return Err(SendFailure::unsent(error, request)),
             };
             if self.state().retired {
-                // No new request on an old certificate: the caller has a newer pool by now (C462).
-                return Err(Failure::unsent(TransportError::Retired, request));
+                // No new request with a replaced certificate: the caller can get a newer pool (C462).
+                return Err(SendFailure::unsent(TransportError::Retired, request));
             }
             let mut failure = match self.send_on(connection, request, upgrade).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
             match failure.unsent.take() {
-                // It closed while it waited in the pool, and the request came back untouched.
+                // The connection closed while it was idle, and the request was not sent.
                 Some(unsent) if reused && failure.reused => request = unsent,
                 unsent => {
                     (failure.unsent, failure.reused) = (unsent, reused);
@@ -203,7 +212,7 @@ impl Pool {
         }
     }
 
-    /// Takes no more connections, and closes those that are not in use.
+    /// Stops reuse of connections, and closes the idle ones.
     pub(super) fn retire(&self) {
         let (http2, idle) = {
             let mut state = self.state();
@@ -213,76 +222,76 @@ impl Pool {
         drop((http2, idle));
     }
 
-    /// Closes the connections in use as well; whoever reads from them gets an error.
+    /// Closes the connections in use as well; reading from them fails.
     pub(super) fn close(&self) {
-        let lines: Vec<_> = {
+        let connections: Vec<_> = {
             let mut state = self.state();
             state.closed = true;
-            state.lines.iter().filter_map(Weak::upgrade).collect()
+            state.connections.iter().filter_map(Weak::upgrade).collect()
         };
-        for line in lines {
-            line.condemn();
+        for connection in connections {
+            connection.close_after_response();
         }
     }
 
     async fn send_on(
         self: &Arc<Self>,
         connection: Connection,
-        mut request: Box<Outgoing>,
+        mut request: Box<OutgoingRequest>,
         upgrade: bool,
-    ) -> Result<Answered, Box<Failure>> {
+    ) -> Result<BoxedResponse, Box<SendFailure>> {
         match connection {
-            Connection::Http2(Http2 { mut sender, line, load }) => {
-                self.settings.for_http2(&mut request.head).map_err(TransportError::from)?;
+            Connection::Http2(Http2 { mut sender, state, load }) => {
+                self.settings.prepare_http2(&mut request.head).map_err(TransportError::from)?;
                 let exchange =
-                    Exchange { pool: Weak::new(), connection: None, line, held: false, _load: Some(load) };
-                answered(sender.try_send_request(request.into_request()).await, exchange)
+                    Exchange { pool: Weak::new(), connection: None, state, held: false, _load: Some(load) };
+                into_response(sender.try_send_request(request.into_request()).await, exchange)
             }
             Connection::Http1(mut connection) => {
-                self.settings.for_http1(&mut request.head).map_err(TransportError::from)?;
-                let Http1 { sender, driver, line } = &mut *connection;
-                let line = Arc::clone(line);
-                let sent = driver.along(|| sender.try_send_request(request.into_request())).await;
-                // A connection that was asked for another protocol serves nobody else, whatever the answer
+                self.settings.prepare_http1(&mut request.head).map_err(TransportError::from)?;
+                let Http1 { sender, driver, state } = &mut *connection;
+                let state = Arc::clone(state);
+                let sent = driver.drive_until(|| sender.try_send_request(request.into_request())).await;
+                // A connection with an upgrade request is never reused, whatever the response
                 // (structured-authentication.md S252).
                 let pool = if upgrade { Weak::new() } else { Arc::downgrade(self) };
-                answered(
+                into_response(
                     sent,
-                    Exchange { pool, connection: Some(connection), line, held: false, _load: None },
+                    Exchange { pool, connection: Some(connection), state, held: false, _load: None },
                 )
             }
         }
     }
 
-    /// A connection to send on where none waits, and whether it has served before after all.
-    async fn opened(&self, upgrade: bool) -> Result<(Connection, bool), TransportError> {
+    /// Opens a connection, or waits for one being opened; the flag says whether the connection was reused.
+    async fn open_or_wait(&self, upgrade: bool) -> Result<(Connection, bool), TransportError> {
         if upgrade || self.state().speaks_http1 {
             return Ok((self.open(upgrade).await?, false));
         }
-        let first = match self.first.try_lock() {
-            Ok(first) => Some(first),
+        let probe = match self.http2_probe.try_lock() {
+            Ok(probe) => Some(probe),
             Err(_) => {
-                let first = self.first.lock().await;
-                if let Some(connection) = self.waiting(upgrade).await {
+                let probe = self.http2_probe.lock().await;
+                if let Some(connection) = self.reusable_connection(upgrade).await {
                     return Ok((connection, true));
                 }
-                // Full again: one more is opened, and the others wait for it. If it failed, or speaks HTTP/1.1, there is
-                // no reason to queue.
-                (!self.state().http2.is_empty()).then_some(first)
+                // All HTTP/2 connections are full: open one more while the others wait for it. If opening failed, or
+                // the server speaks HTTP/1.1, there is no reason to queue.
+                (!self.state().http2.is_empty()).then_some(probe)
             }
         };
         let connection = self.open(upgrade).await?;
-        drop(first);
+        drop(probe);
         Ok((connection, false))
     }
 
-    /// A connection from the pool that still stands.
-    async fn waiting(&self, upgrade: bool) -> Option<Connection> {
+    /// A connection from the pool that is still open.
+    async fn reusable_connection(&self, upgrade: bool) -> Option<Connection> {
         loop {
             let mut connection = {
                 let mut state = self.state();
                 if !upgrade {
-                    state.tidy();
+                    state.prune();
                     let has_room = |http2: &&Http2| http2.load() < self.settings.http2_streams;
                     if let Some(http2) = state.http2.iter().find(has_room) {
                         return Some(Connection::Http2(http2.clone()));
@@ -296,41 +305,41 @@ impl Pool {
                 idle.connection
             };
             let Http1 { sender, driver, .. } = &mut *connection;
-            if driver.takes(sender).await {
+            if driver.is_ready(sender).await {
                 return Some(Connection::Http1(connection));
             }
         }
     }
 
     async fn open(&self, upgrade: bool) -> Result<Connection, TransportError> {
-        let server = self.tls.as_ref().map(|tls| if upgrade { &tls.http1 } else { &tls.any });
-        let turn = self.tls.as_ref().and_then(|tls| tls.turn.as_ref());
-        let encryption = Encryption { server, proxy: self.proxy_tls.as_ref(), turn };
-        let Connected { line, state: line_state, http2 } = self.dial(encryption).await?;
-        let io = TokioIo::new(line);
+        let server = self.tls.as_ref().map(|tls| if upgrade { &tls.http1 } else { &tls.default });
+        let handshake_permit = self.tls.as_ref().and_then(|tls| tls.handshake_permit.as_ref());
+        let tls = TlsConfigs { server, proxy: self.proxy_tls.as_ref(), handshake_permit };
+        let Connected { io, state: io_state, http2 } = self.dial(tls).await?;
+        let io = TokioIo::new(io);
         let connection = if http2 {
             let (sender, driver) = http2::Builder::new(TokioExecutor::new())
-                .timer(timer::for_hyper())
+                .timer(timer::hyper_timer())
                 .keep_alive_interval(self.settings.http2_read_idle)
                 .keep_alive_timeout(self.settings.http2_ping_timeout)
                 .keep_alive_while_idle(true)
                 .adaptive_window(true)
                 .handshake(io)
                 .await
-                .map_err(|error| explain(&line_state, error))?;
+                .map_err(|error| explain(&io_state, error))?;
             drive(driver);
-            Connection::Http2(Http2 { sender, line: Arc::clone(&line_state), load: Arc::default() })
+            Connection::Http2(Http2 { sender, state: Arc::clone(&io_state), load: Arc::default() })
         } else {
-            let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&line_state, error))?;
+            let (sender, driver) = http1::handshake(io).await.map_err(|error| explain(&io_state, error))?;
             let driver = Driver::new(driver);
-            Connection::Http1(Box::new(Http1 { sender, driver, line: Arc::clone(&line_state) }))
+            Connection::Http1(Box::new(Http1 { sender, driver, state: Arc::clone(&io_state) }))
         };
         let mut state = self.state();
         if state.closed {
             return Err(TransportError::Retired);
         }
-        state.lines.retain(|line| line.strong_count() > 0);
-        state.lines.push(Arc::downgrade(&line_state));
+        state.connections.retain(|connection| connection.strong_count() > 0);
+        state.connections.push(Arc::downgrade(&io_state));
         match &connection {
             Connection::Http2(http2) if !state.retired => state.http2.push(http2.clone()),
             Connection::Http2(_) => {}
@@ -339,40 +348,41 @@ impl Pool {
         Ok(connection)
     }
 
-    /// Opens a connection; where a human was so slow to touch a device that the server had gone, once more (C842).
-    async fn dial(&self, encryption: Encryption<'_>) -> Result<Connected, TransportError> {
+    /// Opens a connection. If a person took so long to touch the device that the server timed out, tries once more.
+    // C842
+    async fn dial(&self, tls: TlsConfigs<'_>) -> Result<Connected, TransportError> {
         let (connector, clock) = (&self.settings.connector, &self.settings.clock);
         let started = clock.monotonic();
-        let was_slow = |since| clock.monotonic().saturating_sub(since) > SLOW_SIGNATURE;
-        // Nobody's word about the server counts that was given before the credential was there: if it does not agree
-        // on such a socket, it is asked again.
-        if let Some(socket) = self.settings.head_start.take(started, &*connector.timer).await
-            && encryption.turn.is_none()
+        let was_slow = |since| clock.monotonic().saturating_sub(since) > SLOW_HANDSHAKE;
+        // The server may have timed out on a socket opened before the credential arrived: if the TLS handshake fails on
+        // it, a new socket is tried.
+        if let Some(socket) = self.settings.preconnect.take(started, &*connector.timer).await
+            && tls.handshake_permit.is_none()
         {
-            match connector.open_on(Box::new(socket), encryption).await {
+            match connector.open_on(Box::new(socket), tls).await {
                 Err(TransportError::Handshake { .. }) => {}
-                opened => return opened,
+                outcome => return outcome,
             }
         }
-        match connector.open(encryption).await {
-            Err(TransportError::Handshake { .. }) if encryption.turn.is_some() && was_slow(started) => {}
-            opened => return opened,
+        match connector.open(tls).await {
+            Err(TransportError::Handshake { .. }) if tls.handshake_permit.is_some() && was_slow(started) => {}
+            outcome => return outcome,
         }
         let again = clock.monotonic();
-        match connector.open(encryption).await {
+        match connector.open(tls).await {
             Err(TransportError::Handshake { name, .. }) if was_slow(again) => {
                 let seconds = clock.monotonic().saturating_sub(again).as_secs();
                 Err(TransportError::SlowSigner { name, seconds })
             }
-            opened => opened,
+            outcome => outcome,
         }
     }
 
-    /// Takes a connection back.
-    fn give_back(&self, connection: Box<Http1>) {
+    /// Returns an idle connection to the pool.
+    fn return_idle(&self, connection: Box<Http1>) {
         let since = self.settings.clock.monotonic();
         let too_old = since.saturating_sub(self.settings.connector.timeouts.idle);
-        connection.driver.rest();
+        connection.driver.clear_waker();
         let mut state = self.state();
         state.idle.retain(|idle| idle.since >= too_old);
         if !state.retired && state.idle.len() < self.settings.max_idle {
@@ -380,7 +390,7 @@ impl Pool {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -397,13 +407,13 @@ impl fmt::Debug for Pool {
 }
 
 impl PoolSettings {
-    /// A path and a `Host`; the whole address where a proxy forwards.
-    fn for_http1(&self, head: &mut request::Parts) -> Result<(), http::Error> {
+    /// Sets path and `Host`, or the absolute URI where a proxy forwards.
+    fn prepare_http1(&self, head: &mut request::Parts) -> Result<(), http::Error> {
         head.version = Version::HTTP_11;
         let path = path_of(head);
         head.uri = match &self.forwarding {
             None => Uri::from(path),
-            Some(_) => self.whole(path)?,
+            Some(_) => self.absolute_uri(path)?,
         };
         if let Entry::Vacant(entry) = head.headers.entry(HOST) {
             entry.insert(self.host.clone());
@@ -414,13 +424,13 @@ impl PoolSettings {
         Ok(())
     }
 
-    fn for_http2(&self, head: &mut request::Parts) -> Result<(), http::Error> {
+    fn prepare_http2(&self, head: &mut request::Parts) -> Result<(), http::Error> {
         head.version = Version::HTTP_2;
-        head.uri = self.whole(path_of(head))?;
+        head.uri = self.absolute_uri(path_of(head))?;
         Ok(())
     }
 
-    fn whole(&self, path: PathAndQuery) -> Result<Uri, http::Error> {
+    fn absolute_uri(&self, path: PathAndQuery) -> Result<Uri, http::Error> {
         let (scheme, authority) = (self.scheme.clone(), self.authority.clone());
         Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build()
     }
@@ -430,7 +440,7 @@ fn path_of(head: &request::Parts) -> PathAndQuery {
     head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"))
 }
 
-/// Runs a connection until it ends; what goes wrong is told to those who have a request on it.
+/// Runs a connection in the background until it ends; errors surface through the requests on it.
 fn drive<E>(connection: impl Future<Output = Result<(), E>> + Send + 'static)
 where
     E: Send + 'static,
@@ -440,97 +450,97 @@ where
     });
 }
 
-fn answered(
+fn into_response(
     sent: Result<Response<Incoming>, hyper::client::conn::TrySendError<Request<Body>>>,
     mut exchange: Exchange,
-) -> Result<Answered, Box<Failure>> {
+) -> Result<BoxedResponse, Box<SendFailure>> {
     match sent {
         Ok(response) => {
             if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-                exchange.line.upgrade();
-                exchange.set_free();
+                exchange.state.upgrade();
+                exchange.detach();
             }
             Ok(Box::new(response.map(|incoming| ResponseBody::new(incoming, exchange))))
         }
         Err(mut error) => {
             let unsent = error.take_message().map(Into::into);
-            Err(Box::new(Failure { error: exchange.explain(error.into_error()), reused: true, unsent }))
+            Err(Box::new(SendFailure { error: exchange.explain(error.into_error()), reused: true, unsent }))
         }
     }
 }
 
-fn explain(line: &LineState, error: hyper::Error) -> TransportError {
-    match line.alert() {
-        Some(alert) if super::unauthorized::is_about_us(alert) => {
-            TransportError::CertificateRefused { alert: format!("{alert:?}") }
+fn explain(state: &ConnectionState, error: hyper::Error) -> TransportError {
+    match state.alert() {
+        Some(alert) if super::rejection::is_client_certificate_alert(alert) => {
+            TransportError::CertificateRejected { alert: format!("{alert:?}") }
         }
-        _ if line.is_closed_by_us() => TransportError::Retired,
+        _ if state.is_closed_by_rotation() => TransportError::Retired,
         _ => TransportError::Http(error),
     }
 }
 
-/// One request and its answer on a connection.
+/// One request and its response on a connection.
 pub(super) struct Exchange {
     pool: Weak<Pool>,
-    /// What goes back to the pool at the end.
+    /// The connection to return to the pool.
     connection: Option<Box<Http1>>,
-    line: Arc<LineState>,
+    state: Arc<ConnectionState>,
     held: bool,
-    /// Its place on an HTTP/2 connection.
+    /// Counts the request on its HTTP/2 connection.
     _load: Option<Arc<()>>,
 }
 
 impl Exchange {
-    /// The answer has been read to its end.
+    /// Returns the connection to the pool: the response has been read completely.
     pub(super) fn finish(&mut self) {
-        self.let_go();
+        self.release_hold();
         if let (Some(connection), Some(pool)) = (self.connection.take(), self.pool.upgrade()) {
-            pool.give_back(connection);
+            pool.return_idle(connection);
         }
     }
 
-    /// Moves the connection on, if it needs somebody to do so, beside whoever waits for something from it.
+    /// Polls the connection, if this request drives it, and a future that waits for it.
     pub(super) fn poll<T>(
         &mut self,
         context: &mut Context<'_>,
-        mut waiting: impl FnMut(&mut Context<'_>) -> Poll<T>,
+        mut poll_caller: impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         match &mut self.connection {
-            Some(connection) => connection.driver.poll(context, waiting),
-            None => waiting(context),
+            Some(connection) => connection.driver.poll(context, poll_caller),
+            None => poll_caller(context),
         }
     }
 
-    /// What the connection becomes is the caller's.
-    fn set_free(&mut self) {
+    /// Hands an upgraded connection over to the caller.
+    fn detach(&mut self) {
         if let Some(connection) = self.connection.take() {
-            connection.driver.set_free();
+            connection.driver.detach();
         }
     }
 
-    /// Keeps the connection from being closed by a rotation.
+    /// Keeps a rotation from closing the connection.
     pub(super) fn hold(&mut self) {
         if !self.held {
             self.held = true;
-            self.line.hold();
+            self.state.hold();
         }
     }
 
-    /// What an error of hyper's means.
+    /// Classifies an error from hyper.
     pub(super) fn explain(&self, error: hyper::Error) -> TransportError {
-        explain(&self.line, error)
+        explain(&self.state, error)
     }
 
-    fn let_go(&mut self) {
+    fn release_hold(&mut self) {
         if self.held {
             self.held = false;
-            self.line.release();
+            self.state.release();
         }
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        self.let_go();
+        self.release_hold();
     }
 }

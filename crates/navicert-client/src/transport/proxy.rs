@@ -1,4 +1,5 @@
-//! Which proxy a server is reached through, and getting through it: HTTP `CONNECT` and SOCKS5 (client-credentials.md C148).
+//! Proxies: choosing one from the configuration, and opening a tunnel with HTTP `CONNECT` or SOCKS5.
+// C148
 
 mod environment;
 mod tunnel;
@@ -17,31 +18,31 @@ use crate::kubeconfig::Address;
 pub use environment::ProxyEnvironment;
 pub(super) use tunnel::{connect, socks5};
 
-/// Why a proxy cannot be used, or does not let us through.
+/// Why a proxy cannot be used, or rejected the connection.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ProxyError {
-    /// The address cannot be read.
+    /// The address cannot be parsed.
     #[error("invalid proxy address: {0}")]
     Address(&'static str),
-    /// A scheme nobody speaks.
+    /// The scheme is not supported.
     #[error("unsupported scheme {0:?}, must be http, https, or socks5")]
     Scheme(String),
-    /// It cannot be reached, or broke off.
-    #[error("talk to the proxy")]
+    /// The connection to the proxy failed.
+    #[error("failed to exchange data with the proxy")]
     Io(#[from] io::Error),
-    /// It said no.
-    #[error("the proxy answered `{0}`")]
-    Refused(String),
-    /// It speaks something else.
-    #[error("the proxy does not speak {0}")]
+    /// The proxy rejected the request.
+    #[error("proxy rejected the connection: {0}")]
+    Rejected(String),
+    /// The proxy sent a response in another protocol.
+    #[error("invalid response from the proxy: not {0}")]
     Protocol(&'static str),
-    /// It wants a name and password, and there is none, or not that one.
-    #[error("the proxy asks for other credentials than the proxy address has")]
+    /// The proxy requires credentials, and those in its address are missing or wrong.
+    #[error("proxy rejected the credentials in the proxy address, or requires some")]
     Credentials,
 }
 
-/// How a proxy is spoken to.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scheme {
     Http,
@@ -49,31 +50,31 @@ pub(super) enum Scheme {
     Socks5,
 }
 
-/// A proxy.
+/// A proxy's address and credentials.
 #[derive(Clone)]
 pub struct Proxy {
     pub(super) scheme: Scheme,
     pub(super) host: String,
     pub(super) port: u16,
-    /// Name and password, percent-decoded.
+    /// User name and password, percent-decoded.
     pub(super) user: Option<(String, Secret<String>)>,
 }
 
 impl Proxy {
-    /// From a `proxy-url`.
+    /// Parses a `proxy-url`.
     ///
     /// # Errors
-    /// The text is no address, or names a scheme other than `http`, `https` and `socks5`.
+    /// The text is not a URL, or its scheme is not `http`, `https` or `socks5`.
     pub fn parse(text: &str) -> Result<Self, ProxyError> {
-        let address = Address::parse(text).map_err(|_| ProxyError::Address("it is no URL"))?;
+        let address = Address::parse(text).map_err(|_| ProxyError::Address("not a URL"))?;
         let scheme = match address.scheme.as_str() {
             "http" => Scheme::Http,
             "https" => Scheme::Https,
-            // Names are always looked up by the proxy, which is all that the `h` asks for.
+            // The proxy always resolves names, which is what the `h` stands for.
             "socks5" | "socks5h" => Scheme::Socks5,
             other => return Err(ProxyError::Scheme(other.to_owned())),
         };
-        let (host, port) = host_and_port(address.host).ok_or(ProxyError::Address("it has no host"))?;
+        let (host, port) = host_and_port(address.host).ok_or(ProxyError::Address("missing host"))?;
         let port = port.unwrap_or(match scheme {
             Scheme::Http => 80,
             Scheme::Https => 443,
@@ -86,7 +87,7 @@ impl Proxy {
         Ok(Proxy { scheme, host: host.to_owned(), port, user })
     }
 
-    /// Without user information: safe to show.
+    /// The address without user information, safe to print.
     pub fn address(&self) -> String {
         let scheme = match self.scheme {
             Scheme::Http => "http",
@@ -96,7 +97,7 @@ impl Proxy {
         format!("{scheme}://{}", join(&self.host, self.port))
     }
 
-    /// The value of `Proxy-Authorization`.
+    /// The value of the `Proxy-Authorization` header.
     pub(super) fn authorization(&self) -> Option<HeaderValue> {
         let (name, password) = self.user.as_ref()?;
         let pair = STANDARD.encode(format!("{name}:{}", password.expose()));
@@ -112,7 +113,7 @@ impl fmt::Debug for Proxy {
     }
 }
 
-/// `host`, `host:port`, `[v6]`, `[v6]:port`; the host comes without its brackets.
+/// Splits `host`, `host:port`, `[v6]` or `[v6]:port`; the host comes without brackets.
 pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = if let Some(rest) = text.strip_prefix('[') {
         let (host, behind) = rest.split_once(']')?;
@@ -130,7 +131,7 @@ pub(crate) fn host_and_port(text: &str) -> Option<(&str, Option<u16>)> {
     (!host.is_empty()).then_some((host, port))
 }
 
-/// The opposite of [`host_and_port`].
+/// Joins host and port; the inverse of [`host_and_port`].
 pub(super) fn join(host: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_proxy_address_gives_scheme_host_port_and_user() {
+    fn parses_scheme_host_port_and_user() {
         for (text, shown, user) in [
             ("http://p", "http://p:80", None),
             ("https://p:8443/", "https://p:8443", None),
@@ -174,7 +175,7 @@ mod tests {
 
     // C153
     #[test]
-    fn other_schemes_are_refused_in_kubectls_words_and_passwords_are_not_shown() {
+    fn rejects_other_schemes_as_kubectl_does_without_printing_passwords() {
         let error = Proxy::parse("ftp://ann:hunter2@p").unwrap_err().to_string();
         assert_eq!(error, "unsupported scheme \"ftp\", must be http, https, or socks5");
         for text in ["http://", "http://ann:hunter2@", "http://ann:hunter2@p:99999", ":"] {

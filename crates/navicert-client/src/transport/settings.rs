@@ -1,4 +1,4 @@
-//! What a transport is told: where the server is, whom to trust, which way to go, and how to behave.
+//! Transport settings: server, trust, proxy, timeouts and behaviour.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,66 +16,71 @@ use super::server::Server;
 use super::timer::{Timer, TokioTimer};
 use super::tls::Trust;
 use crate::credential::SharedFiles;
-use crate::kubeconfig::{Disk, Effective};
-use crate::metrics::{Recorder, Unrecorded};
+use crate::kubeconfig::{Effective, OsFileSystem};
+use crate::metrics::{NoopRecorder, Recorder};
 
 /// How a server is reached.
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Base address: scheme, host, port, and perhaps a path that all requests are below.
+pub struct TransportSettings {
+    /// Base URL: scheme, host, port, and optionally a path prefix for all requests.
     pub server: String,
-    /// The name the server's certificate is checked for; empty is the address's host.
+    /// The name the server's certificate is verified for; if empty, the host of the URL.
     pub tls_server_name: String,
-    /// Whose word counts for who the server is.
+    /// Which certificate authorities are trusted.
     pub trust: Trust,
-    /// The way to the server.
+    /// How to choose a proxy.
     pub proxy: ProxyChoice,
-    /// Whether to ask for compressed answers. They are expanded on the way.
+    /// Whether to request compressed responses, which are then decompressed.
     pub compression: bool,
-    /// Whom requests are sent as.
+    /// Impersonation headers to send.
     pub impersonation: Option<Impersonation>,
-    /// What becomes of connections in use when the client certificate is replaced.
+    /// What happens to connections in use when the client certificate is replaced.
     pub rotation: Rotation,
-    /// Whether a request that was answered with 401 is sent once more with a new credential (C432). If not, the 401 is
-    /// the answer, as client-go has it (C430).
+    /// Whether a request rejected with 401 is retried once with a new credential. If not, the 401 is returned, as
+    /// client-go does.
+    // C432, C430
     pub retry_unauthorized: bool,
-    /// Whether HTTP/2 is offered.
+    /// Whether to offer HTTP/2.
     pub http2: bool,
-    /// How many requests are on one HTTP/2 connection before another is opened. A server that allows fewer lets the
-    /// others wait; most allow a hundred or more.
+    /// Requests in flight on one HTTP/2 connection before another is opened. If the server allows fewer, requests wait;
+    /// most servers allow 100 or more.
     pub http2_streams: usize,
-    /// How long an HTTP/2 connection may be silent before the server is asked whether it is there (C149).
+    /// How long an HTTP/2 connection may be silent before a PING is sent.
+    // C149
     pub http2_read_idle: Duration,
-    /// How long the server may take to answer that.
+    /// How long the server may take to respond to a PING.
     pub http2_ping_timeout: Duration,
-    /// The limits of opening a connection.
+    /// Timeouts for opening and keeping connections.
     pub timeouts: Timeouts,
-    /// Whether loopback and link-local addresses are left alone, whatever name leads to them. A proxy's own address is
-    /// not meant: it was configured.
+    /// Whether to reject loopback and link-local addresses, whatever name resolves to them. Does not apply to the
+    /// proxy's own address, which is configured.
     pub public_only: bool,
-    /// How many unused connections are kept (C182).
+    /// Maximum number of idle connections.
+    // C182
     pub max_idle: usize,
-    /// What a request without a `User-Agent` says.
+    /// `User-Agent` of requests that have none.
     pub user_agent: Option<HeaderValue>,
 }
 
-/// Which way to the server.
+/// How the proxy is chosen.
 #[derive(Clone, Debug)]
 pub enum ProxyChoice {
-    /// Straight.
+    /// No proxy.
     None,
-    /// Always through this one: a `proxy-url` leaves no room for the environment, not even for `NO_PROXY` (C148).
+    /// Always this proxy: a `proxy-url` overrides the environment, including `NO_PROXY`.
+    // C148
     Always(Proxy),
-    /// As the environment says.
+    /// As the environment variables say.
     Environment(ProxyEnvironment),
 }
 
-/// The variables of the environment that a transport heeds, as values (C148, C149).
+/// The environment variables that a transport uses, as values.
+// C148, C149
 #[derive(Clone, Debug)]
-pub struct Environment {
+pub struct TransportEnvironment {
     /// The proxy variables.
     pub proxies: ProxyEnvironment,
-    /// Whether `DISABLE_HTTP2` is there and not empty.
+    /// Whether `DISABLE_HTTP2` is set and not empty.
     pub disable_http2: bool,
     /// `HTTP2_READ_IDLE_TIMEOUT_SECONDS`.
     pub http2_read_idle: Duration,
@@ -83,20 +88,20 @@ pub struct Environment {
     pub http2_ping_timeout: Duration,
 }
 
-impl Default for Environment {
+impl Default for TransportEnvironment {
     fn default() -> Self {
-        Environment::read(|_| None)
+        TransportEnvironment::read(|_| None)
     }
 }
 
-impl Environment {
-    /// Asks `lookup` for every variable. A number that is none counts as absent.
+impl TransportEnvironment {
+    /// Reads every variable with `lookup`. An invalid number counts as unset.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
-        let seconds = |name: &str, otherwise: u64| {
+        let seconds = |name: &str, default: u64| {
             let given = lookup(name).and_then(|text| text.parse().ok());
-            Duration::from_secs(given.unwrap_or(otherwise))
+            Duration::from_secs(given.unwrap_or(default))
         };
-        Environment {
+        TransportEnvironment {
             disable_http2: lookup("DISABLE_HTTP2").is_some_and(|value| !value.is_empty()),
             http2_read_idle: seconds("HTTP2_READ_IDLE_TIMEOUT_SECONDS", 30),
             http2_ping_timeout: seconds("HTTP2_PING_TIMEOUT_SECONDS", 15),
@@ -105,10 +110,10 @@ impl Environment {
     }
 }
 
-impl Settings {
-    /// For this server, with everything else as usual.
+impl TransportSettings {
+    /// Default settings for a server.
     pub fn new(server: impl Into<String>) -> Self {
-        Settings {
+        TransportSettings {
             server: server.into(),
             tls_server_name: String::new(),
             trust: Trust::System,
@@ -131,7 +136,7 @@ impl Settings {
     /// The proxy that requests go through, if any.
     ///
     /// # Errors
-    /// The server's address or the environment's proxy cannot be used.
+    /// The server address or the environment's proxy address is invalid.
     pub fn proxy_in_use(&self) -> Result<Option<Proxy>, BuildError> {
         self.proxy_to(&Server::parse(&self.server, &self.tls_server_name)?)
     }
@@ -146,16 +151,20 @@ impl Settings {
         }
     }
 
-    /// For the cluster and user that were selected.
+    /// Settings for the selected cluster and user.
     ///
     /// # Errors
-    /// A proxy address or something to impersonate cannot be used, or trust is contradictory (C180).
-    pub fn of(effective: &Effective, environment: &Environment) -> Result<Self, BuildError> {
+    /// A proxy address or impersonation value is invalid, or the TLS settings contradict each other.
+    // C180
+    pub fn from_effective(
+        effective: &Effective,
+        environment: &TransportEnvironment,
+    ) -> Result<Self, BuildError> {
         let (cluster, user) = (&effective.cluster, &effective.user);
         let has_authority =
             !cluster.certificate_authority.is_empty() || !cluster.certificate_authority_data.is_empty();
         let trust = if !effective.is_https() {
-            Trust::System // Of no account: there is no TLS (C160).
+            Trust::System // Unused: there is no TLS (C160).
         } else if cluster.insecure_skip_tls_verify && has_authority {
             return Err(BuildError::InsecureWithAuthority);
         } else if cluster.insecure_skip_tls_verify {
@@ -172,41 +181,41 @@ impl Settings {
         } else {
             ProxyChoice::Always(Proxy::parse(&cluster.proxy_url)?)
         };
-        Ok(Settings {
+        Ok(TransportSettings {
             tls_server_name: cluster.tls_server_name.clone(),
             trust,
             proxy,
             compression: !cluster.disable_compression,
-            impersonation: Impersonation::of(user)?,
+            impersonation: Impersonation::from_user(user)?,
             http2: !environment.disable_http2,
             http2_read_idle: environment.http2_read_idle,
             http2_ping_timeout: environment.http2_ping_timeout,
-            ..Settings::new(effective.server())
+            ..TransportSettings::new(effective.server())
         })
     }
 }
 
-/// Where a transport gets time and files from.
+/// Clock, timer, file system and metrics recorder of a transport.
 #[derive(Clone)]
 pub struct Around {
-    /// What time it is.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// How to wait.
+    /// The timer.
     pub timer: Arc<dyn Timer>,
-    /// Where the file of a certificate authority is read from.
+    /// Where certificate authority files are read from.
     pub files: SharedFiles,
-    /// Who counts.
+    /// Receives metrics.
     pub recorder: Arc<dyn Recorder>,
 }
 
 impl Around {
-    /// This machine's, with the runtime's timer.
+    /// The system's clock and files, with tokio's timer and no metrics.
     pub fn system() -> Self {
         Around {
             clock: Arc::new(navicert_types::SystemClock),
             timer: Arc::new(TokioTimer),
-            files: Arc::new(Disk),
-            recorder: Arc::new(Unrecorded),
+            files: Arc::new(OsFileSystem),
+            recorder: Arc::new(NoopRecorder),
         }
     }
 }

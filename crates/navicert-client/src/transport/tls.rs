@@ -1,5 +1,6 @@
-//! Whom we trust and who we are in TLS: one client configuration per client certificate, none of which shares a session
-//! with another (client-credentials.md C180, C181, C460, C461).
+//! TLS client configuration: trusted certificate authorities and the client certificate. Each client certificate has
+//! its own configuration, and sessions are never shared between them.
+// C180, C181, C460, C461
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,27 +21,28 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::error::BuildError;
 use super::settings::Around;
-use crate::credential::{Identity, SharedFiles};
+use crate::credential::{ClientIdentity, SharedFiles};
 use crate::metrics::{AuthorityReload, Recorder};
 
-/// How often the file of a certificate authority is looked at, at most (C181).
-const AUTHORITY_PERIOD: Duration = Duration::from_secs(5 * 60);
+/// How often a certificate authority file is reloaded, at most.
+// C181
+const CA_RELOAD_INTERVAL: Duration = Duration::from_secs(5 * 60);
 
-/// Whose word counts for who the server is.
+/// Which certificate authorities are trusted.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
-    /// The certificate authorities of this machine.
+    /// The system root certificates.
     #[default]
     System,
-    /// These certificate authorities alone, in PEM.
+    /// Only these certificates, in PEM.
     Pem(Vec<u8>),
-    /// Those in this file alone; it is looked at again now and then.
+    /// Only the certificates in this file, which is reloaded periodically.
     File(PathBuf),
-    /// Nobody's: any certificate will do.
+    /// No verification: any server certificate is accepted.
     Insecure,
 }
 
-/// The roots that count now, and when to look at them again.
+/// The current root certificates, and when to reload them.
 pub(super) struct Roots {
     trust: Trust,
     files: SharedFiles,
@@ -48,11 +50,11 @@ pub(super) struct Roots {
     recorder: Arc<dyn Recorder>,
     current: ArcSwap<RootVersion>,
     /// On the monotonic clock, in milliseconds.
-    next_look: AtomicU64,
-    looking: Mutex<()>,
+    next_reload: AtomicU64,
+    reload_lock: Mutex<()>,
 }
 
-/// Roots as they were read, numbered.
+/// Root certificates as loaded, with a version number.
 pub(super) struct RootVersion {
     pub(super) number: u64,
     text: Vec<u8>,
@@ -71,40 +73,54 @@ impl Roots {
                     path: path.display().to_string(),
                     source,
                 })?;
-                // An empty file is an authority that vouches for nobody (C180).
+                // An empty file means that no certificate is trusted (C180).
                 let store = if text.is_empty() { Some(RootCertStore::empty()) } else { parse(&text) };
                 (text, store.ok_or(BuildError::ParseAuthority)?)
             }
         };
         let current = ArcSwap::from_pointee(RootVersion { number: 0, text, store: Arc::new(store) });
-        let next_look = AtomicU64::new(milliseconds(clock.monotonic() + AUTHORITY_PERIOD));
+        let next_look = AtomicU64::new(milliseconds(clock.monotonic() + CA_RELOAD_INTERVAL));
         let recorder = Arc::clone(&around.recorder);
-        Ok(Roots { trust, files, clock, recorder, current, next_look, looking: Mutex::default() })
+        Ok(Roots {
+            trust,
+            files,
+            clock,
+            recorder,
+            current,
+            next_reload: next_look,
+            reload_lock: Mutex::default(),
+        })
     }
 
     pub(super) fn current(&self) -> Arc<RootVersion> {
         self.current.load_full()
     }
 
-    /// Whether it is time to look at the file again.
+    /// Whether it is time to reload the file.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.trust, Trust::File(_))
-            && milliseconds(self.clock.monotonic()) >= self.next_look.load(Ordering::Relaxed)
+            && milliseconds(self.clock.monotonic()) >= self.next_reload.load(Ordering::Relaxed)
     }
 
-    /// Looks at the file again. What cannot be read, is empty or is no certificate leaves everything as it is (C181).
-    pub(super) fn look_again(&self) {
-        let _one_at_a_time = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Reloads the file if it is due. A file that cannot be read, is empty or has no valid certificate changes nothing.
+    // C181
+    pub(super) fn reload_if_due(&self) {
+        let _guard = self.reload_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let Trust::File(path) = &self.trust else { return };
         if !self.is_due() {
             return;
         }
-        let next = milliseconds(self.clock.monotonic() + AUTHORITY_PERIOD);
-        self.next_look.store(next, Ordering::Relaxed);
+        let next = milliseconds(self.clock.monotonic() + CA_RELOAD_INTERVAL);
+        self.next_reload.store(next, Ordering::Relaxed);
         let outcome = self.reload(path);
         self.recorder.authority_reload(outcome);
         if let ("failure", reason) = outcome.labels() {
-            tracing::warn!(path = %path.display(), reason, "the certificate authority stays as it was");
+            tracing::warn!(
+                event = "ca_reload_failed",
+                path = %path.display(),
+                reason,
+                "failed to reload certificate authority, keeping the previous one"
+            );
         }
     }
 
@@ -123,25 +139,25 @@ impl Roots {
         AuthorityReload::Updated
     }
 
-    /// A configuration with a session store of its own, for a client certificate or none.
+    /// A configuration with its own session store, with or without a client certificate.
     pub(super) fn client_config(
         &self,
         version: &RootVersion,
-        identity: Option<&Identity>,
+        identity: Option<&ClientIdentity>,
         http2: bool,
     ) -> Result<ClientConfig, rustls::Error> {
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let time = Arc::new(ClockTime(Arc::clone(&self.clock)));
-        let signer = identity.and_then(Identity::signer);
+        let time = Arc::new(ClockTimeProvider(Arc::clone(&self.clock)));
+        let signer = identity.and_then(ClientIdentity::signer);
         // A token without RSA-PSS cannot sign for TLS 1.3 (C833).
-        let only_old =
+        let tls12_only =
             signer.is_some_and(|signer| !signer.schemes().iter().any(|scheme| scheme.is_in_tls13()));
-        let versions = if only_old { &[&rustls::version::TLS12][..] } else { rustls::DEFAULT_VERSIONS };
+        let versions = if tls12_only { &[&rustls::version::TLS12][..] } else { rustls::DEFAULT_VERSIONS };
         let builder = ClientConfig::builder_with_details(Arc::clone(&provider), time)
             .with_protocol_versions(versions)?;
         let builder = match self.trust {
             Trust::Insecure => {
-                builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyServer(provider)))
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(NoServerVerification(provider)))
             }
             _ => builder.with_root_certificates(Arc::clone(&version.store)),
         };
@@ -155,7 +171,7 @@ impl Roots {
             }
             (None, None) => builder.with_no_client_auth(),
         };
-        // A connection with a key that is elsewhere proves each time that it still is there (C844).
+        // With an external signer, every connection proves possession of the key (C844).
         config.resumption =
             if signer.is_some() { Resumption::disabled() } else { Resumption::in_memory_sessions(32) };
         config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { only_http1() };
@@ -177,7 +193,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Certificates that cannot be read are passed over, as long as one can.
+/// Skips certificates that cannot be parsed, as long as one can.
 fn parse(text: &[u8]) -> Option<RootCertStore> {
     let mut store = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(text).flatten() {
@@ -191,27 +207,30 @@ fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     store.add_parsable_certificates(found.certs);
     if store.is_empty() {
-        tracing::warn!("no certificate authorities found on this machine: no server will be trusted");
+        tracing::warn!(
+            event = "system_roots_missing",
+            "no system root certificates found, server certificates cannot be verified"
+        );
     }
     store
 }
 
-/// rustls checks certificates against our clock.
+/// Makes rustls verify certificates against the transport's clock.
 #[derive(Debug)]
-struct ClockTime(Arc<dyn Clock>);
+struct ClockTimeProvider(Arc<dyn Clock>);
 
-impl TimeProvider for ClockTime {
+impl TimeProvider for ClockTimeProvider {
     fn current_time(&self) -> Option<UnixTime> {
         let seconds = u64::try_from(self.0.now().as_second()).ok()?;
         Some(UnixTime::since_unix_epoch(Duration::from_secs(seconds)))
     }
 }
 
-/// `insecure-skip-tls-verify`: whoever answers is the server; only that it has the key it shows is checked.
+/// `insecure-skip-tls-verify`: accepts any certificate; only verifies that the server has its private key.
 #[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
+struct NoServerVerification(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for AnyServer {
+impl ServerCertVerifier for NoServerVerification {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -1,37 +1,47 @@
-//! What client-go did, request by request, with the same outputs, answers and clock (exec-flow.jsonl).
+//! Compares with recorded client-go runs, request by request, with the same plugin output, responses and clock
+//! (exec-flow.jsonl).
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_client::credential::{Asking, CredentialSource, Refused, block_on};
+use navicert_client::credential::{CredentialSource, Rejection, RequestOrigin, block_on};
 use navicert_client::exec::interactive::FixedTerminal;
-use navicert_client::exec::{Authenticator, Plugin, Registry, Settings, Surroundings};
-use navicert_client::kubeconfig::{Disk, Merged, Overrides, Sources, load};
+use navicert_client::exec::{Authenticator, AuthenticatorRegistry, ExecSettings, Plugin, Surroundings};
+use navicert_client::kubeconfig::{KubeconfigSources, MergedKubeconfig, OsFileSystem, Overrides, load};
 use navicert_plugin::{Environment, Script, ScriptedRunner};
 use navicert_testkit::vectors::{self, Vector};
 use navicert_types::clock::ManualClock;
 use navicert_types::{Clock, Timestamp};
 use serde_json::Value;
 
-use super::Folder;
+use super::TestDirectory;
 
-/// As the vectors' README asks: no leeway, no back-off, no grace for what comes expired, no retry.
-fn settings() -> Settings {
-    Settings { leeway: Duration::ZERO, past_expiry: Duration::ZERO, backoff: None, ..Settings::default() }
+/// The settings the vectors require: no leeway, no back-off, no grace for expired credentials, no retry.
+fn settings() -> ExecSettings {
+    ExecSettings {
+        leeway: Duration::ZERO,
+        past_expiry: Duration::ZERO,
+        backoff: None,
+        ..ExecSettings::default()
+    }
 }
 
 fn authenticator(clock: &Arc<ManualClock>, runner: &Arc<ScriptedRunner>) -> Authenticator {
-    let folder = Folder::new("Never", &[]);
-    let loaded = load(&Sources::list([folder.config()]), folder.path(), &Disk).unwrap();
-    let effective = Merged::new(loaded).selection(&Overrides::default()).unwrap();
+    let test_dir = TestDirectory::new("Never", &[]);
+    let loaded = load(&KubeconfigSources::list([test_dir.config()]), test_dir.path(), &OsFileSystem).unwrap();
+    let effective = MergedKubeconfig::new(loaded).selection(&Overrides::default()).unwrap();
     let around = Surroundings {
         clock: Arc::clone(clock) as Arc<dyn Clock>,
         runner: Arc::clone(runner) as Arc<dyn navicert_plugin::Runner>,
         terminal: Arc::new(FixedTerminal::default()),
-        registry: Registry::new(),
+        registry: AuthenticatorRegistry::new(),
         ..Surroundings::new(Environment::empty())
     };
-    Authenticator::new(Plugin::of(&effective, &Disk).unwrap().unwrap(), settings(), around)
+    Authenticator::new(
+        Plugin::from_effective(&effective, &OsFileSystem).unwrap().unwrap(),
+        settings(),
+        around,
+    )
 }
 
 fn script(output: &Value) -> Script {
@@ -43,12 +53,12 @@ fn script(output: &Value) -> Script {
 #[test]
 fn every_recorded_flow_agrees() {
     vectors::run_suite("exec-flow", "exec-flow.jsonl", |vector| {
-        let (expected, found) = (expected(vector), play(vector));
+        let (expected, found) = (expected(vector), replay(vector));
         if expected == found { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
     });
 }
 
-/// The header of each request (none: no credential) and the number of runs after each.
+/// The header of each request (`None` for no credential) and the number of runs after each.
 type Flow = Vec<(Option<String>, usize)>;
 
 fn expected(vector: &Vector) -> Flow {
@@ -61,15 +71,15 @@ fn expected(vector: &Vector) -> Flow {
             (header.as_str().map(str::to_owned), runs)
         })
         .collect();
-    // `atomic`: client-go lets the old credential live on with the new one's expiry. Here it stays expired, so that the
-    // third request runs the plugin again and gets the third output, which the fourth still uses.
+    // `atomic`: client-go keeps the old credential with the new one's expiry. Here it stays expired, so the third request
+    // runs the plugin again and gets the third output, which the fourth request also uses.
     if vector.note == "broken key pair with a later expiry" {
         flow[2] = (Some("Bearer a3".to_owned()), 3);
     }
     flow
 }
 
-fn play(vector: &Vector) -> Flow {
+fn replay(vector: &Vector) -> Flow {
     let outputs = vector.input["outputs"].as_array().unwrap();
     let last = outputs.last().unwrap();
     let scripts = outputs.iter().chain(std::iter::repeat_n(last, 50)).map(script);
@@ -88,11 +98,12 @@ fn play(vector: &Vector) -> Flow {
     flow
 }
 
-fn request(authenticator: &Authenticator, is_refused: bool) -> Option<String> {
-    let credential = block_on(authenticator.current(Asking::Background)).ok()?;
-    if is_refused {
-        // A failed refresh leaves everything as it was.
-        let _ = block_on(authenticator.refused(credential.generation, Refused::Unauthorized(None)));
+fn request(authenticator: &Authenticator, is_rejected: bool) -> Option<String> {
+    let credential = block_on(authenticator.get(RequestOrigin::Background)).ok()?;
+    if is_rejected {
+        // A failed refresh changes nothing.
+        let _ =
+            block_on(authenticator.refresh_rejected(credential.generation, Rejection::Unauthorized(None)));
     }
     let header = credential.authorization.as_ref().map(|value| value.to_str().unwrap().to_owned());
     Some(header.unwrap_or_default())

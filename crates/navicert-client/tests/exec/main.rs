@@ -1,9 +1,9 @@
-//! Exec plugins as real processes, and what client-go was recorded to do.
+//! Exec plugins as real processes, and recorded decisions of client-go.
 #![cfg(unix)]
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "helpers of tests; a broken set-up should stop the test"
+    reason = "test helpers; a broken setup should stop the test"
 )]
 
 mod flow;
@@ -15,27 +15,27 @@ use std::path::{Path, PathBuf};
 
 const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
 
-/// A folder with a kubeconfig whose user has the fake plugin.
-struct Folder(tempfile::TempDir);
+/// A temporary directory with a kubeconfig that uses the fake plugin.
+struct TestDirectory(tempfile::TempDir);
 
-impl Folder {
+impl TestDirectory {
     fn new(mode: &str, variables: &[(&str, &str)]) -> Self {
-        let folder = Folder(tempfile::tempdir().unwrap());
+        let test_dir = TestDirectory(tempfile::tempdir().unwrap());
         let variables: Vec<_> =
             variables.iter().map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect();
-        folder.write(&[(mode, variables)]);
-        folder
+        test_dir.write(&[(mode, variables)]);
+        test_dir
     }
 
-    /// Two users, each with a plugin of its own.
-    fn of_two(mode: &str, variables: &[(&str, &str)]) -> Self {
-        let folder = Folder(tempfile::tempdir().unwrap());
+    /// Two users with one plugin each.
+    fn with_two_users(mode: &str, variables: &[(&str, &str)]) -> Self {
+        let test_dir = TestDirectory(tempfile::tempdir().unwrap());
         let user = |name: &str| {
             let all = variables.iter().copied().chain([("WHO", name)]);
             all.map(|(name, value)| serde_json::json!({"name": name, "value": value})).collect()
         };
-        folder.write(&[(mode, user("ann")), (mode, user("bob"))]);
-        folder
+        test_dir.write(&[(mode, user("ann")), (mode, user("bob"))]);
+        test_dir
     }
 
     fn write(&self, users: &[(&str, Vec<serde_json::Value>)]) {

@@ -1,8 +1,7 @@
-//! `auth-provider: name: externalSigner`, from a kubeconfig to an answered request: handshakes, policy, PINs, and signers
-//! that do not do their part (T41–T43). The signer is the real protocol's answering side with a software key, run in
-//! this process where a program would be.
+//! `auth-provider: name: externalSigner`, from a kubeconfig to a response: handshakes, policy, PINs, and faulty signers
+//! (T41–T43). The signer implements the real protocol with a software key, in this process instead of a program.
 #![cfg(unix)]
-#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::indexing_slicing, clippy::unwrap_used, reason = "test helpers")]
 
 mod support;
 
@@ -13,7 +12,7 @@ use std::time::Duration;
 use navicert_client::credential::ChooseError;
 use navicert_client::credential::{CredentialError, SignerConfigError, SignerError};
 use navicert_client::exec;
-use navicert_client::kuberc::{self, Source};
+use navicert_client::kuberc::{self, KubercSource};
 use navicert_client::transport::{BuildError, TransportError};
 use navicert_plugin::{AllowlistEntry, Policy};
 use navicert_signer::SignError;
@@ -30,7 +29,7 @@ fn server(ca: &Ca, versions: &[&'static rustls::SupportedProtocolVersion]) -> Ap
 
 // T41
 #[tokio::test]
-async fn every_kind_of_key_authenticates_in_both_versions_of_tls_and_of_the_protocol() {
+async fn every_key_type_authenticates_with_both_tls_and_protocol_versions() {
     let ca = Ca::new("root");
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
         for version in [&TLS12, &TLS13] {
@@ -49,11 +48,11 @@ async fn every_kind_of_key_authenticates_in_both_versions_of_tls_and_of_the_prot
 
 // T43, C845
 #[tokio::test]
-async fn sixty_four_first_requests_are_one_certificate_and_one_signature() {
+async fn concurrent_first_requests_need_one_certificate_and_one_signature() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let setup = Setup::new(&api, &ca, KeyKind::EcP256, &json!({"pathExec": PROGRAM})).unwrap();
-    assert!(setup.signer.kinds().is_empty(), "nothing is run before a request needs it");
+    assert!(setup.signer.kinds().is_empty(), "the signer does not run before the first request");
     let tasks: Vec<_> = (0..64)
         .map(|_| {
             let transport = setup.transport.clone();
@@ -64,13 +63,13 @@ async fn sixty_four_first_requests_are_one_certificate_and_one_signature() {
         assert_eq!(task.await.unwrap(), 200);
     }
     assert_eq!(setup.signer.kinds(), ["Certificate", "Sign"], "HTTP/2: one connection serves them all");
-    assert_eq!(setup.signer.at_once.load(Ordering::SeqCst), 0);
-    assert_eq!(setup.signer.most_at_once.load(Ordering::SeqCst), 1);
+    assert_eq!(setup.signer.concurrent.load(Ordering::SeqCst), 0);
+    assert_eq!(setup.signer.max_concurrent.load(Ordering::SeqCst), 1);
 }
 
-// C841: one certificate, and so one PIN, for clients that are alike; each by leave of its own policy.
+// C841: clients with equal configurations share one certificate, and so one PIN; each checks its own policy.
 #[tokio::test]
-async fn clients_of_one_process_share_a_key_if_their_configurations_are_the_same() {
+async fn clients_in_one_process_share_a_signer_if_their_configurations_are_equal() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let config = json!({"pathExec": PROGRAM, "uri": "pkcs11:token=t"});
@@ -86,17 +85,17 @@ async fn clients_of_one_process_share_a_key_if_their_configurations_are_the_same
     assert_eq!(certificates(), 2, "another key");
     let elsewhere = server(&ca, &[&TLS13]);
     assert_eq!(support::status(&setup.another(&elsewhere, &ca, &config, allowed(&[]))).await.unwrap(), 200);
-    assert_eq!(certificates(), 3, "another cluster, which a signer may refuse (X9)");
-    let asked = setup.signer.asked().len();
+    assert_eq!(certificates(), 3, "another cluster, which a signer may reject (X9)");
+    let asked = setup.signer.requests().len();
     let denied = support::status(&setup.another(&api, &ca, &config, Policy::DenyAll)).await.unwrap_err();
     let TransportError::Credentials(denied) = denied else { panic!("{denied:?}") };
-    assert!(denied.is_denied(), "what another client may do is no leave");
-    assert_eq!(setup.signer.asked().len(), asked);
+    assert!(denied.is_denied(), "another client's policy does not count");
+    assert_eq!(setup.signer.requests().len(), asked);
 }
 
-// C844: every connection proves possession of the key anew.
+// C844: every connection proves possession of the key.
 #[tokio::test]
-async fn sessions_of_a_signer_are_never_resumed() {
+async fn sessions_with_a_signer_are_never_resumed() {
     let ca = Ca::new("root");
     for version in [&TLS12, &TLS13] {
         let api = server(&ca, &[version]);
@@ -114,9 +113,9 @@ async fn sessions_of_a_signer_are_never_resumed() {
     }
 }
 
-// C843, C845: also with a server that speaks HTTP/1.1 alone, where every request has a handshake.
+// C843, C845: with an HTTP/1.1 server, every concurrent request needs a handshake.
 #[tokio::test]
-async fn sixty_four_handshakes_take_turns_at_the_signer_and_none_blocks_the_runtime() {
+async fn concurrent_handshakes_use_the_signer_one_at_a_time_and_do_not_block_the_runtime() {
     let ca = Ca::new("root");
     let api = ApiServer::start_with(&ca, |builder| {
         builder.client_auth(ClientAuth::Required(ca.clone())).http1_only()
@@ -130,7 +129,7 @@ async fn sixty_four_handshakes_take_turns_at_the_signer_and_none_blocks_the_runt
         })
         .collect();
     setup.signer.wait_until_signing().await;
-    // One thread drives this runtime, and the signer is waiting: a request elsewhere is answered all the same.
+    // The runtime has one thread and the signer blocks: a request to another server still succeeds.
     let other = server(&ca, &[&TLS13]);
     let elsewhere = Setup::new(&other, &ca, KeyKind::EcP256, &json!({"pathExec": PROGRAM})).unwrap();
     assert_eq!(elsewhere.status().await.unwrap(), 200);
@@ -138,19 +137,19 @@ async fn sixty_four_handshakes_take_turns_at_the_signer_and_none_blocks_the_runt
     for task in tasks {
         assert_eq!(task.await.unwrap(), 200);
     }
-    assert_eq!(setup.signer.most_at_once.load(Ordering::SeqCst), 1);
+    assert_eq!(setup.signer.max_concurrent.load(Ordering::SeqCst), 1);
 }
 
 // X1, X3, C744, T42
 #[tokio::test]
-async fn a_signer_nobody_allowed_does_not_run_and_the_error_says_what_to_write() {
+async fn signer_that_is_not_allowed_does_not_run_and_the_error_shows_the_kuberc_to_write() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let config =
         json!({"pathExec": PROGRAM, "pathLib": "/usr/lib/my \"module\".so", "slotId": "0", "objectId": "1"});
     for policy in [Policy::AllowAll, Policy::DenyAll, allowed(&[])] {
         let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::Settings::default())
+            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::ExecSettings::default())
                 .unwrap();
         let error = setup.status().await.unwrap_err();
         let TransportError::Credentials(error) = error else { panic!("{error:?}") };
@@ -158,13 +157,14 @@ async fn a_signer_nobody_allowed_does_not_run_and_the_error_says_what_to_write()
         let CredentialError::Signer(SignerError::Denied { lines, .. }) = &error else { panic!("{error:?}") };
         assert!(setup.signer.kinds().is_empty());
         assert!(error.to_string().ends_with(lines.as_str()), "{error}");
-        // The lines, pasted verbatim, are what allows it.
+        // These lines, pasted verbatim, allow it.
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kuberc");
         std::fs::write(&path, lines).unwrap();
-        let policy = kuberc::load(&Source::Named(path), &navicert_client::kubeconfig::Disk).unwrap();
+        let policy =
+            kuberc::load(&KubercSource::Named(path), &navicert_client::kubeconfig::OsFileSystem).unwrap();
         let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::Settings::default())
+            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy.into(), &exec::ExecSettings::default())
                 .unwrap();
         assert_eq!(setup.status().await.unwrap(), 200);
     }
@@ -172,7 +172,7 @@ async fn a_signer_nobody_allowed_does_not_run_and_the_error_says_what_to_write()
 
 // X3
 #[tokio::test]
-async fn a_module_that_the_entry_does_not_name_is_refused() {
+async fn rejects_a_module_that_the_allowlist_entry_does_not_name() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let policy = || {
@@ -186,15 +186,16 @@ async fn a_module_that_the_entry_does_not_name_is_refused() {
         (json!({"pathExec": PROGRAM, "uri": "pkcs11:token=t?module-path=/evil.so"}), false),
     ] {
         let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy(), &exec::Settings::default()).unwrap();
+            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy(), &exec::ExecSettings::default())
+                .unwrap();
         assert_eq!(setup.status().await.is_ok(), fine, "{config}");
         assert_eq!(setup.signer.kinds().is_empty(), !fine);
     }
 }
 
-// C880: a name instead of a path, from a file of the user's own, with digest and settings.
+// C880: a name instead of a path, from the user's kuberc, with digest and settings.
 #[tokio::test]
-async fn a_signer_may_be_called_by_a_name_that_the_users_own_list_explains() {
+async fn signer_can_be_referenced_by_a_name_from_the_users_allowlist() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let digest = digest_of(PROGRAM);
@@ -206,7 +207,7 @@ async fn a_signer_may_be_called_by_a_name_that_the_users_own_list_explains() {
              credentialPluginAllowlist:\n- signer: work\n  command: {PROGRAM}\n{more}"
         );
         std::fs::write(&path, text).unwrap();
-        kuberc::load(&Source::Named(path), &navicert_client::kubeconfig::Disk)
+        kuberc::load(&KubercSource::Named(path), &navicert_client::kubeconfig::OsFileSystem)
     };
     let uri = "pkcs11:token=t";
     for (more, config, fine) in [
@@ -223,7 +224,7 @@ async fn a_signer_may_be_called_by_a_name_that_the_users_own_list_explains() {
     ] {
         let policy = kuberc(more).unwrap().into();
         let setup =
-            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy, &exec::Settings::default()).unwrap();
+            Setup::with(&api, &ca, KeyKind::EcP256, &config, policy, &exec::ExecSettings::default()).unwrap();
         assert_eq!(setup.status().await.is_ok(), fine, "{more} {config}");
         assert_eq!(setup.signer.kinds().is_empty(), !fine, "{more} {config}");
     }
@@ -232,10 +233,10 @@ async fn a_signer_may_be_called_by_a_name_that_the_users_own_list_explains() {
     }
 }
 
-/// Its SHA-256, by somebody else's program.
+/// The SHA-256 of a file, computed by `sha256sum`.
 fn digest_of(path: &str) -> String {
     let program = navicert_testkit::Program::new("sha256sum").arguments([path]);
-    // The kit waits for programs with a runtime of its own.
+    // The test kit runs programs on its own runtime, which must not be nested.
     let outcome = std::thread::spawn(move || program.run().unwrap()).join().unwrap();
     let text = String::from_utf8(outcome.stdout).unwrap();
     text.split(' ').next().unwrap().to_owned()
@@ -243,27 +244,31 @@ fn digest_of(path: &str) -> String {
 
 // X2, C810, C812, C820
 #[tokio::test]
-async fn what_a_user_with_a_signer_may_not_have_is_said_before_anything_runs() {
+async fn invalid_signer_configurations_are_rejected_before_anything_runs() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let cases = [
         (json!({}), json!({}), "Must provide pathExec"),
-        (json!({"pathExec": PROGRAM, "pin": "canary"}), json!({}), "a `pin` in a kubeconfig is refused"),
+        (
+            json!({"pathExec": PROGRAM, "pin": "canary"}),
+            json!({}),
+            "a `pin` in the kubeconfig is not allowed",
+        ),
         (
             json!({"pathExec": PROGRAM, "signerApiVersion": "v9"}),
             json!({}),
-            "`signerApiVersion` is not understood",
+            "invalid value of `signerApiVersion`",
         ),
         (
             json!({"pathExec": PROGRAM, "signerProtocol": "grpc"}),
             json!({}),
-            "`signerProtocol` is not understood",
+            "invalid value of `signerProtocol`",
         ),
         (json!({"pathExec": PROGRAM}), json!({"token": "canary"}), "cannot be combined with a token"),
         (json!({"pathExec": PROGRAM}), json!({"username": "a", "password": "canary"}), "with a password"),
     ];
     for (config, user, message) in cases {
-        let settings = exec::Settings::default();
+        let settings = exec::ExecSettings::default();
         let error =
             Setup::with_user(&api, &ca, KeyKind::EcP256, &config, user, allowed(&[]).into(), &settings)
                 .unwrap_err();
@@ -274,23 +279,23 @@ async fn what_a_user_with_a_signer_may_not_have_is_said_before_anything_runs() {
     assert!(SignerConfigError::Pin.to_string().contains("pin-source"));
 }
 
-// X2: only where the application says so, and only in the request that needs it.
+// X2: only if the application allows it, and only in the request that needs it.
 #[tokio::test]
-async fn a_pin_in_a_kubeconfig_is_handed_on_only_where_the_application_allows_it() {
+async fn pin_in_the_kubeconfig_is_passed_on_only_if_the_application_allows_it() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
-    let settings = exec::Settings { allow_pin_in_kubeconfig: true, ..exec::Settings::default() };
+    let settings = exec::ExecSettings { allow_pin_in_kubeconfig: true, ..exec::ExecSettings::default() };
     let config = json!({"pathExec": PROGRAM, "pin": "canary"});
     let setup = Setup::with(&api, &ca, KeyKind::EcP256, &config, allowed(&[]).into(), &settings).unwrap();
     assert_eq!(setup.status().await.unwrap(), 200);
-    let asked = setup.signer.asked();
+    let asked = setup.signer.requests();
     assert!(!asked[0].contains("canary") && asked[1].contains("canary"), "{asked:?}");
     assert!(!format!("{:?}", setup.transport).contains("canary"));
 }
 
 // C834, T41
 #[tokio::test]
-async fn a_signer_with_another_key_is_an_error_of_its_own_and_the_server_sees_no_request() {
+async fn signature_by_another_key_is_a_distinct_error_and_no_request_is_sent() {
     let ca = Ca::new("root");
     for version in [&TLS12, &TLS13] {
         let api = server(&ca, &[version]);
@@ -303,19 +308,20 @@ async fn a_signer_with_another_key_is_an_error_of_its_own_and_the_server_sees_no
     }
 }
 
-// C842a, C842d, T43: the limit is a minute; a handshake that took longer than 25 s is tried once more, and then explained.
+// C842a, C842d, T43: the timeout is a minute; a failed handshake that took longer than 25 s is retried once, then
+// reported.
 #[tokio::test]
-async fn a_signer_that_outlasts_the_server_is_tried_twice_and_then_explained() {
+async fn signer_slower_than_the_servers_timeout_is_retried_once_and_then_reported() {
     let slow = |seconds| async move {
         let ca = Ca::new("root");
-        // In TLS 1.2 the client waits for the server's last word, so a server that has gone is seen in the handshake.
+        // In TLS 1.2 the client waits for the server's Finished message, so a closed connection fails the handshake.
         let api = Arc::new(server(&ca, &[&TLS12]));
         let setup = Setup::new(&api, &ca, KeyKind::EcP256, &json!({"pathExec": PROGRAM})).unwrap();
-        setup.signer.take(Duration::from_secs(seconds), &setup.clock, &api, 32);
+        setup.signer.sign_slowly_for(Duration::from_secs(seconds), &setup.clock, &api, 32);
         (setup.status().await, setup.signer.kinds().len())
     };
     let (answered, asked) = slow(12).await;
-    assert_eq!((answered.unwrap(), asked), (200, 2), "twelve seconds are within every limit");
+    assert_eq!((answered.unwrap(), asked), (200, 2), "twelve seconds are within every timeout");
     let (answered, asked) = slow(40).await;
     let error = answered.unwrap_err();
     assert!(matches!(error, TransportError::SlowSigner { .. }), "{error:?}");
@@ -325,7 +331,7 @@ async fn a_signer_that_outlasts_the_server_is_tried_twice_and_then_explained() {
 
 // C821
 #[tokio::test]
-async fn a_certificate_is_asked_for_again_when_it_has_expired() {
+async fn certificate_is_fetched_again_when_it_has_expired() {
     let ca = Ca::new("root");
     let api = server(&ca, &[&TLS13]);
     let setup = Setup::new(&api, &ca, KeyKind::EcP256, &json!({"pathExec": PROGRAM})).unwrap();

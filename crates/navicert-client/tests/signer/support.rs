@@ -1,24 +1,24 @@
-//! A signer that answers in this process, and a kubeconfig that uses it.
+//! An in-process signer, and a kubeconfig that uses it.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use navicert_client::exec::{self, PluginPolicy, Registry, Surroundings};
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
-use navicert_client::transport::{self, Body, BuildError, Environment, Transport, TransportError};
+use navicert_client::exec::{self, AuthenticatorRegistry, PluginPolicy, Surroundings};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_client::transport::{self, Body, BuildError, Transport, TransportEnvironment, TransportError};
 use navicert_plugin::{AllowlistEntry, Command, Completed, Exit, Permitted, Policy, RunError, Runner};
-use navicert_signer::remote::{KeyRing, answer, answer_v1alpha1};
-use navicert_signer::{Identity, SignError, SoftwareKey};
+use navicert_signer::remote::{KeyStore, handle_request, handle_v1alpha1_request};
+use navicert_signer::{SignError, SigningIdentity, SoftwareKey};
 use navicert_testkit::{ApiServer, Ca, Cut, KeyKind, wait};
 use navicert_types::clock::ManualClock;
-use navicert_types::external_signer::{CONFIG_VARIABLE, Configuration, v1, v1alpha1};
+use navicert_types::external_signer::{CONFIG_VARIABLE, SignerConfiguration, v1, v1alpha1};
 use navicert_types::{Clock, Secret};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// A program that exists: the policy looks for it. It is not run.
+/// An existing program, which the policy requires. It is not run.
 pub(crate) const PROGRAM: &str = "/bin/sh";
 
 pub(crate) fn allowed(modules: &[&str]) -> Policy {
@@ -27,118 +27,118 @@ pub(crate) fn allowed(modules: &[&str]) -> Policy {
     Policy::from_parts("Allowlist", Some(vec![entry])).unwrap()
 }
 
-/// Who answers where a program would.
+/// Responds in place of a signer program.
 #[derive(Debug)]
 pub(crate) struct Signer {
-    ring: Ring,
-    other: Ring,
-    lies: Mutex<bool>,
-    asked: Mutex<Vec<String>>,
-    pub(crate) at_once: AtomicUsize,
-    pub(crate) most_at_once: AtomicUsize,
+    key_store: SingleKeyStore,
+    other_key_store: SingleKeyStore,
+    use_other_key: Mutex<bool>,
+    requests: Mutex<Vec<String>>,
+    pub(crate) concurrent: AtomicUsize,
+    pub(crate) max_concurrent: AtomicUsize,
     held: (Mutex<bool>, Condvar),
     signing: watch::Sender<usize>,
-    slow: Mutex<Option<Slow>>,
+    slow: Mutex<Option<SlowSigning>>,
 }
 
-/// How long a signature takes by a clock that is moved by hand, and when the server has had enough.
-struct Slow {
-    takes: Duration,
-    patience: Duration,
+/// How long a signature duration on the manual clock, and the server's timeout.
+struct SlowSigning {
+    duration: Duration,
+    server_timeout: Duration,
     clock: Arc<ManualClock>,
     cut: Arc<dyn Fn() + Send + Sync>,
 }
 
-impl std::fmt::Debug for Slow {
+impl std::fmt::Debug for SlowSigning {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slow").field("takes", &self.takes).finish_non_exhaustive()
+        f.debug_struct("SlowSigning").field("duration", &self.duration).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug)]
-struct Ring(Arc<Identity>);
+struct SingleKeyStore(Arc<SigningIdentity>);
 
-impl KeyRing for Ring {
-    fn find(&self, _: &Configuration, _: bool) -> Result<Arc<Identity>, SignError> {
+impl KeyStore for SingleKeyStore {
+    fn find(&self, _: &SignerConfiguration, _: bool) -> Result<Arc<SigningIdentity>, SignError> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-impl Ring {
+impl SingleKeyStore {
     fn new(ca: &Ca, kind: KeyKind) -> Self {
         let issued = ca.client("ann").key(kind).issue();
         let key = SoftwareKey::from_der(issued.key_der()).unwrap();
-        Ring(Arc::new(Identity::new(issued.chain().to_vec(), Arc::new(key)).unwrap()))
+        SingleKeyStore(Arc::new(SigningIdentity::new(issued.chain().to_vec(), Arc::new(key)).unwrap()))
     }
 }
 
 impl Signer {
     fn new(ca: &Ca, kind: KeyKind) -> Self {
         Signer {
-            ring: Ring::new(ca, kind),
-            other: Ring::new(ca, kind),
-            lies: Mutex::default(),
-            asked: Mutex::default(),
-            at_once: AtomicUsize::default(),
-            most_at_once: AtomicUsize::default(),
+            key_store: SingleKeyStore::new(ca, kind),
+            other_key_store: SingleKeyStore::new(ca, kind),
+            use_other_key: Mutex::default(),
+            requests: Mutex::default(),
+            concurrent: AtomicUsize::default(),
+            max_concurrent: AtomicUsize::default(),
             held: Default::default(),
             signing: watch::Sender::new(0),
             slow: Mutex::default(),
         }
     }
 
-    pub(crate) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
     }
 
     /// `Certificate` or `Sign`, in order.
     pub(crate) fn kinds(&self) -> Vec<String> {
         let kind = |text: &String| if text.contains(r#""kind":"Sign"#) { "Sign" } else { "Certificate" };
-        self.asked().iter().map(|text| kind(text).to_owned()).collect()
+        self.requests().iter().map(|text| kind(text).to_owned()).collect()
     }
 
     pub(crate) fn sign_with_another_key(&self) {
-        *self.lies.lock().unwrap() = true;
+        *self.use_other_key.lock().unwrap() = true;
     }
 
-    /// Nothing is signed before the handle is released.
-    pub(crate) fn hold(self: &Arc<Self>) -> Held {
+    /// Blocks signing until the handle is released.
+    pub(crate) fn hold(self: &Arc<Self>) -> SignerHold {
         *self.held.0.lock().unwrap() = true;
-        Held(Arc::clone(self))
+        SignerHold(Arc::clone(self))
     }
 
     pub(crate) async fn wait_until_signing(&self) {
         let mut signing = self.signing.subscribe();
-        wait::within("a signature to be asked for", signing.wait_for(|count| *count > 0)).await.unwrap();
+        wait::within("a signature request", signing.wait_for(|count| *count > 0)).await.unwrap();
     }
 
-    /// Every signature takes this long on the clock; a server that is less patient hangs up meanwhile.
-    pub(crate) fn take(
+    /// Makes every signature take this long on the clock; a server with a shorter timeout closes the connection.
+    pub(crate) fn sign_slowly_for(
         &self,
-        takes: Duration,
+        duration: Duration,
         clock: &Arc<ManualClock>,
         api: &Arc<ApiServer>,
-        patience: u64,
+        server_timeout: u64,
     ) {
         let server = Arc::clone(api);
         let cut: Arc<dyn Fn() + Send + Sync> = Arc::new(move || server.cut_connections(Cut::Reset));
-        let (clock, patience) = (Arc::clone(clock), Duration::from_secs(patience));
-        *self.slow.lock().unwrap() = Some(Slow { takes, patience, clock, cut });
+        let (clock, server_timeout) = (Arc::clone(clock), Duration::from_secs(server_timeout));
+        *self.slow.lock().unwrap() = Some(SlowSigning { duration, server_timeout, clock, cut });
     }
 
-    fn sign_slowly(&self) {
+    fn simulate_slow_signing(&self) {
         if let Some(slow) = &*self.slow.lock().unwrap() {
-            slow.clock.advance(slow.takes);
-            if slow.takes > slow.patience {
+            slow.clock.advance(slow.duration);
+            if slow.duration > slow.server_timeout {
                 (slow.cut)();
             }
         }
     }
 }
 
-pub(crate) struct Held(Arc<Signer>);
+pub(crate) struct SignerHold(Arc<Signer>);
 
-impl Held {
+impl SignerHold {
     pub(crate) fn release(self) {
         *self.0.held.0.lock().unwrap() = false;
         self.0.held.1.notify_all();
@@ -147,33 +147,33 @@ impl Held {
 
 impl Runner for Signer {
     fn run(&self, command: Permitted<Command>) -> Result<Completed, RunError> {
-        let now = self.at_once.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_at_once.fetch_max(now, Ordering::SeqCst);
+        let now = self.concurrent.fetch_add(1, Ordering::SeqCst) + 1;
+        self.max_concurrent.fetch_max(now, Ordering::SeqCst);
         let in_variable =
             command.command().variable(CONFIG_VARIABLE).map(|text| text.to_str().unwrap().to_owned());
         let on_pipe =
             || String::from_utf8(command.command().stdin_bytes().unwrap().expose().clone()).unwrap();
-        let question = in_variable.unwrap_or_else(on_pipe);
-        self.asked.lock().unwrap().push(question.clone());
-        let is_sign = question.contains(r#""kind":"Sign"#);
-        let mut ring = &self.ring;
+        let request_text = in_variable.unwrap_or_else(on_pipe);
+        self.requests.lock().unwrap().push(request_text.clone());
+        let is_sign = request_text.contains(r#""kind":"Sign"#);
+        let mut key_store = &self.key_store;
         if is_sign {
             self.signing.send_modify(|count| *count += 1);
             let held = self.held.0.lock().unwrap();
             drop(self.held.1.wait_while(held, |held| *held).unwrap());
-            self.sign_slowly();
-            if *self.lies.lock().unwrap() {
-                ring = &self.other;
+            self.simulate_slow_signing();
+            if *self.use_other_key.lock().unwrap() {
+                key_store = &self.other_key_store;
             }
         }
-        let stdout = match v1::Request::from_json(question.as_bytes()) {
-            Ok(request) => answer(ring, &request).to_json(),
+        let stdout = match v1::Request::from_json(request_text.as_bytes()) {
+            Ok(request) => handle_request(key_store, &request).to_json(),
             Err(_) => {
-                let request = v1alpha1::Request::from_json(question.as_bytes()).unwrap();
-                answer_v1alpha1(ring, &request, false).unwrap()
+                let request = v1alpha1::Request::from_json(request_text.as_bytes()).unwrap();
+                handle_v1alpha1_request(key_store, &request, false).unwrap()
             }
         };
-        self.at_once.fetch_sub(1, Ordering::SeqCst);
+        self.concurrent.fetch_sub(1, Ordering::SeqCst);
         Ok(Completed {
             program: PathBuf::from(PROGRAM),
             exit: Exit::Code(0),
@@ -201,7 +201,7 @@ impl std::fmt::Debug for Setup {
 
 impl Setup {
     pub(crate) fn new(api: &ApiServer, ca: &Ca, kind: KeyKind, config: &Value) -> Result<Self, BuildError> {
-        Setup::with(api, ca, kind, config, allowed(&[]).into(), &exec::Settings::default())
+        Setup::with(api, ca, kind, config, allowed(&[]).into(), &exec::ExecSettings::default())
     }
 
     pub(crate) fn with(
@@ -210,7 +210,7 @@ impl Setup {
         kind: KeyKind,
         config: &Value,
         policy: PluginPolicy,
-        settings: &exec::Settings,
+        settings: &exec::ExecSettings,
     ) -> Result<Self, BuildError> {
         Setup::with_user(api, ca, kind, config, json!({}), policy, settings)
     }
@@ -222,13 +222,13 @@ impl Setup {
         config: &Value,
         user: Value,
         policy: PluginPolicy,
-        settings: &exec::Settings,
+        settings: &exec::ExecSettings,
     ) -> Result<Self, BuildError> {
         let (signer, clock) = (Arc::new(Signer::new(ca, kind)), Arc::new(ManualClock::at(1_800_000_000)));
         let around = Surroundings {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             runner: Arc::clone(&signer) as Arc<dyn Runner>,
-            registry: Registry::new(),
+            registry: AuthenticatorRegistry::new(),
             policy,
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
@@ -236,10 +236,10 @@ impl Setup {
         Ok(Setup { signer, transport, clock, around })
     }
 
-    /// Another client of the same process.
+    /// Another client in the same process.
     pub(crate) fn another(&self, api: &ApiServer, ca: &Ca, config: &Value, policy: Policy) -> Transport {
         let around = Surroundings { policy: policy.into(), ..self.around.clone() };
-        Setup::connect(api, ca, config, json!({}), &exec::Settings::default(), &around).unwrap()
+        Setup::connect(api, ca, config, json!({}), &exec::ExecSettings::default(), &around).unwrap()
     }
 
     fn connect(
@@ -247,7 +247,7 @@ impl Setup {
         ca: &Ca,
         config: &Value,
         mut user: Value,
-        settings: &exec::Settings,
+        settings: &exec::ExecSettings,
         around: &Surroundings,
     ) -> Result<Transport, BuildError> {
         let folder = tempfile::tempdir().unwrap();
@@ -261,10 +261,10 @@ impl Setup {
         std::fs::write(folder.path().join("ca.crt"), ca.pem()).unwrap();
         let path = folder.path().join("config");
         std::fs::write(&path, text.to_string()).unwrap();
-        let sources = Sources::locate(Some(&path), None, None);
+        let sources = KubeconfigSources::locate(Some(&path), None, None);
         let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), folder.path(), &Disk).unwrap();
-        transport::connect(&effective, settings, around, &Environment::default())
+            kubeconfig::select(&sources, &Overrides::default(), folder.path(), &OsFileSystem).unwrap();
+        transport::connect(&effective, settings, around, &TransportEnvironment::default())
     }
 
     pub(crate) async fn status(&self) -> Result<u16, TransportError> {
@@ -274,6 +274,6 @@ impl Setup {
 
 pub(crate) async fn status(transport: &Transport) -> Result<u16, TransportError> {
     let request = http::Request::get("/version").body(Body::empty()).unwrap();
-    let answer = wait::within("an answer", transport.clone().send(request)).await?;
-    Ok(answer.status().as_u16())
+    let response = wait::within("a response", transport.clone().send(request)).await?;
+    Ok(response.status().as_u16())
 }

@@ -1,9 +1,9 @@
-//! From a kubeconfig file to an answered request, with a real plugin and a real server (T02, T05, T23, T24, T28, T30).
+//! From a kubeconfig file to a response, with a real plugin and a real server (T02, T05, T23, T24, T28, T30).
 #![cfg(unix)]
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "helpers of tests; a broken set-up should stop the test"
+    reason = "test helpers; a failed setup stops the test"
 )]
 
 use std::fs;
@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_client::exec::{self, Registry, Surroundings};
-use navicert_client::kubeconfig::{self, Disk, Effective, Overrides, Sources};
-use navicert_client::transport::{self, Body, Environment, Transport};
+use navicert_client::exec::{self, AuthenticatorRegistry, Surroundings};
+use navicert_client::kubeconfig::{self, Effective, KubeconfigSources, OsFileSystem, Overrides};
+use navicert_client::transport::{self, Body, Transport, TransportEnvironment};
 use navicert_testkit::{ApiServer, Ca, wait};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
 
-/// A folder with a kubeconfig for a server, and a plugin that gives token-1, token-2 and so on.
+/// A directory with a kubeconfig for a server, and a plugin that returns token-1, token-2 and so on.
 struct Setup {
     folder: tempfile::TempDir,
     clock: Arc<ManualClock>,
@@ -30,14 +30,14 @@ struct Setup {
 
 impl Setup {
     fn new(api: &ApiServer, ca: &Ca, with_plugin: bool, user: impl FnOnce(&Path) -> Value) -> Self {
-        Setup::with(api, ca, &exec::Settings::default(), with_plugin.then_some("0"), user)
+        Setup::with(api, ca, &exec::ExecSettings::default(), with_plugin.then_some("0"), user)
     }
 
-    /// With these settings, and a plugin that ends so.
+    /// With these settings, and a plugin that exits with this code.
     fn with(
         api: &ApiServer,
         ca: &Ca,
-        settings: &exec::Settings,
+        settings: &exec::ExecSettings,
         plugin_exit: Option<&str>,
         user: impl FnOnce(&Path) -> Value,
     ) -> Self {
@@ -70,11 +70,11 @@ impl Setup {
         let clock = Arc::new(ManualClock::at(1_800_000_000));
         let around = Surroundings {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
-            registry: Registry::new(),
+            registry: AuthenticatorRegistry::new(),
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
         let effective = selected(&path, folder.path());
-        let transport = transport::connect(&effective, settings, &around, &Environment::default());
+        let transport = transport::connect(&effective, settings, &around, &TransportEnvironment::default());
         Setup { transport: transport.unwrap(), folder, clock }
     }
 
@@ -88,8 +88,8 @@ impl Setup {
 }
 
 fn selected(path: &Path, folder: &Path) -> Effective {
-    let sources = Sources::locate(Some(path), None, None);
-    kubeconfig::select(&sources, &Overrides::default(), folder, &Disk).unwrap().1
+    let sources = KubeconfigSources::locate(Some(path), None, None);
+    kubeconfig::select(&sources, &Overrides::default(), folder, &OsFileSystem).unwrap().1
 }
 
 async fn status(transport: Transport) -> u16 {
@@ -99,12 +99,12 @@ async fn status(transport: Transport) -> u16 {
 
 // T02, T05
 #[tokio::test]
-async fn the_plugin_runs_once_for_sixty_four_first_requests_and_for_a_hundred_more() {
+async fn plugin_runs_once_for_concurrent_first_requests_and_later_ones() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("token-1", "ann", &[]);
     let setup = Setup::new(&api, &ca, true, |_| json!({}));
-    assert_eq!(setup.runs(), 0, "nothing is run before a request needs it");
+    assert_eq!(setup.runs(), 0, "no plugin runs before the first request");
     let tasks: Vec<_> = (0..64).map(|_| tokio::spawn(status(setup.transport.clone()))).collect();
     for task in tasks {
         assert_eq!(task.await.unwrap(), 200);
@@ -117,7 +117,7 @@ async fn the_plugin_runs_once_for_sixty_four_first_requests_and_for_a_hundred_mo
 
 // T28, C432, C442
 #[tokio::test]
-async fn a_revoked_token_costs_one_run_and_no_failed_request_and_a_server_that_never_agrees_few() {
+async fn revoked_token_causes_one_run_and_a_server_that_always_rejects_causes_few() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     for token in ["token-1", "token-2"] {
@@ -134,22 +134,22 @@ async fn a_revoked_token_costs_one_run_and_no_failed_request_and_a_server_that_n
         assert_eq!(setup.status().await, 401);
     }
     let runs = setup.runs();
-    assert!((3..=5).contains(&runs), "{runs} runs for fifty refused requests");
+    assert!((3..=5).contains(&runs), "{runs} runs for fifty rejected requests");
     api.accept_token(&format!("token-{}", runs + 1), "ann", &[]);
     setup.clock.advance(Duration::from_secs(60));
-    assert_eq!(setup.status().await, 200, "once the wait is over, it is tried again");
+    assert_eq!(setup.status().await, 200, "the plugin runs again after the back-off");
 }
 
 // T24, C470, C167
 #[tokio::test]
-async fn with_a_static_credential_the_plugin_never_runs_accepted_or_refused() {
+async fn static_credential_disables_the_plugin_whether_accepted_or_rejected() {
     let ca = Ca::new("root");
     let ann = ca.client("ann").issue();
     let in_files = |folder: &Path| {
         ann.write_to(folder, "ann");
         fs::write(folder.join("token"), "static\n").unwrap();
     };
-    for (user, refused) in [
+    for (user, rejected) in [
         (json!({"token": "static"}), 401),
         (json!({"tokenFile": "token"}), 401),
         (json!({"username": "ann", "password": "secret"}), 401),
@@ -161,7 +161,7 @@ async fn with_a_static_credential_the_plugin_never_runs_accepted_or_refused() {
             user.clone()
         };
         let setup = Setup::new(&api, &ca, true, make);
-        assert_eq!(setup.status().await, refused, "{user}");
+        assert_eq!(setup.status().await, rejected, "{user}");
         api.accept_everyone();
         api.accept_token("static", "ann", &[]);
         let _ = setup.status().await;
@@ -175,7 +175,7 @@ async fn with_a_static_credential_the_plugin_never_runs_accepted_or_refused() {
 
 // C455, C163
 #[tokio::test]
-async fn a_certificate_in_files_is_reloaded_for_a_user_of_a_kubeconfig() {
+async fn certificate_files_of_a_kubeconfig_user_are_reloaded() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let write = |folder: &Path, name: &str| ca.client(name).issue().write_to(folder, "user");
@@ -194,7 +194,7 @@ async fn a_certificate_in_files_is_reloaded_for_a_user_of_a_kubeconfig() {
 
 // T30, C152
 #[tokio::test]
-async fn a_user_without_credentials_is_anonymous() {
+async fn user_without_credentials_is_anonymous() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_everyone();
@@ -203,7 +203,7 @@ async fn a_user_without_credentials_is_anonymous() {
     assert_eq!(api.requests().first().unwrap().header("authorization"), None);
 }
 
-/// Five seconds with a thousand requests each, on the test's clock; how often the plugin ran.
+/// Sends requests evenly over five seconds of the test's clock; returns how often the plugin ran.
 async fn flood(setup: &Setup, requests: u32) -> usize {
     let pause = Duration::from_secs(5) / requests;
     for _ in 0..requests {
@@ -217,24 +217,24 @@ async fn flood(setup: &Setup, requests: u32) -> usize {
 
 // T23, C441, C442
 #[tokio::test]
-async fn a_thousand_requests_a_second_run_a_failing_or_refused_plugin_at_most_four_times_in_five_seconds() {
+async fn failing_or_rejected_plugin_runs_at_most_four_times_in_five_seconds_of_load() {
     let ca = Ca::new("root");
     for exit in ["1", "0"] {
         let api = ApiServer::start(&ca);
-        let settings = exec::Settings::default();
+        let settings = exec::ExecSettings::default();
         let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
         let runs = flood(&setup, 5_000).await;
         assert!((2..=4).contains(&runs), "{runs} runs of a plugin that exits with {exit}");
     }
 }
 
-// T23, the guard: without the wait it is a hot loop.
+// T23, control: without back-off it is a hot loop.
 #[tokio::test]
-async fn without_the_wait_every_request_runs_the_plugin() {
+async fn without_back_off_every_request_runs_the_plugin() {
     let ca = Ca::new("root");
     for exit in ["1", "0"] {
         let api = ApiServer::start(&ca);
-        let settings = exec::Settings { backoff: None, ..exec::Settings::default() };
+        let settings = exec::ExecSettings { backoff: None, ..exec::ExecSettings::default() };
         let setup = Setup::with(&api, &ca, &settings, Some(exit), |_| json!({}));
         let runs = flood(&setup, 50).await;
         assert!(runs >= 50, "{runs} runs of a plugin that exits with {exit}");

@@ -1,10 +1,10 @@
-//! The clients that are compared, and how each is made to send a request.
+//! The compared clients, and how to make each send a request.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 use navicert_client::{exec, transport};
 use navicert_testkit::{Ca, HttpClient, Program};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -12,7 +12,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::Fault;
 
-/// How long one task may take.
+/// Timeout of one step.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A client.
@@ -26,9 +26,9 @@ pub(crate) enum Client {
     Python,
     /// npm `@kubernetes/client-node`.
     Node,
-    /// kube-rs as it comes.
+    /// Unmodified kube-rs.
     KubeRs,
-    /// kube-rs with navicert below it.
+    /// kube-rs with navicert's transport.
     Navicert,
 }
 
@@ -43,7 +43,7 @@ impl Client {
         Client::Navicert,
     ];
 
-    /// What has to be installed.
+    /// The package to install.
     pub(crate) fn package(self) -> &'static str {
         match self {
             Client::DebianKubectl => "Debian's kubernetes-client",
@@ -80,7 +80,7 @@ impl Client {
         Some(format!("{name} {}", version.trim()))
     }
 
-    /// Where `make clients` and `make tools` put it.
+    /// Where `make clients` and `make tools` install it.
     fn program(self) -> PathBuf {
         let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
         match self {
@@ -112,21 +112,21 @@ impl Client {
                 Ok(Session::InProcess(kube::Client::try_from(config)?))
             }
             Client::Navicert => {
-                let sources = Sources::locate(Some(kubeconfig), None, None);
+                let sources = KubeconfigSources::locate(Some(kubeconfig), None, None);
                 let overrides = Overrides::default();
-                let (_, effective) = kubeconfig::select(&sources, &overrides, Path::new("/"), &Disk)?;
+                let (_, effective) = kubeconfig::select(&sources, &overrides, Path::new("/"), &OsFileSystem)?;
                 let path = ("PATH", "/usr/bin:/bin");
                 let around = exec::Surroundings::new([path].into_iter().collect());
-                let environment = transport::Environment::default();
+                let environment = transport::TransportEnvironment::default();
                 let transport =
-                    transport::connect(&effective, &exec::Settings::default(), &around, &environment)?;
+                    transport::connect(&effective, &exec::ExecSettings::default(), &around, &environment)?;
                 Ok(Session::InProcess(navicert_kube::client(transport, "default")))
             }
         }
     }
 }
 
-/// The release that this workspace is built with.
+/// The kube-rs release that this workspace uses.
 fn kube_version() -> Option<&'static str> {
     let (_, rest) = include_str!("../../../../Cargo.lock").split_once("name = \"kube\"\nversion = \"")?;
     Some(rest.split_once('"')?.0)
@@ -134,9 +134,9 @@ fn kube_version() -> Option<&'static str> {
 
 /// A client that has been started.
 pub(crate) enum Session {
-    /// `kubectl proxy`: every request to it is one that kubectl sends with its own credential.
+    /// `kubectl proxy`, which forwards every request with kubectl's credential.
     Proxy { address: String, _proxy: Child },
-    /// A script that sends requests when it is told to.
+    /// A script that sends requests on command.
     Driver { stdin: ChildStdin, lines: Lines<BufReader<ChildStdout>>, _driver: Child },
     /// A Rust client.
     InProcess(kube::Client),
@@ -168,12 +168,12 @@ impl Session {
         Ok(Session::Driver { stdin, lines, _driver: driver })
     }
 
-    /// Sends so many requests at once and waits until all have ended, however that may be.
-    pub(crate) async fn ask(&mut self, count: usize) -> Result<(), Fault> {
+    /// Sends so many concurrent requests and waits until all have ended, successfully or not.
+    pub(crate) async fn send(&mut self, count: usize) -> Result<(), Fault> {
         match self {
             Session::Proxy { address, .. } => {
-                // The proxy is reached without TLS: whom to trust does not matter.
-                let client = HttpClient::trusting(&Ca::new("nobody"));
+                // The proxy is reached without TLS, so no certificate is verified.
+                let client = HttpClient::trusting(&Ca::new("unused"));
                 let url = format!("http://{address}/version");
                 let asked = (0..count).map(|_| client.get(&url));
                 let _ = within(futures_util::future::join_all(asked)).await?;
@@ -195,7 +195,7 @@ async fn within<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
     tokio::time::timeout(PATIENCE, future).await.map_err(|_| "a client did not answer within a minute".into())
 }
 
-/// A program that ends with us, and knows nothing of our environment but where programs and homes are.
+/// A program that is killed when this one ends, with only `PATH` and home variables in its environment.
 #[expect(clippy::disallowed_methods, reason = "other people's clients are no credential plugins")]
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);

@@ -1,8 +1,8 @@
-//! What clients do when a credential expires, is revoked or rotates: the same kubeconfig, the same plugin and the same server
-//! for each, and a table of what the server saw.
+//! Compares what clients do when a credential expires, is revoked or rotates. Each client gets the same kubeconfig, plugin and
+//! server; the table shows what the server received.
 //!
-//! `make clients` runs it. A client that is not installed is skipped with a word; `--check FILE` fails if one of the lines is
-//! not in that document. The rows of the Rust clients are also held by `tests/clients_table.rs`.
+//! `make clients` runs it. Clients that are not installed are skipped with a message. `--check FILE` fails if a row is missing
+//! from that document. `tests/clients_table.rs` also checks the rows of the Rust clients.
 
 mod client;
 mod scenario;
@@ -16,10 +16,10 @@ use client::Client;
 use scenario::Scenario;
 use table::{head, row};
 
-/// Whatever stops the program.
+/// Any error that ends the program.
 pub(crate) type Fault = Box<dyn Error + Send + Sync>;
 
-#[expect(clippy::print_stderr, reason = "a program for people")]
+#[expect(clippy::print_stderr, reason = "prints its result")]
 fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime.map_err(Fault::from).and_then(|runtime| runtime.block_on(run())) {
@@ -32,22 +32,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints the table; whether it agrees with the document, if one is given.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+/// Prints the table; returns whether it matches the document, if one is given.
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "prints its result")]
 async fn run() -> Result<bool, Fault> {
     let mut arguments = std::env::args_os().skip(1);
     let document = match arguments.next() {
         Some(flag) if flag == "--check" => {
-            Some(PathBuf::from(arguments.next().ok_or("--check needs a file")?))
+            Some(PathBuf::from(arguments.next().ok_or("missing file after --check")?))
         }
-        Some(_) => return Err("the only argument is --check FILE".into()),
+        Some(_) => return Err("unknown argument; usage: clients [--check FILE]".into()),
         None => None,
     };
     let document = document.map(std::fs::read_to_string).transpose()?;
-    let is_shown = |line: &str| document.as_ref().is_none_or(|text| text.lines().any(|shown| shown == line));
+    let is_in_document =
+        |line: &str| document.as_ref().is_none_or(|text| text.lines().any(|row| row == line));
     let head = head();
     println!("{head}\n|{}", " --- |".repeat(Scenario::ALL.len() + 1));
-    let mut agrees = is_shown(&head);
+    let mut agrees = is_in_document(&head);
     for client in Client::ALL {
         let Some(name) = client.installed() else {
             eprintln!("{}: not installed, skipped", client.package());
@@ -55,8 +56,8 @@ async fn run() -> Result<bool, Fault> {
         };
         let row = row(client, &name).await?;
         println!("{row}");
-        if !is_shown(&row) {
-            eprintln!("the document has another row for {name}");
+        if !is_in_document(&row) {
+            eprintln!("row for {name} does not match the document");
             agrees = false;
         }
     }

@@ -1,12 +1,11 @@
-//! What happens to a client, and what the server and the plugin's desk saw of it: every cell of the table is computed from
-//! their records.
+//! The scenarios. Every cell of the table is computed from what the server and the plugin recorded.
 
 use std::collections::HashSet;
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use navicert_testkit::{Answer, ApiServer, Ca, PluginDesk};
+use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin};
 use navicert_types::{Clock, SystemClock};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
@@ -16,33 +15,33 @@ use serde_json::{Value, json};
 use crate::Fault;
 use crate::client::Client;
 
-/// How long a credential lives where it expires.
-const LIFE: Duration = Duration::from_secs(3);
-/// How many requests are sent at once, and how many one after the other when something has changed.
-const CROWD: usize = 16;
-const AFTER: usize = 3;
+/// Lifetime of credentials that expire.
+const CREDENTIAL_LIFETIME: Duration = Duration::from_secs(3);
+/// Number of concurrent requests, and of sequential requests after a change.
+const CONCURRENT_REQUESTS: usize = 16;
+const REQUESTS_AFTER_CHANGE: usize = 3;
 
-/// Something that happens to a client.
+/// A scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scenario {
-    /// The token expires, as the plugin said it would.
+    /// The token expires at the time the plugin gave.
     Expiry,
-    /// The token, which does not expire, is revoked.
+    /// A token without expiry is revoked.
     Revocation,
-    /// The certificate expires, and the plugin has another.
+    /// The certificate expires, and the plugin returns a new one.
     Certificate,
-    /// Many requests come at once, before there is any credential.
+    /// Concurrent requests before there is a credential.
     Concurrency,
 }
 
-/// One request as the server saw it: the credential, and whether it was good.
+/// One request as the server received it: the credential, and whether it was accepted.
 type Event = (String, bool);
 
-/// What is kept in common with the server.
+/// The server's log and the rejected credentials.
 #[derive(Clone, Default)]
 struct Record {
     events: Arc<Mutex<Vec<Event>>>,
-    refused: Arc<Mutex<HashSet<String>>>,
+    rejected: Arc<Mutex<HashSet<String>>>,
 }
 
 impl Record {
@@ -50,16 +49,16 @@ impl Record {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn refuse(&self, credential: &str) {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(credential.to_owned());
+    fn reject(&self, credential: &str) {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).insert(credential.to_owned());
     }
 
-    fn judge(&self, credential: Option<&str>) -> Answer {
+    fn respond(&self, credential: Option<&str>) -> Answer {
         let credential = credential.unwrap_or_default().to_owned();
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        let good = !credential.is_empty() && !refused.contains(&credential);
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((credential, good));
-        if good {
+        let rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = !credential.is_empty() && !rejected.contains(&credential);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push((credential, accepted));
+        if accepted {
             Answer::json(&json!({
                 "major": "1", "minor": "34", "gitVersion": "v1.34.0", "gitCommit": "", "gitTreeState": "clean",
                 "buildDate": "2026-01-01T00:00:00Z", "goVersion": "", "compiler": "gc", "platform": "linux/amd64",
@@ -75,7 +74,7 @@ impl Scenario {
     pub(crate) const ALL: [Scenario; 4] =
         [Scenario::Expiry, Scenario::Revocation, Scenario::Certificate, Scenario::Concurrency];
 
-    /// The head of the column.
+    /// The column title.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Scenario::Expiry => "the token expires",
@@ -85,17 +84,17 @@ impl Scenario {
         }
     }
 
-    /// Plays it with one client and says what was seen.
-    pub(crate) async fn play(self, client: Client) -> Result<String, Fault> {
+    /// Runs the scenario with one client and returns the table cell.
+    pub(crate) async fn run(self, client: Client) -> Result<String, Fault> {
         let ca = Ca::new("clients");
         let (api, record) = (ApiServer::start(&ca), Record::default());
-        let judge = record.clone();
+        let responder = record.clone();
         api.answer_with("/version*", move |request| {
             let name = request.client.as_ref().map(|client| client.common_name.as_str());
-            judge.judge(request.bearer_token().or(name))
+            responder.respond(request.bearer_token().or(name))
         });
         let issuer = ca.clone();
-        let desk = PluginDesk::start_in("client.authentication.k8s.io/v1beta1", move |run| {
+        let plugin = FakeExecPlugin::start_in("client.authentication.k8s.io/v1beta1", move |run| {
             self.status(run, &issuer)
         });
         let folder = tempfile::tempdir()?;
@@ -108,40 +107,40 @@ impl Scenario {
             }}],
             "users": [{"name": "u", "user": {"exec": {
                 "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": "Never",
-                "command": desk.write_plugin(folder.path()), "args": [], "env": [], "provideClusterInfo": false,
+                "command": plugin.write_plugin(folder.path()), "args": [], "env": [], "provideClusterInfo": false,
             }}}],
         });
         let path = folder.path().join("config");
         fs::write(&path, config.to_string())?;
         let mut session = client.start(&path).await?;
         if self == Scenario::Concurrency {
-            session.ask(CROWD).await?;
+            session.send(CONCURRENT_REQUESTS).await?;
             let good = record.events().iter().filter(|(_, good)| *good).count();
-            return Ok(format!("{}, {good} answered", runs(&desk)));
+            return Ok(format!("{}, {good} answered", runs(&plugin)));
         }
-        session.ask(1).await?;
+        session.send(1).await?;
         let before = record.events();
         if before.iter().filter(|(_, good)| *good).count() != 1 {
-            return Ok(format!("does not work at all ({})", runs(&desk)));
+            return Ok(format!("does not work at all ({})", runs(&plugin)));
         }
         if self != Scenario::Revocation {
-            until_expired(&desk).await?;
+            until_expired(&plugin).await?;
         }
-        // Every credential that has been given so far is worth nothing any more.
-        for run in 1..=desk.runs().len() {
-            record.refuse(&name(run));
+        // Reject every credential issued so far.
+        for run in 1..=plugin.runs().len() {
+            record.reject(&name(run));
         }
         let mut failed = Vec::new();
-        for _ in 0..AFTER {
+        for _ in 0..REQUESTS_AFTER_CHANGE {
             let seen = record.events().len();
-            session.ask(1).await?;
+            session.send(1).await?;
             let answers: Vec<bool> = record.events().into_iter().skip(seen).map(|(_, good)| good).collect();
             failed.push(answers.last() != Some(&true));
         }
-        Ok(format!("{}; {}", outcome(&failed), runs(&desk)))
+        Ok(format!("{}; {}", outcome(&failed), runs(&plugin)))
     }
 
-    /// What the plugin says at this run.
+    /// The plugin's output for this run.
     fn status(self, run: usize, ca: &Ca) -> Value {
         let mut status = match self {
             Scenario::Certificate => {
@@ -153,8 +152,8 @@ impl Scenario {
         if matches!(self, Scenario::Expiry | Scenario::Certificate)
             && let Some(object) = status.as_object_mut()
         {
-            let end = SystemClock.now() + LIFE;
-            // Whole seconds, which every client reads.
+            let end = SystemClock.now() + CREDENTIAL_LIFETIME;
+            // Whole seconds, which every client can parse.
             let text = end.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
             object.insert("expirationTimestamp".to_owned(), json!(text));
         }
@@ -166,14 +165,14 @@ fn name(run: usize) -> String {
     format!("credential-{run}")
 }
 
-fn runs(desk: &PluginDesk) -> String {
-    match desk.runs().len() {
+fn runs(plugin: &FakeExecPlugin) -> String {
+    match plugin.runs().len() {
         1 => "1 run".to_owned(),
         runs => format!("{runs} runs"),
     }
 }
 
-/// How the requests after the change went.
+/// Summarises the requests after the change.
 fn outcome(failed: &[bool]) -> String {
     let bad = failed.iter().filter(|failed| **failed).count();
     match bad {
@@ -184,12 +183,11 @@ fn outcome(failed: &[bool]) -> String {
     }
 }
 
-/// Waits until whatever the plugin gave last has expired, by the clock that the clients look at: other programs cannot be
-/// given another one, so the system says when that moment has come.
-async fn until_expired(desk: &PluginDesk) -> Result<(), Fault> {
-    let Some(last) = desk.runs().last().copied() else { return Ok(()) };
-    // The credential was made a moment after the run was recorded.
-    let moment = (last + LIFE + Duration::from_millis(100)).as_duration();
+/// Waits until the last credential has expired on the system clock, which is the one that the clients use.
+async fn until_expired(plugin: &FakeExecPlugin) -> Result<(), Fault> {
+    let Some(last) = plugin.runs().last().copied() else { return Ok(()) };
+    // The credential was created shortly after the run was recorded.
+    let moment = (last + CREDENTIAL_LIFETIME + Duration::from_millis(100)).as_duration();
     let value = Itimerspec {
         it_interval: Timespec::default(),
         it_value: Timespec { tv_sec: moment.as_secs(), tv_nsec: moment.subsec_nanos().into() },

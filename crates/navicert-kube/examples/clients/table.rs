@@ -1,17 +1,17 @@
-//! The lines of the table.
+//! The rows of the table.
 
 use crate::Fault;
 use crate::client::Client;
 use crate::scenario::Scenario;
 
-/// The line above all others.
+/// The header row.
 pub(crate) fn head() -> String {
     format!("| client | {} |", Scenario::ALL.map(Scenario::title).join(" | "))
 }
 
-/// A client's line: every cell is played, and computed from what was seen.
+/// A client's row: runs every scenario.
 pub(crate) async fn row(client: Client, name: &str) -> Result<String, Fault> {
     let cells =
-        futures_util::future::try_join_all(Scenario::ALL.map(|scenario| scenario.play(client))).await?;
+        futures_util::future::try_join_all(Scenario::ALL.map(|scenario| scenario.run(client))).await?;
     Ok(format!("| {name} | {} |", cells.join(" | ")))
 }

@@ -12,33 +12,33 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt};
-use navicert_client::kubeconfig::{self, Disk, Overrides, Sources};
+use navicert_client::kubeconfig::{self, KubeconfigSources, OsFileSystem, Overrides};
 use navicert_client::{exec, transport};
 
-/// What is counted, and where the number is written.
+/// The label of ConfigMaps to count, and the annotation with the number.
 pub(crate) const LABEL: &str = "navicert.example/count";
 
-/// The client is all that has to be made differently.
-#[expect(clippy::disallowed_methods, reason = "a program reads its environment and hands it down")]
+/// Creates the client, which is the only difference from a plain kube-rs controller.
+#[expect(clippy::disallowed_methods, reason = "a program reads its environment and passes it on")]
 pub(crate) fn client(path: &Path) -> Result<Client, Box<dyn Error>> {
-    let sources = Sources::locate(Some(path), None, None);
+    let sources = KubeconfigSources::locate(Some(path), None, None);
     let here = std::env::current_dir()?;
-    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), &here, &Disk)?;
+    let (_, effective) = kubeconfig::select(&sources, &Overrides::default(), &here, &OsFileSystem)?;
     let transport = transport::connect(
         &effective,
-        &exec::Settings::default(),
+        &exec::ExecSettings::default(),
         &exec::Surroundings::new(std::env::vars_os().collect()),
-        &transport::Environment::read(|name| std::env::var(name).ok()),
+        &transport::TransportEnvironment::read(|name| std::env::var(name).ok()),
     )?;
     let namespace = if effective.namespace.is_empty() { "default" } else { &effective.namespace };
     Ok(navicert_kube::client(transport, namespace))
 }
 
-/// Runs until `stop` is done; every outcome is told.
+/// Runs until `stop` completes, and reports every outcome.
 pub(crate) async fn run(
     client: Client,
     stop: impl Future<Output = ()> + Send + Sync + 'static,
-    mut tell: impl FnMut(Result<String, String>),
+    mut report: impl FnMut(Result<String, String>),
 ) {
     let maps = Api::<ConfigMap>::default_namespaced(client.clone());
     let outcomes = Controller::new(maps, watcher::Config::default().labels(LABEL))
@@ -46,7 +46,7 @@ pub(crate) async fn run(
         .run(count, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new(client));
     let mut outcomes = std::pin::pin!(outcomes);
     while let Some(outcome) = outcomes.next().await {
-        tell(outcome.map(|(map, _)| map.name).map_err(|error| error.to_string()));
+        report(outcome.map(|(map, _)| map.name).map_err(|error| error.to_string()));
     }
 }
 

@@ -1,4 +1,4 @@
-//! The table of precedence, row by row.
+//! The precedence of credentials, row by row.
 
 use std::sync::Arc;
 
@@ -6,26 +6,26 @@ use navicert_plugin::{Environment, ScriptedRunner};
 use navicert_types::clock::ManualClock;
 
 use super::*;
-use crate::credential::{Asking, Refused, block_on};
-use crate::exec::Registry;
+use crate::credential::{Rejection, RequestOrigin, block_on};
+use crate::exec::AuthenticatorRegistry;
 use crate::exec::interactive::FixedTerminal;
-use crate::kubeconfig::{MemoryFolder, Merged, Overrides, Sources, load};
+use crate::kubeconfig::{KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load};
 use crate::metrics::Metrics;
 
-struct Stage {
+struct Fixture {
     files: SharedFiles,
     runner: Arc<ScriptedRunner>,
     metrics: Arc<Metrics>,
     around: Surroundings,
 }
 
-fn stage(server: &str, user: &str) -> (Stage, Result<Arc<dyn CredentialSource>, ChooseError>) {
+fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn CredentialSource>, ChooseError>) {
     let made = rcgen::generate_simple_self_signed(vec!["a.example".to_owned()]).unwrap();
     let config = format!(
         "clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {user}}}]\n\
          contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
     );
-    let folder = MemoryFolder::new(
+    let folder = MemoryFileSystem::new(
         "/no-such-root",
         [
             (PathBuf::from("config"), config.into_bytes()),
@@ -36,20 +36,21 @@ fn stage(server: &str, user: &str) -> (Stage, Result<Arc<dyn CredentialSource>, 
         ],
     );
     let loaded =
-        load(&Sources::list([PathBuf::from("config")]), Path::new("/no-such-root"), &folder).unwrap();
-    let effective = Merged::new(loaded).selection(&Overrides::default()).unwrap();
+        load(&KubeconfigSources::list([PathBuf::from("config")]), Path::new("/no-such-root"), &folder)
+            .unwrap();
+    let effective = MergedKubeconfig::new(loaded).selection(&Overrides::default()).unwrap();
     let (runner, metrics) = (Arc::new(ScriptedRunner::new([])), Arc::new(Metrics::new()));
     let around = Surroundings {
         clock: Arc::new(ManualClock::at(1_900_000_000)),
         runner: Arc::clone(&runner) as Arc<dyn navicert_plugin::Runner>,
         terminal: Arc::new(FixedTerminal::default()),
         recorder: Arc::clone(&metrics) as Arc<dyn crate::metrics::Recorder>,
-        registry: Registry::new(),
+        registry: AuthenticatorRegistry::new(),
         ..Surroundings::new(Environment::empty())
     };
     let files: SharedFiles = Arc::new(folder);
-    let chosen = choose(&effective, &files, &Settings::default(), &around);
-    (Stage { files, runner, metrics, around }, chosen)
+    let chosen = choose(&effective, &files, &ExecSettings::default(), &around);
+    (Fixture { files, runner, metrics, around }, chosen)
 }
 
 const EXEC: &str =
@@ -58,7 +59,7 @@ const PAIR: &str = "client-certificate: tls.crt, client-key: tls.key";
 
 // C160, C162, C163, C164, C167, C470, T24, T30
 #[test]
-fn the_table_of_precedence_holds_and_static_credentials_never_run_the_plugin() {
+fn precedence_holds_and_static_credentials_never_run_the_plugin() {
     let rows = [
         ("token: t".to_owned(), Some("Bearer t"), false),
         (format!("token: t, {EXEC}"), Some("Bearer t"), false),
@@ -75,9 +76,9 @@ fn the_table_of_precedence_holds_and_static_credentials_never_run_the_plugin() {
     ];
     for (user, authorization, has_identity) in rows {
         let user = if user == "{}" { user } else { format!("{{{user}}}") };
-        let (stage, chosen) = stage("https://h", &user);
+        let (fixture, chosen) = choose_source("https://h", &user);
         let source = chosen.unwrap();
-        let credential = source.ready().unwrap();
+        let credential = source.cached().unwrap();
         assert_eq!(
             credential.authorization.as_ref().map(|value| value.to_str().unwrap()),
             authorization,
@@ -86,27 +87,31 @@ fn the_table_of_precedence_holds_and_static_credentials_never_run_the_plugin() {
         assert_eq!(credential.identity.is_some(), has_identity, "{user}");
         assert!(credential.authorization.as_ref().is_none_or(HeaderValue::is_sensitive));
         assert!(
-            block_on(source.refused(credential.generation, Refused::Unauthorized(None))).unwrap().is_none()
+            block_on(source.refresh_rejected(credential.generation, Rejection::Unauthorized(None)))
+                .unwrap()
+                .is_none()
         );
         // C168
         assert_eq!(source.hint().is_some(), user.contains("exec:"), "{user}");
         assert!(source.hint().is_none_or(|hint| hint.contains("`/bin/sh`")));
-        assert!(stage.runner.commands().is_empty() && stage.around.registry.is_empty(), "{user}");
-        assert!(!stage.metrics.render(navicert_types::Timestamp::UNIX_EPOCH).contains("plugin_call_total{"));
-        drop(stage.files);
+        assert!(fixture.runner.commands().is_empty() && fixture.around.registry.is_empty(), "{user}");
+        assert!(
+            !fixture.metrics.render(navicert_types::Timestamp::UNIX_EPOCH).contains("plugin_call_total{")
+        );
+        drop(fixture.files);
     }
 }
 
 // C167
 #[test]
-fn combinations_that_are_not_allowed_are_refused() {
+fn rejects_combinations_that_are_not_allowed() {
     let rows = [
         ("{token: t, username: u}", "username/password or bearer token may be set, but not both"),
         ("{tokenFile: token, username: u}", "username/password or bearer token may be set, but not both"),
         ("{tokenFile: empty}", "read empty token from file \"/no-such-root/empty\""),
         (
             "{token: \"a\\nb\"}",
-            "the token cannot be sent: it holds control characters or is surrounded by white space",
+            "invalid token: it contains control characters or is surrounded by white space",
         ),
         (
             "{client-certificate: tls.crt, client-key: missing}",
@@ -114,19 +119,19 @@ fn combinations_that_are_not_allowed_are_refused() {
         ),
         (
             "{client-certificate: tls.key, client-key: tls.key}",
-            "client certificate: failed to find certificate PEM data in certificate input, but did find a private key",
+            "invalid client certificate: failed to find certificate PEM data in certificate input, but did find a private key",
         ),
-        ("{auth-provider: {name: nobody}}", "no Auth Provider found for name \"nobody\""),
+        ("{auth-provider: {name: none}}", "no Auth Provider found for name \"none\""),
         (
             "{auth-provider: {name: x}, exec: {command: p, apiVersion: client.authentication.k8s.io/v1}}",
             "execProvider and authProvider cannot be used in combination",
         ),
     ];
     for (user, expected) in rows {
-        assert_eq!(stage("https://h", user).1.unwrap_err().to_string(), expected, "{user}");
+        assert_eq!(choose_source("https://h", user).1.unwrap_err().to_string(), expected, "{user}");
     }
     assert!(
-        stage("https://h", "{exec: {command: p, apiVersion: v9}}")
+        choose_source("https://h", "{exec: {command: p, apiVersion: v9}}")
             .1
             .unwrap_err()
             .to_string()
@@ -136,23 +141,23 @@ fn combinations_that_are_not_allowed_are_refused() {
 
 // C160
 #[test]
-fn nothing_is_sent_over_plain_http() {
+fn sends_no_credential_over_plain_http() {
     for user in [format!("{{token: t, {PAIR}}}"), format!("{{{EXEC}}}")] {
-        let (stage, chosen) = stage("http://h", &user);
+        let (fixture, chosen) = choose_source("http://h", &user);
         let source = chosen.unwrap();
-        let credential = block_on(source.current(Asking::Background)).unwrap();
+        let credential = block_on(source.get(RequestOrigin::Background)).unwrap();
         assert!(credential.authorization.is_none() && credential.identity.is_none());
-        assert!(stage.runner.commands().is_empty());
+        assert!(fixture.runner.commands().is_empty());
     }
 }
 
 // C309
 #[test]
-fn a_plugin_alone_is_used_and_not_run_before_it_is_needed() {
-    let (stage, chosen) = stage("https://h", &format!("{{{EXEC}}}"));
+fn plugin_is_used_and_not_run_before_it_is_needed() {
+    let (fixture, chosen) = choose_source("https://h", &format!("{{{EXEC}}}"));
     let source = chosen.unwrap();
-    assert!(source.ready().is_none() && source.hint().is_none());
-    assert!(stage.runner.commands().is_empty());
-    assert!(block_on(source.current(Asking::Background)).is_err());
-    assert_eq!(stage.runner.commands().len(), 1);
+    assert!(source.cached().is_none() && source.hint().is_none());
+    assert!(fixture.runner.commands().is_empty());
+    assert!(block_on(source.get(RequestOrigin::Background)).is_err());
+    assert_eq!(fixture.runner.commands().len(), 1);
 }

@@ -1,4 +1,4 @@
-//! PEM as Go's `encoding/pem` reads it: whatever is not a block is passed over, and so is a block that is broken.
+//! Parses PEM as Go's `encoding/pem` does: skips everything that is not a well-formed block.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -7,11 +7,11 @@ use zeroize::Zeroizing;
 
 /// One block.
 pub(super) struct Block {
-    /// What stands between `BEGIN` and the dashes.
+    /// The text between `BEGIN` and the dashes.
     pub(super) label: String,
-    /// Whether its headers say that it is encrypted.
+    /// Whether its headers mark it as encrypted.
     pub(super) encrypted: bool,
-    /// The content; it may be a key.
+    /// The content, which may be a key.
     pub(super) der: Zeroizing<Vec<u8>>,
 }
 
@@ -21,7 +21,7 @@ pub(super) fn blocks(text: &[u8]) -> Vec<Block> {
     let mut found = Vec::new();
     while let Some(line) = lines.next() {
         let Some(label) = label_of(line, b"-----BEGIN ") else { continue };
-        // A block that breaks off is passed over; the search goes on behind its first line.
+        // A truncated block is skipped; the search continues after its first line.
         let mut ahead = lines.clone();
         if let Some(block) = block(label, &mut ahead) {
             found.push(block);
@@ -36,7 +36,7 @@ fn label_of<'a>(line: &'a [u8], start: &[u8]) -> Option<&'a str> {
     str::from_utf8(label).ok()
 }
 
-/// Go does not look at the bits that padding leaves over.
+/// Go ignores the bits left over by padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new()

@@ -1,4 +1,4 @@
-//! Which pairs become an identity. What upstream makes of every odd one is in the vectors (exec-output.jsonl).
+//! Which pairs become an identity. Upstream's results for unusual pairs are in the vectors (exec-output.jsonl).
 
 use super::*;
 
@@ -8,9 +8,9 @@ fn pair() -> (String, String) {
 }
 
 #[test]
-fn a_pair_that_matches_is_an_identity_and_its_key_is_not_shown() {
+fn matching_pair_is_an_identity_and_debug_output_hides_its_key() {
     let (certificate, key) = pair();
-    let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+    let identity = ClientIdentity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
     assert_eq!(identity.chain().len(), 1);
     assert!(identity.validity().not_before < identity.validity().not_after);
     let shown = format!("{identity:?} {:?}", identity.expose_key().unwrap());
@@ -20,7 +20,7 @@ fn a_pair_that_matches_is_an_identity_and_its_key_is_not_shown() {
 
 // C335
 #[test]
-fn pairs_that_do_not_belong_together_are_told_apart() {
+fn each_invalid_pair_has_its_own_error() {
     let ((certificate, key), (other, other_key)) = (pair(), pair());
     let both = format!("{key}{certificate}");
     let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
@@ -40,22 +40,26 @@ fn pairs_that_do_not_belong_together_are_told_apart() {
         ),
     ];
     for (certificate, key, expected) in cases {
-        assert_eq!(Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap_err(), expected);
+        assert_eq!(ClientIdentity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap_err(), expected);
     }
-    assert!(Identity::from_pem(both.as_bytes(), both.as_bytes()).is_ok(), "both in both fields will do");
+    assert!(
+        ClientIdentity::from_pem(both.as_bytes(), both.as_bytes()).is_ok(),
+        "certificate and key in both inputs is fine"
+    );
 }
 
 // C464
 #[test]
 fn identities_are_compared_by_their_chains() {
     let ((certificate, key), (other, other_key)) = (pair(), pair());
-    let identity =
-        |certificate: &str, key: &str| Identity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap();
+    let identity = |certificate: &str, key: &str| {
+        ClientIdentity::from_pem(certificate.as_bytes(), key.as_bytes()).unwrap()
+    };
     let (one, again) = (identity(&certificate, &key), identity(&certificate, &key));
-    assert!(one.is_same(&again));
-    assert!(!one.is_same(&identity(&other, &other_key)));
+    assert!(one.has_same_chain(&again));
+    assert!(!one.has_same_chain(&identity(&other, &other_key)));
     assert!(
-        !one.is_same(&identity(&format!("{certificate}{other}"), &key)),
-        "an intermediate more is another chain"
+        !one.has_same_chain(&identity(&format!("{certificate}{other}"), &key)),
+        "an additional intermediate is another chain"
     );
 }

@@ -1,4 +1,4 @@
-//! An id token that is good, runs out, and is renewed at a provider over real sockets.
+//! ID tokens: valid, expiring, and renewed at a provider over real sockets.
 
 use std::sync::Mutex as StdMutex;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::*;
 use crate::credential::choose;
 use crate::exec;
-use crate::kubeconfig::{Disk, Effective};
+use crate::kubeconfig::{Effective, OsFileSystem};
 use navicert_types::kubeconfig::{AuthInfo, Cluster};
 
 const NOW: i64 = 1_900_000_000;
@@ -21,14 +21,14 @@ fn id_token(name: &str, expires: i64) -> String {
     format!("{}.{}.{name}", part(json!({"alg": "none"})), part(json!({"exp": expires, "sub": "ann"})))
 }
 
-/// A provider that gives `new` for the refresh token `r1`, and `r2` with it.
-struct Stage {
+/// A provider that returns the ID token `new` and the refresh token `r2` for the refresh token `r1`.
+struct Fixture {
     ca: Ca,
     provider: HttpServer,
     clock: Arc<ManualClock>,
 }
 
-impl Stage {
+impl Fixture {
     fn new() -> Self {
         let ca = Ca::new("provider");
         let provider = HttpServer::start(&ca);
@@ -43,7 +43,7 @@ impl Stage {
             }
             Answer::json(&json!({"id_token": id_token("new", NOW + 7_200), "refresh_token": "r2"}))
         });
-        Stage { ca, provider, clock: Arc::new(ManualClock::at(NOW)) }
+        Fixture { ca, provider, clock: Arc::new(ManualClock::at(NOW)) }
     }
 
     fn section(&self, more: &[(&str, &str)]) -> AuthProviderConfig {
@@ -67,13 +67,13 @@ impl Stage {
     }
 
     fn oidc(&self, more: &[(&str, &str)], store: Option<Arc<dyn TokenStore>>) -> Oidc {
-        let files: SharedFiles = Arc::new(Disk);
+        let files: SharedFiles = Arc::new(OsFileSystem);
         Oidc::new(&self.section(more), None, &files, &self.around(), store).unwrap()
     }
 }
 
 async fn current(source: &dyn CredentialSource) -> Result<String, String> {
-    let credential = wait::within("a token", source.current(Asking::Background)).await;
+    let credential = wait::within("a token", source.get(RequestOrigin::Background)).await;
     let credential = credential.map_err(|error| error.to_string())?;
     let header = credential.authorization.as_ref().unwrap().to_str().unwrap().to_owned();
     Ok(header.rsplit('.').next().unwrap().to_owned())
@@ -81,77 +81,77 @@ async fn current(source: &dyn CredentialSource) -> Result<String, String> {
 
 // C165
 #[tokio::test]
-async fn a_good_token_is_used_until_ten_seconds_before_its_end_and_then_renewed_once() {
-    let stage = Stage::new();
+async fn valid_token_is_used_until_ten_seconds_before_expiry_and_then_renewed_once() {
+    let fixture = Fixture::new();
     let old = id_token("old", NOW + 60);
-    let source = stage.oidc(&[("id-token", &old), ("refresh-token", "r1")], None);
+    let source = fixture.oidc(&[("id-token", &old), ("refresh-token", "r1")], None);
     assert_eq!(current(&source).await, Ok("old".into()));
-    stage.clock.advance(Duration::from_secs(49));
-    assert!(source.ready().is_some());
-    stage.clock.advance(Duration::from_secs(1));
-    assert!(source.ready().is_none());
+    fixture.clock.advance(Duration::from_secs(49));
+    assert!(source.cached().is_some());
+    fixture.clock.advance(Duration::from_secs(1));
+    assert!(source.cached().is_none());
     let (one, two) = tokio::join!(current(&source), current(&source));
     assert_eq!((one, two), (Ok("new".into()), Ok("new".into())));
-    assert_eq!(stage.provider.count("/token"), 1);
-    assert_eq!(source.ready().unwrap().generation, Generation::FIRST.next());
-    let asked = stage.provider.requests().pop().unwrap();
-    assert_eq!(asked.text(), "grant_type=refresh_token&refresh_token=r1&client_id=kubernetes");
-    assert_eq!(asked.header("authorization"), None);
+    assert_eq!(fixture.provider.count("/token"), 1);
+    assert_eq!(source.cached().unwrap().generation, Generation::FIRST.next());
+    let request = fixture.provider.requests().pop().unwrap();
+    assert_eq!(request.text(), "grant_type=refresh_token&refresh_token=r1&client_id=kubernetes");
+    assert_eq!(request.header("authorization"), None);
 }
 
 // C165
 #[tokio::test]
-async fn a_clients_secret_goes_into_the_header_first_and_into_the_form_where_that_is_refused() {
-    let stage = Stage::new();
-    let source = stage.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
+async fn client_secret_goes_into_the_header_and_if_rejected_into_the_form() {
+    let fixture = Fixture::new();
+    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
     assert_eq!(current(&source).await, Ok("new".into()));
-    let asked = stage.provider.requests().pop().unwrap();
+    let request = fixture.provider.requests().pop().unwrap();
     let expected = format!("Basic {}", STANDARD.encode("kubernetes:s%20p%40ce"));
-    assert_eq!(asked.header("authorization"), Some(expected.as_str()));
+    assert_eq!(request.header("authorization"), Some(expected.as_str()));
 
-    let stage = Stage::new();
-    stage.provider.answer_once("/token", Answer::status(401));
-    let source = stage.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
+    let fixture = Fixture::new();
+    fixture.provider.answer_once("/token", Answer::status(401));
+    let source = fixture.oidc(&[("refresh-token", "r1"), ("client-secret", "s p@ce")], None);
     assert_eq!(current(&source).await, Ok("new".into()));
-    let asked = stage.provider.requests().pop().unwrap();
-    assert!(asked.text().ends_with("&client_id=kubernetes&client_secret=s%20p%40ce"));
+    let request = fixture.provider.requests().pop().unwrap();
+    assert!(request.text().ends_with("&client_id=kubernetes&client_secret=s%20p%40ce"));
 }
 
 #[derive(Debug, Default)]
-struct Drawer {
-    kept: StdMutex<Vec<(String, String)>>,
+struct MemoryTokenStore {
+    stored: StdMutex<Vec<(String, String)>>,
     full: bool,
 }
 
-impl TokenStore for Drawer {
+impl TokenStore for MemoryTokenStore {
     fn store(&self, id_token: &Secret<String>, refresh_token: &Secret<String>) -> io::Result<()> {
         if self.full {
             return Err(io::ErrorKind::StorageFull.into());
         }
         let pair = (id_token.expose().clone(), refresh_token.expose().clone());
-        self.kept.lock().unwrap().push(pair);
+        self.stored.lock().unwrap().push(pair);
         Ok(())
     }
 }
 
 // C165: opt-in, and before use.
 #[tokio::test]
-async fn new_tokens_are_kept_before_they_are_used_and_not_used_if_they_cannot_be_kept() {
-    let stage = Stage::new();
-    let drawer = Arc::new(Drawer::default());
-    let source = stage.oidc(&[("refresh-token", "r1")], Some(Arc::clone(&drawer) as Arc<dyn TokenStore>));
+async fn new_tokens_are_stored_before_use_and_unused_if_storing_fails() {
+    let fixture = Fixture::new();
+    let store = Arc::new(MemoryTokenStore::default());
+    let source = fixture.oidc(&[("refresh-token", "r1")], Some(Arc::clone(&store) as Arc<dyn TokenStore>));
     assert_eq!(current(&source).await, Ok("new".into()));
-    assert_eq!(*drawer.kept.lock().unwrap(), [(id_token("new", NOW + 7_200), "r2".to_owned())]);
-    let full = Arc::new(Drawer { full: true, ..Drawer::default() });
-    let source = stage.oidc(&[("refresh-token", "r1")], Some(full));
+    assert_eq!(*store.stored.lock().unwrap(), [(id_token("new", NOW + 7_200), "r2".to_owned())]);
+    let full = Arc::new(MemoryTokenStore { full: true, ..MemoryTokenStore::default() });
+    let source = fixture.oidc(&[("refresh-token", "r1")], Some(full));
     assert!(current(&source).await.unwrap_err().starts_with("could not persist new tokens: "));
-    assert!(source.ready().is_none());
+    assert!(source.cached().is_none());
 }
 
 // C165, C195
 #[tokio::test]
-async fn failures_are_told_without_a_secret() {
-    let stage = Stage::new();
+async fn errors_contain_no_secret() {
+    let fixture = Fixture::new();
     for (more, expected) in [
         (&[][..], "No valid id-token, and cannot refresh without refresh-token"),
         (&[("id-token", "canary")], "No valid id-token, and cannot refresh without refresh-token"),
@@ -161,27 +161,27 @@ async fn failures_are_told_without_a_secret() {
         ),
         (
             &[("refresh-token", "canary"), ("idp-issuer-url", "http://127.0.0.1")],
-            "failed to refresh token: its address is not https",
+            "failed to refresh token: identity provider URL is not https",
         ),
     ] {
-        let source = stage.oidc(more, None);
+        let source = fixture.oidc(more, None);
         assert_eq!(current(&source).await, Err(expected.to_owned()));
         assert!(!format!("{source:?}").contains("canary"));
     }
-    stage.provider.answer("/token", Answer::json(&json!({"access_token": "canary"})));
-    let source = stage.oidc(&[("refresh-token", "r1")], None);
+    fixture.provider.answer("/token", Answer::json(&json!({"access_token": "canary"})));
+    let source = fixture.oidc(&[("refresh-token", "r1")], None);
     assert_eq!(
         current(&source).await,
         Err("the identity provider's answer did not contain an id_token".into())
     );
 }
 
-// C165, C167: the kubeconfig's way in; a bearer token keeps the provider out.
+// C165, C167: a static bearer token disables the provider.
 #[tokio::test]
-async fn a_user_with_the_provider_is_served_by_it_and_removed_providers_are_named() {
-    let stage = Stage::new();
-    let mut section = stage.section(&[("refresh-token", "r1")]);
-    let files: SharedFiles = Arc::new(Disk);
+async fn user_with_oidc_provider_gets_its_token_and_removed_providers_are_rejected() {
+    let fixture = Fixture::new();
+    let mut section = fixture.section(&[("refresh-token", "r1")]);
+    let files: SharedFiles = Arc::new(OsFileSystem);
     let chosen = |section: &AuthProviderConfig, token: &str| {
         let user = AuthInfo {
             auth_provider: Some(section.clone()),
@@ -199,13 +199,13 @@ async fn a_user_with_the_provider_is_served_by_it_and_removed_providers_are_name
             user_exists: true,
             user,
         };
-        choose(&effective, &files, &exec::Settings::default(), &stage.around())
+        choose(&effective, &files, &exec::ExecSettings::default(), &fixture.around())
     };
     assert_eq!(current(&*chosen(&section, "").unwrap()).await, Ok("new".into()));
     assert_eq!(current(&*chosen(&section, "a.b.fixed").unwrap()).await, Ok("fixed".into()));
     section.config.shift_remove("client-id");
     assert_eq!(chosen(&section, "").unwrap_err().to_string(), "Must provide client-id");
-    for (name, told) in [
+    for (name, expected) in [
         (
             "gcp",
             "auth-provider \"gcp\" has been removed from Kubernetes; use the exec plugin `gke-gcloud-auth-plugin`",
@@ -217,6 +217,6 @@ async fn a_user_with_the_provider_is_served_by_it_and_removed_providers_are_name
         ("other", "no Auth Provider found for name \"other\""),
     ] {
         section.name = name.to_owned();
-        assert_eq!(chosen(&section, "").unwrap_err().to_string(), told);
+        assert_eq!(chosen(&section, "").unwrap_err().to_string(), expected);
     }
 }

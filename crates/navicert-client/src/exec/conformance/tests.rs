@@ -1,4 +1,4 @@
-//! Broken plugins, each named by its rule.
+//! Plugins that break one rule each.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use navicert_types::clock::ManualClock;
 use super::*;
 use crate::exec::interactive::FixedTerminal;
 
-const V1: Case = Case { version: Version::V1, cluster: false, terminal: false };
+const V1: ConformanceCase = ConformanceCase { version: ExecVersion::V1, cluster: false, terminal: false };
 
 fn around(script: Script) -> Surroundings {
     Surroundings {
@@ -20,7 +20,7 @@ fn around(script: Script) -> Surroundings {
 }
 
 fn broken(script: Script) -> Vec<&'static str> {
-    let subject = Subject::new("/bin/sh", Vec::new(), Duration::from_secs(10));
+    let subject = PluginUnderTest::new("/bin/sh", Vec::new(), Duration::from_secs(10));
     subject.run(V1, &around(script)).iter().map(|finding| finding.rule.name()).collect()
 }
 
@@ -36,7 +36,7 @@ fn status(fields: &str) -> Script {
 
 // C607
 #[test]
-fn every_broken_plugin_is_named_by_its_rule() {
+fn every_violation_is_reported_with_its_rule() {
     let rows = [
         (Script::never_ends(), "ends-in-time"),
         (Script::prints(vec![b' '; 2 << 20]), "fits-the-limit"),
@@ -73,46 +73,46 @@ fn every_broken_plugin_is_named_by_its_rule() {
         assert_eq!(broken(script.clone()), [rule], "{script:?}");
     }
     assert!(broken(status("\"token\":\"t\"")).is_empty());
-    let missing = Subject::new("no-such-plugin", Vec::new(), Duration::from_secs(1));
-    assert_eq!(missing.run(V1, &around(Script::exits(0)))[0].rule, Rule::Starts);
+    let missing = PluginUnderTest::new("no-such-plugin", Vec::new(), Duration::from_secs(1));
+    assert_eq!(missing.run(V1, &around(Script::exits(0)))[0].rule, PluginRule::Starts);
 }
 
 // C607
 #[test]
-fn every_version_is_tried_with_and_without_cluster_and_terminal() {
-    let cases = Case::all(None);
-    assert_eq!(cases.iter().filter(|case| case.version == Version::V1).count(), 4);
-    assert_eq!(cases.iter().filter(|case| case.version == Version::V1Beta1).count(), 4);
-    assert_eq!(Case::all(Some(Version::V1)).len(), 4);
+fn every_version_is_run_with_and_without_cluster_and_terminal() {
+    let cases = ConformanceCase::all(None);
+    assert_eq!(cases.iter().filter(|case| case.version == ExecVersion::V1).count(), 4);
+    assert_eq!(cases.iter().filter(|case| case.version == ExecVersion::V1Beta1).count(), 4);
+    assert_eq!(ConformanceCase::all(Some(ExecVersion::V1)).len(), 4);
     assert_eq!(cases[1].to_string(), "v1, with cluster info, without a terminal");
 }
 
 // C607, C195
 #[test]
-fn a_report_does_not_repeat_what_a_plugin_printed() {
+fn violations_never_contain_plugin_output() {
     for script in [
         Script::prints("c4nary"),
         status("\"token\":\"c4nary\\n\""),
         Script::exits(1).stdout("c4nary").stderr("c4nary"),
     ] {
-        let subject = Subject::new("/bin/sh", Vec::new(), Duration::from_secs(10));
+        let subject = PluginUnderTest::new("/bin/sh", Vec::new(), Duration::from_secs(10));
         let findings = subject.run(V1, &around(script));
         assert!(!findings.is_empty() && !format!("{findings:?}").contains("c4nary"), "{findings:?}");
     }
 }
 
 #[test]
-fn rules_have_names_of_their_own() {
-    let mut names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+fn rule_names_are_unique() {
+    let mut names: Vec<&str> = PluginRule::ALL.iter().map(|rule| rule.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), Rule::ALL.len());
+    assert_eq!(names.len(), PluginRule::ALL.len());
 }
 
 #[test]
-fn the_page_lists_every_rule() {
+fn documentation_lists_every_rule() {
     let page = include_str!("../../../../../docs/exec-plugins.md");
-    for rule in Rule::ALL {
+    for rule in PluginRule::ALL {
         let row = format!("| {} | {}", rule.name(), if rule.is_advice() { "advice: " } else { "" });
         assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
     }

@@ -1,10 +1,10 @@
-//! The authenticator with a scripted runner and a clock that moves when told. Real processes are in `tests/`.
+//! The authenticator with a scripted runner and a manual clock. Tests with real processes are in `tests/`.
 
 mod failures;
 mod freshness;
 mod identity;
 mod policy;
-mod refusals;
+mod rejections;
 mod runs;
 
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ use navicert_types::{Clock, Timestamp};
 use super::interactive::FixedTerminal;
 use super::*;
 use crate::credential::{
-    Asking, Credential, CredentialError, CredentialSource, Generation, Refused, block_on,
+    Credential, CredentialError, CredentialSource, Generation, Rejection, RequestOrigin, block_on,
 };
-use crate::kubeconfig::{Effective, MemoryFolder, Overrides, Sources};
+use crate::kubeconfig::{Effective, KubeconfigSources, MemoryFileSystem, Overrides};
 use crate::metrics::Metrics;
 
 const NOW: i64 = 1_900_000_000;
 
 /// A clock, a runner and a recorder, and authenticators that use them.
-struct Stage {
+struct Fixture {
     clock: Arc<ManualClock>,
     runner: Arc<ScriptedRunner>,
     metrics: Arc<Metrics>,
     around: Surroundings,
-    settings: Settings,
+    settings: ExecSettings,
 }
 
-impl Stage {
+impl Fixture {
     fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
         let runner = Arc::new(ScriptedRunner::new(scripts));
@@ -46,15 +46,15 @@ impl Stage {
             environment: [("PATH", "/bin"), ("HOME", "/home/me")].into_iter().collect::<Environment>(),
             policy: PluginPolicy::default(),
             recorder: Arc::clone(&metrics) as Arc<dyn crate::metrics::Recorder>,
-            registry: Registry::new(),
+            registry: AuthenticatorRegistry::new(),
         };
-        // No jitter, so that a test can say when.
+        // No jitter, so that tests know the exact delays.
         let backoff = BackoffSettings { jitter: 0.0, ..BackoffSettings::default() };
-        let settings = Settings { backoff: Some(backoff), ..Settings::default() };
-        Stage { clock, runner, metrics, around, settings }
+        let settings = ExecSettings { backoff: Some(backoff), ..ExecSettings::default() };
+        Fixture { clock, runner, metrics, around, settings }
     }
 
-    /// As client-go has it: nothing is renewed early, nothing waits.
+    /// Behaves like client-go: no early refresh, no back-off.
     fn like_upstream(mut self) -> Self {
         self.settings.leeway = Duration::ZERO;
         self.settings.past_expiry = Duration::ZERO;
@@ -66,7 +66,7 @@ impl Stage {
         Authenticator::new(plugin(exec), self.settings.clone(), self.around.clone())
     }
 
-    fn usual(&self) -> Authenticator {
+    fn shell_authenticator(&self) -> Authenticator {
         self.authenticator("{command: /bin/sh, interactiveMode: Never}")
     }
 
@@ -74,7 +74,7 @@ impl Stage {
         self.runner.commands().len()
     }
 
-    fn later(&self, seconds: u64) {
+    fn advance_seconds(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
     }
 }
@@ -84,10 +84,10 @@ fn effective(cluster: &str, exec: &str) -> Effective {
         "clusters: [{{name: c, cluster: {cluster}}}]\nusers: [{{name: u, user: {{exec: {exec}}}}}]\n\
          contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
     );
-    let files = MemoryFolder::new("/no-such-root", [(PathBuf::from("config"), text.into_bytes())]);
-    let sources = Sources::list([PathBuf::from("config")]);
+    let files = MemoryFileSystem::new("/no-such-root", [(PathBuf::from("config"), text.into_bytes())]);
+    let sources = KubeconfigSources::list([PathBuf::from("config")]);
     crate::kubeconfig::load(&sources, Path::new("/no-such-root"), &files)
-        .map(crate::kubeconfig::Merged::new)
+        .map(crate::kubeconfig::MergedKubeconfig::new)
         .unwrap()
         .selection(&Overrides::default())
         .unwrap()
@@ -95,7 +95,9 @@ fn effective(cluster: &str, exec: &str) -> Effective {
 
 fn plugin_in(cluster: &str, exec: &str) -> Plugin {
     let exec = with_version(exec);
-    Plugin::of(&effective(cluster, &exec), &MemoryFolder::new("/no-such-root", [])).unwrap().unwrap()
+    Plugin::from_effective(&effective(cluster, &exec), &MemoryFileSystem::new("/no-such-root", []))
+        .unwrap()
+        .unwrap()
 }
 
 /// The fragment with a version, if it has none.
@@ -118,7 +120,7 @@ fn token(token: &str) -> Script {
     Script::prints(output(&format!("\"token\":\"{token}\"")))
 }
 
-/// A token that expires so many seconds after the stage's beginning.
+/// A token that expires this many seconds after the start of the test.
 fn token_until(token: &str, seconds: i64) -> Script {
     let expiry = Timestamp::from_second(NOW + seconds).unwrap();
     Script::prints(output(&format!("\"token\":\"{token}\",\"expirationTimestamp\":\"{expiry}\"")))
@@ -145,19 +147,19 @@ fn bearer(credential: &Credential) -> String {
 }
 
 fn current(authenticator: &Authenticator) -> Result<String, String> {
-    current_as(authenticator, Asking::Background)
+    current_as(authenticator, RequestOrigin::Background)
 }
 
-fn current_as(authenticator: &Authenticator, asking: Asking) -> Result<String, String> {
-    let answer: Result<Arc<Credential>, CredentialError> = block_on(authenticator.current(asking));
-    answer.map(|credential| bearer(&credential)).map_err(|error| error.to_string())
+fn current_as(authenticator: &Authenticator, origin: RequestOrigin) -> Result<String, String> {
+    let result: Result<Arc<Credential>, CredentialError> = block_on(authenticator.get(origin));
+    result.map(|credential| bearer(&credential)).map_err(|error| error.to_string())
 }
 
-fn refuse(authenticator: &Authenticator, generation: Generation) -> Result<Option<String>, String> {
-    let answer = block_on(authenticator.refused(generation, Refused::Unauthorized(None)));
-    answer.map(|found| found.map(|credential| bearer(&credential))).map_err(|error| error.to_string())
+fn reject(authenticator: &Authenticator, generation: Generation) -> Result<Option<String>, String> {
+    let result = block_on(authenticator.refresh_rejected(generation, Rejection::Unauthorized(None)));
+    result.map(|found| found.map(|credential| bearer(&credential))).map_err(|error| error.to_string())
 }
 
 fn generation(authenticator: &Authenticator) -> Generation {
-    authenticator.ready().unwrap().generation
+    authenticator.cached().unwrap().generation
 }

@@ -1,11 +1,12 @@
-//! The proxy variables of the environment, as Go's `httpproxy` reads them (client-credentials.md C148). Their values are
-//! passed in: this file reads no environment.
+//! The proxy variables of the environment, with the semantics of Go's `httpproxy`. Their values are passed in: this
+//! file does not read the environment.
+// C148
 
 use std::net::IpAddr;
 
 use super::{Proxy, ProxyError, host_and_port};
 
-/// What the environment says about proxies. Of each pair the upper-case variable counts if it is not empty.
+/// The proxy variables. Of each pair, a non-empty upper-case variable wins.
 #[derive(Clone, Debug, Default)]
 pub struct ProxyEnvironment {
     /// `HTTPS_PROXY`, else `https_proxy`.
@@ -17,7 +18,7 @@ pub struct ProxyEnvironment {
 }
 
 impl ProxyEnvironment {
-    /// Asks `lookup` for each of the six variables.
+    /// Reads the six variables with `lookup`.
     pub fn read(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let either = |upper: &str, lower: &str| {
             lookup(upper).filter(|value| !value.is_empty()).or_else(|| lookup(lower)).unwrap_or_default()
@@ -29,16 +30,16 @@ impl ProxyEnvironment {
         }
     }
 
-    /// The proxy for a server, if there is one.
+    /// The proxy for a server, if any.
     ///
     /// # Errors
-    /// The variable that counts holds no proxy address.
+    /// The variable does not hold a valid proxy address.
     pub fn proxy_for(&self, https: bool, host: &str, port: u16) -> Result<Option<Proxy>, ProxyError> {
         let text = if https { &self.https_proxy } else { &self.http_proxy };
-        if text.is_empty() || !self.is_wanted(host, port) {
+        if text.is_empty() || !self.applies_to(host, port) {
             return Ok(None);
         }
-        // `proxy:3128` and `proxy.example` are meant as http.
+        // `proxy:3128` and `proxy.example` mean http.
         match Proxy::parse(text) {
             Err(ProxyError::Scheme(_) | ProxyError::Address(_)) if !text.contains("://") => {
                 Proxy::parse(&format!("http://{text}")).map(Some)
@@ -47,24 +48,24 @@ impl ProxyEnvironment {
         }
     }
 
-    /// Whether a server is to be reached through a proxy at all: never on loopback, never if `NO_PROXY` names it.
-    fn is_wanted(&self, host: &str, port: u16) -> bool {
+    /// Whether a server is reached through the proxy: not if it is loopback or matches `NO_PROXY`.
+    fn applies_to(&self, host: &str, port: u16) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let address = host.parse::<IpAddr>().ok();
         if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {
             return false;
         }
         let mut entries = self.no_proxy.split(',').map(|entry| entry.trim().to_ascii_lowercase());
-        !entries.any(|entry| entry == "*" || names(&entry, &host, address, port))
+        !entries.any(|entry| entry == "*" || entry_matches(&entry, &host, address, port))
     }
 }
 
-/// Whether one entry of `NO_PROXY` names this server.
-fn names(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
+/// Whether one entry of `NO_PROXY` matches this server.
+fn entry_matches(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if let Some((network, bits)) = network(entry) {
         return address.is_some_and(|address| contains(network, bits, address));
     }
-    // A bare IPv6 address has colons of its own.
+    // A bare IPv6 address contains colons.
     let (name, wanted_port) = match entry.parse::<IpAddr>() {
         Ok(_) => (entry, None),
         Err(_) => match host_and_port(entry) {
@@ -78,7 +79,7 @@ fn names(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool {
     if let Ok(wanted) = name.parse::<IpAddr>() {
         return address == Some(wanted);
     }
-    // `.name` and `*.name` are for what is below, `name` for both.
+    // `.name` and `*.name` match subdomains, `name` matches the domain too.
     if let Some(suffix) = name.strip_prefix('*').unwrap_or(name).strip_prefix('.') {
         return host.strip_suffix(suffix).is_some_and(|before| before.ends_with('.'));
     }
@@ -89,8 +90,8 @@ fn network(entry: &str) -> Option<(IpAddr, u32)> {
     let (address, bits) = entry.split_once('/')?;
     let address: IpAddr = address.parse().ok()?;
     let bits: u32 = bits.parse().ok()?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    (bits <= most).then_some((address, bits))
+    let max_bits = if address.is_ipv4() { 32 } else { 128 };
+    (bits <= max_bits).then_some((address, bits))
 }
 
 fn contains(network: IpAddr, bits: u32, address: IpAddr) -> bool {
@@ -122,7 +123,7 @@ mod tests {
 
     // C148
     #[test]
-    fn no_proxy_names_hosts_domains_ports_addresses_and_networks() {
+    fn no_proxy_matches_hosts_domains_ports_addresses_and_networks() {
         for (no_proxy, host, port, expected) in [
             ("", "api.example", 443, true),
             ("", "localhost", 443, false),
@@ -154,7 +155,7 @@ mod tests {
 
     // C148
     #[test]
-    fn each_scheme_has_its_variable_and_upper_case_wins() {
+    fn each_scheme_has_a_variable_and_upper_case_wins() {
         let values = |name: &str| {
             let value = match name {
                 "HTTPS_PROXY" => "https://secure:1",
@@ -171,7 +172,7 @@ mod tests {
 
     // C148
     #[test]
-    fn a_variable_without_a_scheme_means_http_and_a_wrong_one_is_an_error() {
+    fn value_without_a_scheme_means_http_and_unknown_scheme_is_an_error() {
         let shown = |text: &str| {
             let environment = ProxyEnvironment { https_proxy: text.into(), ..ProxyEnvironment::default() };
             environment.proxy_for(true, "api", 1).map(|proxy| proxy.unwrap().address())

@@ -1,4 +1,4 @@
-//! Asking a proxy for a way to the server: HTTP `CONNECT` (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929).
+//! Opens a tunnel through a proxy: HTTP `CONNECT` (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928, RFC 1929).
 
 use std::io;
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use navicert_types::Secret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Proxy, ProxyError, join};
-use crate::transport::line::Stream;
+use crate::transport::connection_io::Stream;
 
-/// The longest head of an answer to `CONNECT` that is read.
-const MAX_HEAD: usize = 16 * 1024;
+/// Limit for the header section of a response to `CONNECT`.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 
-/// Asks an HTTP proxy for a tunnel. Afterwards the stream is the server's.
+/// Requests a tunnel from an HTTP proxy. Afterwards the stream leads to the server.
 pub(in crate::transport) async fn connect(
     stream: &mut dyn Stream,
     proxy: &Proxy,
@@ -40,17 +40,17 @@ pub(in crate::transport) async fn connect(
         Some(407) if is_http => Err(ProxyError::Credentials),
         Some(code) if is_http => {
             let phrase = http::StatusCode::from_u16(code).ok().and_then(|status| status.canonical_reason());
-            Err(ProxyError::Refused(format!("{code} {}", phrase.unwrap_or_default()).trim_end().to_owned()))
+            Err(ProxyError::Rejected(format!("{code} {}", phrase.unwrap_or_default()).trim_end().to_owned()))
         }
         _ => Err(ProxyError::Protocol("HTTP")),
     }
 }
 
-/// Byte by byte: what follows the head belongs to the server.
+/// Reads byte by byte: the bytes after the header section belong to the server.
 async fn read_head(stream: &mut dyn Stream) -> Result<Vec<u8>, ProxyError> {
     let mut head = Vec::with_capacity(256);
     while !head.ends_with(b"\r\n\r\n") {
-        if head.len() >= MAX_HEAD {
+        if head.len() >= MAX_HEADER_BYTES {
             return Err(ProxyError::Protocol("HTTP"));
         }
         head.push(stream.read_u8().await?);
@@ -58,7 +58,7 @@ async fn read_head(stream: &mut dyn Stream) -> Result<Vec<u8>, ProxyError> {
     Ok(head)
 }
 
-/// Asks a SOCKS5 proxy for a way to the server; names are looked up by the proxy.
+/// Requests a connection from a SOCKS5 proxy, which resolves names.
 pub(in crate::transport) async fn socks5(
     stream: &mut dyn Stream,
     proxy: &Proxy,
@@ -89,7 +89,7 @@ pub(in crate::transport) async fn socks5(
         }
         Err(_) => {
             request.push(3);
-            request.extend_from_slice(&short(host)?);
+            request.extend_from_slice(&length_prefixed(host)?);
         }
     }
     request.extend_from_slice(&port.to_be_bytes());
@@ -103,7 +103,7 @@ async fn authenticate(
     name: &str,
     password: &Secret<String>,
 ) -> Result<(), ProxyError> {
-    let message = [&[1][..], &short(name)?, &short(password.expose())?].concat();
+    let message = [&[1][..], &length_prefixed(name)?, &length_prefixed(password.expose())?].concat();
     stream.write_all(&message).await?;
     stream.flush().await?;
     let mut answer = [0; 2];
@@ -123,9 +123,9 @@ async fn read_reply(stream: &mut dyn Stream) -> Result<(), ProxyError> {
             5 => "connection refused",
             _ => "general failure",
         };
-        return Err(ProxyError::Refused(reason.to_owned()));
+        return Err(ProxyError::Rejected(reason.to_owned()));
     }
-    // The address the proxy uses itself: read and forgotten.
+    // The proxy's own bound address is read and ignored.
     let length = match kind {
         1 => 4,
         4 => 16,
@@ -137,8 +137,8 @@ async fn read_reply(stream: &mut dyn Stream) -> Result<(), ProxyError> {
     Ok(())
 }
 
-/// A text with its length in front, which has one byte.
-fn short(text: &str) -> Result<Vec<u8>, ProxyError> {
+/// A text preceded by its length in one byte.
+fn length_prefixed(text: &str) -> Result<Vec<u8>, ProxyError> {
     let length = u8::try_from(text.len())
         .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "longer than 255 bytes"))?;
     Ok([&[length], text.as_bytes()].concat())

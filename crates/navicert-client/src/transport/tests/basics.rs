@@ -1,4 +1,4 @@
-//! The way of an ordinary request: headers, protocols, names, bodies, upgrades.
+//! Ordinary requests: headers, protocols, server names, bodies, upgrades.
 
 use std::io::Write;
 
@@ -12,16 +12,18 @@ use navicert_types::kubeconfig::AuthInfo;
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::support::{Script, bearer, certificate, everything, request, rig, rig_with, settings, text};
-use crate::transport::{Body, Impersonation, Settings, TransportError, Trust};
+use super::support::{
+    ScriptedSource, bearer, certificate, error_chain, request, rig, rig_with, settings, text,
+};
+use crate::transport::{Body, Impersonation, TransportError, TransportSettings, Trust};
 
 #[tokio::test]
-async fn one_connection_serves_many_requests_in_either_version_of_http() {
+async fn one_connection_serves_many_requests_over_http1_and_http2() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
         for _ in 0..5 {
             assert_eq!(rig.read("/version").await.0, 200);
         }
@@ -33,11 +35,11 @@ async fn one_connection_serves_many_requests_in_either_version_of_http() {
 }
 
 #[tokio::test]
-async fn an_exchange_over_http1_needs_no_task_of_its_own_and_one_that_breaks_off_closes_its_connection() {
+async fn http1_request_spawns_no_task_and_an_aborted_one_closes_its_connection() {
     let ca = Ca::new("root");
     let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
-    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     for _ in 0..2 {
@@ -56,23 +58,26 @@ async fn an_exchange_over_http1_needs_no_task_of_its_own_and_one_that_breaks_off
 
 // C149
 #[tokio::test]
-async fn http2_can_be_turned_off() {
+async fn http2_can_be_disabled() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let rig = rig_with(Settings { http2: false, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let rig = rig_with(
+        TransportSettings { http2: false, ..settings(&api, &ca) },
+        ScriptedSource::new([bearer("t")]),
+    );
     assert_eq!(rig.read("/version").await.0, 200);
     assert_eq!(api.requests()[0].version, Version::HTTP_11);
 }
 
 // T04
 #[tokio::test]
-async fn sixty_four_requests_at_once_share_what_they_can() {
+async fn concurrent_requests_share_connections() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
         let tasks: Vec<_> = (0..64)
             .map(|_| {
                 let transport = rig.transport.clone();
@@ -88,20 +93,23 @@ async fn sixty_four_requests_at_once_share_what_they_can() {
         if http1_only {
             assert!(connections <= 64, "{connections}: never more than there are requests");
         } else {
-            assert_eq!(connections, 1, "HTTP/2 needs one connection for everybody");
+            assert_eq!(connections, 1, "HTTP/2 requests share one connection");
         }
     }
 }
 
-// A connection has room for so many streams; more watches than that must not wait for one another.
+// A connection carries a limited number of streams; more watches than that must not wait for each other.
 #[tokio::test]
-async fn more_streams_than_one_connection_takes_get_another_one() {
+async fn opens_another_connection_when_the_stream_limit_is_reached() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     let pods = Watch::new();
     api.answer("/watch", pods.answer());
-    let rig = rig_with(Settings { http2_streams: 10, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let rig = rig_with(
+        TransportSettings { http2_streams: 10, ..settings(&api, &ca) },
+        ScriptedSource::new([bearer("t")]),
+    );
     let tasks: Vec<_> = (0..35)
         .map(|_| {
             let transport = rig.transport.clone();
@@ -120,56 +128,58 @@ async fn more_streams_than_one_connection_takes_get_another_one() {
     for _ in 0..20 {
         assert_eq!(rig.read("/version").await.0, 200);
     }
-    assert_eq!(api.connections().len(), 4, "those that are left serve again");
+    assert_eq!(api.connections().len(), 4, "remaining connections are reused");
 }
 
 // C167, C471
 #[tokio::test]
-async fn a_request_with_an_authorization_of_its_own_is_left_alone() {
+async fn keeps_a_requests_own_authorization() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     for first in [true, false] {
-        let source = Script::of([bearer("t"), bearer("u")]);
+        let source = ScriptedSource::new([bearer("t"), bearer("u")]);
         let rig = rig(&api, &ca, source.clone());
         if !first {
             assert_eq!(rig.read("/version").await.0, 200);
         }
-        let asked = source.asked();
+        let asked = source.lookups();
         let own = Request::get("/version").header("authorization", "Bearer mine").body(Body::empty());
         assert_eq!(rig.send(own.unwrap()).await.unwrap().status(), 401);
-        assert!(source.refusals().is_empty(), "first: {first}");
+        assert!(source.rejections().is_empty(), "first: {first}");
         assert_eq!(api.requests().last().unwrap().bearer_token(), Some("mine"));
         if !first {
-            assert_eq!(source.asked(), asked, "an open connection is all it needs");
+            assert_eq!(source.lookups(), asked, "an open connection is enough");
         }
     }
 }
 
 // C160
 #[tokio::test]
-async fn over_plain_http_no_credential_is_sent_and_none_is_asked_for() {
+async fn plain_http_neither_sends_nor_fetches_credentials() {
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::text("plain"));
-    let source = Script::of([bearer("t")]);
+    let source = ScriptedSource::new([bearer("t")]);
     let user = AuthInfo { impersonate: "bob".into(), ..AuthInfo::default() };
-    let settings =
-        Settings { impersonation: Impersonation::of(&user).unwrap(), ..Settings::new(server.url()) };
+    let settings = TransportSettings {
+        impersonation: Impersonation::from_user(&user).unwrap(),
+        ..TransportSettings::new(server.url())
+    };
     let rig = rig_with(settings, source.clone());
     assert_eq!(rig.read("/x").await, (200, "plain".to_owned()));
     let seen = &server.requests()[0];
     assert_eq!(seen.header("authorization"), None);
-    assert_eq!(seen.header("impersonate-user"), Some("bob"), "impersonation stays");
-    assert_eq!(source.asked(), 0);
+    assert_eq!(seen.header("impersonate-user"), Some("bob"), "impersonation is still sent");
+    assert_eq!(source.lookups(), 0);
 }
 
 #[tokio::test]
-async fn credentials_go_to_the_server_they_are_for_and_nowhere_else() {
+async fn credentials_are_sent_to_their_own_server_only() {
     let ca = Ca::new("root");
     let (api, other) = (ApiServer::start(&ca), ApiServer::start(&ca));
     api.accept_token("t", "ann", &[]);
-    let rig = rig(&api, &ca, Script::of([bearer("t")]));
-    assert_eq!(rig.read(&api.url_of("/version")).await.0, 200, "its own address is fine");
+    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+    assert_eq!(rig.read(&api.url_of("/version")).await.0, 200, "the server's own URL is accepted");
     for stranger in [other.url_of("/version"), api.url_of("/version").replace("https", "http")] {
         let error = rig.get(&stranger).await.unwrap_err();
         assert!(matches!(error, TransportError::OtherServer { .. }), "{error}");
@@ -179,45 +189,48 @@ async fn credentials_go_to_the_server_they_are_for_and_nowhere_else() {
 
 // C161
 #[tokio::test]
-async fn requests_go_below_the_servers_own_path() {
+async fn request_paths_are_joined_to_the_servers_path() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let settings = Settings { server: format!("{}/clusters/one/", api.url()), ..settings(&api, &ca) };
-    let rig = rig_with(settings, Script::of([bearer("t")]));
+    let settings =
+        TransportSettings { server: format!("{}/clusters/one/", api.url()), ..settings(&api, &ca) };
+    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
     assert_eq!(rig.read("/api/v1/pods?limit=1").await.0, 200);
     assert_eq!(api.requests()[0].target, "/clusters/one/api/v1/pods?limit=1");
 }
 
 #[tokio::test]
-async fn tls_server_name_is_asked_for_and_checked() {
+async fn tls_server_name_is_sent_and_verified() {
     let ca = Ca::new("root");
     let identity = ca.server_without_names().name("api.example.test").issue();
     let api = ApiServer::start_with(&ca, |server| server.identity(&identity));
     api.accept_token("t", "ann", &[]);
-    let named = Settings { tls_server_name: "api.example.test".into(), ..settings(&api, &ca) };
-    assert_eq!(rig_with(named, Script::of([bearer("t")])).read("/version").await.0, 200);
+    let named = TransportSettings { tls_server_name: "api.example.test".into(), ..settings(&api, &ca) };
+    assert_eq!(rig_with(named, ScriptedSource::new([bearer("t")])).read("/version").await.0, 200);
     let name = api.connections()[0].tls.as_ref().unwrap().server_name.clone();
     assert_eq!(name.as_deref(), Some("api.example.test"));
 
-    let error = rig(&api, &ca, Script::of([bearer("t")])).get("/version").await.unwrap_err();
+    let error = rig(&api, &ca, ScriptedSource::new([bearer("t")])).get("/version").await.unwrap_err();
     assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
 }
 
 // C180
 #[tokio::test]
-async fn only_the_given_authority_counts_unless_nothing_is_checked() {
+async fn only_the_configured_authority_is_trusted_unless_verification_is_off() {
     let (ca, stranger) = (Ca::new("root"), Ca::new("stranger"));
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let with = |trust| rig_with(Settings { trust, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let with = |trust| {
+        rig_with(TransportSettings { trust, ..settings(&api, &ca) }, ScriptedSource::new([bearer("t")]))
+    };
     let error = with(Trust::Pem(stranger.pem().into_bytes())).get("/version").await.unwrap_err();
-    assert!(everything(&error).contains("UnknownIssuer"), "{}", everything(&error));
+    assert!(error_chain(&error).contains("UnknownIssuer"), "{}", error_chain(&error));
     assert_eq!(with(Trust::Insecure).read("/version").await.0, 200);
 }
 
 #[tokio::test]
-async fn an_answer_is_compressed_on_the_wire_and_plain_for_the_caller() {
+async fn response_is_compressed_on_the_wire_and_decompressed_for_the_caller() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let long = "navicert ".repeat(100_000);
@@ -227,32 +240,39 @@ async fn an_answer_is_compressed_on_the_wire_and_plain_for_the_caller() {
     let answer = Answer::bytes("text/plain", packed.clone()).header("content-encoding", "gzip");
     api.answer("/packed", answer.clone());
     api.answer("/broken", answer.truncated_at(packed.len() / 2));
-    let rig1 = rig(&api, &ca, Script::of([bearer("t")]));
+    let rig1 = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
     let response = rig1.get("/packed").await.unwrap();
     assert!(!response.headers().contains_key("content-encoding"));
     assert_eq!(text(response).await, long);
     assert_eq!(api.requests()[0].header("accept-encoding"), Some("gzip"));
 
     let broken = rig1.get("/broken").await.unwrap().into_body().collect().await;
-    assert!(broken.is_err(), "half an answer is no answer");
+    assert!(broken.is_err(), "a truncated response is an error");
 
     let own = Request::get("/packed").header("accept-encoding", "gzip").body(Body::empty()).unwrap();
     let response = rig1.send(own).await.unwrap();
-    assert_eq!(response.headers()["content-encoding"], "gzip", "who asks for it gets it as it is");
+    assert_eq!(
+        response.headers()["content-encoding"],
+        "gzip",
+        "a caller that requests gzip gets it unchanged"
+    );
 
-    let off = rig_with(Settings { compression: false, ..settings(&api, &ca) }, Script::of([bearer("t")]));
+    let off = rig_with(
+        TransportSettings { compression: false, ..settings(&api, &ca) },
+        ScriptedSource::new([bearer("t")]),
+    );
     let _ = off.get("/packed").await.unwrap();
     assert_eq!(api.requests().last().unwrap().header("accept-encoding"), None);
 }
 
 #[tokio::test]
-async fn a_watch_delivers_each_event_as_it_comes() {
+async fn watch_delivers_each_event_immediately() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         let pods = Watch::new();
         api.answer("/api/v1/pods", pods.answer());
-        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
         let mut body = rig.get("/api/v1/pods?watch=true").await.unwrap().into_body();
         for number in 0..3 {
             pods.event(&json!({"type": "ADDED", "number": number}));
@@ -267,7 +287,7 @@ async fn a_watch_delivers_each_event_as_it_comes() {
 
 // C432: upgrades
 #[tokio::test]
-async fn an_upgrade_gets_its_own_protocol_and_is_refreshed_before_not_after() {
+async fn upgrade_refreshes_the_credential_before_switching_protocols() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("new", "ann", &[]);
@@ -277,7 +297,7 @@ async fn an_upgrade_gets_its_own_protocol_and_is_refreshed_before_not_after() {
         Some("new") => upgraded.answer(),
         _ => Answer::unauthorized(),
     });
-    let source = Script::of([bearer("old"), bearer("new")]);
+    let source = ScriptedSource::new([bearer("old"), bearer("new")]);
     let rig = rig(&api, &ca, source.clone());
     let upgrade = Request::get("/exec")
         .header("connection", "Upgrade")
@@ -292,8 +312,8 @@ async fn an_upgrade_gets_its_own_protocol_and_is_refreshed_before_not_after() {
     let mut echo = [0; 5];
     wait::within("the echo", stream.read_exact(&mut echo)).await.unwrap();
     assert_eq!(&echo, b"hello");
-    assert_eq!(source.runs(), 1);
-    // A rotation leaves the caller's stream alone (C454).
+    assert_eq!(source.refreshes(), 1);
+    // A rotation does not close an upgraded stream (C454).
     source.replace(certificate(&ca.client("ann").issue()));
     assert_eq!(rig.read("/version").await.0, 200);
     rig.timer.advance(std::time::Duration::from_secs(3600));
@@ -303,12 +323,12 @@ async fn an_upgrade_gets_its_own_protocol_and_is_refreshed_before_not_after() {
 }
 
 #[tokio::test]
-async fn a_connection_the_server_closed_while_it_waited_costs_no_request() {
+async fn idle_connection_closed_by_the_server_fails_no_request() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, Script::of([bearer("t")]));
+        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
         for cut in [navicert_testkit::Cut::Clip, navicert_testkit::Cut::Reset] {
             assert_eq!(rig.read("/version").await.0, 200);
             api.cut_connections(cut);
@@ -317,17 +337,20 @@ async fn a_connection_the_server_closed_while_it_waited_costs_no_request() {
     }
 }
 
-// Not even one that may not be sent twice.
+// Applies to requests that must not be sent twice, too.
 #[tokio::test]
-async fn a_post_never_goes_out_on_a_connection_that_the_server_has_closed() {
+async fn post_is_never_sent_on_a_connection_closed_by_the_server() {
     let ca = Ca::new("root");
     let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
-    let (rig, other) = (rig(&api, &ca, Script::of([bearer("t")])), rig(&api, &ca, Script::of([bearer("t")])));
+    let (rig, other) = (
+        rig(&api, &ca, ScriptedSource::new([bearer("t")])),
+        rig(&api, &ca, ScriptedSource::new([bearer("t")])),
+    );
     for round in 0..20 {
         assert_eq!(rig.read("/version").await.0, 200);
         api.cut_connections(navicert_testkit::Cut::Clip);
-        // Meanwhile the end of the connection arrives, and nobody looks at it.
+        // Meanwhile the end of the connection arrives, while the connection is idle and not polled.
         assert_eq!(other.read("/version").await.0, 200);
         let post = Request::post("/version").body(Body::from("{}")).unwrap();
         assert_eq!(rig.transport.send(post).await.unwrap().status(), 200, "round {round}");
@@ -336,18 +359,18 @@ async fn a_post_never_goes_out_on_a_connection_that_the_server_has_closed() {
 
 // C182
 #[tokio::test]
-async fn a_server_that_says_nothing_is_given_up_after_the_limit() {
+async fn silent_server_times_out() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let gate = Gate::new();
     api.stall_connections(&gate);
-    let rig = rig(&api, &ca, Script::of([bearer("t")]));
+    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
     let transport = rig.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await });
     gate.wait_for_arrivals(1).await;
     let ten = std::time::Duration::from_secs(10);
     let waiting = async {
-        while !rig.timer.asked().contains(&ten) {
+        while !rig.timer.sleeps().contains(&ten) {
             tokio::task::yield_now().await;
         }
     };
@@ -360,11 +383,11 @@ async fn a_server_that_says_nothing_is_given_up_after_the_limit() {
 
 // T14, C433
 #[tokio::test]
-async fn the_callers_request_stays_as_it_was() {
+async fn callers_request_is_not_modified() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("new", "ann", &[]);
-    let rig = rig(&api, &ca, Script::of([bearer("old"), bearer("new")]));
+    let rig = rig(&api, &ca, ScriptedSource::new([bearer("old"), bearer("new")]));
     let body = Bytes::from_static(b"{}");
     let make = || Request::post("/x").header("x-mine", "1").body(Body::from(body.clone())).unwrap();
     let kept = make();
@@ -376,27 +399,29 @@ async fn the_callers_request_stays_as_it_was() {
 }
 
 #[tokio::test]
-async fn no_error_shows_a_secret() {
+async fn errors_contain_no_secret() {
     let ca = Ca::new("root");
     let mut canaries = Canaries::new();
     let token = canaries.plant("token");
     let password = canaries.plant("proxy password");
     let api = ApiServer::start(&ca);
     api.answer("/cut", Answer::cut(navicert_testkit::Cut::Reset));
-    let source = Script::of([bearer(&token)]);
+    let source = ScriptedSource::new([bearer(&token)]);
     let mut shown = String::new();
     let good = rig(&api, &ca, source.clone());
-    shown.push_str(&everything(&good.get("/cut").await.unwrap_err()));
+    shown.push_str(&error_chain(&good.get("/cut").await.unwrap_err()));
     shown.push_str(&format!("{:?}", good.transport));
-    let strange = Settings { trust: Trust::Pem(Ca::new("other").pem().into_bytes()), ..settings(&api, &ca) };
-    shown.push_str(&everything(&rig_with(strange, source.clone()).get("/x").await.unwrap_err()));
+    let strange =
+        TransportSettings { trust: Trust::Pem(Ca::new("other").pem().into_bytes()), ..settings(&api, &ca) };
+    shown.push_str(&error_chain(&rig_with(strange, source.clone()).get("/x").await.unwrap_err()));
     let proxy = crate::transport::Proxy::parse(&format!("http://ann:{password}@127.0.0.1:1")).unwrap();
-    let proxied = Settings { proxy: crate::transport::ProxyChoice::Always(proxy), ..settings(&api, &ca) };
+    let proxied =
+        TransportSettings { proxy: crate::transport::ProxyChoice::Always(proxy), ..settings(&api, &ca) };
     let proxied = rig_with(proxied, source.clone());
-    shown.push_str(&everything(&proxied.get("/x").await.unwrap_err()));
+    shown.push_str(&error_chain(&proxied.get("/x").await.unwrap_err()));
     shown.push_str(&format!("{:?}", proxied.transport));
-    source.break_down();
+    source.fail_refreshes();
     shown.push_str(&format!("{:?}", good.get("/x").await.unwrap().status()));
-    assert!(shown.contains("127.0.0.1:1"), "the errors were looked at: {shown}");
+    assert!(shown.contains("127.0.0.1:1"), "the errors were collected: {shown}");
     canaries.assert_absent("errors and debug output", shown.as_bytes());
 }

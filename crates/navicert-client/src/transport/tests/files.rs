@@ -8,28 +8,28 @@ use navicert_testkit::{ApiServer, Ca};
 use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 
-use super::support::{Script, bearer, rig_with, settings};
-use crate::credential::{CertificateFiles, Credential, CredentialSource, PairFiles};
-use crate::kubeconfig::Disk;
+use super::support::{ScriptedSource, bearer, rig_with, settings};
+use crate::credential::{CertificateFiles, Credential, CredentialSource, KeyPairFiles};
+use crate::kubeconfig::OsFileSystem;
 use crate::metrics::AuthorityReload::{Empty, ParseError, ReadError, Unchanged, Updated};
-use crate::transport::{Around, BuildError, Settings, Timeouts, Transport, TransportError, Trust};
+use crate::transport::{Around, BuildError, Timeouts, Transport, TransportError, TransportSettings, Trust};
 
 // C181
 #[tokio::test]
-async fn a_new_authority_counts_after_five_minutes_and_a_broken_file_never() {
+async fn new_authority_is_trusted_after_five_minutes_and_an_invalid_file_never() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     std::fs::write(&path, old.pem()).unwrap();
     let api = ApiServer::start_with(&old, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
-    // Connections that would wait for days, so that none is closed but for the authority's sake.
+    // A long idle timeout, so that connections close only because of the new authority.
     let timeouts = Timeouts { idle: Duration::from_secs(1_000_000), ..Timeouts::default() };
-    let settings = Settings { trust: Trust::File(path.clone()), timeouts, ..settings(&api, &old) };
-    let rig = rig_with(settings, Script::of([bearer("t")]));
+    let settings = TransportSettings { trust: Trust::File(path.clone()), timeouts, ..settings(&api, &old) };
+    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
     assert_eq!(rig.read("/version").await.0, 200);
 
-    // What cannot be read, is empty or no certificate leaves everything as it is.
+    // A missing, empty or invalid file changes nothing.
     for content in [None, Some(""), Some("nonsense")] {
         match content {
             Some(text) => std::fs::write(&path, text).unwrap(),
@@ -42,10 +42,10 @@ async fn a_new_authority_counts_after_five_minutes_and_a_broken_file_never() {
     std::fs::write(&path, new.pem()).unwrap();
     api.present(&new.server().issue());
     rig.clock.advance(Duration::from_secs(299));
-    assert_eq!(rig.read("/version").await.0, 200, "too early to look: the old connection serves");
+    assert_eq!(rig.read("/version").await.0, 200, "not due yet: the old connection is reused");
     assert_eq!(api.connections().len(), 1);
     rig.clock.advance(Duration::from_secs(2));
-    assert_eq!(rig.read("/version").await.0, 200, "a new connection, and it trusts the new authority");
+    assert_eq!(rig.read("/version").await.0, 200, "a new connection trusts the new authority");
     assert_eq!(api.requests().last().unwrap().connection, 1);
     api.wait_until("the old connection to close", |log| log.connections[0].closed).await;
     rig.clock.advance(Duration::from_secs(301));
@@ -57,45 +57,47 @@ async fn a_new_authority_counts_after_five_minutes_and_a_broken_file_never() {
 
 // C180
 #[tokio::test]
-async fn an_empty_authority_file_trusts_nobody_and_a_missing_one_is_an_error() {
+async fn empty_authority_file_trusts_no_server_and_a_missing_one_is_an_error() {
     let ca = Ca::new("root");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.crt");
     std::fs::write(&path, "").unwrap();
     let api = ApiServer::start(&ca);
-    let settings =
-        |path: &std::path::Path| Settings { trust: Trust::File(path.to_owned()), ..settings(&api, &ca) };
-    let error = rig_with(settings(&path), Script::of([bearer("t")])).get("/x").await.unwrap_err();
+    let settings = |path: &std::path::Path| TransportSettings {
+        trust: Trust::File(path.to_owned()),
+        ..settings(&api, &ca)
+    };
+    let error = rig_with(settings(&path), ScriptedSource::new([bearer("t")])).get("/x").await.unwrap_err();
     assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
     let missing = settings(&folder.path().join("missing"));
-    let error = Transport::new(missing, Script::of([]), Around::system()).unwrap_err();
+    let error = Transport::new(missing, ScriptedSource::new([]), Around::system()).unwrap_err();
     assert!(matches!(error, BuildError::ReadAuthority { .. }), "{error}");
 }
 
 // C455
 #[tokio::test]
-async fn a_renewed_certificate_file_is_used_within_a_second_and_a_half_written_pair_is_not() {
+async fn renewed_certificate_is_used_within_a_second_and_a_mismatched_pair_is_not() {
     let ca = Ca::new("root");
     let folder = tempfile::tempdir().unwrap();
     let ann = ca.client("ann").issue();
     let files = ann.write_to(folder.path(), "user");
     let api = ApiServer::start(&ca);
     let clock = Arc::new(ManualClock::at(super::support::NOW));
-    let pair = PairFiles { certificate: files.certificate, key: files.key, files: Arc::new(Disk) };
-    let token = Script::of([Credential::anonymous()]);
+    let pair = KeyPairFiles { certificate: files.certificate, key: files.key, files: Arc::new(OsFileSystem) };
+    let token = ScriptedSource::new([Credential::anonymous()]);
     let source = Arc::new(CertificateFiles::new(pair, token, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
     let rig = rig_with(settings(&api, &ca), Arc::clone(&source) as Arc<_>);
     let user = || api.requests().last().unwrap().client.clone().unwrap().common_name;
     assert_eq!(rig.read("/version").await.0, 200);
-    let first = source.ready().expect("looked at a moment ago").generation;
+    let first = source.cached().expect("looked at a moment ago").generation;
 
     let bob = ca.client("bob").issue();
     std::fs::write(folder.path().join("user.crt"), bob.chain_pem()).unwrap();
     clock.advance(Duration::from_secs(1));
-    assert!(source.ready().is_none(), "time to look again");
+    assert!(source.cached().is_none(), "the files are due for a read");
     assert_eq!(rig.read("/version").await.0, 200);
     assert_eq!(user(), "ann", "a certificate without its key is not used");
-    assert_eq!(source.ready().unwrap().generation, first);
+    assert_eq!(source.cached().unwrap().generation, first);
 
     std::fs::write(folder.path().join("user.key"), bob.key_pem()).unwrap();
     assert_eq!(rig.read("/version").await.0, 200);
@@ -103,6 +105,6 @@ async fn a_renewed_certificate_file_is_used_within_a_second_and_a_half_written_p
     clock.advance(Duration::from_secs(1));
     assert_eq!(rig.read("/version").await.0, 200);
     assert_eq!(user(), "bob");
-    assert!(source.ready().unwrap().generation > first);
+    assert!(source.cached().unwrap().generation > first);
     assert_eq!(api.connections().len(), 2, "one per certificate");
 }

@@ -1,9 +1,9 @@
-//! The transport against real servers on loopback: what they saw is what is judged.
+//! The transport against real servers on loopback; the tests check what the servers received.
 
 mod basics;
 mod files;
-mod head_start;
+mod preconnect;
 mod proxies;
-mod refusals;
+mod rejections;
 mod rotations;
 mod support;

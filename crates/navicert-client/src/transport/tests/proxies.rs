@@ -1,4 +1,4 @@
-//! The way through proxies: `CONNECT` over http and https, SOCKS5, forwarding of plain http (C148).
+//! Proxies: `CONNECT` over http and https, SOCKS5, forwarding of plain http (C148).
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,14 +8,14 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWrite
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-use super::support::{Script, bearer, everything, rig_with, settings};
-use crate::transport::{Proxy, ProxyChoice, ProxyEnvironment, Settings, TransportError};
+use super::support::{ScriptedSource, bearer, error_chain, rig_with, settings};
+use crate::transport::{Proxy, ProxyChoice, ProxyEnvironment, TransportError, TransportSettings};
 
-/// A proxy on loopback that lets everybody with the right password through, wherever they say they want to go, to one
-/// server; it notes what it was asked.
+/// A proxy on loopback that connects every client to one server, whatever target it requests, and records what it
+/// received.
 struct TestProxy {
     address: SocketAddr,
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
 }
 
@@ -29,8 +29,8 @@ impl TestProxy {
     async fn start(kind: Kind, to: SocketAddr, tls: Option<&Ca>, answer: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let notes = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let notes = Arc::clone(&received);
         let acceptor = tls.map(acceptor);
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -48,11 +48,11 @@ impl TestProxy {
                 });
             }
         });
-        TestProxy { address, heard, task }
+        TestProxy { address, received, task }
     }
 
-    fn heard(&self) -> Vec<String> {
-        self.heard.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 }
 
@@ -83,7 +83,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     kind: Kind,
     stream: S,
     to: SocketAddr,
-    heard: &Mutex<Vec<String>>,
+    received: &Mutex<Vec<String>>,
     answer: &str,
 ) {
     let mut stream = BufReader::new(stream);
@@ -94,7 +94,7 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 if stream.read_line(&mut line).await.is_err() || line.trim().is_empty() {
                     break;
                 }
-                heard.lock().unwrap().push(line.trim().to_owned());
+                received.lock().unwrap().push(line.trim().to_owned());
             }
             let _ = stream.write_all(format!("HTTP/1.1 {answer}\r\nx: y\r\n\r\n").as_bytes()).await;
             let _ = stream.flush().await;
@@ -110,8 +110,9 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             if methods.contains(&2) {
                 stream.write_all(&[5, 2]).await.unwrap();
                 assert_eq!(stream.read_u8().await.unwrap(), 1);
-                let (name, password) = (short(&mut stream).await, short(&mut stream).await);
-                heard.lock().unwrap().push(format!("{name}:{password}"));
+                let (name, password) =
+                    (read_length_prefixed(&mut stream).await, read_length_prefixed(&mut stream).await);
+                received.lock().unwrap().push(format!("{name}:{password}"));
                 stream.write_all(&[1, 0]).await.unwrap();
             } else {
                 stream.write_all(&[5, 0]).await.unwrap();
@@ -124,10 +125,10 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     stream.read_exact(&mut address).await.unwrap();
                     std::net::Ipv4Addr::from(address).to_string()
                 }
-                _ => short(&mut stream).await,
+                _ => read_length_prefixed(&mut stream).await,
             };
             let port = stream.read_u16().await.unwrap();
-            heard.lock().unwrap().push(format!("{host}:{port}"));
+            received.lock().unwrap().push(format!("{host}:{port}"));
             let code = answer.parse().unwrap();
             stream.write_all(&[5, code, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
             if code != 0 {
@@ -139,19 +140,19 @@ async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
 }
 
-async fn short(stream: &mut (impl AsyncRead + Unpin)) -> String {
+async fn read_length_prefixed(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut text = vec![0; stream.read_u8().await.unwrap().into()];
     stream.read_exact(&mut text).await.unwrap();
     String::from_utf8(text).unwrap()
 }
 
-fn through(api: &HttpServer, ca: &Ca, proxy: &str) -> Settings {
+fn through(api: &HttpServer, ca: &Ca, proxy: &str) -> TransportSettings {
     let proxy = ProxyChoice::Always(Proxy::parse(proxy).unwrap());
-    Settings { proxy, ..settings(api, ca) }
+    TransportSettings { proxy, ..settings(api, ca) }
 }
 
 #[tokio::test]
-async fn an_http_proxy_is_asked_for_a_tunnel_with_its_own_password_alone() {
+async fn http_proxy_gets_only_its_own_password() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
@@ -160,53 +161,59 @@ async fn an_http_proxy_is_asked_for_a_tunnel_with_its_own_password_alone() {
         let url = format!("{scheme}://ann:s%40fe@{}", proxy.address);
         let identity = super::support::certificate(&ca.client("ann").issue());
         let credential = crate::credential::Credential { identity: identity.identity, ..bearer("t") };
-        let rig = rig_with(through(&api, &ca, &url), Script::of([credential]));
+        let rig = rig_with(through(&api, &ca, &url), ScriptedSource::new([credential]));
         for _ in 0..2 {
             assert_eq!(rig.read("/version").await.0, 200, "{scheme}");
         }
-        let heard = proxy.heard();
+        let received = proxy.received();
         let target = format!("CONNECT {} HTTP/1.1", api.address());
-        assert_eq!(heard.iter().filter(|line| **line == target).count(), 1, "{heard:?}");
-        assert!(heard.contains(&"Proxy-Authorization: Basic YW5uOnNAZmU=".to_owned()), "{heard:?}");
-        assert!(!heard.join(" ").contains("Bearer"), "the server's token is not the proxy's business");
-        assert!(!heard.contains(&"client certificate: true".to_owned()), "nor is the certificate");
-        assert!(api.requests().last().unwrap().client.is_some(), "the server sees it");
+        assert_eq!(received.iter().filter(|line| **line == target).count(), 1, "{received:?}");
+        assert!(received.contains(&"Proxy-Authorization: Basic YW5uOnNAZmU=".to_owned()), "{received:?}");
+        assert!(!received.join(" ").contains("Bearer"), "the proxy does not get the server's token");
+        assert!(!received.contains(&"client certificate: true".to_owned()), "nor the client certificate");
+        assert!(api.requests().last().unwrap().client.is_some(), "the server gets it");
         assert_eq!(api.requests().last().unwrap().header("proxy-authorization"), None);
     }
 }
 
 #[tokio::test]
-async fn a_socks5_proxy_looks_names_up_itself() {
+async fn socks5_proxy_resolves_names() {
     let ca = Ca::new("root");
     let identity = ca.server().name("api.example.test").issue();
     let api = ApiServer::start_with(&ca, |server| server.identity(&identity));
     api.accept_token("t", "ann", &[]);
     let proxy = TestProxy::start(Kind::Socks5, api.address(), None, "0").await;
     let url = format!("socks5://ann:safe@{}", proxy.address);
-    let settings = Settings { server: "https://api.example.test:6443".into(), ..through(&api, &ca, &url) };
-    let rig = rig_with(settings, Script::of([bearer("t")]));
+    let settings =
+        TransportSettings { server: "https://api.example.test:6443".into(), ..through(&api, &ca, &url) };
+    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
     assert_eq!(rig.read("/version").await.0, 200);
-    assert_eq!(proxy.heard(), ["ann:safe", "api.example.test:6443"]);
-    let rig = rig_with(through(&api, &ca, &format!("socks5://{}", proxy.address)), Script::of([bearer("t")]));
+    assert_eq!(proxy.received(), ["ann:safe", "api.example.test:6443"]);
+    let rig = rig_with(
+        through(&api, &ca, &format!("socks5://{}", proxy.address)),
+        ScriptedSource::new([bearer("t")]),
+    );
     assert_eq!(rig.read("/version").await.0, 200);
-    assert_eq!(proxy.heard().last(), Some(&api.address().to_string()), "addresses as addresses");
+    assert_eq!(proxy.received().last(), Some(&api.address().to_string()), "IP addresses are sent as such");
 }
 
 #[tokio::test]
-async fn a_proxy_that_says_no_is_named_with_its_reason_and_without_its_password() {
+async fn error_names_the_proxy_and_its_reason_without_its_password() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     for (kind, answer, scheme, expected) in [
         (Kind::Connect, "403 Forbidden", "http", "403 Forbidden"),
-        (Kind::Connect, "407 Who", "http", "other credentials"),
+        (Kind::Connect, "407 Who", "http", "rejected the credentials"),
         (Kind::Socks5, "5", "socks5", "connection refused"),
     ] {
         let proxy = TestProxy::start(kind, api.address(), None, answer).await;
         let url = format!("{scheme}://ann:hunter2@{}", proxy.address);
-        let error =
-            rig_with(through(&api, &ca, &url), Script::of([bearer("t")])).get("/x").await.unwrap_err();
+        let error = rig_with(through(&api, &ca, &url), ScriptedSource::new([bearer("t")]))
+            .get("/x")
+            .await
+            .unwrap_err();
         assert!(matches!(error, TransportError::Proxy { .. }), "{error:?}");
-        let shown = everything(&error);
+        let shown = error_chain(&error);
         assert!(shown.contains(expected) && shown.contains(&proxy.address.to_string()), "{shown}");
         assert!(!shown.contains("hunter2"), "{shown}");
         assert!(api.connections().is_empty());
@@ -214,19 +221,19 @@ async fn a_proxy_that_says_no_is_named_with_its_reason_and_without_its_password(
 }
 
 #[tokio::test]
-async fn a_plain_server_is_reached_by_asking_the_proxy_to_forward() {
+async fn proxy_forwards_requests_for_a_plain_http_server() {
     let server = HttpServer::start_plain();
     server.answer_with("*", |request| Answer::text(&request.target));
     let proxy = HttpServer::start_plain();
     proxy.answer("/x", Answer::text("forwarded"));
-    let settings = Settings {
+    let settings = TransportSettings {
         proxy: ProxyChoice::Environment(ProxyEnvironment {
             http_proxy: format!("http://ann:safe@{}", proxy.address()),
             ..ProxyEnvironment::default()
         }),
-        ..Settings::new("http://server.example.test:8080")
+        ..TransportSettings::new("http://server.example.test:8080")
     };
-    let rig = rig_with(settings, Script::of([bearer("t")]));
+    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
     assert_eq!(rig.read("/x").await, (200, "forwarded".to_owned()));
     let received = String::from_utf8(proxy.connections()[0].received()).unwrap();
     assert!(received.starts_with("GET http://server.example.test:8080/x HTTP/1.1\r\n"), "{received}");
@@ -236,17 +243,18 @@ async fn a_plain_server_is_reached_by_asking_the_proxy_to_forward() {
 
 // C148
 #[tokio::test]
-async fn the_environments_proxy_is_not_used_for_loopback_and_a_proxy_url_is() {
+async fn environment_proxy_is_not_used_for_loopback_but_proxy_url_is() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     let proxy = TestProxy::start(Kind::Connect, api.address(), None, "200 fine").await;
     let environment =
         ProxyEnvironment { https_proxy: format!("http://{}", proxy.address), ..ProxyEnvironment::default() };
-    let from_environment = Settings { proxy: ProxyChoice::Environment(environment), ..settings(&api, &ca) };
-    assert_eq!(rig_with(from_environment, Script::of([bearer("t")])).read("/version").await.0, 200);
-    assert!(proxy.heard().is_empty());
+    let from_environment =
+        TransportSettings { proxy: ProxyChoice::Environment(environment), ..settings(&api, &ca) };
+    assert_eq!(rig_with(from_environment, ScriptedSource::new([bearer("t")])).read("/version").await.0, 200);
+    assert!(proxy.received().is_empty());
     let explicit = through(&api, &ca, &format!("http://{}", proxy.address));
-    assert_eq!(rig_with(explicit, Script::of([bearer("t")])).read("/version").await.0, 200);
-    assert!(!proxy.heard().is_empty());
+    assert_eq!(rig_with(explicit, ScriptedSource::new([bearer("t")])).read("/version").await.0, 200);
+    assert!(!proxy.received().is_empty());
 }

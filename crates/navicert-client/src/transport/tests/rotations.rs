@@ -1,4 +1,4 @@
-//! Client certificates that are replaced while requests are on their way (T29, C460–C465).
+//! Client certificates that are replaced while requests are in flight (T29, C460–C465).
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use http_body_util::BodyExt;
 use navicert_testkit::{Answer, ApiServer, Ca, Gate, Watch, wait};
 use serde_json::json;
 
-use super::support::{Script, bearer, certificate, request, rig, rig_with, settings, text};
+use super::support::{ScriptedSource, bearer, certificate, request, rig, rig_with, settings, text};
 use crate::credential::{Credential, CredentialSource};
-use crate::transport::{Rotation, Settings, TransportError};
+use crate::transport::{Rotation, TransportError, TransportSettings};
 
 fn starts(ca: &Ca, http1_only: bool) -> ApiServer {
     ApiServer::start_with(ca, |server| if http1_only { server.http1_only() } else { server })
@@ -21,11 +21,11 @@ async fn closed(api: &ApiServer, connection: usize) {
 
 // T29, C462
 #[tokio::test]
-async fn idle_connections_go_at_once_and_the_next_request_is_the_new_identity() {
+async fn idle_connections_close_at_once_and_the_next_request_uses_the_new_identity() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
-        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
         let rig = rig(&api, &ca, source.clone());
         assert_eq!(rig.read("/version").await.0, 200);
         source.replace(certificate(&ca.client("bob").issue()));
@@ -44,15 +44,15 @@ async fn sessions_are_resumed_within_a_generation_and_never_across() {
     let ca = Ca::new("root");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let api = ApiServer::start_with(&ca, |server| server.http1_only().tls_versions(&[version]));
-        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
         let rig = rig(&api, &ca, source.clone());
         for user in ["ann", "bob", "ann"] {
-            if user == "bob" || source.asked() > 2 {
+            if user == "bob" || source.lookups() > 2 {
                 source.replace(certificate(&ca.client(user).issue()));
             }
             for _ in 0..2 {
                 assert_eq!(rig.read("/version").await.0, 200);
-                api.cut_connections(navicert_testkit::Cut::Clip); // so that the next one needs a handshake
+                api.cut_connections(navicert_testkit::Cut::Clip); // so that the next request needs a handshake
             }
         }
         let handshakes: Vec<_> = api
@@ -69,14 +69,14 @@ async fn sessions_are_resumed_within_a_generation_and_never_across() {
 
 // T29, C462, C463
 #[tokio::test]
-async fn what_is_in_flight_finishes_and_a_watch_ends_with_a_retriable_error_at_the_limit() {
+async fn requests_in_flight_finish_and_a_watch_fails_with_a_retriable_error_at_the_limit() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
         let (gate, pods) = (Gate::new(), Watch::new());
         api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
         api.answer("/watch", pods.answer());
-        let source = Script::of([certificate(&ca.client("ann").issue())]);
+        let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
         let rig = rig(&api, &ca, source.clone());
         let download = rig.get("/download").await.unwrap();
         let mut watch = rig.get("/watch").await.unwrap().into_body();
@@ -98,7 +98,7 @@ async fn what_is_in_flight_finishes_and_a_watch_ends_with_a_retriable_error_at_t
         assert!(matches!(end, TransportError::Retired), "{end:?}");
         assert!(end.is_retriable());
         pods.wait_for_closed(1).await;
-        assert_eq!(rig.read("/version").await.0, 200, "the new connection is not touched");
+        assert_eq!(rig.read("/version").await.0, 200, "the new connection stays open");
         let log = api.log();
         let bob = |connection: &navicert_testkit::http_server::Connection| {
             connection.tls.as_ref().is_some_and(|tls| tls.client.as_ref().unwrap().common_name == "bob")
@@ -109,14 +109,17 @@ async fn what_is_in_flight_finishes_and_a_watch_ends_with_a_retriable_error_at_t
 
 // T29, C452
 #[tokio::test]
-async fn close_now_aborts_what_is_in_flight() {
+async fn close_now_aborts_requests_in_flight() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
         let gate = Gate::new();
         api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
-        let source = Script::of([certificate(&ca.client("ann").issue())]);
-        let rig = rig_with(Settings { rotation: Rotation::CloseNow, ..settings(&api, &ca) }, source.clone());
+        let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
+        let rig = rig_with(
+            TransportSettings { rotation: Rotation::CloseNow, ..settings(&api, &ca) },
+            source.clone(),
+        );
         let download = rig.get("/download").await.unwrap();
         source.replace(certificate(&ca.client("bob").issue()));
         assert_eq!(rig.read("/version").await.0, 200);
@@ -128,7 +131,7 @@ async fn close_now_aborts_what_is_in_flight() {
 
 // C462, last sentence
 #[tokio::test]
-async fn a_401_that_causes_a_rotation_is_delivered_whole_before_its_connection_goes() {
+async fn body_of_a_401_that_causes_a_rotation_is_delivered_before_its_connection_closes() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
@@ -138,10 +141,15 @@ async fn a_401_that_causes_a_rotation_is_delivered_whole_before_its_connection_g
             "ann" => refused.clone(),
             _ => Answer::text("hello"),
         });
-        let source =
-            Script::of([certificate(&ca.client("ann").issue()), certificate(&ca.client("bob").issue())]);
-        let settings =
-            Settings { rotation: Rotation::CloseNow, retry_unauthorized: false, ..settings(&api, &ca) };
+        let source = ScriptedSource::new([
+            certificate(&ca.client("ann").issue()),
+            certificate(&ca.client("bob").issue()),
+        ]);
+        let settings = TransportSettings {
+            rotation: Rotation::CloseNow,
+            retry_unauthorized: false,
+            ..settings(&api, &ca)
+        };
         let rig = rig_with(settings, source);
         let refusal = rig.get("/x").await.unwrap();
         assert_eq!(rig.read("/x").await, (200, "hello".to_owned()), "bob's connection is open by now");
@@ -153,11 +161,11 @@ async fn a_401_that_causes_a_rotation_is_delivered_whole_before_its_connection_g
 
 // C465
 #[tokio::test]
-async fn from_a_certificate_to_none_is_a_rotation_too() {
+async fn removing_the_certificate_is_a_rotation() {
     let ca = Ca::new("root");
     let api = starts(&ca, true);
     api.accept_token("t", "ann", &[]);
-    let source = Script::of([certificate(&ca.client("ann").issue())]);
+    let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
     let rig = rig(&api, &ca, source.clone());
     assert_eq!(rig.read("/version").await.0, 200);
     source.replace(bearer("t"));
@@ -168,7 +176,7 @@ async fn from_a_certificate_to_none_is_a_rotation_too() {
 
 // C452, C464
 #[tokio::test]
-async fn another_token_or_the_same_certificate_again_closes_nothing() {
+async fn new_token_or_unchanged_certificate_closes_no_connection() {
     let ca = Ca::new("root");
     let api = starts(&ca, true);
     let ann = ca.client("ann").issue();
@@ -176,7 +184,7 @@ async fn another_token_or_the_same_certificate_again_closes_nothing() {
         api.accept_token(token, "ann", &[]);
     }
     let with = |token| Credential { identity: certificate(&ann).identity, ..bearer(token) };
-    let source = Script::of([with("one")]);
+    let source = ScriptedSource::new([with("one")]);
     let rig = rig(&api, &ca, source.clone());
     for token in ["one", "two", "three"] {
         source.replace(with(token));
@@ -189,24 +197,24 @@ async fn another_token_or_the_same_certificate_again_closes_nothing() {
 
 // T29, C412
 #[tokio::test]
-async fn a_credential_past_its_expiry_does_not_close_its_own_connection() {
+async fn expired_credential_does_not_close_its_connection() {
     let ca = Ca::new("root");
     let api = starts(&ca, true);
     let past = navicert_types::Timestamp::from_second(1_000).unwrap();
     let ann = Credential { expires: Some(past), ..certificate(&ca.client("ann").issue()) };
-    let rig = rig(&api, &ca, Script::of([ann]));
+    let rig = rig(&api, &ca, ScriptedSource::new([ann]));
     for _ in 0..3 {
         assert_eq!(rig.read("/version").await.0, 200);
     }
     assert_eq!(api.connections().len(), 1);
 }
 
-// C460: a request that was overtaken does not bring the old certificate back
+// C460: a request with the old certificate does not bring it back
 #[tokio::test]
-async fn many_requests_during_many_rotations_all_succeed_and_none_goes_back() {
+async fn requests_during_many_rotations_succeed_and_never_use_an_older_certificate() {
     let ca = Ca::new("root");
     let api = starts(&ca, false);
-    let source = Script::of([certificate(&ca.client("user-00").issue())]);
+    let source = ScriptedSource::new([certificate(&ca.client("user-00").issue())]);
     let rig = rig(&api, &ca, source.clone());
     for number in 1..12 {
         let before: Vec<_> = (0..8)
@@ -232,7 +240,7 @@ async fn many_requests_during_many_rotations_all_succeed_and_none_goes_back() {
 
 // C460, C462, C433: the connection was opened for the old certificate, but nothing had been sent on it
 #[tokio::test]
-async fn a_request_overtaken_while_it_connects_goes_out_as_the_new_identity_with_the_new_token() {
+async fn request_uses_the_new_identity_and_token_after_a_rotation_during_connect() {
     let ca = Ca::new("root");
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
@@ -243,7 +251,7 @@ async fn a_request_overtaken_while_it_connects_goes_out_as_the_new_identity_with
             identity: certificate(&ca.client(name).issue()).identity,
             ..bearer(token)
         };
-        let source = Script::of([with("ann", "one")]);
+        let source = ScriptedSource::new([with("ann", "one")]);
         let rig = rig(&api, &ca, source.clone());
         let gate = Gate::new();
         api.stall_connections(&gate);
@@ -264,14 +272,14 @@ async fn a_request_overtaken_while_it_connects_goes_out_as_the_new_identity_with
 
 // C460
 #[tokio::test]
-async fn an_older_credential_gets_no_connection_once_a_newer_one_has() {
+async fn older_credential_gets_no_connection_after_a_newer_one() {
     let ca = Ca::new("root");
     let api = starts(&ca, true);
-    let source = Script::of([certificate(&ca.client("ann").issue())]);
+    let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
     let rig = rig(&api, &ca, source.clone());
-    let old = source.ready().unwrap();
+    let old = source.cached().unwrap();
     source.replace(certificate(&ca.client("bob").issue()));
-    let new = source.ready().unwrap();
+    let new = source.cached().unwrap();
     let pools = &rig.transport.0.pools;
     assert!(pools.pool_for(&old).unwrap().is_some());
     assert!(pools.pool_for(&new).unwrap().is_some());

@@ -1,4 +1,4 @@
-//! What the tests of the transport share: a source that follows a script, and short ways to send and read.
+//! Shared by the transport tests: a scripted credential source, and helpers to send requests and read responses.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,36 +10,38 @@ use navicert_types::Clock;
 use navicert_types::clock::ManualClock;
 
 use crate::credential::{
-    Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Identity, Refused,
-    TokenFileError,
+    BoxFuture, ClientIdentity, Credential, CredentialError, CredentialSource, Generation, Rejection,
+    RequestOrigin, TokenFileError,
 };
-use crate::kubeconfig::Disk;
+use crate::kubeconfig::OsFileSystem;
 use crate::metrics::{Metrics, Recorder};
-use crate::transport::{Around, Body, ManualTimer, ResponseBody, Settings, Transport, TransportError, Trust};
+use crate::transport::{
+    Around, Body, ManualTimer, ResponseBody, Transport, TransportError, TransportSettings, Trust,
+};
 
-/// Some moment of the year 2027, when the test kit's certificates are valid.
+/// A time in 2027, when the test kit's certificates are valid.
 pub(super) const NOW: i64 = 1_800_000_000;
 
-/// Gives what it holds; a refusal of the current generation brings the next credential of its script, and counts as one
-/// run, as a plugin's would.
+/// Returns its current credential; rejecting the current generation moves on to the next credential of the script and
+/// counts as one refresh, as with a plugin.
 #[derive(Debug, Default)]
-pub(super) struct Script(Mutex<State>);
+pub(super) struct ScriptedSource(Mutex<ScriptState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ScriptState {
     current: Option<Arc<Credential>>,
     next: VecDeque<Credential>,
-    asked: usize,
-    refusals: Vec<Refused>,
-    runs: usize,
-    broken: bool,
+    lookups: usize,
+    rejections: Vec<Rejection>,
+    refreshes: usize,
+    fails: bool,
     hint: Option<&'static str>,
 }
 
-impl Script {
-    /// Holds the first of these; the others come one by one when it is refused.
-    pub(super) fn of(credentials: impl IntoIterator<Item = Credential>) -> Arc<Self> {
-        let script = Script::default();
+impl ScriptedSource {
+    /// Starts with the first of these; each rejection moves on to the next.
+    pub(super) fn new(credentials: impl IntoIterator<Item = Credential>) -> Arc<Self> {
+        let script = ScriptedSource::default();
         let mut credentials = credentials.into_iter();
         if let Some(first) = credentials.next() {
             script.replace(first);
@@ -48,74 +50,74 @@ impl Script {
         Arc::new(script)
     }
 
-    /// Something else from now on, as after an expiry.
+    /// Replaces the credential, as after an expiry.
     pub(super) fn replace(&self, credential: Credential) {
         let mut state = self.state();
         state.replace(credential);
     }
 
-    /// Every attempt to get another one fails.
-    pub(super) fn break_down(&self) {
-        self.state().broken = true;
+    /// Makes every refresh fail.
+    pub(super) fn fail_refreshes(&self) {
+        self.state().fails = true;
     }
 
-    /// How often anybody asked for a credential.
-    pub(super) fn asked(&self) -> usize {
-        self.state().asked
+    /// How often a credential was requested.
+    pub(super) fn lookups(&self) -> usize {
+        self.state().lookups
     }
 
-    /// How often another credential was got because one was refused.
-    pub(super) fn runs(&self) -> usize {
-        self.state().runs
+    /// How often a rejection caused a refresh.
+    pub(super) fn refreshes(&self) -> usize {
+        self.state().refreshes
     }
 
-    /// Every refusal it heard of.
-    pub(super) fn refusals(&self) -> Vec<Refused> {
-        self.state().refusals.clone()
+    /// Every rejection it received.
+    pub(super) fn rejections(&self) -> Vec<Rejection> {
+        self.state().rejections.clone()
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> std::sync::MutexGuard<'_, ScriptState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl ScriptState {
     fn replace(&mut self, credential: Credential) {
         let generation = self.current.as_ref().map_or(Generation::FIRST, |current| current.generation.next());
         self.current = Some(Arc::new(Credential { generation, ..credential }));
     }
 }
 
-impl CredentialSource for Script {
-    fn ready(&self) -> Option<Arc<Credential>> {
+impl CredentialSource for ScriptedSource {
+    fn cached(&self) -> Option<Arc<Credential>> {
         let mut state = self.state();
-        state.asked += 1;
+        state.lookups += 1;
         state.current.clone()
     }
 
-    fn current(&self, _: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
-        let current = self.ready().ok_or_else(error);
+    fn get(&self, _: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+        let current = self.cached().ok_or_else(error);
         Box::pin(async move { current })
     }
 
-    fn refused(
+    fn refresh_rejected(
         &self,
         generation: Generation,
-        reason: Refused,
+        reason: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
         let mut state = self.state();
-        state.refusals.push(reason);
+        state.rejections.push(reason);
         let current = state.current.clone().filter(|current| current.generation != generation);
         let outcome = match current {
             Some(newer) => Ok(Some(newer)),
-            None if state.broken => {
-                state.runs += 1;
+            None if state.fails => {
+                state.refreshes += 1;
                 Err(error())
             }
             None => {
                 let next = state.next.pop_front();
                 Ok(next.and_then(|next| {
-                    state.runs += 1;
+                    state.refreshes += 1;
                     state.replace(next);
                     state.current.clone()
                 }))
@@ -133,21 +135,21 @@ fn error() -> CredentialError {
     TokenFileError::Empty { path: "token".into() }.into()
 }
 
-/// A bearer token and nothing else.
+/// A bearer token without a certificate.
 pub(super) fn bearer(token: &str) -> Credential {
     let mut value = HeaderValue::try_from(format!("Bearer {token}")).unwrap();
     value.set_sensitive(true);
     Credential { authorization: Some(value), ..Credential::anonymous() }
 }
 
-/// A client certificate and nothing else.
+/// A client certificate without a token.
 pub(super) fn certificate(identity: &navicert_testkit::Identity) -> Credential {
     let chain = identity.chain().to_vec();
-    let identity = Identity::from_der(chain, identity.key_der()).unwrap();
+    let identity = ClientIdentity::from_der(chain, identity.key_der()).unwrap();
     Credential { identity: Some(Arc::new(identity)), ..Credential::anonymous() }
 }
 
-/// A transport, and the clock and timer it goes by.
+/// A transport with its manual clock and timer.
 pub(super) struct Rig {
     pub(super) transport: Transport,
     pub(super) clock: Arc<ManualClock>,
@@ -155,22 +157,22 @@ pub(super) struct Rig {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// A transport for a server of this CA.
+/// A transport that trusts this CA.
 pub(super) fn rig(server: &HttpServer, ca: &Ca, source: Arc<dyn CredentialSource>) -> Rig {
     rig_with(settings(server, ca), source)
 }
 
-pub(super) fn settings(server: &HttpServer, ca: &Ca) -> Settings {
-    Settings { trust: Trust::Pem(ca.pem().into_bytes()), ..Settings::new(server.url()) }
+pub(super) fn settings(server: &HttpServer, ca: &Ca) -> TransportSettings {
+    TransportSettings { trust: Trust::Pem(ca.pem().into_bytes()), ..TransportSettings::new(server.url()) }
 }
 
-pub(super) fn rig_with(settings: Settings, source: Arc<dyn CredentialSource>) -> Rig {
+pub(super) fn rig_with(settings: TransportSettings, source: Arc<dyn CredentialSource>) -> Rig {
     let (clock, timer) = (Arc::new(ManualClock::at(NOW)), ManualTimer::default());
     let metrics = Arc::new(Metrics::new());
     let around = Around {
         clock: Arc::clone(&clock) as Arc<dyn Clock>,
         timer: Arc::new(timer.clone()),
-        files: Arc::new(Disk),
+        files: Arc::new(OsFileSystem),
         recorder: Arc::clone(&metrics) as Arc<dyn Recorder>,
     };
     Rig { transport: Transport::new(settings, source, around).unwrap(), clock, timer, metrics }
@@ -188,7 +190,7 @@ impl Rig {
         wait::within("an answer", self.transport.send(request)).await
     }
 
-    /// The status and the whole body.
+    /// Sends a GET request; returns the status and the complete body.
     pub(super) async fn read(&self, path: &str) -> (u16, String) {
         let response = self.get(path).await.unwrap_or_else(|error| panic!("{path}: {error:?}"));
         (response.status().as_u16(), text(response).await)
@@ -204,8 +206,8 @@ pub(super) async fn text(response: Response<ResponseBody>) -> String {
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }
 
-/// An error with everything behind it, as a log would show it.
-pub(super) fn everything(error: &dyn std::error::Error) -> String {
+/// An error with its debug output and all sources.
+pub(super) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut shown = format!("{error} {error:?}");
     let mut source = error.source();
     while let Some(error) = source {

@@ -1,57 +1,61 @@
-//! Where in which file a problem is: the entry's own file, and the line of the field, so that a message can point at it.
+//! Finds the file and line of a problem so that messages can point at it.
 
 use navicert_types::tree::{Node, Span, Syntax, parse};
 
 use super::advice::Advice;
-use super::merge::{EntryKind, Merged, Origin};
+use super::merge::{EntryKind, EntryOrigin, MergedKubeconfig};
 use super::obstacle::Obstacle;
 use super::resolve::Effective;
 use super::validate::Problem;
 
-/// A place in a kubeconfig file.
+/// A position in a kubeconfig file.
 #[derive(Debug)]
-pub struct Place<'a> {
+pub struct SourceLocation<'a> {
     /// The file.
-    pub origin: &'a Origin,
-    /// Where in it.
+    pub origin: &'a EntryOrigin,
+    /// The position in the file.
     pub span: Span,
 }
 
-/// An entry and a field of it, outermost first; the deepest one that is written down is pointed at.
-struct Subject<'a> {
+/// An entry and a path of fields in it; the deepest existing field is located.
+struct EntryField<'a> {
     kind: EntryKind,
     name: &'a str,
     fields: &'static [&'static str],
 }
 
-impl Merged {
-    /// Where a problem of the selected context is written; `None` if it is about something that is not there.
-    pub fn place_of_problem(&self, problem: &Problem) -> Option<Place<'_>> {
-        self.place(&problem_subject(problem)?)
+impl MergedKubeconfig {
+    /// The location of a problem of the selected context; `None` if it concerns a missing entry.
+    pub fn location_of_problem(&self, problem: &Problem) -> Option<SourceLocation<'_>> {
+        self.locate(&problem_field(problem)?)
     }
 
-    /// Where an obstacle is written.
-    pub fn place_of_obstacle(&self, obstacle: &Obstacle, effective: &Effective) -> Option<Place<'_>> {
-        self.place(&obstacle_subject(obstacle, effective))
+    /// The location of an obstacle.
+    pub fn location_of_obstacle(
+        &self,
+        obstacle: &Obstacle,
+        effective: &Effective,
+    ) -> Option<SourceLocation<'_>> {
+        self.locate(&obstacle_field(obstacle, effective))
     }
 
-    /// Where the reason for an advice is written.
-    pub fn place_of_advice(&self, advice: &Advice, effective: &Effective) -> Option<Place<'_>> {
+    /// The location of the field an advice is about.
+    pub fn location_of_advice(&self, advice: &Advice, effective: &Effective) -> Option<SourceLocation<'_>> {
         if let Advice::PlainHttp(server) | Advice::NoScheme(server) = advice {
-            // A server from the command line is in no file.
+            // A server from the command line has no location.
             self.cluster(&effective.cluster_name).filter(|cluster| cluster.server == *server)?;
         }
-        self.place(&advice_subject(advice, effective))
+        self.locate(&advice_field(advice, effective))
     }
 
-    fn place(&self, subject: &Subject<'_>) -> Option<Place<'_>> {
+    fn locate(&self, subject: &EntryField<'_>) -> Option<SourceLocation<'_>> {
         let origin = self.origin(subject.kind, subject.name)?;
         let tree = parse(origin.text.expose(), Syntax::Yaml).ok()?;
-        Some(Place { origin, span: find(&tree, subject)? })
+        Some(SourceLocation { origin, span: find(&tree, subject)? })
     }
 }
 
-fn find(tree: &Node, subject: &Subject<'_>) -> Option<Span> {
+fn find(tree: &Node, subject: &EntryField<'_>) -> Option<Span> {
     let (list, inner) = match subject.kind {
         EntryKind::Cluster => ("clusters", "cluster"),
         EntryKind::User => ("users", "user"),
@@ -72,12 +76,12 @@ fn find(tree: &Node, subject: &Subject<'_>) -> Option<Span> {
     Some(span)
 }
 
-fn problem_subject(problem: &Problem) -> Option<Subject<'_>> {
-    let user = |name, fields| Some(Subject { kind: EntryKind::User, name, fields });
-    let cluster = |name, fields| Some(Subject { kind: EntryKind::Cluster, name, fields });
+fn problem_field(problem: &Problem) -> Option<EntryField<'_>> {
+    let user = |name, fields| Some(EntryField { kind: EntryKind::User, name, fields });
+    let cluster = |name, fields| Some(EntryField { kind: EntryKind::Cluster, name, fields });
     match problem {
         Problem::ClusterNotFound { context, .. } => {
-            Some(Subject { kind: EntryKind::Context, name: context, fields: &["cluster"] })
+            Some(EntryField { kind: EntryKind::Context, name: context, fields: &["cluster"] })
         }
         Problem::NoServer(name) => cluster(name, &["server"]),
         Problem::Proxy { cluster: name, .. } => cluster(name, &["proxy-url"]),
@@ -106,7 +110,7 @@ fn problem_subject(problem: &Problem) -> Option<Subject<'_>> {
     }
 }
 
-fn obstacle_subject<'a>(obstacle: &Obstacle, effective: &'a Effective) -> Subject<'a> {
+fn obstacle_field<'a>(obstacle: &Obstacle, effective: &'a Effective) -> EntryField<'a> {
     let (kind, fields): (EntryKind, &'static [&'static str]) = match obstacle {
         Obstacle::Server { .. } => (EntryKind::Cluster, &["server"]),
         Obstacle::AuthorityAndInsecure => (EntryKind::Cluster, &["insecure-skip-tls-verify"]),
@@ -122,10 +126,10 @@ fn obstacle_subject<'a>(obstacle: &Obstacle, effective: &'a Effective) -> Subjec
         Obstacle::BasicAndBearer => (EntryKind::User, &["username"]),
         Obstacle::EmptyTokenFile(_) => (EntryKind::User, &["tokenFile"]),
     };
-    Subject { kind, name: name_of(kind, effective), fields }
+    EntryField { kind, name: name_of(kind, effective), fields }
 }
 
-fn advice_subject<'a>(advice: &Advice, effective: &'a Effective) -> Subject<'a> {
+fn advice_field<'a>(advice: &Advice, effective: &'a Effective) -> EntryField<'a> {
     let (kind, fields): (EntryKind, &'static [&'static str]) = match advice {
         Advice::UserMissing(_) | Advice::NoUser => (EntryKind::Context, &["user"]),
         Advice::PlainHttp(_) | Advice::NoScheme(_) => (EntryKind::Cluster, &["server"]),
@@ -134,7 +138,7 @@ fn advice_subject<'a>(advice: &Advice, effective: &'a Effective) -> Subject<'a> 
         Advice::TokenFileWins(_) => (EntryKind::User, &["tokenFile"]),
         Advice::ExecUnused(_) => (EntryKind::User, &["exec"]),
     };
-    Subject { kind, name: name_of(kind, effective), fields }
+    EntryField { kind, name: name_of(kind, effective), fields }
 }
 
 fn name_of(kind: EntryKind, effective: &Effective) -> &str {

@@ -1,58 +1,65 @@
-//! The first connection while the credential is still looked for: opened, silent, and closed if there is none.
+//! Preconnecting while the credential is fetched: opened, silent, and closed if there is no credential.
 
 use std::sync::Arc;
 
 use navicert_testkit::{ApiServer, Ca, Cut, Gate, wait};
 
-use super::support::{Script, bearer, request, rig};
+use super::support::{ScriptedSource, bearer, request, rig};
 use crate::credential::{
-    Asking, BoxFuture, Credential, CredentialError, CredentialSource, Generation, Refused,
+    BoxFuture, Credential, CredentialError, CredentialSource, Generation, Rejection, RequestOrigin,
 };
 
-/// A source that has nothing before its gate opens, as a plugin that takes its time.
+/// A source that has no credential until its gate opens, like a slow plugin.
 #[derive(Debug)]
-struct Slow {
-    script: Arc<Script>,
+struct GatedSource {
+    script: Arc<ScriptedSource>,
     gate: Gate,
-    ahead: bool,
+    may_preconnect: bool,
 }
 
-impl CredentialSource for Slow {
-    fn ready(&self) -> Option<Arc<Credential>> {
+impl CredentialSource for GatedSource {
+    fn cached(&self) -> Option<Arc<Credential>> {
         None
     }
 
-    fn current(&self, asking: Asking) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
+    fn get(&self, origin: RequestOrigin) -> BoxFuture<'_, Result<Arc<Credential>, CredentialError>> {
         Box::pin(async move {
             self.gate.pass().await;
-            self.script.current(asking).await
+            self.script.get(origin).await
         })
     }
 
-    fn refused(
+    fn refresh_rejected(
         &self,
         generation: Generation,
-        reason: Refused,
+        reason: Rejection,
     ) -> BoxFuture<'_, Result<Option<Arc<Credential>>, CredentialError>> {
-        self.script.refused(generation, reason)
+        self.script.refresh_rejected(generation, reason)
     }
 
-    fn may_call_ahead(&self) -> bool {
-        self.ahead
+    fn may_preconnect(&self) -> bool {
+        self.may_preconnect
     }
 }
 
-fn slow(credentials: impl IntoIterator<Item = Credential>) -> (Arc<Slow>, Gate) {
+fn gated(credentials: impl IntoIterator<Item = Credential>) -> (Arc<GatedSource>, Gate) {
     let gate = Gate::new();
-    (Arc::new(Slow { script: Script::of(credentials), gate: gate.clone(), ahead: true }), gate)
+    (
+        Arc::new(GatedSource {
+            script: ScriptedSource::new(credentials),
+            gate: gate.clone(),
+            may_preconnect: true,
+        }),
+        gate,
+    )
 }
 
 #[tokio::test]
-async fn the_server_is_called_while_the_credential_is_looked_for_and_told_nothing() {
+async fn connects_while_the_credential_is_fetched_and_sends_nothing() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let (source, gate) = slow([bearer("t")]);
+    let (source, gate) = gated([bearer("t")]);
     let rig = rig(&api, &ca, source);
     let asked = (0..8).map(|_| {
         let transport = rig.transport.clone();
@@ -61,28 +68,32 @@ async fn the_server_is_called_while_the_credential_is_looked_for_and_told_nothin
     let asked: Vec<_> = asked.collect();
     gate.wait_for_arrivals(8).await;
     let log = api.wait_until("a connection", |log| !log.connections.is_empty()).await;
-    assert_eq!(log.connections.len(), 1, "one for everybody");
-    assert!(log.connections[0].tls.is_none(), "not a byte before there is a credential");
+    assert_eq!(log.connections.len(), 1, "all requests share one");
+    assert!(log.connections[0].tls.is_none(), "no byte is sent before there is a credential");
     gate.open();
     for status in asked {
         assert_eq!(wait::within("an answer", status).await.unwrap(), 200);
     }
-    assert_eq!(api.connections().len(), 1, "the same one");
+    assert_eq!(api.connections().len(), 1, "the preconnected one is used");
 }
 
-// C842, C845: a server gives up after half a minute, and a PIN may take longer.
+// C842, C845: a server times out after half a minute, and entering a PIN may take longer.
 #[tokio::test]
-async fn a_source_that_asks_a_human_first_calls_nobody_ahead() {
+async fn source_that_prompts_for_a_pin_does_not_preconnect() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     let gate = Gate::new();
-    let source = Arc::new(Slow { script: Script::of([bearer("t")]), gate: gate.clone(), ahead: false });
+    let source = Arc::new(GatedSource {
+        script: ScriptedSource::new([bearer("t")]),
+        gate: gate.clone(),
+        may_preconnect: false,
+    });
     let rig = rig(&api, &ca, source);
     let transport = rig.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() });
     gate.wait_for_arrivals(1).await;
-    // A connection of the test's own: whatever was dialed before it would have been accepted before it.
+    // The test's own connection: any earlier one would have been accepted before it.
     let own = tokio::net::TcpStream::connect(api.address()).await.unwrap();
     let log = api.wait_until("the test's own connection", |log| !log.connections.is_empty()).await;
     assert_eq!(log.connections.len(), 1);
@@ -92,10 +103,10 @@ async fn a_source_that_asks_a_human_first_calls_nobody_ahead() {
 }
 
 #[tokio::test]
-async fn without_a_credential_the_connection_is_closed_unused() {
+async fn connection_is_closed_unused_if_there_is_no_credential() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
-    let (source, gate) = slow([]);
+    let (source, gate) = gated([]);
     let rig = rig(&api, &ca, source);
     let transport = rig.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.map(drop) });
@@ -106,11 +117,11 @@ async fn without_a_credential_the_connection_is_closed_unused() {
 }
 
 #[tokio::test]
-async fn a_connection_that_was_cut_meanwhile_is_replaced() {
+async fn replaces_a_preconnected_socket_that_was_reset() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let (source, gate) = slow([bearer("t")]);
+    let (source, gate) = gated([bearer("t")]);
     let rig = rig(&api, &ca, source);
     let transport = rig.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() });

@@ -1,4 +1,4 @@
-//! A server that says no: 401, TLS alerts, once, twice, to many at a time (T24, T25, T28).
+//! Rejected credentials: 401 responses and TLS alerts, once, twice and concurrently (T24, T25, T28).
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use http_body_util::Full;
 use navicert_testkit::{Answer, ApiServer, Ca, ClientAuth, Gate, wait};
 use rustls::CertificateError;
 
-use super::support::{Script, bearer, certificate, request, rig, rig_with, settings, text};
-use crate::credential::{Credential, Refused};
-use crate::transport::{Body, Settings, TransportError};
+use super::support::{ScriptedSource, bearer, certificate, request, rig, rig_with, settings, text};
+use crate::credential::{Credential, Rejection};
+use crate::transport::{Body, TransportError, TransportSettings};
 
 fn server(ca: &Ca) -> ApiServer {
     let api = ApiServer::start(ca);
@@ -19,53 +19,55 @@ fn server(ca: &Ca) -> ApiServer {
 
 // T28, C432
 #[tokio::test]
-async fn a_revoked_token_is_replaced_and_the_request_sent_once_more() {
+async fn revoked_token_is_refreshed_and_the_request_retried_once() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
     let rig = rig(&api, &ca, source.clone());
     assert_eq!(rig.read("/version").await.0, 200);
-    assert_eq!(source.runs(), 1);
+    assert_eq!(source.refreshes(), 1);
     let tokens: Vec<_> = api.requests().iter().map(|r| r.bearer_token().unwrap().to_owned()).collect();
     assert_eq!(tokens, ["token1", "token2"]);
-    assert_eq!(api.connections().len(), 1, "another token needs no other connection (C452)");
-    assert!(matches!(source.refusals()[0], Refused::Unauthorized(Some(ref answer)) if answer.status == 401));
+    assert_eq!(api.connections().len(), 1, "a new token needs no new connection (C452)");
+    assert!(
+        matches!(source.rejections()[0], Rejection::Unauthorized(Some(ref response)) if response.status == 401)
+    );
 }
 
 // T28, C430
 #[tokio::test]
-async fn upstreams_way_returns_the_401_and_the_next_request_succeeds() {
+async fn without_retry_the_401_is_returned_and_the_next_request_succeeds() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let source = Script::of([bearer("token1"), bearer("token2")]);
-    let settings = Settings { retry_unauthorized: false, ..settings(&api, &ca) };
+    let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
+    let settings = TransportSettings { retry_unauthorized: false, ..settings(&api, &ca) };
     let rig = rig_with(settings, source.clone());
-    let refused = rig.get("/version").await.unwrap();
-    assert_eq!(refused.status(), 401);
-    assert!(text(refused).await.contains("Unauthorized"), "with its body");
+    let rejected = rig.get("/version").await.unwrap();
+    assert_eq!(rejected.status(), 401);
+    assert!(text(rejected).await.contains("Unauthorized"), "with its body");
     assert_eq!(rig.read("/version").await.0, 200);
-    assert_eq!(source.runs(), 1);
+    assert_eq!(source.refreshes(), 1);
 }
 
 // T28, C432
 #[tokio::test]
-async fn a_streamed_body_is_not_sent_twice_and_a_buffered_one_is() {
+async fn streamed_body_is_not_retried_and_a_buffered_one_is() {
     let ca = Ca::new("root");
     for (body, expected, seen) in
         [(Body::stream(Full::new(bytes::Bytes::from_static(b"once"))), 401, 1), (Body::from("twice"), 200, 2)]
     {
         let api = server(&ca);
-        let source = Script::of([bearer("token1"), bearer("token2")]);
+        let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
         let rig = rig(&api, &ca, source.clone());
         let response = rig.send(Request::post("/x").body(body).unwrap()).await.unwrap();
         assert_eq!((response.status().as_u16(), api.count("/x")), (expected, seen));
-        assert_eq!(source.runs(), 1, "the credential is refreshed either way");
+        assert_eq!(source.refreshes(), 1, "the credential is refreshed either way");
     }
 }
 
 // T28, C430
 #[tokio::test]
-async fn many_401s_at_once_refresh_once() {
+async fn concurrent_401s_refresh_once() {
     let ca = Ca::new("root");
     let api = server(&ca);
     let gate = Gate::new();
@@ -74,7 +76,7 @@ async fn many_401s_at_once_refresh_once() {
         Some("token1") => Answer::unauthorized().after(&closed),
         _ => Answer::text("in"),
     });
-    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
     let rig = rig(&api, &ca, source.clone());
     let tasks: Vec<_> = (0..16)
         .map(|_| {
@@ -87,60 +89,60 @@ async fn many_401s_at_once_refresh_once() {
     for task in tasks {
         assert_eq!(wait::within("an answer", task).await.unwrap(), StatusCode::OK);
     }
-    assert_eq!((source.runs(), source.refusals().len()), (1, 16));
+    assert_eq!((source.refreshes(), source.rejections().len()), (1, 16));
 }
 
 // T28, C432, C442
 #[tokio::test]
-async fn a_second_401_is_the_answer_and_the_source_hears_of_it() {
+async fn second_401_is_returned_and_reported_to_the_source() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
-    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
     let rig = rig(&api, &ca, source.clone());
     assert_eq!(rig.get("/version").await.unwrap().status(), 401);
     assert_eq!(api.count("/version"), 2, "never a third time");
-    assert_eq!(source.refusals().len(), 2);
+    assert_eq!(source.rejections().len(), 2);
 }
 
 // C430
 #[tokio::test]
-async fn a_refresh_that_fails_leaves_the_401_as_the_answer() {
+async fn failed_refresh_returns_the_401() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let source = Script::of([bearer("token1")]);
-    source.break_down();
+    let source = ScriptedSource::new([bearer("token1")]);
+    source.fail_refreshes();
     let rig = rig(&api, &ca, source.clone());
     assert_eq!(rig.get("/version").await.unwrap().status(), 401);
-    assert_eq!((source.runs(), api.count("/version")), (1, 1));
+    assert_eq!((source.refreshes(), api.count("/version")), (1, 1));
 }
 
 // C326
 #[tokio::test]
-async fn no_credential_no_request() {
+async fn no_request_is_sent_without_a_credential() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let error = rig(&api, &ca, Script::of([])).get("/version").await.unwrap_err();
+    let error = rig(&api, &ca, ScriptedSource::new([])).get("/version").await.unwrap_err();
     assert!(error.to_string().starts_with("getting credentials: "), "{error}");
     assert!(api.connections().is_empty());
 }
 
-// C435: other answers are answers
+// C435: other statuses are returned as they are
 #[tokio::test]
-async fn nothing_but_a_401_refreshes() {
+async fn only_a_401_refreshes() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let source = Script::of([bearer("token1"), bearer("token2")]);
+    let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
     let rig = rig(&api, &ca, source.clone());
     for status in [403, 407, 429, 500, 503] {
         api.answer("/x", Answer::status(status));
         assert_eq!(rig.get("/x").await.unwrap().status(), status);
     }
-    assert!(source.refusals().is_empty());
+    assert!(source.rejections().is_empty());
 }
 
 // C435
 #[tokio::test]
-async fn an_alert_about_our_certificate_refreshes_once_and_the_request_goes_through() {
+async fn certificate_alert_refreshes_once_and_the_request_succeeds() {
     let ca = Ca::new("root");
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         for http1_only in [true, false] {
@@ -150,14 +152,14 @@ async fn an_alert_about_our_certificate_refreshes_once_and_the_request_goes_thro
             });
             let old = ca.client("ann").expired().issue();
             let new = ca.client("ann").issue();
-            let source = Script::of([certificate(&old), certificate(&new)]);
+            let source = ScriptedSource::new([certificate(&old), certificate(&new)]);
             let rig = rig(&api, &ca, source.clone());
             let body = Body::stream(Full::new(bytes::Bytes::from_static(b"x")));
             let sent = rig.send(Request::post("/x").body(body).unwrap()).await;
             let shown = format!("{version:?}, http1_only {http1_only}: {sent:?}");
-            assert!(matches!(source.refusals()[0], Refused::TlsAlert), "{shown}");
-            assert_eq!(source.runs(), 1, "{shown}");
-            // A streamed body may have begun to flow in TLS 1.3; a buffered one always gets through.
+            assert!(matches!(source.rejections()[0], Rejection::TlsAlert), "{shown}");
+            assert_eq!(source.refreshes(), 1, "{shown}");
+            // A streamed body may have been sent in part with TLS 1.3; a buffered one is always retried.
             assert_eq!(rig.read("/x").await.0, 200, "{shown}");
         }
     }
@@ -165,24 +167,24 @@ async fn an_alert_about_our_certificate_refreshes_once_and_the_request_goes_thro
 
 // C435
 #[tokio::test]
-async fn a_certificate_that_stays_refused_is_an_error_with_the_alerts_name() {
+async fn rejected_certificate_is_an_error_with_the_alerts_name() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.refuse_client_certificates(Some(CertificateError::Revoked));
     let ann = ca.client("ann").issue();
-    let source = Script::of([certificate(&ann), certificate(&ca.client("ann").renew(&ann))]);
+    let source = ScriptedSource::new([certificate(&ann), certificate(&ca.client("ann").renew(&ann))]);
     let rig = rig(&api, &ca, source.clone());
     let error = rig.get("/version").await.unwrap_err();
     assert!(
-        matches!(&error, TransportError::CertificateRefused { alert } if alert == "CertificateRevoked"),
+        matches!(&error, TransportError::CertificateRejected { alert } if alert == "CertificateRevoked"),
         "{error:?}"
     );
-    assert_eq!(source.refusals().len(), 2, "the first and the second, and no third");
+    assert_eq!(source.rejections().len(), 2, "two attempts, no third");
 }
 
 // T25, C330 and C167: both identities are presented
 #[tokio::test]
-async fn token_and_certificate_go_together_in_every_combination() {
+async fn token_and_certificate_are_sent_together_in_every_combination() {
     let ca = Ca::new("root");
     let stranger = Ca::new("stranger");
     let good = ca.client("ann").issue();
@@ -199,7 +201,7 @@ async fn token_and_certificate_go_together_in_every_combination() {
     ] {
         let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Optional(ca.clone())));
         api.accept_token("token2", "ann", &[]);
-        let answer = rig(&api, &ca, Script::of([credential.clone()])).get("/version").await;
+        let answer = rig(&api, &ca, ScriptedSource::new([credential.clone()])).get("/version").await;
         let status = answer.ok().map(|answer| answer.status().as_u16());
         assert_eq!(status, expected, "{what}");
         if let [seen] = api.requests().as_slice() {
@@ -209,13 +211,13 @@ async fn token_and_certificate_go_together_in_every_combination() {
     }
 }
 
-// T24, C470: what a static credential looks like from here
+// T24, C470: a static credential
 #[tokio::test]
-async fn a_source_with_nothing_new_is_told_and_not_retried() {
+async fn rejection_is_reported_and_not_retried_without_a_new_credential() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
-    let source = Script::of([bearer("expired")]);
+    let source = ScriptedSource::new([bearer("expired")]);
     let rig = rig(&api, &ca, Arc::clone(&source) as Arc<_>);
     assert_eq!(rig.get("/version").await.unwrap().status(), 401);
-    assert_eq!((source.runs(), api.count("/version")), (0, 1));
+    assert_eq!((source.refreshes(), api.count("/version")), (0, 1));
 }

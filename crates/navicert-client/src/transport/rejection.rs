@@ -1,0 +1,45 @@
+//! Detects that a server rejected the credential: a 401 response, or a TLS alert about the client certificate.
+// C430–C435
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use navicert_signer::error::Reason;
+use rustls::AlertDescription;
+
+use super::error::TransportError;
+use super::pool::{BoxedResponse, SendFailure};
+use crate::credential::{Credential, RejectedResponse, Rejection};
+
+/// How an outcome rejects this credential; `None` if it does not.
+pub(super) fn rejection_in(
+    outcome: &Result<BoxedResponse, Box<SendFailure>>,
+    credential: &Credential,
+) -> Option<Rejection> {
+    match outcome.as_ref().map_err(|failure| &failure.error) {
+        Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+            let response_head =
+                RejectedResponse { status: response.status(), headers: response.headers().clone() };
+            Some(Rejection::Unauthorized(Some(Arc::new(response_head))))
+        }
+        Err(TransportError::CertificateRejected { .. }) => {
+            credential.identity.is_some().then_some(Rejection::TlsAlert)
+        }
+        // The certificate's key is gone: there may be another pair now (C821).
+        Err(TransportError::Signer(error)) if error.reason() == Reason::NoObject => Some(Rejection::TlsAlert),
+        _ => None,
+    }
+}
+
+/// The fatal alerts that concern the client certificate.
+// C435
+pub(super) fn is_client_certificate_alert(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::BadCertificate
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::AccessDenied
+    )
+}
