@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config ──▶ host ──▶ identity ──▶ challenge ──▶ exchange
-//! azure.json (mirror)  AAD token    the registry's  refresh token
+//! azure.json (mirror)  Entra token  of the registry  refresh token
 //! ```
 
 mod challenge;
@@ -27,34 +27,34 @@ use crate::error::RegistryError;
 use crate::host::{AcrHost, Host};
 use crate::provider::{Login, ProviderCredentials, RegistryProvider};
 
-/// What a service principal's login may be used for: every registry it has rights in.
+/// Keys for a service principal's credential, which is valid for every registry it has access to.
 // I207
 const ALL_REGISTRY_PATTERNS: [&str; 4] = ["*.azurecr.io", "*.azurecr.cn", "*.azurecr.de", "*.azurecr.us"];
-/// Where a pull without a login may be tried at last.
+/// Key of the anonymous credential, which is tried last.
 // I208
 const ANONYMOUS_PATTERN: &str = "*.azurecr.*";
-/// A service principal's secret does not say when it ends.
+/// Cache duration of a service principal's secret, whose expiry is unknown.
 // I209
 const CLIENT_SECRET_CACHE_DURATION: Duration = Duration::from_secs(3600);
 
-/// The provider for Azure's registries.
+/// The provider for Azure Container Registry.
 #[derive(Clone, Debug, Default)]
 pub struct Acr {
     /// The node's cloud configuration.
     pub config: CloudConfig,
-    /// Registries that stand in for others.
+    /// Mirrors of other registries.
     pub mirrors: Mirrors,
-    /// How tokens are had through the API server, if they are.
+    /// Identity bindings, if tokens are requested through the API server.
     pub bindings: Option<IdentityBindings>,
 }
 
-/// A registry, and how it was asked for.
+/// A registry of an image.
 #[derive(Clone, Debug)]
 pub struct AcrRegistry {
-    /// The key: the host as the image has it, after mirrors.
+    /// The credential key: the host as written in the image, after applying mirrors.
     key: String,
     host: AcrHost,
-    /// The host that the image named, if a mirror stands in for it.
+    /// The host in the image, if a mirror replaces it.
     mirrored: Option<String>,
     cloud: AzureCloud,
 }
@@ -69,7 +69,7 @@ impl RegistryProvider for Acr {
     ) -> Result<Result<AcrRegistry, String>, RegistryError> {
         let (image, mirrored) = self.mirrors.apply(image);
         if let Some(source) = &mirrored {
-            context.journal.note("mirror", format!("`{image}` stands in for `{source}`"));
+            context.journal.note("mirror", format!("`{image}` mirrors `{source}`"));
         }
         let host = match Host::from_image(&image) {
             Ok(host) => host,
@@ -77,7 +77,7 @@ impl RegistryProvider for Acr {
         };
         let cloud = AzureCloud::resolve(context, &self.config)?;
         let Some(found) = AcrHost::from_host(&host, &cloud.suffixes) else {
-            return Ok(Err(format!("`{}` is no registry of Azure's", host.name())));
+            return Ok(Err(format!("`{}` is not an Azure Container Registry host", host.name())));
         };
         context.journal.note("registry", format!("ACR, login server `{}`", found.login_server));
         Ok(Ok(AcrRegistry { key: host.key().to_owned(), host: found, mirrored, cloud }))
@@ -96,7 +96,7 @@ impl RegistryProvider for Acr {
             request,
         )?;
         context.journal.note("identity", identity.to_string());
-        let mut grant = match &identity {
+        let mut credentials = match &identity {
             AzureIdentity::ServicePrincipal { client_id, secret } => {
                 self.service_principal(registry, client_id, secret)
             }
@@ -112,13 +112,17 @@ impl RegistryProvider for Acr {
             }
         };
         if let Some(source) = &registry.mirrored
-            && let Some(login) = grant.logins.first().cloned()
+            && let Some(login) = credentials.logins.first().cloned()
         {
-            grant.logins.push(Login { key: source.clone(), ..login });
+            credentials.logins.push(Login { key: source.clone(), ..login });
         }
         let password = Secret::default();
-        grant.logins.push(Login { key: ANONYMOUS_PATTERN.to_owned(), username: String::new(), password });
-        Ok(grant)
+        credentials.logins.push(Login {
+            key: ANONYMOUS_PATTERN.to_owned(),
+            username: String::new(),
+            password,
+        });
+        Ok(credentials)
     }
 }
 
@@ -133,9 +137,9 @@ impl Acr {
         let custom = registry.cloud.suffixes.iter().map(|suffix| format!("*.{suffix}"));
         let custom = custom.filter(|key| !ALL_REGISTRY_PATTERNS.contains(&key.as_str()));
         let login = |key: String| Login { key, username: client_id.to_owned(), password: secret.clone() };
-        let mut grant = ProviderCredentials::none();
-        grant.cache_for = CLIENT_SECRET_CACHE_DURATION;
-        grant.logins = known.chain(custom).map(login).collect();
-        grant
+        let mut credentials = ProviderCredentials::none();
+        credentials.cache_for = CLIENT_SECRET_CACHE_DURATION;
+        credentials.logins = known.chain(custom).map(login).collect();
+        credentials
     }
 }

@@ -1,4 +1,4 @@
-//! What a run may look at: environment, clock, network, the machine it is on. All of it is passed in.
+//! The inputs of a run: environment, clock, network, sysfs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,29 +12,29 @@ use crate::error::RegistryError;
 use crate::explain::Journal;
 use crate::http::{HttpClient, HttpRequest, HttpResponse, Sleep};
 
-/// More than any token or configuration file.
+/// Maximum size of a token or configuration file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
 
-/// Everything one run sees of the world.
+/// The inputs of one run.
 #[derive(Debug)]
 pub struct ProviderContext {
     /// The environment.
     pub environment: Environment,
     /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// The network.
+    /// The HTTP client.
     pub http: HttpClient,
-    /// What was done so far.
+    /// The steps for `--explain` and warnings.
     pub journal: Journal,
-    /// Where the kernel says what machine this is: `/sys`.
+    /// The sysfs mount point, `/sys`, for detecting the cloud.
     pub sysfs: PathBuf,
 }
 
 impl ProviderContext {
-    /// A context whose calls together take at most `total`.
+    /// Creates a context whose calls together take at most `total`.
     ///
     /// # Errors
-    /// If the environment names a proxy that cannot be one.
+    /// If the proxy in the environment is invalid.
     pub fn new(
         environment: Environment,
         clock: Arc<dyn Clock>,
@@ -46,40 +46,40 @@ impl ProviderContext {
         Ok(ProviderContext { environment, clock, http, journal: Journal::new(), sysfs: system })
     }
 
-    /// A variable that is set to something.
+    /// The value of a variable that is set and not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.environment.variable(name).and_then(|value| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a variable says yes.
+    /// The value of a boolean variable; `None` if it is not set.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.variable(name).map(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Sends a request on behalf of `service`.
+    /// Sends a request to `service`, which errors name.
     ///
     /// # Errors
-    /// If there is no answer.
+    /// If there is no response.
     pub fn send(&self, service: &'static str, request: &HttpRequest) -> Result<HttpResponse, RegistryError> {
         self.http
             .send(request, &self.journal)
             .map_err(|source| RegistryError::Unreachable { service, source })
     }
 
-    /// A file's text, without white space around it.
+    /// Reads a text file and trims white space.
     ///
     /// # Errors
-    /// If it cannot be read or is no text.
+    /// If it cannot be read, is too large or is not UTF-8.
     pub fn read_file(&self, path: &Path) -> Result<Secret<String>, RegistryError> {
         let failed =
             |what: &str, source| RegistryError::File { path: path.to_owned(), what: what.to_owned(), source };
-        let size = fs::metadata(path).map_err(|error| failed("cannot be read", Some(error)))?.len();
+        let size = fs::metadata(path).map_err(|error| failed("read failed", Some(error)))?.len();
         if size > MAX_FILE_BYTES {
-            return Err(failed("is too large", None));
+            return Err(failed("file is too large", None));
         }
         let bytes =
-            zeroize::Zeroizing::new(fs::read(path).map_err(|error| failed("cannot be read", Some(error)))?);
-        let text = std::str::from_utf8(&bytes).map_err(|_| failed("is no text", None))?;
+            zeroize::Zeroizing::new(fs::read(path).map_err(|error| failed("read failed", Some(error)))?);
+        let text = std::str::from_utf8(&bytes).map_err(|_| failed("not UTF-8 text", None))?;
         Ok(Secret::new(text.trim().to_owned()))
     }
 }

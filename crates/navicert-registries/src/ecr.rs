@@ -28,23 +28,23 @@ use crate::host::{EcrHost, Host, authority};
 use crate::lifetime::cache_duration;
 use crate::provider::{ProviderCredentials, RegistryProvider};
 
-/// The annotation by which a service account names its role.
+/// Annotation with the role of a service account.
 // I181
 pub const ROLE_ANNOTATION: &str = "eks.amazonaws.com/ecr-role-arn";
-/// The role when the service account names none.
+/// Variable with the role of service accounts without the annotation.
 const ROLE_VARIABLE: &str = "AWS_ECR_ROLE_ARN";
-/// What CloudTrail shows.
+/// Session name, shown in CloudTrail.
 // I181
 const SESSION_NAME: &str = "ecr-credential-provider";
 
 /// The provider for Amazon ECR.
 #[derive(Clone, Debug, Default)]
 pub struct Ecr {
-    /// Hosts that their operator says are ECR's, in lower case and with their port, each with its region.
+    /// Custom hosts in front of ECR, in lower case and with their port, each with its region.
     pub custom_hosts: BTreeMap<String, String>,
 }
 
-/// A registry, and under which key its credential is found again.
+/// A matched registry, with the key of its credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EcrRegistry {
     key: String,
@@ -59,19 +59,19 @@ impl RegistryProvider for Ecr {
         context: &ProviderContext,
         image: &str,
     ) -> Result<Result<EcrRegistry, String>, RegistryError> {
-        // What its operator wrote is compared whole, port and all.
+        // Custom hosts are compared in full, including the port.
         let named = authority(image);
-        let told = self
+        let custom = self
             .custom_hosts
             .get(&named)
             .and_then(|region| EcrHost::in_region(region))
             .map(|host| (named, host));
-        let (key, found) = match (told, Host::from_image(image)) {
-            (Some(told), _) => told,
+        let (key, found) = match (custom, Host::from_image(image)) {
+            (Some(custom), _) => custom,
             (None, Err(error)) => return Ok(Err(error.to_string())),
             (None, Ok(host)) => match EcrHost::from_host(&host) {
                 Some(found) => (host.key().to_owned(), found),
-                None => return Ok(Err(format!("`{}` is no registry of Amazon ECR", host.name()))),
+                None => return Ok(Err(format!("`{}` is not an Amazon ECR registry", host.name()))),
             },
         };
         match &found {
@@ -97,19 +97,19 @@ impl RegistryProvider for Ecr {
         let endpoints = Endpoints::new(context, &registry.host)?;
         let credentials = credentials(context, &endpoints, request)?;
         let token = token::authorization_token(context, &endpoints, &credentials)?;
-        let kept = cache_duration(token.expires, context.clock.now());
-        if kept.is_zero() {
+        let cache_for = cache_duration(token.expires, context.clock.now());
+        if cache_for.is_zero() {
             context.journal.warn(match token.expires {
-                Some(expires) => format!("ECR's token is good until {expires} only and is not remembered"),
-                None => "ECR's token has no expiry and is not remembered".to_owned(),
+                Some(expires) => format!("ECR token expires at {expires} and is not cached"),
+                None => "ECR token has no expiry and is not cached".to_owned(),
             });
         }
-        Ok(ProviderCredentials::single(&registry.key, &token.username, token.password, kept))
+        Ok(ProviderCredentials::single(&registry.key, &token.username, token.password, cache_for))
     }
 }
 
-/// The service account's role if it has one, this machine's credentials otherwise. A role that cannot be
-/// assumed is an error: a pod does not fall back to the node's rights.
+/// Credentials of the service account's role if it has one, of this machine otherwise. A role that cannot be assumed
+/// is an error: a pod never falls back to the node's permissions.
 // I181
 fn credentials(
     context: &ProviderContext,
@@ -121,13 +121,13 @@ fn credentials(
     let token = &request.service_account_token;
     match (token.is_empty(), role) {
         (false, Some(role)) => {
-            context.journal.note("identity", format!("the service account's token, for role `{role}`"));
+            context.journal.note("identity", format!("service account token for role `{role}`"));
             sts::assume_role_with_web_identity(context, endpoints, role, SESSION_NAME, token)
         }
         (false, None) => {
             context.journal.note(
                 "identity",
-                format!("this machine's: neither `{ROLE_ANNOTATION}` nor {ROLE_VARIABLE} names a role for the service account"),
+                format!("this machine's credentials: neither `{ROLE_ANNOTATION}` nor {ROLE_VARIABLE} names a role for the service account"),
             );
             credentials::resolve(context, endpoints)
         }
@@ -135,7 +135,7 @@ fn credentials(
     }
 }
 
-/// A path in the environment, or one below the home folder.
+/// A path from an environment variable, or a default below the home directory.
 fn path_or_home<'a>(
     context: &'a ProviderContext,
     variable: &str,

@@ -1,4 +1,4 @@
-//! The one room that touches the process: arguments, environment, standard streams, exit code.
+//! Process entry point: arguments, environment, standard streams, exit code.
 
 use std::env;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use navicert_types::SystemClock;
 use crate::http::ThreadSleep;
 use crate::program::{Invocation, ProviderProgram, run};
 
-/// Runs one of the programs as this process.
+/// Runs a provider program as this process.
 pub fn main<P: ProviderProgram>() -> ExitCode {
     let mut arguments = env::args_os();
     let name = arguments.next().unwrap_or_default();
@@ -23,13 +23,13 @@ pub fn main<P: ProviderProgram>() -> ExitCode {
         sleep: Box::new(ThreadSleep),
     };
     let outcome = run::<P>(invocation, &mut io::stdin().lock());
-    // Secrets go to standard output only; if nobody reads it there is nobody to tell.
+    // Secrets go to standard output only. A failed write to standard error cannot be reported.
     let written = io::stdout().write_all(outcome.stdout.expose()).and_then(|()| io::stdout().flush());
     let _ = io::stderr().write_all(outcome.stderr.as_bytes());
     if written.is_err() { ExitCode::FAILURE } else { ExitCode::from(outcome.code) }
 }
 
-#[expect(clippy::disallowed_methods, reason = "these programs' one look at their environment")]
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
 fn environment() -> Environment {
     env::vars_os().collect()
 }

@@ -1,4 +1,4 @@
-//! Why a provider has no answer: one variant per thing somebody can do something about, each with its exit code.
+//! Provider errors: one variant per cause that a user can act on, each with its exit code.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -13,76 +13,76 @@ use zeroize::Zeroizing;
 use crate::form::percent_decode;
 use crate::http::{HttpError, HttpRequest, HttpResponse, HttpsProxyError};
 
-/// No message of a service is shown in greater length.
+/// Maximum length of a service's message in errors.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Why there is no answer. No secret is in any of them.
+/// Why a provider failed. Errors never contain secrets.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// What came on standard input is no request.
+    /// The request on standard input is invalid.
     #[error(transparent)]
     Request(#[from] AuthorError),
-    /// The command line is wrong.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// A file is missing or wrong.
-    #[error("{}: {what}", path.display())]
+    /// A file is missing or invalid.
+    #[error("failed to load `{}`: {what}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What about it; never its content.
+        /// The cause, without the file's content.
         what: String,
-        /// The operating system's word, where it had one.
+        /// I/O error reported by the operating system, if any.
         #[source]
         source: Option<io::Error>,
     },
-    /// Configuration in the environment is wrong or contradicts itself.
+    /// The configuration in the environment is invalid or contradictory.
     #[error("{0}")]
     Environment(String),
-    /// The proxy setting is wrong.
+    /// The proxy setting is invalid.
     #[error(transparent)]
     Proxy(#[from] HttpsProxyError),
-    /// A service could not be asked.
-    #[error("{service} cannot be asked")]
+    /// A service is unreachable.
+    #[error("failed to reach {service}")]
     Unreachable {
-        /// Which.
+        /// The service.
         service: &'static str,
-        /// Why.
+        /// The cause.
         source: HttpError,
     },
-    /// A service said no.
-    #[error("{service} refused: {status}{}", code_and_message(code, message))]
+    /// A service rejected the request.
+    #[error("{service} rejected the request: {status}{}", code_and_message(code, message))]
     Rejected {
-        /// Which.
+        /// The service.
         service: &'static str,
         /// Its HTTP status.
         status: u16,
-        /// Its own name for the error.
+        /// The service's error code.
         code: String,
-        /// What it says, shortened, without anything we sent.
+        /// The service's message, shortened and without values of the request.
         message: String,
     },
-    /// A service said yes and something nobody understands.
-    #[error("{service} answered with {what}")]
-    Answer {
-        /// Which.
+    /// A service's response is invalid.
+    #[error("invalid response from {service}: {what}")]
+    InvalidResponse {
+        /// The service.
         service: &'static str,
-        /// What is wrong with it.
+        /// The cause.
         what: &'static str,
     },
-    /// No source has credentials.
+    /// No credential source is configured.
     #[error("no credentials for {service}: {tried}")]
     NoCredentials {
-        /// For what.
+        /// The service that needs credentials.
         service: &'static str,
-        /// What was looked at.
+        /// Why each source has none.
         tried: String,
     },
-    /// The service account does not say who it is to be.
+    /// The service account has no usable identity.
     #[error("{0}")]
     ServiceAccount(String),
-    /// It would send a credential where none belongs.
+    /// A credential would be sent to a host that must not get it.
     #[error("{0}")]
     Policy(String),
 }
@@ -97,7 +97,7 @@ fn code_and_message(code: &str, message: &str) -> String {
 }
 
 impl RegistryError {
-    /// The exit code, as everywhere in navicert: 1 no, 2 usage, 3 a bad file, 4 nobody there, 5 denied by policy.
+    /// The exit code: 1 failure, 2 usage, 3 invalid file, 4 unreachable, 5 denied by policy.
     pub fn exit_code(&self) -> u8 {
         match self {
             RegistryError::Usage(_) => 2,
@@ -109,50 +109,50 @@ impl RegistryError {
         }
     }
 
-    /// What usually helps.
+    /// A hint for common causes.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RegistryError::Rejected { service: "ECR Public", status: 400 | 403, .. } => Some(
-                "it needs ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken; without them, leave \
-                 public.ecr.aws out of matchImages: images there can be pulled without a login",
+                "grant ecr-public:GetAuthorizationToken and sts:GetServiceBearerToken, or remove \
+                 public.ecr.aws from matchImages: its images can be pulled anonymously",
             ),
             RegistryError::Rejected { service: "ECR", status: 400 | 403, code, .. }
                 if code.contains("AccessDenied") =>
             {
-                Some("the role needs ecr:GetAuthorizationToken")
+                Some("grant ecr:GetAuthorizationToken to the role")
             }
             RegistryError::Rejected { code, .. }
                 if code.contains("Signature") || code.contains("RequestExpired") =>
             {
-                Some("look at this machine's clock first, then at the secret key")
+                Some("check this machine's clock, then the secret key")
             }
             RegistryError::Rejected { service: "STS", status: 403, .. } => {
-                Some("does the role's trust policy name this issuer, audience and service account?")
+                Some("check that the role's trust policy allows this issuer, audience and service account")
             }
             RegistryError::Unreachable {
-                service: "EC2's metadata server",
+                service: "the EC2 metadata server",
                 source: HttpError::TimedOut { .. },
-            } => Some("from inside a container it needs a hop limit of 2 in the instance's metadata options"),
-            RegistryError::Unreachable { service: "Google's metadata server", .. } => Some(
-                "is this machine on Google Compute Engine, and may this process reach its metadata server?",
+            } => Some("inside a container, set the hop limit in the instance metadata options to 2"),
+            RegistryError::Unreachable { service: "the Google metadata server", .. } => Some(
+                "check that this machine runs on Google Compute Engine and that the process can reach its metadata server",
             ),
             RegistryError::Unreachable {
                 service: "ECR" | "ECR Public" | "STS",
                 source: HttpError::Resolve { .. },
-            } => Some("is the region right, and does this machine's DNS know it?"),
+            } => Some("check the region and this machine's DNS"),
             RegistryError::Unreachable {
                 source: HttpError::Resolve { .. } | HttpError::Connect { .. },
                 ..
-            } => Some("a proxy is set with HTTPS_PROXY"),
+            } => Some("if a proxy is required, set HTTPS_PROXY"),
             RegistryError::Unreachable { source: HttpError::Tls { .. }, .. } => {
-                Some("certificate authorities come from this machine's store; SSL_CERT_FILE names others")
+                Some("the system root certificates are used; set SSL_CERT_FILE to use others")
             }
             _ => None,
         }
     }
 }
 
-/// An error with everything behind it, in one line.
+/// Formats an error and its sources in one line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -163,12 +163,12 @@ pub fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// A service's refusal, with its words made harmless: short, one line, and without anything of the request that might
-/// be a secret. AWS, for one, repeats signed headers when a signature does not fit.
+/// The error for a rejected request. The service's message is shortened to one line and stripped of request values that
+/// may be secrets; AWS, for example, repeats signed headers if a signature does not match.
 pub(crate) fn rejection(
     service: &'static str,
     request: &HttpRequest,
-    reply: &HttpResponse,
+    response: &HttpResponse,
     code: &str,
     message: &str,
 ) -> RegistryError {
@@ -182,13 +182,13 @@ pub(crate) fn rejection(
     let code = redact_request_values(&code, request);
     RegistryError::Rejected {
         service,
-        status: reply.status,
+        status: response.status,
         code,
         message: redact::terminal(&shown).into_owned(),
     }
 }
 
-/// Shorter values are words, not secrets.
+/// Shorter values are not treated as secrets.
 const MIN_SECRET_BYTES: usize = 12;
 
 fn redact_request_values(text: &str, request: &HttpRequest) -> String {
@@ -196,7 +196,7 @@ fn redact_request_values(text: &str, request: &HttpRequest) -> String {
     let body = request.body.iter().flat_map(|body| {
         let body = std::str::from_utf8(body.expose()).unwrap_or_default();
         let pieces = body.split(['&', '=', '"', ',', ':', '{', '}']);
-        // A form is escaped, and whoever repeats it may have undone that.
+        // Form values are percent-encoded, and the service may repeat them decoded.
         let plain =
             |piece: &str| String::from_utf8_lossy(&Zeroizing::new(percent_decode(piece))).into_owned();
         pieces
@@ -213,7 +213,7 @@ fn redact_request_values(text: &str, request: &HttpRequest) -> String {
     shown
 }
 
-/// What requests say that is no secret and may well be in an answer.
+/// Request values that are not secret and may appear in a message.
 const PUBLIC_VALUES: [&str; 2] = ["application/json", "AssumeRoleWithWebIdentity"];
 
 #[cfg(test)]
@@ -223,28 +223,36 @@ mod tests {
     use crate::http::HttpUrl;
 
     #[test]
-    fn what_a_service_repeats_of_a_request_is_not_shown() {
+    fn removes_request_values_from_service_messages() {
         let token = "canary+token/with=signs==";
         let url = HttpUrl::https("a.example", "/");
         let form =
             Form::new().field("assertion", token).request(url.clone()).header("x-session", "canary-session");
         let json =
             HttpRequest::new("POST", url).body("application/json", format!(r#"{{"subject":"{token}"}}"#));
-        let reply = HttpResponse { status: 401, headers: Vec::new(), body: Secret::default() };
+        let response = HttpResponse { status: 401, headers: Vec::new(), body: Secret::default() };
         for (request, said) in [
             (&form, format!("bad token {token}, sorry")),
             (&form, "bad token canary%2Btoken%2Fwith%3Dsigns%3D%3D".to_owned()),
             (&form, "x-session:canary-session".to_owned()),
             (&json, format!("bad token {token}, sorry")),
         ] {
-            let shown = rejection("it", request, &reply, "Code", &said).to_string();
+            let shown = rejection("it", request, &response, "Code", &said).to_string();
             assert!(!shown.contains("canary"), "{shown}");
         }
         let request = HttpRequest::new("GET", HttpUrl::https("a.example", "/"));
-        let long =
-            rejection("it", &request, &reply, "A <b>\u{1b}", &format!("{}\nsecond line", "x".repeat(1_000)));
+        let long = rejection(
+            "it",
+            &request,
+            &response,
+            "A <b>\u{1b}",
+            &format!("{}\nsecond line", "x".repeat(1_000)),
+        );
         let shown = long.to_string();
-        assert!(shown.starts_with("it refused: 401 Ab (xxx") && shown.ends_with("x…)"), "{shown}");
+        assert!(
+            shown.starts_with("it rejected the request: 401 Ab (xxx") && shown.ends_with("x…)"),
+            "{shown}"
+        );
         assert!(!shown.contains("second"), "{shown}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a run did, step by step, for `--explain`; and what a person should know even if it worked. Never a secret.
+//! Records the steps of a run for `--explain`, and warnings. Never contains secrets.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -7,7 +7,7 @@ use navicert_types::redact;
 
 /// The steps of one run.
 ///
-/// Stages write here what they decided and why; nobody reads it to decide anything.
+/// Write-only for the provider logic: no decision depends on it.
 #[derive(Debug, Default)]
 pub struct Journal {
     steps: RefCell<Vec<(&'static str, String)>>,
@@ -15,17 +15,17 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Nothing happened yet.
+    /// Creates an empty journal.
     pub fn new() -> Self {
         Journal::default()
     }
 
-    /// A step: a short word for the stage, and what it found.
+    /// Records a step: the stage and its result.
     pub fn note(&self, stage: &'static str, what: impl Into<String>) {
         self.steps.borrow_mut().push((stage, redact::terminal(&what.into()).into_owned()));
     }
 
-    /// Something a person should read on standard error; said once.
+    /// Records a warning for standard error; duplicates are dropped.
     pub fn warn(&self, what: impl Into<String>) {
         let what = redact::terminal(&what.into()).into_owned();
         let mut warnings = self.warnings.borrow_mut();
@@ -35,13 +35,13 @@ impl Journal {
         }
     }
 
-    /// What was warned of.
+    /// The recorded warnings.
     pub fn warnings(&self) -> Vec<String> {
         self.warnings.borrow().clone()
     }
 }
 
-/// One line per step, the stages in a column.
+/// One line per step, with the stages aligned.
 impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let steps = self.steps.borrow();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn steps_are_lines_and_control_characters_are_not() {
+    fn prints_steps_as_lines_without_control_characters() {
         let journal = Journal::new();
         journal.note("image", "a\u{1b}[2Jb");
         journal.warn("twice");

@@ -1,4 +1,4 @@
-//! Forms as they are posted: `application/x-www-form-urlencoded`.
+//! Forms in `application/x-www-form-urlencoded`.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use zeroize::Zeroizing;
 
 use crate::http::{HttpRequest, HttpUrl};
 
-/// A form in the making. Its fields may be secrets.
+/// A form builder. Its fields may be secrets.
 #[derive(Debug, Default)]
 pub struct Form(Secret<String>);
 
 impl Form {
-    /// No fields yet.
+    /// Creates an empty form.
     pub fn new() -> Self {
         Form::default()
     }
@@ -25,18 +25,18 @@ impl Form {
         Form(Secret::new(format!("{}{separator}{}={}", self.0.expose(), percent_encode(name), &*value)))
     }
 
-    /// As text, for a query.
+    /// The encoded form, for a query.
     pub fn text(&self) -> &str {
         self.0.expose()
     }
 
-    /// As a request that posts it.
+    /// A POST request with the form.
     pub fn request(&self, url: HttpUrl) -> HttpRequest {
         HttpRequest::new("POST", url).body("application/x-www-form-urlencoded", self.0.expose().as_bytes())
     }
 }
 
-/// Letters, digits and four signs stay; a space is a plus.
+/// Percent-encodes everything except unreserved characters; a space becomes `+`.
 fn percent_encode(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -53,7 +53,7 @@ fn percent_encode(text: &str) -> String {
     escaped
 }
 
-/// Percent signs and what follows them undone; anything else stays.
+/// Decodes percent escapes and keeps everything else.
 pub(crate) fn percent_decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_escaped_in_the_order_given() {
+    fn encodes_fields_in_order() {
         let form = Form::new().field("a", "1 2").field("b&", "ä=/~").field("c", "");
         assert_eq!(form.text(), "a=1+2&b%26=%C3%A4%3D%2F~&c=");
         assert_eq!(format!("{form:?}"), "Form(Secret(…))");

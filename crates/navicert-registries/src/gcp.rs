@@ -1,9 +1,9 @@
 //! Google Artifact Registry and Container Registry: `auth-provider-gcp`, also called `gcp-credential-provider`.
 //!
 //! ```text
-//! host ──▶ metadata   the node's token, for Google's hosts alone
-//!      ├─▶ federation a service account's token, exchanged
-//!      └─▶ dockercfg  logins an operator put into the machine's metadata
+//! host ──▶ metadata   the node's token, for Google's hosts only
+//!      ├─▶ federation the exchanged token of a service account
+//!      └─▶ dockercfg  logins from the instance metadata
 //! ```
 
 mod dockercfg;
@@ -23,15 +23,15 @@ use crate::host::{Host, authority, is_google};
 use crate::lifetime::cache_duration_for;
 use crate::provider::{Login, ProviderCredentials, RegistryProvider};
 
-/// The annotation by which a service account asks for its own identity.
+/// The annotation that enables pulls with the service account's own identity.
 // I192
 pub const ENABLE_ANNOTATION: &str = "iam.gke.io/enable-wi-image-pull";
 const USERNAME: &str = "_token";
-/// What an answer for every image has to name.
+/// Keys of a globally cached response.
 // I188
 const GOOGLE_HOST_PATTERNS: [&str; 4] = ["container.cloud.google.com", "gcr.io", "*.gcr.io", "*.pkg.dev"];
 
-/// Where logins come from.
+/// The source of logins.
 // I184
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AuthFlow {
@@ -40,15 +40,15 @@ pub enum AuthFlow {
     Gcr,
     /// The attribute `google-dockercfg`.
     Dockercfg,
-    /// What the attribute `google-dockercfg-url` points to.
+    /// The URL in the attribute `google-dockercfg-url`.
     DockercfgUrl,
 }
 
 impl AuthFlow {
-    /// Reads the flag's value.
+    /// Parses the flag's value.
     ///
     /// # Errors
-    /// With upstream's sentence.
+    /// With upstream's message.
     pub fn parse(text: &str) -> Result<Self, RegistryError> {
         match text {
             "gcr" => Ok(AuthFlow::Gcr),
@@ -61,7 +61,7 @@ impl AuthFlow {
     }
 }
 
-/// Whose tokens are exchanged, and into whose project.
+/// Settings for exchanging service account tokens.
 // I192
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Federation {
@@ -74,11 +74,11 @@ pub struct Federation {
 /// The provider for Google's registries.
 #[derive(Clone, Debug, Default)]
 pub struct Gcp {
-    /// Where logins come from.
+    /// The source of logins.
     pub flow: AuthFlow,
-    /// How service accounts' tokens are exchanged, if they are.
+    /// Token exchange for service accounts, if configured.
     pub federation: Option<Federation>,
-    /// Hosts that their operator says may see the node's token, in lower case and with their port.
+    /// Additional hosts that get the node's token, in lowercase and with their port.
     pub custom_hosts: BTreeSet<String>,
 }
 
@@ -86,12 +86,12 @@ pub struct Gcp {
 #[derive(Clone, Debug)]
 struct AccessToken {
     token: Secret<String>,
-    /// How long it is good from now on.
+    /// Remaining lifetime.
     remaining: Option<Duration>,
 }
 
 impl RegistryProvider for Gcp {
-    /// The key: the host as the image has it.
+    /// The credential key: the host as written in the image.
     type Registry = String;
 
     fn match_image(
@@ -100,14 +100,16 @@ impl RegistryProvider for Gcp {
         image: &str,
     ) -> Result<Result<String, String>, RegistryError> {
         if self.flow != AuthFlow::Gcr {
-            // The logins name their hosts themselves; no token of the node is involved.
+            // The logins are keyed by host and do not involve the node's token.
             let host = image.split('/').next().unwrap_or_default();
-            context.journal.note("registry", format!("`{host}`, from the machine's docker configuration"));
+            context
+                .journal
+                .note("registry", format!("`{host}`, from the docker configuration in the metadata"));
             return Ok(Ok(host.to_owned()));
         }
         let named = authority(image);
         if self.custom_hosts.contains(&named) {
-            context.journal.note("registry", format!("`{named}`, as its operator says"));
+            context.journal.note("registry", format!("`{named}`, configured with --registry-host"));
             return Ok(Ok(named));
         }
         let host = match Host::from_image(image) {
@@ -115,11 +117,11 @@ impl RegistryProvider for Gcp {
             Err(error) => return Ok(Err(error.to_string())),
         };
         if is_google(&host) {
-            context.journal.note("registry", format!("`{}`, Google's", host.name()));
+            context.journal.note("registry", format!("`{}`, a Google registry", host.name()));
             return Ok(Ok(host.key().to_owned()));
         }
-        let way_out = "`--registry-host` names others that may see the node's token";
-        Ok(Err(format!("`{}` is no registry of Google's ({way_out})", host.name())))
+        let advice = "add it with `--registry-host` to send it the node's token";
+        Ok(Err(format!("`{}` is not a Google registry ({advice})", host.name())))
     }
 
     fn credentials(
@@ -132,7 +134,7 @@ impl RegistryProvider for Gcp {
         let wanted = configured_duration(context)?;
         if self.flow != AuthFlow::Gcr {
             let logins = dockercfg::logins(context, self.flow, registry, key_type)?;
-            // What an operator wrote does not expire; in-tree it was kept a minute.
+            // Configured logins do not expire; the in-tree provider cached them for a minute.
             return Ok(ProviderCredentials {
                 key_type,
                 cache_for: wanted.unwrap_or(Duration::from_secs(60)),
@@ -156,22 +158,22 @@ impl RegistryProvider for Gcp {
 }
 
 impl Gcp {
-    /// A service account that asks for its own identity gets that or nothing.
+    /// The node's token, or the service account's own token if its annotation enables that. There is no fallback.
     // I192
     fn access_token(
         &self,
         context: &ProviderContext,
         request: &CredentialProviderRequest,
     ) -> Result<AccessToken, RegistryError> {
-        let asks =
+        let enabled =
             request.service_account_annotations.get(ENABLE_ANNOTATION).is_some_and(|value| value == "true");
         match &self.federation {
-            Some(federation) if asks => {
-                context.journal.note("identity", "the service account's token, exchanged");
+            Some(federation) if enabled => {
+                context.journal.note("identity", "exchanged token of the service account");
                 federation::exchange(context, federation, &request.service_account_token)
             }
             _ => {
-                context.journal.note("identity", "this machine's service account");
+                context.journal.note("identity", "service account of this machine");
                 metadata::token(context)
             }
         }
@@ -185,7 +187,7 @@ fn configured_key_type(context: &ProviderContext) -> Result<CacheKeyType, Regist
         Some("image") => Ok(CacheKeyType::Image),
         Some("global") => Ok(CacheKeyType::Global),
         Some(_) => {
-            let what = "KUBE_SIDECAR_CACHE_TYPE is none of `image`, `registry`, `global`";
+            let what = "KUBE_SIDECAR_CACHE_TYPE must be `image`, `registry` or `global`";
             Err(RegistryError::Environment(what.to_owned()))
         }
     }
@@ -195,7 +197,8 @@ fn configured_key_type(context: &ProviderContext) -> Result<CacheKeyType, Regist
 fn configured_duration(context: &ProviderContext) -> Result<Option<Duration>, RegistryError> {
     let Some(text) = context.variable("KUBE_SIDECAR_CACHE_DURATION") else { return Ok(None) };
     let parsed = text.parse::<navicert_types::time::Duration>();
-    let wrong = |what: String| RegistryError::Environment(format!("KUBE_SIDECAR_CACHE_DURATION: {what}"));
-    let duration = parsed.map_err(|error| wrong(error.to_string()))?;
-    duration.to_std().map(Some).ok_or_else(|| wrong("it is less than nothing".to_owned()))
+    let invalid =
+        |what: String| RegistryError::Environment(format!("invalid KUBE_SIDECAR_CACHE_DURATION: {what}"));
+    let duration = parsed.map_err(|error| invalid(error.to_string()))?;
+    duration.to_std().map(Some).ok_or_else(|| invalid("must not be negative".to_owned()))
 }

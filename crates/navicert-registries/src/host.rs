@@ -1,7 +1,7 @@
-//! Which registry an image names, and whose it is: the one place that decides who may see a credential.
+//! Parses the registry host of an image and decides which provider's credentials it may get.
 //!
-//! A host is read whole, label by label, and belongs to a provider only if every label fits, from the first to the
-//! last (GO-2026-6225, I198). What could be read in two ways is nobody's.
+//! A host belongs to a provider only if all its labels match (GO-2026-6225). Ambiguous names belong to no provider.
+// I198
 
 mod acr;
 mod ecr;
@@ -13,32 +13,32 @@ pub use acr::{AcrHost, RegistrySuffixes};
 pub use ecr::{EcrHost, PARTITIONS, Partition};
 pub use gcp::is_google;
 
-/// A registry's host.
+/// Host of a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     written: String,
     name: String,
 }
 
-/// Why an image names no registry that anybody has credentials for.
+/// Why an image's registry cannot belong to any provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// A character that no image has.
-    #[error("it has white space or a control character in it")]
+    /// The image name contains white space or a control character.
+    #[error("image name contains white space or a control character")]
     Character,
-    /// Something other than a name in lower or upper case.
-    #[error("its registry is not a plain host name")]
+    /// The registry is not a plain host name.
+    #[error("registry is not a plain host name")]
     Name,
-    /// The registries here are served on the usual port only.
-    #[error("its registry has a port other than 443")]
+    /// The registry has a port other than 443.
+    #[error("registry port is not 443")]
     Port,
-    /// In the clear.
-    #[error("it begins with a scheme other than `https`")]
+    /// The image has a scheme other than `https`.
+    #[error("scheme is not `https`")]
     Scheme,
 }
 
 impl Host {
-    /// The host of an image's name.
+    /// Parses the host of an image name.
     ///
     /// # Errors
     /// [`HostError`].
@@ -55,36 +55,36 @@ impl Host {
         if !is_name(name) {
             return Err(HostError::Name);
         }
-        // The same server, spelled out. Any other port is another server on a host that has none.
+        // Port 443 is the default. No registry of these clouds uses another port.
         if port.is_some_and(|port| port != "443") {
             return Err(HostError::Port);
         }
         Ok(Host { written: written.to_owned(), name: name.to_ascii_lowercase() })
     }
 
-    /// As the image has it: the key under which its credentials are found again.
+    /// The host as written in the image; the key of its credentials.
     pub fn key(&self) -> &str {
         &self.written
     }
 
-    /// In lower case, without a port.
+    /// The host in lowercase, without a port.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The labels in front of this suffix, if the host ends with it at a label's boundary.
+    /// The labels before a domain suffix, if the host ends with it at a label boundary.
     pub fn strip_domain_suffix(&self, suffix: &str) -> Option<&str> {
         self.name.strip_suffix(suffix)?.strip_suffix('.').filter(|rest| !rest.is_empty())
     }
 }
 
-/// What an image has in front of its first slash, in lower case: to be compared, whole, with what an operator wrote.
+/// The text before an image's first slash, in lowercase, for exact comparison with configured hosts.
 pub fn authority(image: &str) -> String {
     let image = image.strip_prefix("https://").unwrap_or(image);
     image.split('/').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Letters, digits and inner hyphens, in at least two labels; no dot at the end, no encoding, no other alphabet.
+/// Accepts ASCII letters, digits and inner hyphens in at least two labels, without a trailing dot.
 fn is_name(name: &str) -> bool {
     name.len() <= 253 && name.contains('.') && name.split('.').all(is_label)
 }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_read_whole_or_not_at_all() {
+    fn parses_plain_hosts_and_rejects_ambiguous_ones() {
         // I169
         for (image, name, key) in [
             ("a.example/x", "a.example", "a.example"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suffix_ends_at_a_labels_boundary() {
+    fn matches_domain_suffix_at_label_boundary() {
         let under = |image: &str| {
             Host::from_image(image).unwrap().strip_domain_suffix("azurecr.io").map(str::to_owned)
         };

@@ -1,13 +1,11 @@
-//! A small HTTP client for a program that makes a handful of calls and ends: blocking sockets, one connection per
-//! call, TLS only where it is needed.
+//! A small HTTP client for short-lived programs: blocking sockets, one connection per request, TLS if required.
 //!
-//! Neither hyper nor a runtime: a run is two or three calls one after another, and what counts is how soon the first
-//! byte leaves and how little memory a node gives up for it. Certificate authorities are read when the first TLS
-//! connection is made, not before.
+//! It uses neither hyper nor an async runtime: a run makes two or three sequential requests, and startup time and memory
+//! matter most. Root certificates are loaded with the first TLS connection.
 //!
-//! Every call has a limit, and all of them together one that is below the kubelet's minute. What may pass is
-//! tried again with a growing, jittered pause inside that limit. Redirects are never followed: no header goes
-//! to a host it was not meant for.
+//! Every request has a timeout, and the whole run has one below the kubelet's limit of a minute. Transient failures are
+//! retried with jittered exponential back-off within that limit. Redirects are never followed, so that credentials are
+//! not sent to other hosts.
 // I209, I214, I217
 
 mod dial;
@@ -35,51 +33,51 @@ pub use url::{HttpUrl, HttpUrlError, UrlScheme};
 use crate::explain::Journal;
 use wire::WireError;
 
-/// The kubelet kills a plugin after a minute; by then it has to have said why.
+/// Default timeout of a whole run; below the minute after which the kubelet kills a plugin.
 pub const TOTAL_TIMEOUT: Duration = Duration::from_secs(50);
-/// One attempt at a service.
+/// Timeout of one attempt.
 pub const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
-/// One attempt at a metadata server, which is on the same machine or one hop away.
+/// Timeout of one attempt at a metadata server, which is at most one hop away.
 pub const METADATA_ATTEMPT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Tokens are a few kilobytes.
+/// Default limit for response bodies; tokens are a few kilobytes.
 pub const MAX_TOKEN_BODY_BYTES: usize = 1 << 20;
 
 const INITIAL_BACKOFF: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
-/// More than this and signatures and expiries go wrong.
+/// Clock difference above which a warning is printed, since signatures and expiries become invalid.
 // I212
 const MAX_CLOCK_SKEW: Duration = Duration::from_secs(5 * 60);
 
-/// A call.
+/// A request.
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
     /// `GET`, `POST` or `PUT`.
     pub method: &'static str,
-    /// Where it goes.
+    /// The URL.
     pub url: HttpUrl,
-    /// Headers beside `host`, `connection` and `content-length`. Any of them may be a credential.
+    /// Headers except `host`, `connection` and `content-length`. Any of them may be a credential.
     pub headers: Vec<(&'static str, Secret<String>)>,
     /// The body.
     pub body: Option<Secret<Vec<u8>>>,
-    /// How often it is tried.
+    /// Maximum number of attempts.
     pub attempts: u32,
-    /// How long an attempt may take.
+    /// Timeout of one attempt.
     pub timeout: Duration,
-    /// How long the answer's body may be.
+    /// Maximum size of the response body.
     pub max_body_bytes: usize,
-    /// Never through a proxy.
+    /// Whether to bypass the proxy.
     // I213
     pub direct: bool,
-    /// Whether this answer is one to try again after, beside 408, 429 and 5xx.
+    /// Whether to retry after this response, in addition to 408, 429 and 5xx.
     pub retry: fn(&HttpResponse) -> bool,
-    /// Goes to this address, whatever the host's name resolves to.
+    /// Connects to this address instead of resolving the host.
     pub connect_to: Option<IpAddr>,
-    /// Trusts the certificate authorities of this file alone.
+    /// Trusts only the certificate authorities in this file.
     pub authorities: Option<PathBuf>,
 }
 
 impl HttpRequest {
-    /// A call without headers and body.
+    /// Creates a request without headers and body.
     pub fn new(method: &'static str, url: HttpUrl) -> Self {
         HttpRequest {
             method,
@@ -96,7 +94,7 @@ impl HttpRequest {
         }
     }
 
-    /// A call to a metadata server: near, quick, and never through a proxy.
+    /// Creates a request to a metadata server: short timeout, no proxy.
     pub fn to_metadata_server(method: &'static str, url: HttpUrl) -> Self {
         HttpRequest { timeout: METADATA_ATTEMPT_TIMEOUT, direct: true, ..HttpRequest::new(method, url) }
     }
@@ -108,7 +106,7 @@ impl HttpRequest {
         self
     }
 
-    /// Adds a body and its type.
+    /// Adds a body and its content type.
     #[must_use]
     pub fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         self.body = Some(Secret::new(body.into()));
@@ -116,24 +114,24 @@ impl HttpRequest {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
-    /// Headers, names in lower case.
+    /// Headers, with lowercase names.
     pub headers: Vec<(String, String)>,
     /// The body; it may be a token.
     pub body: Secret<Vec<u8>>,
 }
 
 impl HttpResponse {
-    /// The values of a header, whose name is in lower case.
+    /// The values of a header, given by its lowercase name.
     pub fn header<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The body as text; nothing if it is none.
+    /// The body as text; empty if it is not UTF-8.
     pub fn text(&self) -> &str {
         std::str::from_utf8(self.body.expose()).unwrap_or_default()
     }
@@ -143,127 +141,127 @@ impl HttpResponse {
     }
 }
 
-/// Why there is no answer. Hosts are named, targets and headers never.
+/// Why a request failed. Messages contain hosts, but neither paths nor headers.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HttpError {
-    /// The name has no address.
-    #[error("cannot find the address of `{host}`")]
+    /// The host cannot be resolved.
+    #[error("failed to resolve `{host}`")]
     Resolve {
         /// Host and port.
         host: String,
-        /// The resolver's word.
+        /// The resolver's error.
         source: io::Error,
     },
-    /// Nobody listens, or the way is blocked.
-    #[error("cannot connect to `{host}`")]
+    /// The connection was refused or is blocked.
+    #[error("failed to connect to `{host}`")]
     Connect {
         /// Host and port.
         host: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// It takes too long.
-    #[error("no answer from `{host}` within {limit:?}")]
+    /// The attempt timed out.
+    #[error("request to `{host}` timed out after {limit:?}")]
     TimedOut {
         /// Host and port.
         host: String,
-        /// How long it was given.
+        /// The timeout.
         limit: Duration,
     },
-    /// The connection broke.
-    #[error("the connection to `{host}` broke")]
+    /// The connection was lost.
+    #[error("lost connection to `{host}`")]
     ConnectionLost {
         /// Host and port.
         host: String,
-        /// The operating system's word.
+        /// I/O error reported by the operating system.
         source: io::Error,
     },
-    /// No encrypted connection.
-    #[error("no TLS connection with `{host}`")]
+    /// The TLS connection failed.
+    #[error("TLS connection to `{host}` failed")]
     Tls {
         /// Host and port.
         host: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// More than any honest answer.
-    #[error("the answer of `{host}` is longer than {limit} bytes")]
+    /// The response is too large.
+    #[error("response from `{host}` is larger than {limit} bytes")]
     TooLarge {
         /// Host and port.
         host: String,
         /// The limit.
         limit: usize,
     },
-    /// Not HTTP.
-    #[error("the answer of `{host}` is no HTTP: {what}")]
+    /// The response is not valid HTTP.
+    #[error("invalid HTTP response from `{host}`: {what}")]
     Malformed {
         /// Host and port.
         host: String,
-        /// What about it.
+        /// The cause.
         what: &'static str,
     },
-    /// It wants us to go elsewhere.
-    #[error("`{host}` redirects to `{to}`, and redirects are not followed with credentials")]
+    /// The server redirects.
+    #[error("`{host}` redirects to `{to}`, but redirects are not followed with credentials")]
     Redirected {
         /// Host and port.
         host: String,
-        /// The host it names.
+        /// The target host.
         to: String,
     },
-    /// A credential with a line break in it.
-    #[error("a credential for `{host}` has a control character in it")]
+    /// A header value contains a control character.
+    #[error("credential for `{host}` contains a control character")]
     BadHeader {
         /// Host and port.
         host: String,
     },
-    /// The proxy says no.
-    #[error("the proxy `{proxy}` answered {status} for `{host}`")]
-    ProxyRefused {
+    /// The proxy rejected the tunnel.
+    #[error("proxy `{proxy}` rejected the connection to `{host}`: {status}")]
+    ProxyRejected {
         /// The proxy.
         proxy: String,
-        /// Its status.
+        /// Its HTTP status.
         status: u16,
         /// Host and port.
         host: String,
     },
-    /// Everything took too long together.
-    #[error("the time for the whole run, {limit:?}, is used up")]
+    /// The whole run timed out.
+    #[error("exceeded the total timeout of {limit:?}")]
     TotalTimeout {
-        /// The time for the whole run.
+        /// The timeout.
         limit: Duration,
     },
 }
 
 impl HttpError {
-    /// Whether another attempt may succeed.
+    /// Whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         use HttpError::{Connect, ConnectionLost, Resolve, TimedOut};
         matches!(self, Resolve { .. } | Connect { .. } | TimedOut { .. } | ConnectionLost { .. })
     }
 }
 
-/// Waiting between attempts; a test does not wait.
+/// Sleeps between attempts; replaced in tests.
 pub trait Sleep: fmt::Debug {
-    /// Returns after this long.
+    /// Sleeps for a duration.
     fn sleep(&self, duration: Duration);
 }
 
-/// Waits for real.
+/// Sleeps the thread.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadSleep;
 
 impl Sleep for ThreadSleep {
     #[expect(
         clippy::disallowed_methods,
-        reason = "the one room that waits: between attempts there is no event"
+        reason = "the only place that sleeps: there is no event to wait for between attempts"
     )]
     fn sleep(&self, duration: Duration) {
         std::thread::sleep(duration);
     }
 }
 
-/// The client of one run.
+/// The HTTP client of one run.
 #[derive(Debug)]
 pub struct HttpClient {
     clock: Arc<dyn Clock>,
@@ -275,10 +273,10 @@ pub struct HttpClient {
 }
 
 impl HttpClient {
-    /// A client whose calls together take at most `total`.
+    /// Creates a client whose requests together take at most `total`.
     ///
     /// # Errors
-    /// If the environment names a proxy that cannot be one.
+    /// If the proxy in the environment is invalid.
     pub fn new(
         environment: &Environment,
         clock: Arc<dyn Clock>,
@@ -291,7 +289,7 @@ impl HttpClient {
         Ok(HttpClient { clock, sleep: pause, trust, proxy, total, started })
     }
 
-    /// Sends a request and gives the answer, whatever its status; what may pass is tried again.
+    /// Sends a request and returns the response with any status. Retries transient failures.
     ///
     /// # Errors
     /// [`HttpError`].
@@ -301,16 +299,16 @@ impl HttpClient {
         let mut attempt = 1;
         loop {
             let outcome = self.attempt(request, bytes.expose());
-            let again = match &outcome {
-                Ok(reply) => reply.is_transient() || (request.retry)(reply),
+            let retry = match &outcome {
+                Ok(response) => response.is_transient() || (request.retry)(response),
                 Err(error) => error.is_transient(),
             };
             journal.note("call", describe_attempt(request, &outcome));
-            if let Ok(reply) = &outcome {
-                self.compare_clocks(request, reply, journal);
+            if let Ok(response) = &outcome {
+                self.compare_clocks(request, response, journal);
             }
             let pause = backoff_after(attempt);
-            if !again || attempt >= request.attempts || self.remaining() <= pause {
+            if !retry || attempt >= request.attempts || self.remaining() <= pause {
                 return outcome;
             }
             self.sleep.sleep(pause);
@@ -335,35 +333,35 @@ impl HttpClient {
                 wire::exchange(&mut tls, bytes, request.max_body_bytes)
             }
         };
-        let reply = exchanged
+        let response = exchanged
             .map_err(|error| http_error_from_wire(error, host.clone(), limit, request.max_body_bytes))?;
-        if matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
-            let to = reply.header("location").next().unwrap_or_default();
-            let to = HttpUrl::parse(to).map_or_else(|_| "somewhere".to_owned(), |url| url.authority());
+        if matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+            let to = response.header("location").next().unwrap_or_default();
+            let to = HttpUrl::parse(to).map_or_else(|_| "another location".to_owned(), |url| url.authority());
             return Err(HttpError::Redirected { host, to });
         }
-        Ok(reply)
+        Ok(response)
     }
 
     fn remaining(&self) -> Duration {
         self.total.saturating_sub(self.clock.monotonic().saturating_sub(self.started))
     }
 
-    fn compare_clocks(&self, request: &HttpRequest, reply: &HttpResponse, journal: &Journal) {
+    fn compare_clocks(&self, request: &HttpRequest, response: &HttpResponse, journal: &Journal) {
         let parser = jiff::fmt::rfc2822::DateTimeParser::new();
-        let Some(theirs) = reply.header("date").next().and_then(|date| parser.parse_timestamp(date).ok())
+        let Some(remote) = response.header("date").next().and_then(|date| parser.parse_timestamp(date).ok())
         else {
             return;
         };
-        let apart = self.clock.now().duration_since(theirs).unsigned_abs();
-        if apart > MAX_CLOCK_SKEW {
+        let skew = self.clock.now().duration_since(remote).unsigned_abs();
+        if skew > MAX_CLOCK_SKEW {
             let host = request.url.authority();
-            journal.warn(format!("the clock here and that of `{host}` differ by {} s", apart.as_secs()));
+            journal.warn(format!("the local clock and the clock of `{host}` differ by {} s", skew.as_secs()));
         }
     }
 }
 
-/// Half of a doubling pause is fixed, the other half is chance: many nodes that failed together do not return together.
+/// Exponential back-off, half fixed and half random, so that nodes do not retry in lockstep.
 fn backoff_after(attempt: u32) -> Duration {
     let full = INITIAL_BACKOFF.saturating_mul(1 << attempt.min(8)).min(MAX_BACKOFF);
     let chance = RandomState::new().build_hasher().finish() % 1_000;
@@ -374,7 +372,7 @@ fn backoff_after(attempt: u32) -> Duration {
 fn describe_attempt(request: &HttpRequest, outcome: &Result<HttpResponse, HttpError>) -> String {
     let what = format!("{} {}", request.method, request.url);
     match outcome {
-        Ok(reply) => format!("{what}: {}", reply.status),
+        Ok(response) => format!("{what}: {}", response.status),
         Err(error) => format!("{what}: {}", crate::error::chain(error)),
     }
 }
@@ -393,7 +391,7 @@ fn http_error_from_wire(error: WireError, host: String, limit: Duration, largest
 fn http_error_from_io(source: io::Error, host: String, limit: Duration) -> HttpError {
     match source.kind() {
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => HttpError::TimedOut { host, limit },
-        // rustls speaks through this kind.
+        // rustls reports its errors with this kind.
         io::ErrorKind::InvalidData => HttpError::Tls { host, source },
         _ => HttpError::ConnectionLost { host, source },
     }

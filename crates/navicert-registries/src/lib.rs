@@ -1,21 +1,21 @@
-//! Image credential providers for Amazon ECR, Google's registries and Azure's: three small binaries that a kubelet
-//! runs, and that docker, podman and skopeo may run as well.
+//! Image credential providers for Amazon ECR, Google and Azure registries: three small binaries for the kubelet, docker,
+//! podman and skopeo.
 //!
 //! ```text
-//! entry ──▶ program ──▶ provider (the spine)
-//!                        │ host:  whose registry is it? if nobody's here, no credentials and no call
-//!                        │ ecr | gcp | acr: as whom, and that identity's token
+//! entry ──▶ program ──▶ provider
+//!                        │ host: does the registry belong to this provider? if not, an empty response and no call
+//!                        │ ecr | gcp | acr: select an identity and get its token
 //!                        │         └─ http: time limits, size limits, retries, no redirects
-//!                        │ lifetime: how long the answer may be remembered
+//!                        │ lifetime: cache duration of the response
 //!                        ▼
-//!                       response for the kubelet, answer for docker, or explain: every step in words
+//!                       kubelet response, docker helper answer, or `--explain` output
 //! ```
 //!
-//! The only crate that speaks to clouds, linked by nothing. No SDK: each provider makes two or three calls whose form is
-//! published, over blocking sockets, so that a node starts nothing bigger than it needs (AWS's own `aws-sigv4` signs).
+//! This is the only crate that calls cloud APIs; no other crate links it. It uses no SDK: each provider makes two or three
+//! documented HTTP calls over blocking sockets to keep the binaries small. AWS requests are signed with `aws-sigv4`.
 //!
-//! A credential leaves for one host only, and [`host`] decides which: labels are compared from the first to the last,
-//! and an image of anybody else gets an empty answer.
+//! [`host`] decides which registry gets a credential: all host labels are compared, and images of other registries get an
+//! empty response.
 
 pub mod acr;
 mod context;

@@ -1,15 +1,14 @@
-//! How long an answer may be remembered: from the credential's real expiry, never from a default.
+//! Computes the cache duration of a response from the credential's actual expiry.
 // I177, I212
 
 use std::time::Duration;
 
 use navicert_types::Timestamp;
 
-/// A credential that is about to expire is not worth remembering.
+/// A response is never cached into the last minutes of a credential's lifetime.
 const EXPIRY_MARGIN: Duration = Duration::from_secs(5 * 60);
 
-/// `max(0, min(remaining/2, remaining − 5 min))`, in whole seconds; nothing is known about an absent expiry, so it is
-/// not remembered.
+/// `max(0, min(remaining/2, remaining − 5 min))`, in whole seconds. Without an expiry the response is not cached.
 // I176
 pub fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
     cache_duration_for(
@@ -17,7 +16,7 @@ pub fn cache_duration(expires: Option<Timestamp>, now: Timestamp) -> Duration {
     )
 }
 
-/// The same for a credential that is good for so long from now on.
+/// Like [`cache_duration`], for a remaining lifetime.
 pub(crate) fn cache_duration_for(remaining: Option<Duration>) -> Duration {
     let remaining = remaining.unwrap_or_default();
     let kept = (remaining / 2).min(remaining.saturating_sub(EXPIRY_MARGIN));
@@ -29,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_remembered_past_its_expiry() {
+    fn never_caches_past_the_expiry() {
         // I176, I177, I212
         let now = Timestamp::from_second(1_000_000).unwrap();
         for (remaining, kept) in [

@@ -1,27 +1,27 @@
-//! On which cloud this machine is, from what its firmware says: the three clouds share one metadata address, and
-//! asking it elsewhere costs many seconds.
+//! Detects the cloud of this machine from firmware data. The clouds share one metadata address, and requests to it
+//! elsewhere take many seconds to time out.
 // I213
 
 use std::fs;
 use std::path::Path;
 
-/// Whose machine this is.
+/// The cloud of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cloud {
     /// Amazon EC2.
     Amazon,
     /// Google Compute Engine.
     Google,
-    /// Azure, or another machine of Microsoft's make.
+    /// Azure, or other Microsoft hardware or virtual machines.
     Microsoft,
-    /// Somebody else's, or one's own.
+    /// Any other machine.
     Other,
-    /// The firmware says nothing, as in some containers: only asking tells.
+    /// Firmware data is missing, as in some containers; only a metadata request can tell.
     Unknown,
 }
 
 impl Cloud {
-    /// Reads the firmware's word below `/sys`.
+    /// Reads the firmware data under `/sys`.
     pub fn detect(system: &Path) -> Self {
         let read = |name: &str| {
             let text = fs::read_to_string(system.join(name)).ok()?;
@@ -29,7 +29,7 @@ impl Cloud {
         };
         let vendor = read("class/dmi/id/sys_vendor");
         let product = read("class/dmi/id/product_name");
-        // Xen's older machines say it only in their identifier.
+        // Older Xen instances only have the EC2 prefix in their UUID.
         let uuid = read("hypervisor/uuid").or_else(|| read("class/dmi/id/product_uuid"));
         let asset = read("class/dmi/id/board_asset_tag");
         let is_ec2 = |text: &String| text.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("ec2"));
@@ -48,7 +48,7 @@ impl Cloud {
         }
     }
 
-    /// Whether asking for `this` cloud's metadata makes sense.
+    /// Whether to request the metadata of `this` cloud.
     pub fn may_be(self, this: Cloud) -> bool {
         self == this || self == Cloud::Unknown
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_firmware_says_whose_machine_it_is() {
+    fn detects_the_cloud_from_firmware_data() {
         // I165, I166, I213
         for (files, cloud) in [
             (&[("class/dmi/id/sys_vendor", "Amazon EC2\n")][..], Cloud::Amazon),

@@ -1,5 +1,5 @@
-//! What the three programs have in common: the command line, the kubelet's protocol, docker's, `--explain`, and what
-//! is said on standard error.
+//! The common parts of the three programs: command line, kubelet protocol, docker helper protocol, `--explain` and error
+//! output.
 
 mod flags;
 mod helper;
@@ -25,7 +25,7 @@ use crate::provider::{ProviderCredentials, RegistryProvider, provide};
 
 pub use flags::Flags;
 
-/// Which program this is.
+/// The provider program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
     /// `ecr-credential-provider`
@@ -36,40 +36,39 @@ pub enum ProgramKind {
     Acr,
 }
 
-/// A provider as a program. Each binary is made for one of them and has nothing of the others in it: code that is not
-/// there costs a node no memory.
+/// A provider as a program. Each binary contains only one provider, which saves memory on nodes.
 pub trait ProviderProgram: RegistryProvider + Sized {
-    /// Which one it is.
+    /// The program.
     const KIND: ProgramKind;
 
-    /// Sets it up as the command line and the environment say.
+    /// Configures the provider from the command line and the environment.
     ///
     /// # Errors
-    /// If they contradict themselves, or a file they name is wrong.
+    /// If they contradict themselves, or a file they name is invalid.
     fn from_flags(flags: &Flags, context: &ProviderContext) -> Result<Self, RegistryError>;
 }
 
 /// How a program was started.
 #[derive(Debug)]
 pub struct Invocation {
-    /// What it was called as. `docker-credential-…` makes it a helper of docker's.
+    /// The program name. With the prefix `docker-credential-` it acts as a docker credential helper.
     pub name: OsString,
-    /// Its arguments, without that name.
+    /// Its arguments, without the program name.
     pub arguments: Vec<OsString>,
     /// Its environment.
     pub environment: Environment,
     /// Its clock.
     pub clock: Arc<dyn Clock>,
-    /// How it waits.
+    /// Sleeps between attempts.
     pub sleep: Box<dyn Sleep>,
 }
 
-/// What a program leaves.
+/// The output of a program.
 #[derive(Debug, Default)]
 pub struct ProgramOutput {
-    /// For standard output; it may hold a password.
+    /// Standard output; may contain a password.
     pub stdout: Secret<Vec<u8>>,
-    /// For standard error; never a password.
+    /// Standard error; never contains a password.
     pub stderr: String,
     /// The exit code.
     pub code: u8,
@@ -108,8 +107,8 @@ fn run_provider<P: ProviderProgram>(
         return Ok(explain::<P>(&flags, &context, &image, stdin));
     }
     let answered = read_request(stdin).map_err(RegistryError::from).and_then(|(request, version)| {
-        let grant = provide_with::<P>(&flags, &context, &request)?;
-        Ok(grant.into_response()?.encode(version))
+        let credentials = provide_with::<P>(&flags, &context, &request)?;
+        Ok(credentials.into_response()?.encode(version))
     });
     Ok(match answered {
         Ok(stdout) => ProgramOutput { stdout, stderr: warnings(name, &context), code: 0 },
@@ -117,7 +116,7 @@ fn run_provider<P: ProviderProgram>(
     })
 }
 
-/// Sets a provider up, and asks it.
+/// Configures a provider and handles a request.
 fn provide_with<P: ProviderProgram>(
     flags: &Flags,
     context: &ProviderContext,
@@ -130,15 +129,15 @@ impl ProviderProgram for Ecr {
     const KIND: ProgramKind = ProgramKind::Ecr;
 
     fn from_flags(flags: &Flags, context: &ProviderContext) -> Result<Self, RegistryError> {
-        let told = flags.registry_hosts(context).map(|entry| {
+        let custom_hosts = flags.registry_hosts(context).map(|entry| {
             let pair = entry.split_once('=').filter(|(_, region)| EcrHost::in_region(region).is_some());
             let (host, region) = pair.ok_or_else(|| {
-                let example = "write `registry.example=us-west-2`";
-                RegistryError::Usage(format!("`{entry}` is not a host and a region: {example}"))
+                let example = "expected HOST=REGION, for example `registry.example=us-west-2`";
+                RegistryError::Usage(format!("invalid registry host `{entry}`: {example}"))
             })?;
             Ok((host.to_ascii_lowercase(), region.to_owned()))
         });
-        Ok(Ecr { custom_hosts: told.collect::<Result<_, RegistryError>>()? })
+        Ok(Ecr { custom_hosts: custom_hosts.collect::<Result<_, RegistryError>>()? })
     }
 }
 
@@ -152,12 +151,12 @@ impl ProviderProgram for Gcp {
                 Some(Federation { identity_provider: provider.to_owned(), project: project.to_owned() })
             }
             (Some(_), None) => {
-                return Err(RegistryError::Usage("--identity-provider needs --project-id".to_owned()));
+                return Err(RegistryError::Usage("--identity-provider requires --project-id".to_owned()));
             }
             (None, _) => None,
         };
-        let told = flags.registry_hosts(context).map(str::to_ascii_lowercase).collect();
-        Ok(Gcp { flow, federation, custom_hosts: told })
+        let custom_hosts = flags.registry_hosts(context).map(str::to_ascii_lowercase).collect();
+        Ok(Gcp { flow, federation, custom_hosts })
     }
 }
 
@@ -174,11 +173,9 @@ impl ProviderProgram for Acr {
             [] => return Err(RegistryError::Usage("config file is not specified".to_owned())),
             _ => return Err(RegistryError::Usage("more than one config file is specified".to_owned())),
         };
-        let (mirrors, refused) = Mirrors::parse(flags.value("registry-mirror").unwrap_or_default());
-        for entry in refused {
-            context
-                .journal
-                .warn(format!("--registry-mirror: `{entry}` is not `source:mirror` and is left out"));
+        let (mirrors, invalid) = Mirrors::parse(flags.value("registry-mirror").unwrap_or_default());
+        for entry in invalid {
+            context.journal.warn(format!("ignoring `{entry}` in --registry-mirror: not `source:mirror`"));
         }
         Ok(Acr { config, mirrors, bindings: identity_bindings(flags)? })
     }
@@ -188,7 +185,7 @@ fn identity_bindings(flags: &Flags) -> Result<Option<IdentityBindings>, Registry
     let Some(server_name) = flags.value("ib-sni-name") else { return Ok(None) };
     let address = flags.value("ib-apiserver-ip").and_then(|address| address.parse().ok());
     let address = address.ok_or_else(|| {
-        RegistryError::Usage("--ib-sni-name needs --ib-apiserver-ip with an address".to_owned())
+        RegistryError::Usage("--ib-sni-name requires --ib-apiserver-ip with an IP address".to_owned())
     })?;
     let mut bindings = IdentityBindings::new(server_name.to_owned(), address);
     bindings.default_client = flags.value("ib-default-client-id").map(str::to_owned);
@@ -199,7 +196,7 @@ fn identity_bindings(flags: &Flags) -> Result<Option<IdentityBindings>, Registry
     Ok(Some(bindings))
 }
 
-/// Every step in words, on standard output; `-` explains the request on standard input.
+/// Prints every step on standard output; `-` reads the request from standard input.
 fn explain<P: ProviderProgram>(
     flags: &Flags,
     context: &ProviderContext,
@@ -212,8 +209,8 @@ fn explain<P: ProviderProgram>(
         Ok(CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() })
     };
     let answered = request.and_then(|request| {
-        let grant = provide_with::<P>(flags, context, &request)?;
-        let response = grant.into_response()?;
+        let credentials = provide_with::<P>(flags, context, &request)?;
+        let response = credentials.into_response()?;
         context.journal.note("answer", format!("{} bytes", response.encode(WireVersion::V1).expose().len()));
         Ok(())
     });
@@ -235,7 +232,7 @@ fn warnings(name: &str, context: &ProviderContext) -> String {
     context.journal.warnings().iter().map(|warning| format!("{name}: warning: {warning}\n")).collect()
 }
 
-/// A failure in words: what, why, and what usually helps.
+/// The output for an error: message, causes and hint.
 fn error_output(name: &str, error: &RegistryError, warnings: &[String]) -> ProgramOutput {
     let mut stderr: String = warnings.iter().map(|warning| format!("{name}: warning: {warning}\n")).collect();
     stderr.push_str(&format!("{name}: {}\n", redact::terminal(&chain(error))));

@@ -1,4 +1,4 @@
-//! The spine of all three providers: request → registry → credentials → token → response.
+//! The request path of all three providers: request → registry → identity → token → response.
 
 use std::time::Duration;
 
@@ -12,25 +12,25 @@ use crate::error::RegistryError;
 
 /// One cloud's provider.
 ///
-/// [`recognise`](Self::recognise) decides alone whether an image is its own; only then is anything asked of anybody.
+/// [`match_image`](Self::match_image) decides whether an image belongs to the provider; no request is sent before that.
 pub trait RegistryProvider {
-    /// A registry of its own.
+    /// A registry of this provider.
     type Registry: std::fmt::Debug;
 
-    /// The registry an image is in, or in plain words why it is not this provider's.
+    /// The registry of an image, or why it does not belong to this provider.
     ///
     /// # Errors
-    /// If that cannot be decided.
+    /// If this cannot be determined.
     fn match_image(
         &self,
         context: &ProviderContext,
         image: &str,
     ) -> Result<Result<Self::Registry, String>, RegistryError>;
 
-    /// Credentials for a registry.
+    /// Gets the credentials for a registry.
     ///
     /// # Errors
-    /// [`ProviderError`].
+    /// [`RegistryError`].
     fn credentials(
         &self,
         context: &ProviderContext,
@@ -39,21 +39,21 @@ pub trait RegistryProvider {
     ) -> Result<ProviderCredentials, RegistryError>;
 }
 
-/// What a provider hands out.
+/// The credentials returned by a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderCredentials {
-    /// What the answer is good for.
+    /// The cache scope.
     pub key_type: CacheKeyType,
-    /// How long it may be remembered.
+    /// The cache duration.
     pub cache_for: Duration,
     /// The credentials.
     pub logins: Vec<Login>,
 }
 
-/// A user name and a password, and where they belong.
+/// A user name and a password with their key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Login {
-    /// A host, or a pattern over hosts.
+    /// A host or host pattern.
     pub key: String,
     /// The user name.
     pub username: String,
@@ -62,7 +62,7 @@ pub struct Login {
 }
 
 impl ProviderCredentials {
-    /// No credentials, not remembered: the image is somebody else's.
+    /// No credentials and no caching, for images of other registries.
     // I168, I200
     pub fn none() -> Self {
         ProviderCredentials {
@@ -72,17 +72,17 @@ impl ProviderCredentials {
         }
     }
 
-    /// One credential for one registry, which is what all three clouds have.
+    /// One credential for one registry.
     // I218
     pub fn single(key: &str, username: &str, password: Secret<String>, cache_for: Duration) -> Self {
         let login = Login { key: key.to_owned(), username: username.to_owned(), password };
         ProviderCredentials { key_type: CacheKeyType::Registry, cache_for, logins: vec![login] }
     }
 
-    /// As a response for the kubelet.
+    /// Converts to a response for the kubelet.
     ///
     /// # Errors
-    /// If a key could not be one.
+    /// If a key is invalid.
     pub fn into_response(self) -> Result<ResponseBuilder, RegistryError> {
         let empty = ResponseBuilder::new(self.key_type).cache_for(self.cache_for);
         let add = |response: ResponseBuilder, login: Login| {
@@ -92,28 +92,28 @@ impl ProviderCredentials {
     }
 }
 
-/// The spine.
+/// Handles a request: matches the image and gets its credentials.
 ///
 /// # Errors
-/// [`ProviderError`].
+/// [`RegistryError`].
 pub fn provide<P: RegistryProvider>(
     provider: &P,
     context: &ProviderContext,
     request: &CredentialProviderRequest,
 ) -> Result<ProviderCredentials, RegistryError> {
     context.journal.note("image", format!("`{}`", request.image));
-    let grant = match provider.match_image(context, &request.image)? {
+    let credentials = match provider.match_image(context, &request.image)? {
         Err(why) => {
             context.journal.warn(format!("no credentials for `{}`: {why}", request.image));
             ProviderCredentials::none()
         }
         Ok(registry) => provider.credentials(context, &registry, request)?,
     };
-    for login in &grant.logins {
+    for login in &credentials.logins {
         let user = if login.username.is_empty() { "anonymous" } else { &login.username };
         context.journal.note("credential", format!("for `{}`: user `{user}`", login.key));
     }
-    let kept = navicert_types::time::Duration::from(grant.cache_for);
-    context.journal.note("cache", format!("by {}, for {kept}", grant.key_type.as_str()));
-    Ok(grant)
+    let duration = navicert_types::time::Duration::from(credentials.cache_for);
+    context.journal.note("cache", format!("by {}, for {duration}", credentials.key_type.as_str()));
+    Ok(credentials)
 }

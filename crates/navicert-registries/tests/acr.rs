@@ -1,11 +1,11 @@
-//! `acr-credential-provider` against an Azure of the test kit that checks every header and field.
+//! `acr-credential-provider` against the test kit's Azure fake, which checks every header and field.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -21,9 +21,9 @@ use tempfile::TempDir;
 
 const IMAGE: &str = "mine.azurecr.io/team/app";
 const HOST: &str = "mine.azurecr.io";
-const NOBODY: &str = "00000000-0000-0000-0000-000000000000";
+const REFRESH_TOKEN_USERNAME: &str = "00000000-0000-0000-0000-000000000000";
 
-/// A node: its configuration file, and Azure around it.
+/// A node with its configuration file, and an Azure fake.
 struct Node {
     azure: Azure,
     folder: TempDir,
@@ -59,12 +59,12 @@ impl Node {
 }
 
 #[test]
-fn the_machines_identity_becomes_a_refresh_token_of_the_registry() {
+fn exchanges_managed_identity_for_refresh_token() {
     // I203, I204, I206, I208, I209, I212
     let node = Node::managed();
     let token = node.azure.hand_out("canary-access", "canary-refresh", now() + 3 * 3600);
     let ran = node.run(IMAGE).run();
-    assert_eq!(ran.login(HOST), (NOBODY.to_owned(), token));
+    assert_eq!(ran.login(HOST), (REFRESH_TOKEN_USERNAME.to_owned(), token));
     assert_eq!(ran.login("*.azurecr.*"), (String::new(), String::new()));
     let response = ran.response();
     assert_eq!(response["auth"].as_object().unwrap().len(), 2);
@@ -74,13 +74,13 @@ fn the_machines_identity_becomes_a_refresh_token_of_the_registry() {
     let paths: Vec<String> =
         node.azure.server().requests().iter().map(|request| request.path().to_owned()).collect();
     assert_eq!(paths, ["/metadata/identity/oauth2/token", "/v2/", "/oauth2/exchange"]);
-    node.azure.complaints().assert_none();
+    node.azure.violations().assert_none();
     node.azure.hand_out("canary-access", "canary-refresh", now() - 60);
     assert_eq!(node.run(IMAGE).run().response()["cacheDuration"], "0s");
 }
 
 #[test]
-fn one_of_several_identities_is_asked_for_by_its_kind() {
+fn selects_user_assigned_identity_by_client_or_resource_id() {
     // I203
     for (identity, parameter) in [
         ("/SUBSCRIPTIONS/x/resourcegroups/y/id", "msi_res_id"),
@@ -90,13 +90,13 @@ fn one_of_several_identities_is_asked_for_by_its_kind() {
             &json!({"tenantId": "tenant-1", "useManagedIdentityExtension": true, "userAssignedIdentityID": identity}),
         );
         node.azure.expect_identity(parameter, identity);
-        assert_eq!(node.run(IMAGE).run().login(HOST).0, NOBODY);
-        node.azure.complaints().assert_none();
+        assert_eq!(node.run(IMAGE).run().login(HOST).0, REFRESH_TOKEN_USERNAME);
+        node.azure.violations().assert_none();
     }
 }
 
 #[test]
-fn a_service_account_proves_to_be_its_application() {
+fn authenticates_with_service_account_token() {
     // I201, I202, I203
     let both =
         [("kubernetes.azure.com/acr-client-id", "app-1"), ("kubernetes.azure.com/acr-tenant-id", "tenant-1")];
@@ -107,19 +107,22 @@ fn a_service_account_proves_to_be_its_application() {
         let node = Node::new(&config);
         node.azure.trust("app-1", "canary-subject");
         let ran = node.run(IMAGE).service_account("canary-subject", &both).run();
-        assert_eq!(ran.login(HOST), (NOBODY.to_owned(), "refresh-token-of-the-registry".to_owned()));
-        assert_eq!(ran.response()["cacheDuration"], "1h0m0s", "I209: nothing says when it ends");
-        node.azure.complaints().assert_none();
+        assert_eq!(
+            ran.login(HOST),
+            (REFRESH_TOKEN_USERNAME.to_owned(), "refresh-token-of-the-registry".to_owned())
+        );
+        assert_eq!(ran.response()["cacheDuration"], "1h0m0s", "I209: no expiry");
+        node.azure.violations().assert_none();
         for annotations in [&both[..1], &both[1..]] {
             let ran = node.run(IMAGE).service_account("canary-subject", annotations).run();
-            ran.assert_error(1, "the service account has no annotation `kubernetes.azure.com/acr-");
+            ran.assert_error(1, "service account is missing annotation `kubernetes.azure.com/acr-");
             assert!(!ran.stderr.contains("canary"));
         }
     }
 }
 
 #[test]
-fn a_mounted_token_proves_to_be_an_application_too() {
+fn authenticates_with_mounted_token() {
     let node = Node::managed();
     node.azure.trust("app-1", "canary-mounted");
     let token = node.folder.path().join("token");
@@ -129,15 +132,15 @@ fn a_mounted_token_proves_to_be_an_application_too() {
         .variable("AZURE_CLIENT_ID", "app-1")
         .variable("AZURE_TENANT_ID", "tenant-1")
         .variable("AZURE_FEDERATED_TOKEN_FILE", &token);
-    assert_eq!(run.run().login(HOST).0, NOBODY);
+    assert_eq!(run.run().login(HOST).0, REFRESH_TOKEN_USERNAME);
     let config = json!({"tenantId": "tenant-1", "aadClientId": "app-1", "aadFederatedTokenFile": token});
     fs::write(node.config(), config.to_string()).unwrap();
-    assert_eq!(node.run(IMAGE).run().login(HOST).0, NOBODY);
-    node.azure.complaints().assert_none();
+    assert_eq!(node.run(IMAGE).run().login(HOST).0, REFRESH_TOKEN_USERNAME);
+    node.azure.violations().assert_none();
 }
 
 #[test]
-fn a_service_principal_is_handed_on_as_it_is() {
+fn returns_service_principal_secret_unchanged() {
     // I207, I208
     let node = Node::new(
         &json!({"aadClientId": "principal", "aadClientSecret": "canary-secret", "tenantId": "tenant-1"}),
@@ -159,20 +162,20 @@ fn a_service_principal_is_handed_on_as_it_is() {
 }
 
 #[test]
-fn a_mirror_stands_in_for_another_registry() {
+fn uses_mirror_for_another_registry() {
     // I199, I201
     let node = Node::managed();
     let mirrored = |image: &str| node.run(image).arguments(&["-r", "mcr.example:mine.azurecr.io,bad"]).run();
     let ran = mirrored("mcr.example/team/app");
     assert_eq!(ran.login(HOST).1, "refresh-token-of-the-registry");
     assert_eq!(ran.login("mcr.example").1, "refresh-token-of-the-registry");
-    assert!(ran.stderr.contains("`bad` is not `source:mirror`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`bad` in --registry-mirror: not `source:mirror`"), "{}", ran.stderr);
     assert!(mirrored("mcr.example.evil.example/x").is_empty());
-    node.azure.complaints().assert_none();
+    node.azure.violations().assert_none();
 }
 
 #[test]
-fn a_custom_cloud_describes_itself() {
+fn reads_custom_cloud_metadata() {
     // I196, I198, I207
     let node = Node::managed();
     node.azure.suffix("azurecr.stack.example");
@@ -185,7 +188,10 @@ fn a_custom_cloud_describes_itself() {
         let run = Run::new(ACR, image).arguments(&[node.config().to_str().unwrap()]);
         run.variable("AZURE_POD_IDENTITY_AUTHORITY_HOST", &url).variable("NAVICERT_ACR_ENDPOINT", &url).run()
     };
-    assert_eq!(run("mine.azurecr.stack.example/x").login("mine.azurecr.stack.example").0, NOBODY);
+    assert_eq!(
+        run("mine.azurecr.stack.example/x").login("mine.azurecr.stack.example").0,
+        REFRESH_TOKEN_USERNAME
+    );
     assert!(run("mine.azurecr.stack.example.evil.example/x").is_empty());
     let described = node.folder.path().join("environment.json");
     fs::write(
@@ -199,15 +205,15 @@ fn a_custom_cloud_describes_itself() {
         json!({"cloud": "custom", "tenantId": "tenant-1", "useManagedIdentityExtension": true}).to_string(),
     )
     .unwrap();
-    run("mine.azurecr.stack.example/x").assert_error(3, "the cloud's name is unknown");
+    run("mine.azurecr.stack.example/x").assert_error(3, "unknown cloud name");
     let by_file =
         node.run("mine.azurecr.stack.example/x").variable("AZURE_ENVIRONMENT_FILEPATH", &described).run();
-    assert_eq!(by_file.login("mine.azurecr.stack.example").0, NOBODY);
+    assert_eq!(by_file.login("mine.azurecr.stack.example").0, REFRESH_TOKEN_USERNAME);
 }
 
 #[test]
-fn a_bound_identity_is_asked_for_at_the_api_server() {
-    // I203: dialled at an address, known by another name, trusted through the cluster's own authority
+fn requests_bound_identity_at_the_api_server() {
+    // I203: connects to an IP address with another server name, trusting the cluster's certificate authority
     let node = Node::managed();
     let ca = Ca::new("cluster");
     let identity = ca.server().name("bindings.example").issue();
@@ -229,7 +235,7 @@ fn a_bound_identity_is_asked_for_at_the_api_server() {
         authority.to_str().unwrap(),
     ];
     let ran = node.run(IMAGE).arguments(&flags).service_account("canary-subject", &[]).run();
-    assert_eq!(ran.login(HOST).0, NOBODY);
+    assert_eq!(ran.login(HOST).0, REFRESH_TOKEN_USERNAME);
     let seen = &server.requests()[0];
     assert!(
         seen.text().contains("client_assertion=canary-subject")
@@ -239,13 +245,13 @@ fn a_bound_identity_is_asked_for_at_the_api_server() {
         server.connections()[0].tls.as_ref().unwrap().server_name.as_deref(),
         Some("bindings.example")
     );
-    node.azure.complaints().assert_none();
+    node.azure.violations().assert_none();
     node.run(IMAGE).arguments(&flags).run().assert_error(1, "the kubelet sent none");
-    node.run(IMAGE).arguments(&flags[..2]).run().assert_error(2, "needs --ib-apiserver-ip");
+    node.run(IMAGE).arguments(&flags[..2]).run().assert_error(2, "requires --ib-apiserver-ip");
 }
 
 #[test]
-fn a_registry_that_misbehaves_gets_no_token() {
+fn misbehaving_registry_gets_no_token() {
     // I204, I205, I215, I217
     let node = Node::managed();
     let mut canaries = Canaries::new();
@@ -255,20 +261,20 @@ fn a_registry_that_misbehaves_gets_no_token() {
     let challenge = |value: &str| Answer::status(401).header("www-authenticate", value);
     let evil = format!("Bearer realm=\"{}\",service=\"s\"", elsewhere.url_of("/oauth2/token"));
     for (path, answer, code, said) in [
-        ("/v2/", challenge(&evil), 5, "which is not its own"),
+        ("/v2/", challenge(&evil), 5, "which is not one of its own hosts"),
         (
             "/v2/",
             challenge("Bearer realm=\"https://mine.azurecr.io.evil.example/t\",service=\"s\""),
             5,
-            "which is not its own",
+            "which is not one of its own hosts",
         ),
-        ("/v2/", challenge("Bearer"), 1, "its challenge is not usable"),
-        ("/v2/", challenge("Bearer realm=x"), 1, "its challenge is not usable"),
-        ("/v2/", Answer::status(401), 1, "no `Bearer` challenge"),
-        ("/v2/", Answer::status(200), 1, "did not ask for a login"),
+        ("/v2/", challenge("Bearer"), 1, "invalid challenge"),
+        ("/v2/", challenge("Bearer realm=x"), 1, "invalid challenge"),
+        ("/v2/", Answer::status(401), 1, "missing `Bearer` challenge"),
+        ("/v2/", Answer::status(200), 1, "expected status 401"),
         ("/v2/", Answer::redirect(302, &elsewhere.url_of("/")), 5, "redirects are not followed"),
         ("/oauth2/exchange", Answer::redirect(307, &elsewhere.url_of("/")), 5, "redirects are not followed"),
-        ("/oauth2/exchange", Answer::status(500), 1, "refused: 500"),
+        ("/oauth2/exchange", Answer::status(500), 1, "rejected the request: 500"),
         (
             "/oauth2/exchange",
             Answer::json(
@@ -276,13 +282,18 @@ fn a_registry_that_misbehaves_gets_no_token() {
             )
             .with_status(401),
             1,
-            "refused: 401 UNAUTHORIZED (bad token …)",
+            "rejected the request: 401 UNAUTHORIZED (bad token …)",
         ),
-        ("/oauth2/exchange", Answer::text("{"), 1, "what is no refresh token"),
-        ("/oauth2/exchange", Answer::json(&json!({"refresh_token": ""})), 1, "no refresh token"),
-        ("/oauth2/exchange", Answer::endless("application/json"), 4, "is longer than"),
-        ("/oauth2/exchange", Answer::cut(Cut::Clip), 4, "cannot be asked"),
-        ("/metadata/identity/oauth2/token", Answer::status(404), 1, "Azure's metadata server refused: 404"),
+        ("/oauth2/exchange", Answer::text("{"), 1, "malformed refresh token response"),
+        ("/oauth2/exchange", Answer::json(&json!({"refresh_token": ""})), 1, "missing refresh token"),
+        ("/oauth2/exchange", Answer::endless("application/json"), 4, "is larger than"),
+        ("/oauth2/exchange", Answer::cut(Cut::Clip), 4, "failed to reach"),
+        (
+            "/metadata/identity/oauth2/token",
+            Answer::status(404),
+            1,
+            "the Azure metadata server rejected the request: 404",
+        ),
         (
             "/metadata/identity/oauth2/token",
             Answer::json(&json!({"error": "invalid_request", "error_description": "Identity not found"}))
@@ -297,11 +308,11 @@ fn a_registry_that_misbehaves_gets_no_token() {
         ran.assert_error(code, said);
         canaries.assert_absent("standard error", ran.stderr.as_bytes());
     }
-    assert!(elsewhere.requests().is_empty(), "the token went nowhere else");
+    assert!(elsewhere.requests().is_empty(), "the token was sent elsewhere");
 }
 
 #[test]
-fn other_registries_get_an_empty_answer_and_wrong_command_lines_a_sentence() {
+fn other_registries_get_empty_response_and_usage_errors_are_reported() {
     // I195, I200
     let node = Node::managed();
     for image in ["docker.io/library/busybox", "mine.azurecr.io.evil.example/x", "host.example/azurecr.io/x"]
@@ -311,7 +322,7 @@ fn other_registries_get_an_empty_answer_and_wrong_command_lines_a_sentence() {
     assert!(node.azure.server().requests().is_empty());
     Run::new(ACR, IMAGE).run().assert_error(2, "config file is not specified");
     node.run(IMAGE).arguments(&["another.json"]).run().assert_error(2, "more than one config file");
-    Run::new(ACR, IMAGE).arguments(&["/no/such/azure.json"]).run().assert_error(3, "cannot be read");
+    Run::new(ACR, IMAGE).arguments(&["/no/such/azure.json"]).run().assert_error(3, "failed to load");
     fs::write(node.config(), "aadClientSecret: [canary-list]\n").unwrap();
     let ran = node.run(IMAGE).run();
     ran.assert_error(3, "aadClientSecret");
@@ -319,7 +330,7 @@ fn other_registries_get_an_empty_answer_and_wrong_command_lines_a_sentence() {
 }
 
 #[test]
-fn under_dockers_name_it_takes_the_variables_of_azures_tools() {
+fn docker_helper_reads_azure_environment_variables() {
     // GO-2026-6225
     let node = Node::managed();
     let (_folder, link) = linked(ACR, "docker-credential-acr-env");
@@ -328,7 +339,7 @@ fn under_dockers_name_it_takes_the_variables_of_azures_tools() {
     let answer: Value = serde_json::from_str(&managed.run_with("https://mine.azurecr.io").stdout).unwrap();
     assert_eq!(
         (&answer["Username"], &answer["Secret"]),
-        (&json!(NOBODY), &json!("refresh-token-of-the-registry"))
+        (&json!(REFRESH_TOKEN_USERNAME), &json!("refresh-token-of-the-registry"))
     );
     let principal = helper(Run::new(&link, ""))
         .variable("AZURE_CLIENT_ID", "principal")

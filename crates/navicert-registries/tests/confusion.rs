@@ -1,11 +1,11 @@
-//! Names made to be mistaken for a registry's: none gets a credential that is not its own.
+//! Host confusion: image names that imitate a registry never get its credential.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -17,18 +17,18 @@ use navicert_image::{Credential, Keyring, Profile};
 use navicert_testkit::cloud::{Amazon, Azure, Google};
 use support::{ACR, ECR, GCP, Run};
 
-/// Whose an image is.
+/// The cloud an image belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
     Amazon,
     Google,
     Azure,
-    Nobody,
+    NoProvider,
 }
 
-use Owner::Nobody;
+use Owner::NoProvider;
 
-/// Images, and whose they are. GO-2026-6225, CVE-2021-41092, I171, I188, I198.
+/// Images and the cloud they belong to. GO-2026-6225, CVE-2021-41092, I171, I188, I198.
 const SHAPES: [(&str, Owner); 76] = [
     ("123456789012.dkr.ecr.us-west-2.amazonaws.com/x", Owner::Amazon),
     ("123456789012.DKR.ecr.us-west-2.AmazonAWS.com/x", Owner::Amazon),
@@ -37,90 +37,90 @@ const SHAPES: [(&str, Owner); 76] = [
     ("us-docker.pkg.dev/p/r/x", Owner::Google),
     ("mine.azurecr.io/x", Owner::Azure),
     ("mine-more.azurecr.io/x", Owner::Azure),
-    // Something behind the name.
-    ("123456789012.dkr.ecr.us-west-2.amazonaws.com.evil.example/x", Nobody),
-    ("mine.azurecr.io.evil.example/x", Nobody),
-    ("gcr.io.evil.example/x", Nobody),
-    ("us-docker.pkg.dev.evil.example/x", Nobody),
-    ("public.ecr.aws.evil.example/x", Nobody),
-    ("mine.azurecr.io-evil.example/x", Nobody),
-    ("mine.azurecr.ioevil/x", Nobody),
-    // Something in front of it.
-    ("evil-azurecr.io/x", Nobody),
-    ("evilgcr.io/x", Nobody),
-    ("evilpkg.dev/x", Nobody),
-    ("evil.public.ecr.aws/x", Nobody),
-    ("evil.123456789012.dkr.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("evil.mine.azurecr.io/x", Nobody),
-    ("a.b.gcr.io/x", Nobody),
-    ("a.us-docker.pkg.dev/x", Nobody),
-    ("xcontainer.cloud.google.com/x", Nobody),
-    // The suffix alone.
-    ("azurecr.io/x", Nobody),
-    ("pkg.dev/x", Nobody),
-    ("amazonaws.com/x", Nobody),
-    (".azurecr.io/x", Nobody),
-    ("-.azurecr.io/x", Nobody),
-    // The name in the path.
-    ("evil.example/mine.azurecr.io/x", Nobody),
-    ("evil.example/azurecr.io", Nobody),
-    ("evil.example/gcr.io/x", Nobody),
-    ("evil.example/123456789012.dkr.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("evil.example//public.ecr.aws/x", Nobody),
-    // User info, as a browser would read it.
-    ("mine.azurecr.io@evil.example/x", Nobody),
-    ("mine.azurecr.io:pw@evil.example/x", Nobody),
-    ("gcr.io@evil.example/x", Nobody),
-    ("evil.example@gcr.io/x", Nobody),
-    ("user:pw@public.ecr.aws/x", Nobody),
+    // Text after the host.
+    ("123456789012.dkr.ecr.us-west-2.amazonaws.com.evil.example/x", NoProvider),
+    ("mine.azurecr.io.evil.example/x", NoProvider),
+    ("gcr.io.evil.example/x", NoProvider),
+    ("us-docker.pkg.dev.evil.example/x", NoProvider),
+    ("public.ecr.aws.evil.example/x", NoProvider),
+    ("mine.azurecr.io-evil.example/x", NoProvider),
+    ("mine.azurecr.ioevil/x", NoProvider),
+    // Text before the host.
+    ("evil-azurecr.io/x", NoProvider),
+    ("evilgcr.io/x", NoProvider),
+    ("evilpkg.dev/x", NoProvider),
+    ("evil.public.ecr.aws/x", NoProvider),
+    ("evil.123456789012.dkr.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("evil.mine.azurecr.io/x", NoProvider),
+    ("a.b.gcr.io/x", NoProvider),
+    ("a.us-docker.pkg.dev/x", NoProvider),
+    ("xcontainer.cloud.google.com/x", NoProvider),
+    // Suffix only.
+    ("azurecr.io/x", NoProvider),
+    ("pkg.dev/x", NoProvider),
+    ("amazonaws.com/x", NoProvider),
+    (".azurecr.io/x", NoProvider),
+    ("-.azurecr.io/x", NoProvider),
+    // Registry host in the path.
+    ("evil.example/mine.azurecr.io/x", NoProvider),
+    ("evil.example/azurecr.io", NoProvider),
+    ("evil.example/gcr.io/x", NoProvider),
+    ("evil.example/123456789012.dkr.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("evil.example//public.ecr.aws/x", NoProvider),
+    // User info, as in a URL.
+    ("mine.azurecr.io@evil.example/x", NoProvider),
+    ("mine.azurecr.io:pw@evil.example/x", NoProvider),
+    ("gcr.io@evil.example/x", NoProvider),
+    ("evil.example@gcr.io/x", NoProvider),
+    ("user:pw@public.ecr.aws/x", NoProvider),
     // Ports.
-    ("mine.azurecr.io:5000/x", Nobody),
-    ("gcr.io:80/x", Nobody),
-    ("gcr.io:/x", Nobody),
-    ("public.ecr.aws:443:443/x", Nobody),
-    ("123456789012.dkr.ecr.us-west-2.amazonaws.com:8443/x", Nobody),
-    // Dots.
-    ("gcr.io./x", Nobody),
-    ("mine.azurecr.io./x", Nobody),
-    ("mine..azurecr.io/x", Nobody),
-    ("123456789012.dkr.ecr.us-west-2.amazonaws.com./x", Nobody),
-    // Separators that are none.
-    ("mine.azurecr.io\\evil.example/x", Nobody),
-    ("mine.azurecr.io%2fevil.example/x", Nobody),
-    ("mine.azurecr.io%00.evil.example/x", Nobody),
-    ("mine.azurecr.io#.evil.example/x", Nobody),
-    ("mine.azurecr.io?.evil.example/x", Nobody),
-    ("mine.azurecr.io;evil.example/x", Nobody),
-    ("mine.azurecr.io,evil.example/x", Nobody),
-    ("mine.azurecr.io evil.example/x", Nobody),
-    ("mine.azurecr.io\n.evil.example/x", Nobody),
-    ("mine.azurecr.io\r\nhost: evil.example/x", Nobody),
-    ("mine.azurecr.io\t/x", Nobody),
+    ("mine.azurecr.io:5000/x", NoProvider),
+    ("gcr.io:80/x", NoProvider),
+    ("gcr.io:/x", NoProvider),
+    ("public.ecr.aws:443:443/x", NoProvider),
+    ("123456789012.dkr.ecr.us-west-2.amazonaws.com:8443/x", NoProvider),
+    // Trailing and doubled dots.
+    ("gcr.io./x", NoProvider),
+    ("mine.azurecr.io./x", NoProvider),
+    ("mine..azurecr.io/x", NoProvider),
+    ("123456789012.dkr.ecr.us-west-2.amazonaws.com./x", NoProvider),
+    // Characters that are not separators.
+    ("mine.azurecr.io\\evil.example/x", NoProvider),
+    ("mine.azurecr.io%2fevil.example/x", NoProvider),
+    ("mine.azurecr.io%00.evil.example/x", NoProvider),
+    ("mine.azurecr.io#.evil.example/x", NoProvider),
+    ("mine.azurecr.io?.evil.example/x", NoProvider),
+    ("mine.azurecr.io;evil.example/x", NoProvider),
+    ("mine.azurecr.io,evil.example/x", NoProvider),
+    ("mine.azurecr.io evil.example/x", NoProvider),
+    ("mine.azurecr.io\n.evil.example/x", NoProvider),
+    ("mine.azurecr.io\r\nhost: evil.example/x", NoProvider),
+    ("mine.azurecr.io\t/x", NoProvider),
     // Schemes.
-    ("http://mine.azurecr.io/x", Nobody),
-    ("ftp://gcr.io/x", Nobody),
-    ("https://https://gcr.io/x", Nobody),
-    ("//gcr.io/x", Nobody),
-    ("file:///gcr.io/x", Nobody),
-    // Other alphabets.
-    ("mine.аzurecr.io/x", Nobody),
-    ("mine.azurecr。io/x", Nobody),
-    ("gcr.іo/x", Nobody),
-    ("mine.azurecr.io\u{200b}/x", Nobody),
-    // Accounts, services and regions that do not fit together.
-    ("12345678901.dkr.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("1234567890123.dkr.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("12345678901x.dkr.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("123456789012.dog.ecr.us-west-2.amazonaws.com/x", Nobody),
-    ("123456789012.dkr.cat.us-west-2.amazonaws.com/x", Nobody),
-    ("123456789012.dkr.ecr.us-west-2.amazonaws.lol/x", Nobody),
-    ("123456789012.dkr.ecr.us-west-2.amazonaws.com.cn/x", Nobody),
-    ("123456789012.dkr.ecr.evil.us-west-2.amazonaws.com/x", Nobody),
-    ("*.azurecr.io/x", Nobody),
+    ("http://mine.azurecr.io/x", NoProvider),
+    ("ftp://gcr.io/x", NoProvider),
+    ("https://https://gcr.io/x", NoProvider),
+    ("//gcr.io/x", NoProvider),
+    ("file:///gcr.io/x", NoProvider),
+    // Non-ASCII letters.
+    ("mine.аzurecr.io/x", NoProvider),
+    ("mine.azurecr。io/x", NoProvider),
+    ("gcr.іo/x", NoProvider),
+    ("mine.azurecr.io\u{200b}/x", NoProvider),
+    // Inconsistent accounts, services and regions.
+    ("12345678901.dkr.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("1234567890123.dkr.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("12345678901x.dkr.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("123456789012.dog.ecr.us-west-2.amazonaws.com/x", NoProvider),
+    ("123456789012.dkr.cat.us-west-2.amazonaws.com/x", NoProvider),
+    ("123456789012.dkr.ecr.us-west-2.amazonaws.lol/x", NoProvider),
+    ("123456789012.dkr.ecr.us-west-2.amazonaws.com.cn/x", NoProvider),
+    ("123456789012.dkr.ecr.evil.us-west-2.amazonaws.com/x", NoProvider),
+    ("*.azurecr.io/x", NoProvider),
 ];
 
 #[test]
-fn a_credential_goes_to_its_own_registry_and_nobody_else() {
+fn credential_goes_only_to_its_own_registry() {
     // I168, I169, I170
     let (amazon, google) = (Amazon::start(), Google::start("canary-google", Some(3600)));
     let azure = Azure::start("mine.azurecr.io", "t");
@@ -148,7 +148,7 @@ fn a_credential_goes_to_its_own_registry_and_nobody_else() {
             let ran = ask(provider, image).run();
             if provider != owner {
                 assert!(ran.is_empty(), "{provider:?} answered for {image:?}: {}", ran.stdout);
-                assert_eq!(calls(), before, "{provider:?} asked somebody because of {image:?}");
+                assert_eq!(calls(), before, "{provider:?} sent a request for {image:?}");
                 continue;
             }
             let response = ran.response();
@@ -159,15 +159,15 @@ fn a_credential_goes_to_its_own_registry_and_nobody_else() {
             let keyring = Keyring::new(logins, Profile::Kube);
             let found =
                 |image: &str| keyring.lookup(image).iter().any(|credential| !credential.is_anonymous());
-            assert!(found(image), "{provider:?} has nothing for its own {image}");
-            // A kubelet reads user info, queries and fragments as in a URL: what is left is the same host, so nobody is robbed.
+            assert!(found(image), "{provider:?} has no credential for its own {image}");
+            // The kubelet parses user info, queries and fragments as in a URL: the host is the same, so no credential leaks.
             let host_of = |image: &str| {
                 image.rsplit('@').next().unwrap().split(['/', '#', '?']).next().unwrap().to_owned()
             };
             let others =
                 SHAPES.iter().filter(|(other, whose)| *whose != owner && host_of(other) != host_of(image));
             for (other, _) in others {
-                assert!(!found(other), "what {provider:?} gave for {image} would be sent to {other:?}");
+                assert!(!found(other), "credential of {provider:?} for {image} would be sent to {other:?}");
             }
         }
     }

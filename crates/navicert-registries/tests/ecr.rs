@@ -1,11 +1,11 @@
-//! `ecr-credential-provider` against an Amazon of the test kit that computes every signature again.
+//! `ecr-credential-provider` against the test kit's AWS fake, which verifies every signature.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -21,7 +21,7 @@ const IMAGE: &str = "123456789012.dkr.ecr.us-west-2.amazonaws.com/team/app";
 const HOST: &str = "123456789012.dkr.ecr.us-west-2.amazonaws.com";
 const ROLE: &str = "arn:aws:iam::123456789012:role/puller";
 
-/// A run that finds Amazon on loopback, without credentials yet.
+/// A run with the AWS fake as its endpoint, without credentials.
 fn run(amazon: &Amazon, image: &str) -> Run {
     Run::new(ECR, image)
         .variable("AWS_ENDPOINT_URL", amazon.server().url())
@@ -41,7 +41,7 @@ fn hours(hours: f64) -> Option<f64> {
 }
 
 #[test]
-fn a_registry_is_logged_in_to_and_half_of_the_tokens_time_remembered() {
+fn returns_login_cached_for_half_of_its_lifetime() {
     // I172, I173, I176, I212
     let amazon = Amazon::start();
     amazon.hand_out("canary-password", hours(12.0));
@@ -53,23 +53,23 @@ fn a_registry_is_logged_in_to_and_half_of_the_tokens_time_remembered() {
     let kept = response["cacheDuration"].as_str().unwrap();
     assert!(kept == "6h0m0s" || kept.starts_with("5h59m5"), "{kept}");
     assert_eq!(ran.stderr, "");
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
 }
 
 #[test]
-fn an_expired_token_and_one_without_expiry_are_not_remembered() {
+fn does_not_cache_tokens_without_remaining_lifetime() {
     // I176, I177
     let amazon = Amazon::start();
     for expires in [hours(-24.0 * 365.0), hours(0.05), None] {
         amazon.hand_out("x", expires);
         let ran = with_key(&amazon, IMAGE).run();
         assert_eq!(ran.response()["cacheDuration"], "0s");
-        assert!(ran.stderr.contains("is not remembered"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("is not cached"), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn the_public_registry_has_a_service_of_its_own() {
+fn public_registry_uses_ecr_public() {
     // I170, I174
     let amazon = Amazon::start();
     amazon.hand_out("public-password", hours(12.0));
@@ -82,7 +82,7 @@ fn the_public_registry_has_a_service_of_its_own() {
         seen.iter()
             .all(|request| request.header("authorization").unwrap().contains("/us-east-1/ecr-public/"))
     );
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
     amazon.server().answer("/", Answer::json(&json!({"__type": "AccessDeniedException"})).with_status(400));
     let ran = with_key(&amazon, "public.ecr.aws/x/y").run();
     ran.assert_error(1, "AccessDeniedException");
@@ -90,8 +90,8 @@ fn the_public_registry_has_a_service_of_its_own() {
 }
 
 #[test]
-fn the_environment_names_other_endpoints_for_all_services_or_for_one() {
-    // I180, I211: plain HTTP too, which no usual endpoint speaks.
+fn environment_overrides_endpoints_of_one_or_all_services() {
+    // I180, I211: plain HTTP too, which no default endpoint serves.
     let amazon = Amazon::start();
     amazon.hand_out("password", hours(12.0));
     let keyed = |image: &str| {
@@ -119,7 +119,7 @@ fn the_environment_names_other_endpoints_for_all_services_or_for_one() {
 }
 
 #[test]
-fn credentials_come_from_every_source() {
+fn finds_credentials_in_every_source() {
     // I178, I179
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -183,29 +183,33 @@ fn credentials_come_from_every_source() {
         assert_eq!(ran.code, 0, "{source}: {}", ran.stderr);
         assert_eq!(ran.login(HOST).0, "AWS", "{source}");
     }
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
     for (run, code, said) in [
         (
             run(),
             1,
-            "AWS_ACCESS_KEY_ID is not set; AWS_WEB_IDENTITY_TOKEN_FILE is not set; there is no profile; \
-          AWS_CONTAINER_CREDENTIALS_FULL_URI is not set; AWS_EC2_METADATA_DISABLED says not to ask",
+            "AWS_ACCESS_KEY_ID is not set; AWS_WEB_IDENTITY_TOKEN_FILE is not set; no profile found; \
+          AWS_CONTAINER_CREDENTIALS_FULL_URI is not set; AWS_EC2_METADATA_DISABLED disables instance metadata",
         ),
         (run().variable("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"), 3, "but AWS_SECRET_ACCESS_KEY is not"),
         (run().variable("AWS_WEB_IDENTITY_TOKEN_FILE", path("token")), 3, "but AWS_ROLE_ARN is not"),
         (
             run().variable("AWS_WEB_IDENTITY_TOKEN_FILE", path("none")).variable("AWS_ROLE_ARN", ROLE),
             3,
-            "cannot be read",
+            "failed to load",
         ),
-        (files().variable("AWS_PROFILE", "nobody"), 3, "AWS_PROFILE names `nobody`"),
-        (files().variable("AWS_PROFILE", "loop"), 3, "goes in circles"),
-        (files().variable("AWS_PROFILE", "sso"), 3, "needs a person"),
-        (run().variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://198.51.100.1/x"), 5, "in the clear"),
+        (files().variable("AWS_PROFILE", "missing"), 3, "unknown profile `missing` in AWS_PROFILE"),
+        (files().variable("AWS_PROFILE", "loop"), 3, "is circular"),
+        (files().variable("AWS_PROFILE", "sso"), 3, "requires an interactive login"),
+        (
+            run().variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://198.51.100.1/x"),
+            5,
+            "plain HTTP is not allowed",
+        ),
         (
             run().variable("AWS_CONTAINER_CREDENTIALS_FULL_URI", amazon.server().url_of("/agent")),
             1,
-            "refused: 401",
+            "rejected the request: 401",
         ),
     ] {
         run.run().assert_error(code, said);
@@ -213,7 +217,7 @@ fn credentials_come_from_every_source() {
 }
 
 #[test]
-fn over_tls_the_machines_authorities_are_trusted_or_those_of_a_file() {
+fn tls_trusts_system_roots_or_a_ca_file() {
     let (ca, other) = (Ca::new("machine"), Ca::new("other"));
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, ca: &Ca| {
@@ -235,15 +239,15 @@ fn over_tls_the_machines_authorities_are_trusted_or_those_of_a_file() {
     for variable in ["SSL_CERT_FILE", "AWS_CA_BUNDLE"] {
         assert_eq!(run().variable(variable, &trusted).run().login(HOST).1, "password");
         let ran = run().variable(variable, &foreign).run();
-        ran.assert_error(4, "no TLS connection with");
-        assert!(ran.stderr.contains("hint: certificate authorities"), "{}", ran.stderr);
+        ran.assert_error(4, "TLS connection to");
+        assert!(ran.stderr.contains("hint: the system root certificates"), "{}", ran.stderr);
     }
     let nothing = run().variable("AWS_CA_BUNDLE", folder.path().join("absent")).run();
     nothing.assert_error(4, "absent");
 }
 
 #[test]
-fn a_service_account_gets_its_role_or_nothing() {
+fn service_account_role_never_falls_back_to_the_node() {
     // I181
     let amazon = Amazon::start();
     let mut canaries = Canaries::new();
@@ -259,16 +263,16 @@ fn a_service_account_gets_its_role_or_nothing() {
     let seen = amazon.server().requests();
     assert!(seen.iter().any(|request| request.header("x-amz-security-token") == Some(&session)));
     assert!(seen[0].text().contains("RoleSessionName=ecr-credential-provider"));
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
 
-    // No role: the node's credentials. A role that is refused: nothing, and nobody reads the token.
+    // Without a role the node's credentials are used. A rejected role is an error, and the token is not shown.
     let no_role = with_key(&amazon, IMAGE).service_account(&token, &[]);
     assert_eq!(no_role.run().login(HOST).0, "AWS");
     let wrong = [("eks.amazonaws.com/ecr-role-arn", "arn:aws:iam::1:role/other")];
     let ran = with_key(&amazon, IMAGE).service_account(&token, &wrong).run();
     ran.assert_error(
         1,
-        "STS refused: 403 AccessDenied (Not authorized to perform sts:AssumeRoleWithWebIdentity with …)",
+        "STS rejected the request: 403 AccessDenied (Not authorized to perform sts:AssumeRoleWithWebIdentity with …)",
     );
     canaries.assert_absent("standard error", ran.stderr.as_bytes());
     let explained =
@@ -278,7 +282,7 @@ fn a_service_account_gets_its_role_or_nothing() {
 }
 
 #[test]
-fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
+fn names_misbehaving_service_without_secrets() {
     let amazon = Amazon::start();
     let mut canaries = Canaries::new();
     let session = canaries.plant("session token");
@@ -286,7 +290,7 @@ fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
     let elsewhere = Amazon::start();
     let run = || with_key(&amazon, IMAGE).variable("AWS_SESSION_TOKEN", &session);
     for (answer, code, said) in [
-        (Answer::status(500), 1, "ECR refused: 500"),
+        (Answer::status(500), 1, "ECR rejected the request: 500"),
         (
             Answer::json(&json!({"__type": "x#ThrottlingException"})).with_status(400),
             1,
@@ -298,13 +302,13 @@ fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
             1,
             "(it is over)",
         ),
-        (Answer::text("<html>hello"), 1, "what is no authorization data"),
+        (Answer::text("<html>hello"), 1, "malformed authorization data"),
         (Answer::json(&json!({"authorizationData": []})), 1, "empty authorization data"),
         (Answer::redirect(307, &elsewhere.server().url_of("/")), 5, "redirects are not followed"),
-        (Answer::filler("application/json", 1 << 40), 4, "is longer than"),
-        (Answer::endless("application/json"), 4, "is longer than"),
-        (Answer::cut(Cut::Clip), 4, "ended in the middle of the head"),
-        (Answer::text("x").truncated_at(0), 4, "ended in the middle of the body"),
+        (Answer::filler("application/json", 1 << 40), 4, "is larger than"),
+        (Answer::endless("application/json"), 4, "is larger than"),
+        (Answer::cut(Cut::Clip), 4, "closed in the middle of the head"),
+        (Answer::text("x").truncated_at(0), 4, "closed in the middle of the body"),
     ] {
         amazon.server().answer("/", answer);
         let ran = run().run();
@@ -312,24 +316,27 @@ fn a_service_that_misbehaves_is_named_and_no_secret_shows() {
         canaries.assert_absent("standard error", ran.stderr.as_bytes());
     }
     assert!(elsewhere.server().requests().is_empty(), "I217");
-    // What the real one says about a wrong signature repeats the session token.
+    // AWS echoes the session token in its message about a wrong signature.
     amazon.server().forget_answers();
     amazon.trust(ROLE, "a token", &session);
     let ran = run()
         .variable("AWS_ACCESS_KEY_ID", "ASIAROLE1")
         .variable("AWS_SECRET_ACCESS_KEY", "not-the-right-key-at-all")
         .run();
-    ran.assert_error(1, "ECR refused: 403 InvalidSignatureException (The Canonical String for this request");
+    ran.assert_error(
+        1,
+        "ECR rejected the request: 403 InvalidSignatureException (The Canonical String for this request",
+    );
     canaries.assert_absent("standard error", ran.stderr.as_bytes());
     let gate = navicert_testkit::Gate::new();
     amazon.server().answer("/", Answer::text("x").after(&gate));
-    run().arguments(&["--timeout=300ms"]).run().assert_error(4, "no answer from");
+    run().arguments(&["--timeout=300ms"]).run().assert_error(4, "timed out after");
     amazon.server().refuse_connections();
-    run().run().assert_error(4, "cannot connect to");
+    run().run().assert_error(4, "failed to connect to");
 }
 
 #[test]
-fn throttling_and_faults_that_pass_are_waited_out() {
+fn retries_throttling_and_transient_errors() {
     // I183, I214
     let amazon = Amazon::start();
     amazon
@@ -341,7 +348,7 @@ fn throttling_and_faults_that_pass_are_waited_out() {
 }
 
 #[test]
-fn every_step_can_be_explained_without_a_secret() {
+fn explain_shows_every_step_without_secrets() {
     let amazon = Amazon::start();
     let mut canaries = Canaries::new();
     let password = canaries.plant("password");
@@ -360,11 +367,11 @@ fn every_step_can_be_explained_without_a_secret() {
     }
     canaries.assert_absent("the explanation", ran.stdout.as_bytes());
     let foreign = with_key(&amazon, IMAGE).arguments(&["--explain=docker.io/library/busybox"]).run();
-    assert!(foreign.stdout.contains("`docker.io` is no registry of Amazon ECR"), "{}", foreign.stdout);
+    assert!(foreign.stdout.contains("`docker.io` is not an Amazon ECR registry"), "{}", foreign.stdout);
 }
 
 #[test]
-fn under_docker_s_name_it_is_dockers_helper() {
+fn runs_as_docker_helper_under_docker_name() {
     // CVE-2021-41092
     let amazon = Amazon::start();
     amazon.hand_out("canary-password", hours(12.0));
@@ -393,7 +400,7 @@ fn under_docker_s_name_it_is_dockers_helper() {
         assert_eq!(ran.code, 1, "{server}: {}", ran.stdout);
         assert!(!ran.stdout.contains("canary"), "{server}");
     }
-    assert_eq!(amazon.server().requests().len(), calls, "nobody was asked");
+    assert_eq!(amazon.server().requests().len(), calls, "no request was sent");
     assert_eq!(helper("get").run_with("docker.io").stdout, "credentials not found in native keychain\n");
     for (verb, code, stdout) in [("list", 0, "{}\n"), ("erase", 0, "")] {
         let ran = helper(verb).run_with(HOST);
@@ -406,7 +413,7 @@ fn under_docker_s_name_it_is_dockers_helper() {
 }
 
 #[test]
-fn a_host_of_ones_own_is_ecr_if_its_operator_says_so() {
+fn custom_host_is_ecr_only_if_configured() {
     // I168, I170
     let amazon = Amazon::start();
     let image = "images.example/team/app";
@@ -417,17 +424,17 @@ fn a_host_of_ones_own_is_ecr_if_its_operator_says_so() {
     with_key(&amazon, image)
         .arguments(&["--registry-host=images.example"])
         .run()
-        .assert_error(2, "is not a host and a region");
+        .assert_error(2, "invalid registry host");
 }
 
 #[test]
-fn what_is_no_request_is_refused() {
+fn rejects_invalid_requests_and_flags() {
     // I164
     let amazon = Amazon::start();
     let run = with_key(&amazon, "");
     run.run().assert_error(1, "image in plugin request was empty");
-    run.run_with("hello").assert_error(1, "is not a CredentialProviderRequest");
-    run.clone().arguments(&["--nonsense"]).run().assert_error(2, "is not a flag");
+    run.run_with("hello").assert_error(1, "invalid CredentialProviderRequest");
+    run.clone().arguments(&["--nonsense"]).run().assert_error(2, "unknown flag");
     assert!(run.clone().arguments(&["--help"]).run().stdout.contains("--explain IMAGE"));
     assert!(run.arguments(&["--version"]).run().stdout.starts_with("ecr-credential-provider 0."));
     assert!(amazon.server().requests().is_empty());

@@ -1,11 +1,11 @@
-//! `auth-provider-gcp` against a Google of the test kit that checks every header and field.
+//! `auth-provider-gcp` against the test kit's Google fake, which checks every header and field.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -24,7 +24,7 @@ fn run(google: &Google, image: &str) -> Run {
 }
 
 #[test]
-fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
+fn only_google_hosts_get_the_node_token() {
     // I168, I186, I187, I188, I193, I218
     let google = Google::start("canary-access-token", Some(3600));
     for host in ["gcr.io", "eu.gcr.io", HOST, "container.cloud.google.com"] {
@@ -37,7 +37,7 @@ fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
             (&json!("30m0s"), &json!("Registry"))
         );
     }
-    google.complaints().assert_none();
+    google.violations().assert_none();
     let calls = google.server().requests().len();
     for image in [
         "registry.example/x",
@@ -49,13 +49,13 @@ fn googles_hosts_get_the_nodes_token_and_nobody_else_does() {
         let ran = run(&google, image).run();
         assert!(ran.is_empty() && ran.stderr.contains("--registry-host"), "{image}: {}", ran.stderr);
     }
-    assert_eq!(google.server().requests().len(), calls, "nobody was asked");
+    assert_eq!(google.server().requests().len(), calls, "no request was sent");
     let told = run(&google, "registry.example/x").arguments(&["--registry-host", "Registry.Example"]).run();
     assert_eq!(told.login("registry.example").1, "canary-access-token");
 }
 
 #[test]
-fn the_environment_may_say_how_long_and_for_what_but_never_past_the_end() {
+fn environment_sets_cache_type_and_duration_within_expiry() {
     // I185, I212
     let google = Google::start("token", Some(600));
     for (variables, duration, key_type, keys) in [
@@ -84,7 +84,7 @@ fn the_environment_may_say_how_long_and_for_what_but_never_past_the_end() {
 }
 
 #[test]
-fn a_service_account_that_asks_for_itself_gets_itself_or_nothing() {
+fn service_account_identity_never_falls_back_to_the_node() {
     // I192
     let google = Google::start("canary-node-token", Some(3600));
     google.exchange(
@@ -102,7 +102,7 @@ fn a_service_account_that_asks_for_itself_gets_itself_or_nothing() {
     let ran = run("canary-subject", &enabled).run();
     assert_eq!(ran.login(HOST).1, "canary-federated");
     assert_eq!(ran.response()["cacheDuration"], "30m0s");
-    google.complaints().assert_none();
+    google.violations().assert_none();
     for annotations in [&[][..], &[("iam.gke.io/enable-wi-image-pull", "True")]] {
         assert_eq!(run("canary-subject", annotations).run().login(HOST).1, "canary-node-token");
     }
@@ -113,11 +113,11 @@ fn a_service_account_that_asks_for_itself_gets_itself_or_nothing() {
     let half = Run::new(GCP, IMAGE)
         .arguments(&["--identity-provider=x"])
         .variable("GCE_METADATA_HOST", google.host());
-    half.run().assert_error(2, "--identity-provider needs --project-id");
+    half.run().assert_error(2, "--identity-provider requires --project-id");
 }
 
 #[test]
-fn logins_that_an_operator_put_into_the_metadata_are_handed_on() {
+fn returns_logins_from_instance_metadata() {
     // I184, I190, I191
     let google = Google::start("canary-node-token", Some(3600));
     let elsewhere = HttpServer::start_plain();
@@ -130,14 +130,15 @@ fn logins_that_an_operator_put_into_the_metadata_are_handed_on() {
         let ask = |image: &str| run(&google, image).arguments(&["-a", flow]).run();
         assert_eq!(ask("registry.example/x").login("https://registry.example"), ("ann".into(), "pw".into()));
         assert_eq!(ask("eu.other.example/x").login("*.other.example"), ("bob".into(), "pw2".into()));
-        let nobody = ask("third.example/x");
-        assert_eq!(nobody.response()["auth"], json!({}));
-        assert!(!nobody.stdout.contains("canary"));
+        let unmatched = ask("third.example/x");
+        assert_eq!(unmatched.response()["auth"], json!({}));
+        assert!(!unmatched.stdout.contains("canary"));
     }
     assert!(elsewhere.requests().iter().all(|request| request.header("metadata-flavor").is_none()), "I190");
-    for (answer, said) in
-        [(Answer::status(404), "refused: 404"), (Answer::text("{"), "no docker configuration")]
-    {
+    for (answer, said) in [
+        (Answer::status(404), "rejected the request: 404"),
+        (Answer::text("{"), "malformed docker configuration"),
+    ] {
         elsewhere.answer("/config", answer);
         run(&google, "registry.example/x").arguments(&["-a=dockercfg-url"]).run().assert_error(1, said);
     }
@@ -148,7 +149,7 @@ fn logins_that_an_operator_put_into_the_metadata_are_handed_on() {
 }
 
 #[test]
-fn a_metadata_server_that_misbehaves_is_an_error_and_never_an_empty_answer() {
+fn misbehaving_metadata_server_is_an_error_not_an_empty_response() {
     // I189
     let google = Google::start("token", Some(3600));
     let mut canaries = Canaries::new();
@@ -156,15 +157,15 @@ fn a_metadata_server_that_misbehaves_is_an_error_and_never_an_empty_answer() {
     let flavored = |answer: Answer| answer.header("metadata-flavor", "Google");
     let elsewhere = HttpServer::start_plain();
     for (answer, code, said) in [
-        (flavored(Answer::status(500)), 1, "refused: 500"),
-        (flavored(Answer::status(404)), 1, "refused: 404"),
-        (Answer::json(&json!({"access_token": token})), 1, "no `Metadata-Flavor: Google`"),
-        (flavored(Answer::text(&token)), 1, "what is no access token"),
-        (flavored(Answer::json(&json!({"access_token": ""}))), 1, "an empty access token"),
-        (flavored(Answer::json(&json!({"access_token": [token]}))), 1, "what is no access token"),
+        (flavored(Answer::status(500)), 1, "rejected the request: 500"),
+        (flavored(Answer::status(404)), 1, "rejected the request: 404"),
+        (Answer::json(&json!({"access_token": token})), 1, "missing header `Metadata-Flavor: Google`"),
+        (flavored(Answer::text(&token)), 1, "malformed access token"),
+        (flavored(Answer::json(&json!({"access_token": ""}))), 1, "empty access token"),
+        (flavored(Answer::json(&json!({"access_token": [token]}))), 1, "malformed access token"),
         (Answer::redirect(302, &elsewhere.url_of("/")), 5, "redirects are not followed"),
-        (flavored(Answer::filler("application/json", 11 << 20)), 4, "is longer than 10485760 bytes"),
-        (Answer::cut(Cut::Reset), 4, "cannot be asked"),
+        (flavored(Answer::filler("application/json", 11 << 20)), 4, "is larger than 10485760 bytes"),
+        (Answer::cut(Cut::Reset), 4, "failed to reach"),
     ] {
         google.server().answer(TOKEN_PATH, answer);
         let ran = run(&google, IMAGE).run();
@@ -178,7 +179,7 @@ fn a_metadata_server_that_misbehaves_is_an_error_and_never_an_empty_answer() {
 }
 
 #[test]
-fn it_answers_to_its_other_name_and_to_dockers() {
+fn runs_under_its_alias_and_as_docker_helper() {
     let google = Google::start("canary-token", Some(3600));
     let (_folder, link) = linked(GCP, "gcp-credential-provider");
     let ran = Run::new(&link, IMAGE).variable("GCE_METADATA_HOST", google.host()).run();

@@ -1,11 +1,11 @@
-//! The providers as a kubelet meets them: the rules of its protocol, and its own configuration files.
+//! The providers run by a kubelet: its protocol rules and its configuration files.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -36,7 +36,7 @@ const IMAGES: [(&str, &str, &str); 3] = [
     (ACR, "acr.yaml", "mine.azurecr.io/team/app"),
 ];
 
-/// Three clouds, and a node that is in all of them.
+/// A node with the fakes of all three clouds.
 struct Node {
     amazon: Amazon,
     google: Google,
@@ -99,7 +99,7 @@ fn runner() -> ProcessRunner {
 }
 
 #[test]
-fn every_provider_keeps_every_rule_in_every_version() {
+fn every_provider_follows_every_protocol_rule_in_every_version() {
     // I164; what `navicert image plugin-check` runs
     let node = Node::new();
     for (program, _, image) in IMAGES {
@@ -123,7 +123,7 @@ fn every_provider_keeps_every_rule_in_every_version() {
 }
 
 #[test]
-fn every_provider_works_with_its_example() {
+fn every_provider_works_with_its_example_configuration() {
     let node = Node::new();
     for (_, example, image) in IMAGES {
         let config = reload::load(&node.example(example), Profile::Hardened).unwrap();
@@ -150,8 +150,8 @@ fn every_provider_works_with_its_example() {
 }
 
 #[test]
-fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
-    // I181, I192, I203, as a kubelet with KEP-4412 asks
+fn service_account_token_reaches_its_cloud_with_the_examples() {
+    // I181, I192, I203, as requested by a kubelet with KEP-4412
     let node = Node::new();
     let role = "arn:aws:iam::123456789012:role/puller";
     node.amazon.trust(role, "canary-pod-token", "session");
@@ -198,7 +198,7 @@ fn a_service_account_s_token_reaches_its_cloud_with_the_examples() {
 }
 
 #[test]
-fn nothing_is_wrong_with_any_example() {
+fn examples_have_no_configuration_errors() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
     let mut seen = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -213,7 +213,7 @@ fn nothing_is_wrong_with_any_example() {
 
 #[test]
 fn navicert_image_get_and_plugin_check_agree() {
-    // The main binary is another crate's: it is there when the whole workspace was built.
+    // The main binary belongs to another crate: it exists if the whole workspace was built.
     let navicert = Path::new(ECR).with_file_name("navicert");
     if !navicert.exists() {
         report::skipped("navicert", "the binary is not built: run the tests of the whole workspace");

@@ -1,6 +1,6 @@
-//! Whose machine it is decides which metadata server is asked: none, on somebody else's (I213).
+//! The detected cloud decides which metadata server is called; on other clouds, none is (I213).
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "test helpers fail by panicking")]
 
 use std::fs;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ impl Sleep for NoPause {
     fn sleep(&self, _: Duration) {}
 }
 
-/// A run on a machine of this make.
+/// A run on a machine with this firmware vendor and product.
 fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (ProviderContext, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let firmware = folder.path().join("class/dmi/id");
@@ -50,7 +50,7 @@ fn ask<P: RegistryProvider>(
 }
 
 #[test]
-fn nobody_is_asked_for_metadata_on_somebody_elses_machine() {
+fn calls_no_metadata_server_on_another_cloud() {
     for (vendor, product) in [("QEMU", "Standard PC"), ("Google", "Googlish")] {
         let (context, _folder) = on_machine(vendor, product, &[]);
         let image = "123456789012.dkr.ecr.us-west-2.amazonaws.com/x";
@@ -63,17 +63,17 @@ fn nobody_is_asked_for_metadata_on_somebody_elses_machine() {
         let error = ask(&acr, &context, "mine.azurecr.io/x").unwrap_err();
         assert!(chain(&error).ends_with("this machine is not on Azure"), "{error}");
         let journal = context.journal.to_string();
-        assert!(!journal.contains("call "), "somebody was asked: {journal}");
+        assert!(!journal.contains("call "), "a request was sent: {journal}");
     }
 }
 
 #[test]
-fn a_metadata_server_that_is_named_is_asked_on_any_machine() {
+fn calls_configured_metadata_server_on_any_machine() {
     let amazon = Amazon::start();
     let url = amazon.server().url();
     let variables = [("AWS_ENDPOINT_URL", url.as_str()), ("AWS_EC2_METADATA_SERVICE_ENDPOINT", &url)];
     let (context, _folder) = on_machine("QEMU", "Standard PC", &variables);
     ask(&Ecr::default(), &context, "123456789012.dkr.ecr.us-west-2.amazonaws.com/x").unwrap();
     assert_eq!(amazon.server().requests().len(), 4, "token, role, credentials, ECR");
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
 }

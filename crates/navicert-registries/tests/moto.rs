@@ -1,11 +1,11 @@
-//! ECR and STS of moto, end to end: what somebody else made of AWS's published formats.
+//! End-to-end test against moto, an independent implementation of ECR and STS.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -23,8 +23,8 @@ const HOST: &str = "123456789012.dkr.ecr.eu-central-1.amazonaws.com";
 const ROLE: &str = "arn:aws:iam::123456789012:role/puller";
 
 #[test]
-fn moto_lets_us_in_and_its_expired_token_is_not_remembered() {
-    // I172–I177, I181: moto's tokens ended on the first day of 2015.
+fn logs_in_to_moto_and_does_not_cache_its_expired_token() {
+    // I172–I177, I181: moto's tokens expired on 2015-01-01.
     let Some(moto) = Moto::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let token = folder.path().join("token");
@@ -54,19 +54,19 @@ fn moto_lets_us_in_and_its_expired_token_is_not_remembered() {
         let ran = run.run();
         assert_eq!(ran.login(HOST), ("AWS".to_owned(), "123456789012-auth-token".to_owned()), "{how}");
         assert_eq!(ran.response()["cacheDuration"], "0s", "{how}");
-        assert!(ran.stderr.contains("good until 2015-01-01"), "{how}: {}", ran.stderr);
+        assert!(ran.stderr.contains("expires at 2015-01-01"), "{how}: {}", ran.stderr);
         let explained = run.arguments(&["--explain", "-"]).run();
         assert_eq!(
-            explained.stdout.contains("STS gave access key `ASIA"),
+            explained.stdout.contains("STS returned access key `ASIA"),
             assumes,
             "{how}: {}",
             explained.stdout
         );
     }
-    // moto has no ECR Public: an internal error, tried three times and told.
+    // moto has no ECR Public: an internal error, reported after three attempts.
     with_key(Run::new(ECR, "public.ecr.aws/x/y").variable("AWS_ENDPOINT_URL", &moto.url))
         .run()
-        .assert_error(1, "ECR Public refused: ");
+        .assert_error(1, "ECR Public rejected the request: ");
     let (_folder, link) = linked(ECR, "docker-credential-ecr-login");
     let helper = with_key(Run::new(link, "").arguments(&["get"]).variable("AWS_ENDPOINT_URL", &moto.url));
     assert!(helper.run_with(HOST).stdout.contains("123456789012-auth-token"));

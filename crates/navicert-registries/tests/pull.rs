@@ -1,12 +1,12 @@
-//! Real pullers and a real registry, whose password is the one that ECR hands out: skopeo and podman pull with
-//! nothing but the provider under docker's name.
+//! skopeo and podman pull from a real registry that accepts the password of the ECR fake, with the provider as their
+//! only credential helper.
 
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
     dead_code,
-    reason = "helpers of tests fail by panicking, and the support module serves several suites"
+    reason = "test helpers fail by panicking, and the support module serves several suites"
 )]
 
 mod support;
@@ -18,7 +18,7 @@ use navicert_testkit::image_registry::User;
 use navicert_testkit::{ImageRegistry, Program};
 use support::{ECR, linked};
 
-/// Whom ECR's password lets in.
+/// The registry user with ECR's password.
 const USER: User = User {
     name: "AWS",
     password: "password-of-the-registry",
@@ -26,7 +26,7 @@ const USER: User = User {
 };
 
 #[test]
-fn skopeo_and_podman_pull_with_what_ecr_handed_out() {
+fn skopeo_and_podman_pull_with_ecr_credentials() {
     let Some(registry) = ImageRegistry::start(USER) else { return };
     let amazon = Amazon::start();
     amazon.hand_out(USER.password, None);
@@ -64,14 +64,14 @@ fn skopeo_and_podman_pull_with_what_ecr_handed_out() {
             &image,
         ],
     );
-    // The registry is ECR because its operator says so; without that it is nobody's, and the pull fails.
+    // The registry counts as ECR only because it is configured so; without that, the pull fails.
     let told = format!("{}=us-west-2", registry.host());
     for pull in [skopeo.clone(), podman] {
         let outcome = pull.variable("NAVICERT_REGISTRY_HOSTS", &told).run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
     assert!(amazon.server().requests().len() >= 2, "each asked for the password");
-    amazon.complaints().assert_none();
+    amazon.violations().assert_none();
     let calls = amazon.server().requests().len();
     assert_ne!(skopeo.clone().run().unwrap().code(), Some(0));
     assert_eq!(amazon.server().requests().len(), calls);

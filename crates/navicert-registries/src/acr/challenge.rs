@@ -1,36 +1,36 @@
-//! `WWW-Authenticate`, read by its grammar: quoted and bare values, several challenges, and no panic.
+//! Parser of `WWW-Authenticate`: quoted and bare values, several challenges.
 // I204, I205
 
 use thiserror::Error;
 
-/// Where a registry sends whoever wants a token.
+/// A registry's `Bearer` challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// The URL of the token server.
     pub realm: String,
-    /// What the token is for.
+    /// The service the token is for.
     pub service: String,
 }
 
-/// Why there is none.
+/// Why there is no usable challenge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ChallengeError {
     /// No `Bearer` challenge.
-    #[error("no `Bearer` challenge")]
+    #[error("missing `Bearer` challenge")]
     NoBearer,
-    /// Several, and nobody can tell which one is meant.
-    #[error("several `Bearer` challenges")]
+    /// More than one `Bearer` challenge, which is ambiguous.
+    #[error("more than one `Bearer` challenge")]
     Several,
     /// A parameter is missing, empty or given twice.
-    #[error("a `Bearer` challenge without one `realm` and one `service`")]
+    #[error("`Bearer` challenge without exactly one `realm` and one `service`")]
     Incomplete,
-    /// Not by the grammar.
-    #[error("a challenge that cannot be read")]
+    /// Invalid syntax.
+    #[error("malformed challenge")]
     Malformed,
 }
 
 impl Challenge {
-    /// The one bearer challenge of all the headers.
+    /// Finds the only `Bearer` challenge in all headers.
     ///
     /// # Errors
     /// [`ChallengeError`].
@@ -61,7 +61,7 @@ impl Challenge {
 
 type Parameters = Vec<(String, String)>;
 
-/// The challenges of one header: a scheme, then parameters with commas between; a word without `=` begins the next.
+/// Parses the challenges of one header: a scheme, then comma-separated parameters; a word without `=` starts the next.
 fn challenges(header: &str) -> Option<Vec<(String, Parameters)>> {
     let mut rest = header.trim();
     let mut found: Vec<(String, Parameters)> = Vec::new();
@@ -74,7 +74,7 @@ fn challenges(header: &str) -> Option<Vec<(String, Parameters)>> {
             rest = skip_comma(behind)?;
         } else {
             found.push((word.to_owned(), Vec::new()));
-            // After a scheme comes a space and a parameter, or a comma and the next scheme.
+            // A scheme is followed by a space and a parameter, or by a comma and the next scheme.
             rest = if behind.starts_with([' ', '\t']) { after } else { skip_comma(behind)? };
             rest = rest.strip_prefix(',').unwrap_or(rest).trim_start();
         }
@@ -82,13 +82,13 @@ fn challenges(header: &str) -> Option<Vec<(String, Parameters)>> {
     Some(found)
 }
 
-/// What is behind a comma, or nothing at the end.
+/// The text after a comma, or empty at the end.
 fn skip_comma(text: &str) -> Option<&str> {
     let text = text.trim_start();
     if text.is_empty() { Some(text) } else { Some(text.strip_prefix(',')?.trim_start()) }
 }
 
-/// A word of RFC 9110.
+/// Parses an RFC 9110 token.
 fn token(text: &str) -> Option<(&str, &str)> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let end = text.find(|c| !is_part(c)).unwrap_or(text.len());
@@ -97,7 +97,7 @@ fn token(text: &str) -> Option<(&str, &str)> {
 
 fn parameter_value(text: &str) -> Option<(String, &str)> {
     let Some(quoted) = text.strip_prefix('"') else {
-        // Bare URLs break the grammar, and some send them; they end at a comma.
+        // Bare URLs violate the grammar, but some registries send them; they end at a comma.
         let end = text.find([',', ' ', '\t', '"']).unwrap_or(text.len());
         return text.split_at_checked(end).map(|(value, behind)| (value.to_owned(), behind));
     };
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_of_every_spelling_are_read() {
+    fn parses_challenges_of_every_spelling() {
         // I204, I205
         let expected = Ok(("https://foo.azurecr.io/oauth2/token".to_owned(), "foo.azurecr.io".to_owned()));
         for headers in [
@@ -145,8 +145,8 @@ mod tests {
     }
 
     #[test]
-    fn broken_challenges_are_refused_and_never_a_panic() {
-        // I205: the last of these crash upstream.
+    fn rejects_malformed_challenges_without_panic() {
+        // I205: the last of these crash the upstream provider.
         use ChallengeError::{Incomplete, Malformed, NoBearer, Several};
         for (headers, error) in [
             (&[][..], NoBearer),
@@ -169,7 +169,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_header_makes_it_panic(header in "[Bear lm=\"\\\\,s;é\t]{0,40}") {
+        fn arbitrary_headers_do_not_panic(header in "[Bear lm=\"\\\\,s;é\t]{0,40}") {
             let _ = Challenge::from_headers(std::iter::once(header.as_str()));
         }
     }

@@ -1,4 +1,4 @@
-//! The node's cloud configuration (`azure.json`), or the variables that stand in for it, and the cloud it means.
+//! The node's cloud configuration (`azure.json`) or the equivalent environment variables, and the cloud it selects.
 // I195, I196
 
 use std::path::Path;
@@ -13,26 +13,26 @@ use crate::error::{RegistryError, rejection};
 use crate::host::RegistrySuffixes;
 use crate::http::{HttpRequest, HttpUrl};
 
-const METADATA: &str = "the custom cloud's metadata";
+const METADATA: &str = "the custom cloud's metadata endpoint";
 
-/// What the provider needs of the cloud configuration.
+/// The fields of the cloud configuration that the provider uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloudConfig {
-    /// The cloud's name; none for the public one.
+    /// Cloud name; `None` for the public cloud.
     pub cloud: Option<String>,
     /// The tenant.
     pub tenant: Option<String>,
-    /// A service principal.
+    /// The client ID of a service principal.
     pub client_id: Option<String>,
-    /// Its secret.
+    /// The client secret.
     pub client_secret: Option<Secret<String>>,
-    /// A token that proves to be it instead.
+    /// File with a token that authenticates the service principal instead of a secret.
     pub federated_token_file: Option<String>,
-    /// Whether the machine's own identity is used.
+    /// Whether to use the machine's managed identity.
     pub managed_identity: bool,
-    /// Which of the machine's identities.
+    /// Which managed identity, if the machine has several.
     pub user_assigned_identity: Option<String>,
-    /// Where a custom cloud describes itself.
+    /// Resource manager endpoint of a custom cloud, which serves its metadata.
     pub resource_manager: Option<String>,
 }
 
@@ -54,32 +54,32 @@ impl Decode for CloudConfig {
 }
 
 impl CloudConfig {
-    /// Reads the file; keys that are not needed here are nobody's business.
+    /// Reads the file; ignores unknown keys.
     ///
     /// # Errors
-    /// If it cannot be read or is wrong.
+    /// If it cannot be read or is invalid.
     pub fn load(context: &ProviderContext, path: &Path) -> Result<Self, RegistryError> {
         let text = context.read_file(path)?;
-        let wrong = |error: Diagnostics| RegistryError::File {
+        let invalid = |error: Diagnostics| RegistryError::File {
             path: path.to_owned(),
             what: error.to_string(),
             source: None,
         };
-        let node =
-            tree::parse(text.expose().as_bytes(), Syntax::JsonOrYaml).map_err(|error| wrong(error.into()))?;
-        let config = decode::decode(&node, DecodeMode::Lenient).map_err(wrong)?;
+        let node = tree::parse(text.expose().as_bytes(), Syntax::JsonOrYaml)
+            .map_err(|error| invalid(error.into()))?;
+        let config = decode::decode(&node, DecodeMode::Lenient).map_err(invalid)?;
         context.journal.note("config", format!("`{}`", path.display()));
         Ok(config)
     }
 
-    /// The variables of Azure's own tools; without any, the machine's own identity.
+    /// Reads the environment variables of Azure's own tools; without any, uses the machine's managed identity.
     pub fn from_environment(context: &ProviderContext) -> Self {
         let variable = |name| context.variable(name).map(str::to_owned);
         let client_secret = variable("AZURE_CLIENT_SECRET").map(Secret::new);
         let federated_token_file = variable("AZURE_FEDERATED_TOKEN_FILE");
         let client_id = variable("AZURE_CLIENT_ID");
         let managed_identity = client_secret.is_none() && federated_token_file.is_none();
-        context.journal.note("config", "the AZURE_ variables of the environment");
+        context.journal.note("config", "AZURE_ environment variables");
         CloudConfig {
             cloud: variable("AZURE_ENVIRONMENT"),
             tenant: variable("AZURE_TENANT_ID"),
@@ -93,40 +93,41 @@ impl CloudConfig {
     }
 }
 
-/// A cloud: where its tenants log in, and where its registries are.
+/// An Azure cloud: its login endpoint and its registry suffixes.
 #[derive(Clone, Debug)]
 pub struct AzureCloud {
-    /// Where tokens are asked for.
+    /// Login endpoint.
     pub authority: HttpUrl,
-    /// Where registries are.
+    /// Domain suffixes of registries.
     pub suffixes: RegistrySuffixes,
 }
 
 impl AzureCloud {
-    /// The cloud that a configuration means.
+    /// Resolves the cloud of a configuration.
     ///
     /// # Errors
-    /// If it is unknown, or does not describe itself.
+    /// If the cloud is unknown, or its metadata is missing or invalid.
     pub fn resolve(context: &ProviderContext, config: &CloudConfig) -> Result<Self, RegistryError> {
         let mut authority = known_authority(config.cloud.as_deref())?.map(str::to_owned);
         let mut suffixes = RegistrySuffixes::default();
-        let described = [custom_cloud(context, config)?, environment_file(context)?];
-        for CloudMetadata { login, registries } in described.into_iter().flatten() {
+        let metadata = [custom_cloud(context, config)?, environment_file(context)?];
+        for CloudMetadata { login, registries } in metadata.into_iter().flatten() {
             authority = login.or(authority);
             suffixes = registries.map_or(suffixes.clone(), |suffix| suffixes.with_suffix(&suffix));
         }
         let authority = context.variable("AZURE_AUTHORITY_HOST").map(str::to_owned).or(authority);
-        let unknown =
-            || RegistryError::Environment("the cloud's name is unknown, and nothing describes it".to_owned());
+        let unknown = || {
+            RegistryError::Environment("unknown cloud name, and no cloud metadata is configured".to_owned())
+        };
         let text = authority.ok_or_else(unknown)?;
         let text = if text.contains("://") { text } else { format!("https://{text}") };
         let authority = HttpUrl::parse(&text)
-            .map_err(|error| RegistryError::Environment(format!("where Azure's tenants log in: {error}")))?;
+            .map_err(|error| RegistryError::Environment(format!("invalid Azure login endpoint: {error}")))?;
         Ok(AzureCloud { authority, suffixes })
     }
 }
 
-/// Where the tenants of the known clouds log in; nothing for a name that something else has to describe.
+/// Login endpoint of a known cloud; `None` for a custom cloud, which needs metadata.
 fn known_authority(cloud: Option<&str>) -> Result<Option<&'static str>, RegistryError> {
     let name = cloud.unwrap_or_default().to_ascii_uppercase();
     Ok(match name.as_str() {
@@ -137,7 +138,7 @@ fn known_authority(cloud: Option<&str>) -> Result<Option<&'static str>, Registry
     })
 }
 
-/// What a custom cloud says of itself.
+/// Metadata of a custom cloud.
 struct CloudMetadata {
     login: Option<String>,
     registries: Option<String>,
@@ -165,18 +166,19 @@ fn custom_cloud(
     }
     let Some(text) = &config.resource_manager else { return Ok(None) };
     let url = HttpUrl::parse(text)
-        .map_err(|error| RegistryError::Environment(format!("resourceManagerEndpoint: {error}")))?;
+        .map_err(|error| RegistryError::Environment(format!("invalid resourceManagerEndpoint: {error}")))?;
     let mut url = url.join("/metadata/endpoints");
     url.target.push_str("?api-version=2019-05-01");
     let request = HttpRequest::new("GET", url);
-    let reply = context.send(METADATA, &request)?;
-    if reply.status != 200 {
-        return Err(rejection(METADATA, &request, &reply, "", ""));
+    let response = context.send(METADATA, &request)?;
+    if response.status != 200 {
+        return Err(rejection(METADATA, &request, &response, "", ""));
     }
-    let wrong = RegistryError::Answer { service: METADATA, what: "what describes no cloud" };
-    let clouds: Vec<Cloud> = serde_json::from_slice(reply.body.expose()).map_err(|_| wrong)?;
+    let invalid = RegistryError::InvalidResponse { service: METADATA, what: "malformed cloud metadata" };
+    let clouds: Vec<Cloud> = serde_json::from_slice(response.body.expose()).map_err(|_| invalid)?;
     let cloud = clouds.into_iter().next();
-    let cloud = cloud.ok_or(RegistryError::Answer { service: METADATA, what: "no cloud at all" })?;
+    let cloud =
+        cloud.ok_or(RegistryError::InvalidResponse { service: METADATA, what: "empty list of clouds" })?;
     Ok(Some(CloudMetadata {
         login: cloud.authentication.and_then(|authentication| authentication.login_endpoint),
         registries: cloud.suffixes.and_then(|suffixes| suffixes.acr_login_server),
@@ -195,7 +197,7 @@ fn environment_file(context: &ProviderContext) -> Result<Option<CloudMetadata>, 
     let text = context.read_file(Path::new(path))?;
     let file: File = serde_json::from_str(text.expose()).map_err(|_| RegistryError::File {
         path: path.into(),
-        what: "is no description of a cloud in JSON".to_owned(),
+        what: "not a JSON cloud description".to_owned(),
         source: None,
     })?;
     Ok(Some(CloudMetadata {

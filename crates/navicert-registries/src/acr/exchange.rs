@@ -1,5 +1,5 @@
-//! A token of Azure's directory for one of the registry: the registry's challenge, whether it may be followed, and
-//! the exchange itself.
+//! Exchanges a Microsoft Entra access token for a registry refresh token: reads the registry's challenge, checks its
+//! realm, and makes the exchange.
 // I204, I206, I215
 
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::host::AcrHost;
 use crate::http::{HttpRequest, HttpUrl, UrlScheme};
 use crate::lifetime::cache_duration;
 
-/// The user name that goes with a refresh token.
+/// The user name for a refresh token.
 pub(super) const USERNAME: &str = "00000000-0000-0000-0000-000000000000";
 const SERVICE: &str = "the registry";
 const USER_AGENT: &str = "kubernetes-credentialprovider-acr";
 const ENDPOINT_VARIABLE: &str = "NAVICERT_ACR_ENDPOINT";
-/// For a refresh token that does not say when it ends; they live about three hours.
+/// For a refresh token without an expiry; refresh tokens live about three hours.
 // I209
 const DEFAULT_CACHE_DURATION: Duration = Duration::from_secs(3600);
 
-/// What a registry takes as a password.
+/// A refresh token, which the registry accepts as a password.
 pub(super) struct RefreshToken {
     pub(super) token: Secret<String>,
     pub(super) cache_for: Duration,
@@ -37,7 +37,7 @@ struct ExchangeResponse {
     refresh_token: Option<Secret<String>>,
 }
 
-/// The exchange.
+/// Exchanges an access token for a refresh token.
 pub(super) fn refresh_token(
     context: &ProviderContext,
     registry: &AcrHost,
@@ -46,32 +46,34 @@ pub(super) fn refresh_token(
 ) -> Result<RefreshToken, RegistryError> {
     let base = match context.variable(ENDPOINT_VARIABLE) {
         Some(text) => HttpUrl::parse(text)
-            .map_err(|error| RegistryError::Environment(format!("{ENDPOINT_VARIABLE}: {error}")))?,
+            .map_err(|error| RegistryError::Environment(format!("invalid {ENDPOINT_VARIABLE}: {error}")))?,
         None => HttpUrl::https(&registry.login_server, "/"),
     };
     let challenge = challenge(context, &base)?;
     let url = checked_realm(&challenge, registry, &base)?.join("/oauth2/exchange");
     let form = exchange_form(&challenge.service, tenant, access_token);
     let request = form.request(url).header("user-agent", USER_AGENT);
-    let reply = context.send(SERVICE, &request)?;
-    if reply.status != 200 {
-        let (code, message) = error_body(reply.text());
-        return Err(rejection(SERVICE, &request, &reply, &code, &message));
+    let response = context.send(SERVICE, &request)?;
+    if response.status != 200 {
+        let (code, message) = error_body(response.text());
+        return Err(rejection(SERVICE, &request, &response, &code, &message));
     }
-    let wrong = |what| RegistryError::Answer { service: SERVICE, what };
-    let answer: ExchangeResponse =
-        serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no refresh token"))?;
-    let token =
-        answer.refresh_token.filter(|token| !token.is_empty()).ok_or_else(|| wrong("no refresh token"))?;
+    let invalid = |what| RegistryError::InvalidResponse { service: SERVICE, what };
+    let answer: ExchangeResponse = serde_json::from_slice(response.body.expose())
+        .map_err(|_| invalid("malformed refresh token response"))?;
+    let token = answer
+        .refresh_token
+        .filter(|token| !token.is_empty())
+        .ok_or_else(|| invalid("missing refresh token"))?;
     let now = context.clock.now();
     let expires = jwt_expiry(token.expose());
     let cache_for = expires.map_or(DEFAULT_CACHE_DURATION, |expires| cache_duration(Some(expires), now));
-    let until = expires.map_or_else(|| "an unknown time".to_owned(), |expires| expires.to_string());
-    context.journal.note("token", format!("a refresh token of {SERVICE}, good until {until}"));
+    let until = expires.map_or_else(|| "unknown".to_owned(), |expires| expires.to_string());
+    context.journal.note("token", format!("refresh token from {SERVICE}, valid until {until}"));
     Ok(RefreshToken { token, cache_for })
 }
 
-/// The form of the exchange.
+/// Form of the exchange request.
 // I275
 pub fn exchange_form(service: &str, tenant: &str, access_token: &Secret<String>) -> Form {
     Form::new()
@@ -84,43 +86,43 @@ pub fn exchange_form(service: &str, tenant: &str, access_token: &Secret<String>)
 
 fn challenge(context: &ProviderContext, base: &HttpUrl) -> Result<Challenge, RegistryError> {
     let request = HttpRequest::new("GET", base.join("/v2/")).header("user-agent", USER_AGENT);
-    let reply = context.send(SERVICE, &request)?;
-    if reply.status != 401 {
-        let message = "it did not ask for a login of Azure's";
-        return Err(rejection(SERVICE, &request, &reply, "", message));
+    let response = context.send(SERVICE, &request)?;
+    if response.status != 401 {
+        let message = "expected status 401 with a `Bearer` challenge";
+        return Err(rejection(SERVICE, &request, &response, "", message));
     }
-    Challenge::from_headers(reply.header("www-authenticate")).map_err(|error| {
-        rejection(SERVICE, &request, &reply, "", &format!("its challenge is not usable: {error}"))
-    })
+    Challenge::from_headers(response.header("www-authenticate"))
+        .map_err(|error| rejection(SERVICE, &request, &response, "", &format!("invalid challenge: {error}")))
 }
 
-/// Where the challenge may send the token: to the registry itself or its neighbours, encrypted.
+/// Checks the challenge's realm: the registry itself or a host under the same suffix, over TLS.
 // I215
 fn checked_realm(
     challenge: &Challenge,
     registry: &AcrHost,
     base: &HttpUrl,
 ) -> Result<HttpUrl, RegistryError> {
-    let realm = HttpUrl::parse(&challenge.realm)
-        .map_err(|error| RegistryError::Policy(format!("the realm of the registry's challenge: {error}")))?;
+    let realm = HttpUrl::parse(&challenge.realm).map_err(|error| {
+        RegistryError::Policy(format!("invalid realm in the registry's challenge: {error}"))
+    })?;
     let root = HttpUrl { target: "/".to_owned(), ..base.clone() };
     let is_overridden = base.host != registry.login_server;
     if is_overridden && (realm.scheme, &realm.host, realm.port) == (base.scheme, &base.host, base.port) {
         return Ok(root);
     }
-    let usual = realm.scheme == UrlScheme::Https && realm.port == 443 && registry.allows_realm(&realm.host);
-    if !usual {
+    let allowed = realm.scheme == UrlScheme::Https && realm.port == 443 && registry.allows_realm(&realm.host);
+    if !allowed {
         return Err(RegistryError::Policy(format!(
-            "the registry `{}` sends its token to `{}`, which is not its own",
+            "registry `{}` names token server `{}`, which is not one of its own hosts",
             registry.login_server,
             realm.authority()
         )));
     }
-    // Whoever overrides the registry's address has its token server there too.
+    // An overridden registry endpoint serves the token exchange as well.
     Ok(if is_overridden { root } else { HttpUrl::https(&realm.host, "/") })
 }
 
-/// The registry's own words about a refusal.
+/// Code and message of a registry's error response.
 fn error_body(body: &str) -> (String, String) {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -138,7 +140,7 @@ fn error_body(body: &str) -> (String, String) {
     (first.code, first.message)
 }
 
-/// When a JSON web token ends, as far as it says; nobody here can verify it, and the registry will.
+/// Expiry claim of a JWT, not verified: only the registry can verify it.
 fn jwt_expiry(token: &str) -> Option<Timestamp> {
     #[derive(Deserialize)]
     struct Claims {
@@ -155,7 +157,7 @@ mod tests {
     use crate::host::{Host, RegistrySuffixes};
 
     #[test]
-    fn the_form_is_that_of_the_published_vector() {
+    fn exchange_form_matches_the_published_vector() {
         // I275
         let form = exchange_form("s", "t", &Secret::new("a".into()));
         let expected =
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_elsewhere_is_not_followed() {
+    fn rejects_realms_outside_the_registry() {
         // I215, CVE-2020-15157
         let host = Host::from_image("foo.azurecr.io/x").unwrap();
         let registry = AcrHost::from_host(&host, &RegistrySuffixes::default()).unwrap();
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expiry_is_read_where_there_is_one() {
+    fn reads_jwt_expiry_if_present() {
         let token = |payload: &str| format!("x.{}.y", URL_SAFE_NO_PAD.encode(payload));
         assert_eq!(
             jwt_expiry(&token(r#"{"exp":1700000000}"#)).map(Timestamp::as_second),

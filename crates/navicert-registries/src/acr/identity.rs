@@ -1,4 +1,4 @@
-//! As whom the registry is asked, and that identity's token from Azure.
+//! Selects the Azure identity of a request and gets its access token.
 // I201–I203
 
 use std::fmt;
@@ -19,91 +19,91 @@ use crate::machine::Cloud;
 const CLIENT_ANNOTATION: &str = "kubernetes.azure.com/acr-client-id";
 const TENANT_ANNOTATION: &str = "kubernetes.azure.com/acr-tenant-id";
 const RESOURCE: &str = "https://containerregistry.azure.net";
-const METADATA_SERVICE: &str = "Azure's metadata server";
-const ENTRA_SERVICE: &str = "Azure's directory";
+const METADATA_SERVICE: &str = "the Azure metadata server";
+const ENTRA_SERVICE: &str = "Microsoft Entra ID";
 const BINDINGS_SERVICE: &str = "the identity-binding endpoint";
 const DEFAULT_METADATA_URL: &str = "http://169.254.169.254";
-/// The cluster's certificate authority on a node of AKS.
+/// The cluster's certificate authority on an AKS node.
 const DEFAULT_CA_FILE: &str = "/etc/kubernetes/certs/ca.crt";
 
-/// How tokens are had through the API server: identity bindings of AKS.
+/// AKS identity bindings: tokens are requested through the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdentityBindings {
-    /// The name the endpoint answers to.
+    /// Server name (SNI) of the endpoint.
     pub server_name: String,
-    /// Where the API server is.
+    /// IP address of the API server.
     pub address: IpAddr,
-    /// The identity when the service account names none.
+    /// Client ID if the service account names none.
     pub default_client: Option<String>,
-    /// The tenant when the service account names none.
+    /// Tenant if the service account names none.
     pub default_tenant: Option<String>,
-    /// The certificate authority of the cluster.
+    /// The cluster's certificate authority file.
     pub authority: PathBuf,
 }
 
 impl IdentityBindings {
-    /// Bindings with the usual certificate authority.
+    /// Bindings with the default certificate authority.
     pub fn new(server_name: String, address: IpAddr) -> Self {
         let authority = PathBuf::from(DEFAULT_CA_FILE);
         IdentityBindings { server_name, address, default_client: None, default_tenant: None, authority }
     }
 }
 
-/// As whom the registry is asked.
+/// The identity that authenticates to the registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AzureIdentity {
-    /// The machine's own, or one of several.
+    /// A managed identity of the machine.
     Managed {
-        /// Which one: a client id or a resource id.
+        /// Client ID or resource ID, if the machine has several.
         which: Option<String>,
         /// The tenant of the configuration.
         tenant: Option<String>,
     },
-    /// An application that proves itself with a token of somebody it trusts.
+    /// An application that authenticates with a token of a federated issuer.
     Federated {
-        /// The application.
+        /// The client ID of the application.
         client_id: String,
         /// Its tenant.
         tenant: String,
-        /// Where the token is.
+        /// The federated token.
         assertion: ClientAssertion,
     },
-    /// A service account, through the API server.
+    /// A service account's identity, through the API server.
     Bound {
-        /// The identity.
+        /// The client ID.
         client_id: String,
         /// Its tenant.
         tenant: Option<String>,
         /// The service account's token.
         token: Secret<String>,
-        /// Where.
+        /// The endpoint.
         bindings: IdentityBindings,
     },
-    /// A name and a secret that the registry takes as they are.
+    /// A client ID and secret that the registry accepts directly.
     // I207
     ServicePrincipal {
-        /// The name.
+        /// The client ID.
         client_id: String,
         /// The secret.
         secret: Secret<String>,
     },
 }
 
-/// A token that proves to be an application.
+/// A token that authenticates an application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAssertion {
-    /// The service account's.
+    /// The service account's token.
     ServiceAccount(Secret<String>),
-    /// A mounted one.
+    /// A mounted token file.
     File(PathBuf),
 }
 
 impl AzureIdentity {
-    /// I201. Unlike upstream, a service account's token is never ignored: it is used or it is an error.
+    /// Selects the identity. Unlike upstream, a service account's token is never ignored: it is used, or an error.
     ///
     /// # Errors
-    /// If nobody can be meant.
-    // I202
+    /// If no identity is configured.
+    // I201, I202
     pub fn select(
         config: &CloudConfig,
         bindings: Option<&IdentityBindings>,
@@ -115,11 +115,11 @@ impl AzureIdentity {
             request.service_account_annotations.get(name).cloned().filter(|value| !value.is_empty())
         };
         let missing = |name: &str| {
-            RegistryError::ServiceAccount(format!("the service account has no annotation `{name}`"))
+            RegistryError::ServiceAccount(format!("service account is missing annotation `{name}`"))
         };
         if let (Some(bindings), false) = (bindings, mirrored) {
             if token.is_empty() {
-                let what = "identity bindings need a service account's token, and the kubelet sent none";
+                let what = "identity bindings require a service account token, but the kubelet sent none";
                 return Err(RegistryError::ServiceAccount(what.to_owned()));
             }
             let client_id = annotation(CLIENT_ANNOTATION).or_else(|| bindings.default_client.clone());
@@ -151,7 +151,7 @@ impl AzureIdentity {
         }
         let (client_id, tenant) = (config.client_id.clone(), config.tenant.clone());
         if let (Some(client_id), Some(file)) = (&client_id, &config.federated_token_file) {
-            let tenant = tenant.ok_or_else(|| no_identity("a federated token without a tenant"))?;
+            let tenant = tenant.ok_or_else(|| no_identity("federated token without a tenant"))?;
             return Ok(AzureIdentity::Federated {
                 client_id: client_id.clone(),
                 tenant,
@@ -166,7 +166,7 @@ impl AzureIdentity {
         }
     }
 
-    /// The tenant whose token is exchanged.
+    /// The tenant of the token exchange.
     pub fn tenant(&self) -> &str {
         match self {
             AzureIdentity::Managed { tenant, .. } | AzureIdentity::Bound { tenant, .. } => {
@@ -177,10 +177,10 @@ impl AzureIdentity {
         }
     }
 
-    /// This identity's token for Azure's registries.
+    /// Requests this identity's access token for Azure registries.
     ///
     /// # Errors
-    /// [`ProviderError`].
+    /// [`RegistryError`].
     pub(super) fn access_token(
         &self,
         context: &ProviderContext,
@@ -194,14 +194,14 @@ impl AzureIdentity {
                     ClientAssertion::File(path) => context.read_file(path)?,
                 };
                 if !is_tenant(tenant) {
-                    return Err(RegistryError::ServiceAccount(format!("`{tenant}` is no tenant")));
+                    return Err(RegistryError::ServiceAccount(format!("invalid tenant `{tenant}`")));
                 }
                 let url = cloud.authority.join(&format!("/{tenant}/oauth2/v2.0/token"));
                 request_token(context, ENTRA_SERVICE, &assertion_form(client_id, &token).request(url))
             }
             AzureIdentity::Bound { client_id, token, bindings, .. } => {
                 let url = HttpUrl::parse(&format!("https://{}", bindings.server_name))
-                    .map_err(|error| RegistryError::Usage(format!("--ib-sni-name: {error}")))?;
+                    .map_err(|error| RegistryError::Usage(format!("invalid --ib-sni-name: {error}")))?;
                 let request = HttpRequest {
                     direct: true,
                     connect_to: Some(bindings.address),
@@ -211,32 +211,28 @@ impl AzureIdentity {
                 request_token(context, BINDINGS_SERVICE, &request)
             }
             AzureIdentity::ServicePrincipal { .. } => {
-                Err(no_identity("a service principal's secret is used as it is"))
+                Err(no_identity("service principals do not use access tokens"))
             }
         }
     }
 }
 
-/// Never a secret: names only.
+/// Names only, never a secret.
 impl fmt::Display for AzureIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AzureIdentity::Managed { which: None, .. } => write!(f, "this machine's managed identity"),
+            AzureIdentity::Managed { which: None, .. } => write!(f, "managed identity of this machine"),
             AzureIdentity::Managed { which: Some(which), .. } => {
-                write!(f, "this machine's managed identity `{which}`")
+                write!(f, "managed identity `{which}` of this machine")
             }
             AzureIdentity::Federated { client_id, assertion: ClientAssertion::ServiceAccount(_), .. } => {
-                write!(f, "application `{client_id}`, by the service account's token")
+                write!(f, "application `{client_id}`, with the service account's token")
             }
             AzureIdentity::Federated { client_id, assertion: ClientAssertion::File(path), .. } => {
-                write!(f, "application `{client_id}`, by the token in `{}`", path.display())
+                write!(f, "application `{client_id}`, with the token in `{}`", path.display())
             }
             AzureIdentity::Bound { client_id, bindings, .. } => {
-                write!(
-                    f,
-                    "identity `{client_id}`, bound to the service account, at `{}`",
-                    bindings.server_name
-                )
+                write!(f, "identity `{client_id}` bound to the service account at `{}`", bindings.server_name)
             }
             AzureIdentity::ServicePrincipal { client_id, .. } => write!(f, "service principal `{client_id}`"),
         }
@@ -247,7 +243,7 @@ fn no_identity(tried: &str) -> RegistryError {
     RegistryError::NoCredentials { service: "Azure", tried: tried.to_owned() }
 }
 
-/// It becomes part of a path.
+/// Whether a text is safe as a path segment.
 fn is_tenant(text: &str) -> bool {
     !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte))
@@ -272,8 +268,9 @@ fn managed_identity_token(
         None if Cloud::detect(&context.sysfs).may_be(Cloud::Microsoft) => DEFAULT_METADATA_URL,
         None => return Err(no_identity("this machine is not on Azure")),
     };
-    let base = HttpUrl::parse(base)
-        .map_err(|error| RegistryError::Environment(format!("AZURE_POD_IDENTITY_AUTHORITY_HOST: {error}")))?;
+    let base = HttpUrl::parse(base).map_err(|error| {
+        RegistryError::Environment(format!("invalid AZURE_POD_IDENTITY_AUTHORITY_HOST: {error}"))
+    })?;
     let mut form = Form::new().field("api-version", "2018-02-01").field("resource", RESOURCE);
     if let Some(which) = which {
         let is_resource = which.to_ascii_lowercase().contains("/subscriptions/");
@@ -304,24 +301,23 @@ fn request_token(
     service: &'static str,
     request: &HttpRequest,
 ) -> Result<Secret<String>, RegistryError> {
-    let reply: HttpResponse = context.send(service, request)?;
-    if reply.status != 200 {
-        let fault: OAuthError = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
-        return Err(rejection(service, request, &reply, &fault.error, &fault.error_description));
+    let response: HttpResponse = context.send(service, request)?;
+    if response.status != 200 {
+        let fault: OAuthError = serde_json::from_slice(response.body.expose()).unwrap_or_default();
+        return Err(rejection(service, request, &response, &fault.error, &fault.error_description));
     }
-    let token: Result<TokenResponse, _> = serde_json::from_slice(reply.body.expose());
+    let token: Result<TokenResponse, _> = serde_json::from_slice(response.body.expose());
     match token {
         Ok(token) if !token.access_token.is_empty() => {
-            context.journal.note("token", format!("an access token from {service}"));
+            context.journal.note("token", format!("access token from {service}"));
             Ok(token.access_token)
         }
-        _ => Err(RegistryError::Answer { service, what: "what is no access token" }),
+        _ => Err(RegistryError::InvalidResponse { service, what: "malformed access token" }),
     }
 }
 
-/// For bindings whose certificate authority is elsewhere.
 impl IdentityBindings {
-    /// Trusts this file's authorities instead.
+    /// Trusts the certificate authorities in this file instead of the default.
     #[must_use]
     pub fn with_authority(mut self, path: &Path) -> Self {
         path.clone_into(&mut self.authority);
@@ -345,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_is_chosen_in_order_and_a_token_is_never_ignored() {
+    fn selects_identity_in_order_and_never_ignores_a_token() {
         // I201, I202
         let both = [(CLIENT_ANNOTATION, "client"), (TENANT_ANNOTATION, "tenant")];
         let managed = CloudConfig { managed_identity: true, ..CloudConfig::default() };
@@ -361,32 +357,32 @@ mod tests {
         };
         let bindings = IdentityBindings::new("sni.example".into(), [10, 0, 0, 1].into());
         for (config, bound, mirrored, asked, expected) in [
-            (&managed, false, false, request("", &[]), "this machine's managed identity"),
+            (&managed, false, false, request("", &[]), "managed identity of this machine"),
             (
                 &managed,
                 false,
                 false,
                 request("t", &both),
-                "application `client`, by the service account's token",
+                "application `client`, with the service account's token",
             ),
             (
                 &principal,
                 false,
                 false,
                 request("t", &both),
-                "application `client`, by the service account's token",
+                "application `client`, with the service account's token",
             ),
-            (&managed, false, true, request("t", &both), "this machine's managed identity"),
+            (&managed, false, true, request("t", &both), "managed identity of this machine"),
             (
                 &managed,
                 true,
                 false,
                 request("t", &both),
-                "identity `client`, bound to the service account, at `sni.example`",
+                "identity `client` bound to the service account at `sni.example`",
             ),
-            (&managed, true, true, request("t", &both), "this machine's managed identity"),
+            (&managed, true, true, request("t", &both), "managed identity of this machine"),
             (&principal, false, false, request("", &[]), "service principal `id`"),
-            (&federated, false, false, request("", &[]), "application `id`, by the token in `/token`"),
+            (&federated, false, false, request("", &[]), "application `id`, with the token in `/token`"),
         ] {
             let chosen = AzureIdentity::select(config, bound.then_some(&bindings), mirrored, &asked).unwrap();
             assert_eq!(chosen.to_string(), expected);
@@ -401,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_is_part_of_a_path_and_nothing_more() {
+    fn rejects_tenants_that_are_not_one_path_segment() {
         for (tenant, good) in
             [("a-b.c", true), ("", false), ("..", false), ("a/b", false), ("a?b", false), ("a\r\nb", false)]
         {

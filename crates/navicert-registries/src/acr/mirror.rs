@@ -1,30 +1,29 @@
-//! Registries of one's own that stand in for others: `--registry-mirror=mcr.microsoft.com:mine.azurecr.io`.
+//! Registry mirrors: `--registry-mirror=mcr.microsoft.com:mine.azurecr.io`.
 // I199
 
-/// Which host stands in for which.
+/// Pairs of source and mirror, longest source first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Mirrors(Vec<(String, String)>);
 
 impl Mirrors {
-    /// Reads `source:mirror` pairs, separated by commas; also those that are none, for a warning.
+    /// Parses comma-separated `source:mirror` pairs; also returns the invalid entries, for a warning.
     pub fn parse(text: &str) -> (Self, Vec<String>) {
-        let (mut mirrors, mut refused) = (Vec::new(), Vec::new());
+        let (mut mirrors, mut invalid) = (Vec::new(), Vec::new());
         let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
         for entry in text.split(',').filter(|entry| !entry.is_empty()) {
             match entry.split(':').collect::<Vec<_>>().as_slice() {
                 [source, mirror] if !source.is_empty() && !mirror.is_empty() => {
                     mirrors.push(((*source).to_owned(), (*mirror).to_owned()));
                 }
-                _ => refused.push(entry.to_owned()),
+                _ => invalid.push(entry.to_owned()),
             }
         }
-        // The longest source first: with overlapping ones the choice is not chance.
+        // Longest source first, so that overlapping sources are deterministic.
         mirrors.sort_by_key(|(source, _)| std::cmp::Reverse(source.len()));
-        (Mirrors(mirrors), refused)
+        (Mirrors(mirrors), invalid)
     }
 
-    /// The image under its mirror's name, and the source it stands in for. A source ends where a name ends: at a slash
-    /// or at the end.
+    /// Replaces a source by its mirror; also returns the replaced source. A source matches whole path segments only.
     pub fn apply(&self, image: &str) -> (String, Option<String>) {
         for (source, mirror) in &self.0 {
             if let Some(rest) = image.strip_prefix(source.as_str())
@@ -42,11 +41,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_source_ends_where_a_name_ends_and_the_longest_wins() {
+    fn matches_whole_segments_and_longest_source_wins() {
         // I199
-        let (mirrors, refused) =
+        let (mirrors, invalid) =
             Mirrors::parse("mcr.example : a.azurecr.io, mcr.example/team:b.azurecr.io/x,host:5000:c,bad,:d");
-        assert_eq!(refused, ["host:5000:c", "bad", ":d"]);
+        assert_eq!(invalid, ["host:5000:c", "bad", ":d"]);
         for (image, applied, source) in [
             ("mcr.example/x", "a.azurecr.io/x", Some("mcr.example")),
             ("mcr.example", "a.azurecr.io", Some("mcr.example")),

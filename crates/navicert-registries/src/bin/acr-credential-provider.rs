@@ -1,4 +1,5 @@
-//! `acr-credential-provider`: image credentials of Azure's registries, for kubelets, and as docker-credential-… for everybody else.
+//! `acr-credential-provider`: kubelet image credential provider for Azure Container Registry; as `docker-credential-…`, a
+//! docker credential helper.
 
 use std::process::ExitCode;
 

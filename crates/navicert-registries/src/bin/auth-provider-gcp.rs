@@ -1,4 +1,5 @@
-//! `auth-provider-gcp`: image credentials of Google's registries, for kubelets (also called gcp-credential-provider), and as docker-credential-….
+//! `auth-provider-gcp`: kubelet image credential provider for Google registries (also called `gcp-credential-provider`);
+//! as `docker-credential-…`, a docker credential helper.
 
 use std::process::ExitCode;
 

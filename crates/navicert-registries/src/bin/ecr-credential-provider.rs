@@ -1,4 +1,5 @@
-//! `ecr-credential-provider`: image credentials of Amazon ECR, for kubelets, and as docker-credential-… for everybody else.
+//! `ecr-credential-provider`: kubelet image credential provider for Amazon ECR; as `docker-credential-…`, a docker credential
+//! helper.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
-//! Where AWS credentials come from, in the order of AWS's own tools: environment, web identity, shared files,
-//! the container's agent, the machine's metadata.
+//! AWS credential sources, in the order of AWS's own tools: environment, web identity, shared files, container agent,
+//! instance metadata.
 //!
-//! A source that is not set up is passed over with a note; one that is set up and fails ends the search, because the
-//! next one would be somebody else.
+//! A source that is not configured is skipped and recorded. A configured source that fails ends the search, because
+//! the next source would be another identity.
 // I178
 
 mod container;
@@ -19,26 +19,26 @@ use crate::context::ProviderContext;
 use crate::error::RegistryError;
 use crate::http::HttpResponse;
 
-/// A key to sign with.
+/// AWS access key and secret key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwsCredentials {
-    /// Its name; no secret.
+    /// Access key ID; not secret.
     pub access_key_id: String,
-    /// The key.
+    /// Secret access key.
     pub secret_access_key: Secret<String>,
-    /// What has to come with it if it is temporary.
+    /// Session token of temporary credentials.
     pub session_token: Option<Secret<String>>,
-    /// Until when it is good.
+    /// Expiry of temporary credentials.
     pub expires: Option<Timestamp>,
 }
 
-/// What a source that is not set up says about itself.
+/// Why a source is not configured.
 type NotConfigured = String;
 
-/// A source's answer.
+/// Result of a source.
 type SourceResult = Result<Result<AwsCredentials, NotConfigured>, RegistryError>;
 
-/// A source: its name, and how it is asked.
+/// A source: its name and lookup function.
 type CredentialSource = (&'static str, fn(&ProviderContext, &Endpoints) -> SourceResult);
 
 const SOURCES: [CredentialSource; 5] = [
@@ -49,7 +49,7 @@ const SOURCES: [CredentialSource; 5] = [
     ("instance metadata", |context, _| imds::find(context)),
 ];
 
-/// The first source that has credentials.
+/// Returns the credentials of the first configured source.
 pub(super) fn resolve(
     context: &ProviderContext,
     endpoints: &Endpoints,
@@ -72,7 +72,7 @@ pub(super) fn resolve(
     Err(RegistryError::NoCredentials { service: "AWS", tried: tried.join("; ") })
 }
 
-/// What metadata servers and `credential_process` programs print.
+/// Credentials document of metadata servers and `credential_process`.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CredentialsDocument {
@@ -86,28 +86,31 @@ struct CredentialsDocument {
 
 impl CredentialsDocument {
     fn read(service: &'static str, bytes: &[u8]) -> Result<AwsCredentials, RegistryError> {
-        let wrong = |what| RegistryError::Answer { service, what };
+        let invalid = |what| RegistryError::InvalidResponse { service, what };
         let document: CredentialsDocument =
-            serde_json::from_slice(bytes).map_err(|_| wrong("what is no credentials"))?;
+            serde_json::from_slice(bytes).map_err(|_| invalid("malformed credentials"))?;
         if document.code.as_deref().is_some_and(|code| code != "Success") {
-            return Err(wrong("a code other than `Success`"));
+            return Err(invalid("code is not `Success`"));
         }
         let (Some(access_key_id), Some(secret_access_key)) =
             (document.access_key_id, document.secret_access_key)
         else {
-            return Err(wrong("credentials without a key"));
+            return Err(invalid("missing access key"));
         };
         let session_token = document.token.filter(|token| !token.is_empty());
         let expires = document.expiration.and_then(|text| text.parse().ok());
         Ok(AwsCredentials { access_key_id, secret_access_key, session_token, expires })
     }
 
-    fn from_response(service: &'static str, reply: &HttpResponse) -> Result<AwsCredentials, RegistryError> {
-        CredentialsDocument::read(service, reply.body.expose())
+    fn from_response(
+        service: &'static str,
+        response: &HttpResponse,
+    ) -> Result<AwsCredentials, RegistryError> {
+        CredentialsDocument::read(service, response.body.expose())
     }
 }
 
-/// The name of a session when nobody chose one.
+/// Role session name from the environment, or the default.
 fn session_name(context: &ProviderContext) -> &str {
     context.variable("AWS_ROLE_SESSION_NAME").unwrap_or("ecr-credential-provider")
 }

@@ -1,5 +1,5 @@
-//! Which API belongs to a registry: region and partition from its host, FIPS and dual-stack from its host or the
-//! environment, anything else only if the environment names it.
+//! API endpoint of a registry: region and partition from its host, FIPS and dual-stack from its host or the
+//! environment, other endpoints only if the environment sets them.
 // I172, I174, I175, I180
 
 use crate::context::ProviderContext;
@@ -7,22 +7,22 @@ use crate::error::RegistryError;
 use crate::host::{EcrHost, Partition};
 use crate::http::HttpUrl;
 
-/// The region of everything public.
+/// Region of ECR Public.
 const PUBLIC_REGION: &str = "us-east-1";
 
-/// A service of AWS.
+/// An AWS service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AwsService {
-    /// Private registries.
+    /// ECR.
     Ecr,
-    /// The public registry.
+    /// ECR Public.
     EcrPublic,
-    /// Roles.
+    /// STS.
     Sts,
 }
 
 impl AwsService {
-    /// As people call it.
+    /// Name for messages.
     pub fn name(self) -> &'static str {
         match self {
             AwsService::Ecr => "ECR",
@@ -31,7 +31,7 @@ impl AwsService {
         }
     }
 
-    /// As signatures have it.
+    /// Name in signatures.
     pub fn signing_name(self) -> &'static str {
         match self {
             AwsService::Ecr => "ecr",
@@ -49,14 +49,14 @@ impl AwsService {
     }
 }
 
-/// Where the services of one registry are.
+/// Endpoints and regions for one registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The registry's own service.
+    /// The registry's service.
     pub registry: AwsService,
-    /// The region that signs for the registry.
+    /// Signing region of the registry.
     pub region: String,
-    /// The region in which roles are assumed.
+    /// Region of STS.
     pub sts_region: String,
     registry_url: HttpUrl,
     sts_url: HttpUrl,
@@ -66,7 +66,7 @@ impl Endpoints {
     /// The endpoints of a registry.
     ///
     /// # Errors
-    /// If the environment names an endpoint that is none, or a region that is none.
+    /// If the environment sets an invalid endpoint or region.
     pub fn new(context: &ProviderContext, host: &EcrHost) -> Result<Self, RegistryError> {
         let (registry, region, host_fips, host_dual_stack) = match host {
             EcrHost::Public => (AwsService::EcrPublic, PUBLIC_REGION, false, false),
@@ -97,12 +97,12 @@ impl Endpoints {
         Ok(endpoints)
     }
 
-    /// Where a service is.
+    /// Endpoint URL of a service.
     pub fn url(&self, service: AwsService) -> &HttpUrl {
         if service == AwsService::Sts { &self.sts_url } else { &self.registry_url }
     }
 
-    /// The region a service signs with.
+    /// Signing region of a service.
     pub fn region_for(&self, service: AwsService) -> &str {
         if service == AwsService::Sts { &self.sts_region } else { &self.region }
     }
@@ -116,8 +116,9 @@ fn override_url(context: &ProviderContext, service: AwsService) -> Result<Option
     let Some((name, text)) = named.filter_map(|name| Some((name, context.variable(name)?))).next() else {
         return Ok(None);
     };
-    let url = HttpUrl::parse(text).map_err(|error| RegistryError::Environment(format!("{name}: {error}")))?;
-    context.journal.note("endpoint", format!("{name} names {url} for {}", service.name()));
+    let url = HttpUrl::parse(text)
+        .map_err(|error| RegistryError::Environment(format!("invalid {name}: {error}")))?;
+    context.journal.note("endpoint", format!("{name} sets {url} for {}", service.name()));
     Ok(Some(url))
 }
 
@@ -128,7 +129,7 @@ fn default_url(
     dual_stack: bool,
 ) -> Result<HttpUrl, RegistryError> {
     let partition = Partition::for_region(region)
-        .ok_or_else(|| RegistryError::Environment(format!("`{region}` is not a region of AWS")))?;
+        .ok_or_else(|| RegistryError::Environment(format!("unknown AWS region `{region}`")))?;
     let host = service_host(service, region, partition, fips, dual_stack);
     Ok(HttpUrl::https(&host, "/"))
 }
@@ -144,12 +145,12 @@ fn service_host(
     let fips_name = |name: &str| if fips { format!("{name}-fips") } else { name.to_owned() };
     let name = match service {
         AwsService::Ecr if dual_stack => fips_name("ecr"),
-        // The two oldest partitions have validated endpoints without `api`.
+        // FIPS endpoints in these two partitions have no `api` label.
         AwsService::Ecr if fips && matches!(partition.id, "aws" | "aws-us-gov") => "ecr-fips".to_owned(),
         AwsService::Ecr => format!("api.{}", fips_name("ecr")),
         AwsService::EcrPublic if dual_stack => fips_name("ecr-public"),
         AwsService::EcrPublic => format!("api.{}", fips_name("ecr-public")),
-        // In these regions the usual endpoint is the validated one.
+        // In GovCloud the default STS endpoint is the FIPS endpoint.
         AwsService::Sts if partition.id == "aws-us-gov" => "sts".to_owned(),
         AwsService::Sts => fips_name("sts"),
     };
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_partition_has_its_endpoints() {
+    fn builds_endpoints_of_every_partition() {
         // I172, I174, I175, I211
         use AwsService::{Ecr, EcrPublic, Sts};
         for (service, region, fips, dual_stack, host) in [

@@ -1,4 +1,4 @@
-//! Signature version 4, by AWS's own crate: which headers are signed, and when.
+//! AWS Signature Version 4, computed by AWS's own crate.
 // I182
 
 use std::time::SystemTime;
@@ -12,10 +12,10 @@ use super::credentials::AwsCredentials;
 use crate::error::RegistryError;
 use crate::http::HttpRequest;
 
-/// A request with its signature.
+/// A signed request.
 pub type SignedRequest = HttpRequest;
 
-/// Signs a request: every header it has, its host, its body and the time.
+/// Signs a request with all its headers, host, body and the time.
 ///
 /// # Errors
 /// If a header cannot be signed.
@@ -26,7 +26,8 @@ pub fn sign(
     service: &'static str,
     now: Timestamp,
 ) -> Result<SignedRequest, RegistryError> {
-    let failed = RegistryError::Answer { service: "the signer", what: "a request that cannot be signed" };
+    let failed =
+        RegistryError::InvalidResponse { service: "the SigV4 signer", what: "request cannot be signed" };
     let identity = Credentials::new(
         credentials.access_key_id.clone(),
         credentials.secret_access_key.expose().clone(),
@@ -88,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_those_of_the_published_vectors() {
+    fn signatures_match_published_vectors() {
         // I182, I274
         let private = ("api.ecr.us-west-2.amazonaws.com", "us-west-2", "ecr");
         let target = "AmazonEC2ContainerRegistry_V20150921.GetAuthorizationToken";

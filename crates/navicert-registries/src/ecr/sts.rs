@@ -1,5 +1,4 @@
-//! AWS's roles: `AssumeRoleWithWebIdentity` for whoever has a token of somebody else's, `AssumeRole` for whoever has
-//! credentials already.
+//! AWS STS: `AssumeRoleWithWebIdentity` with a token of another issuer, `AssumeRole` with AWS credentials.
 // I181
 
 use navicert_types::{Secret, Timestamp};
@@ -15,7 +14,7 @@ use crate::http::{HttpRequest, HttpResponse};
 
 const VERSION: &str = "2011-06-15";
 
-/// Exchanges a token for a role's credentials. The call is not signed: the token is the proof.
+/// Exchanges a token for a role's credentials. The request is not signed; the token authenticates it.
 pub(super) fn assume_role_with_web_identity(
     context: &ProviderContext,
     endpoints: &Endpoints,
@@ -31,11 +30,11 @@ pub(super) fn assume_role_with_web_identity(
         .field("WebIdentityToken", token.expose());
     let request = form.request(endpoints.url(AwsService::Sts).clone()).header("accept", "application/xml");
     let request = HttpRequest { retry: is_retryable, ..request };
-    let reply = context.send(AwsService::Sts.name(), &request)?;
-    decode(context, &request, &reply, "AssumeRoleWithWebIdentity")
+    let response = context.send(AwsService::Sts.name(), &request)?;
+    decode(context, &request, &response, "AssumeRoleWithWebIdentity")
 }
 
-/// What a profile may say about its role.
+/// Role settings of a profile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AssumedRole<'a> {
     pub(super) arn: &'a str,
@@ -43,7 +42,7 @@ pub(super) struct AssumedRole<'a> {
     pub(super) external_id: Option<&'a str>,
 }
 
-/// Takes a role with the credentials of somebody who may.
+/// Assumes a role with AWS credentials.
 pub(super) fn assume_role(
     context: &ProviderContext,
     endpoints: &Endpoints,
@@ -62,45 +61,45 @@ pub(super) fn assume_role(
     let request = HttpRequest { retry: is_retryable, ..request };
     let now = context.clock.now();
     let request = sign(request, source, &endpoints.sts_region, AwsService::Sts.signing_name(), now)?;
-    let reply = context.send(AwsService::Sts.name(), &request)?;
-    decode(context, &request, &reply, "AssumeRole")
+    let response = context.send(AwsService::Sts.name(), &request)?;
+    decode(context, &request, &response, "AssumeRole")
 }
 
 fn decode(
     context: &ProviderContext,
     request: &HttpRequest,
-    reply: &HttpResponse,
+    response: &HttpResponse,
     action: &'static str,
 ) -> Result<AwsCredentials, RegistryError> {
-    if reply.status != 200 {
-        let message = text_at(reply.text(), &["ErrorResponse", "Error", "Message"]).unwrap_or_default();
-        let code = error_code(reply).unwrap_or_default();
-        return Err(rejection(AwsService::Sts.name(), request, reply, &code, &message));
+    if response.status != 200 {
+        let message = text_at(response.text(), &["ErrorResponse", "Error", "Message"]).unwrap_or_default();
+        let code = error_code(response).unwrap_or_default();
+        return Err(rejection(AwsService::Sts.name(), request, response, &code, &message));
     }
-    let (response, result) = (format!("{action}Response"), format!("{action}Result"));
-    let field = |name: &str| text_at(reply.text(), &[&response, &result, "Credentials", name]);
-    let whole = (
+    let (response_tag, result_tag) = (format!("{action}Response"), format!("{action}Result"));
+    let field = |name: &str| text_at(response.text(), &[&response_tag, &result_tag, "Credentials", name]);
+    let fields = (
         field("AccessKeyId"),
         field("SecretAccessKey").map(Secret::new),
         field("SessionToken").map(Secret::new),
     );
-    let (Some(access_key_id), Some(secret_access_key), Some(session_token)) = whole else {
-        return Err(RegistryError::Answer {
+    let (Some(access_key_id), Some(secret_access_key), Some(session_token)) = fields else {
+        return Err(RegistryError::InvalidResponse {
             service: AwsService::Sts.name(),
-            what: "what has no credentials in it",
+            what: "missing credentials",
         });
     };
     let expires: Option<Timestamp> = field("Expiration").and_then(|text| text.parse().ok());
-    context.journal.note("identity", format!("STS gave access key `{access_key_id}`"));
+    context.journal.note("identity", format!("STS returned access key `{access_key_id}`"));
     Ok(AwsCredentials { access_key_id, secret_access_key, session_token: Some(session_token), expires })
 }
 
-fn error_code(reply: &HttpResponse) -> Option<String> {
-    text_at(reply.text(), &["ErrorResponse", "Error", "Code"])
+fn error_code(response: &HttpResponse) -> Option<String> {
+    text_at(response.text(), &["ErrorResponse", "Error", "Code"])
 }
 
-/// STS throttles with a 400, and its own view of a fresh issuer may lag.
-fn is_retryable(reply: &HttpResponse) -> bool {
-    let passing = |code: String| code.contains("Throttl") || code == "IDPCommunicationError";
-    reply.status == 400 && error_code(reply).is_some_and(passing)
+/// STS throttles with status 400, and may temporarily fail to reach the issuer.
+fn is_retryable(response: &HttpResponse) -> bool {
+    let transient = |code: String| code.contains("Throttl") || code == "IDPCommunicationError";
+    response.status == 400 && error_code(response).is_some_and(transient)
 }

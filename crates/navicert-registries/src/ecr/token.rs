@@ -1,4 +1,4 @@
-//! `GetAuthorizationToken`, private and public: one signed call, and what its answer says.
+//! `GetAuthorizationToken` of ECR and ECR Public: one signed call.
 // I172–I174, I183
 
 use base64::Engine as _;
@@ -14,21 +14,21 @@ use crate::context::ProviderContext;
 use crate::error::{RegistryError, rejection};
 use crate::http::{HttpRequest, HttpResponse};
 
-/// A login for a registry.
+/// A registry login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationToken {
-    /// `AWS`.
+    /// The user name, `AWS`.
     pub username: String,
     /// The password.
     pub password: Secret<String>,
-    /// Until when it is good.
+    /// Expiry.
     pub expires: Option<Timestamp>,
 }
 
-/// Asks for a login.
+/// Requests a login.
 ///
 /// # Errors
-/// [`ProviderError`].
+/// [`RegistryError`].
 pub(super) fn authorization_token(
     context: &ProviderContext,
     endpoints: &Endpoints,
@@ -45,18 +45,18 @@ pub(super) fn authorization_token(
     let request = HttpRequest { retry: is_throttled, ..request };
     let now = context.clock.now();
     let request = sign(request, credentials, endpoints.region_for(service), service.signing_name(), now)?;
-    let reply = context.send(service.name(), &request)?;
-    if reply.status != 200 {
-        let fault = AwsErrorBody::from_response(&reply);
-        return Err(rejection(service.name(), &request, &reply, fault.code(), &fault.message));
+    let response = context.send(service.name(), &request)?;
+    if response.status != 200 {
+        let fault = AwsErrorBody::from_response(&response);
+        return Err(rejection(service.name(), &request, &response, fault.code(), &fault.message));
     }
-    let token = decode(service, &reply)?;
-    let until = token.expires.map_or_else(|| "an unknown time".to_owned(), |expires| expires.to_string());
-    context.journal.note("token", format!("from {}, good until {until}", service.name()));
+    let token = decode(service, &response)?;
+    let until = token.expires.map_or_else(|| "unknown".to_owned(), |expires| expires.to_string());
+    context.journal.note("token", format!("from {}, valid until {until}", service.name()));
     Ok(token)
 }
 
-/// The one object of ECR Public, or the list of ECR.
+/// ECR Public returns one object, ECR a list.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Data {
@@ -77,23 +77,23 @@ struct Authorization {
     expires_at: Option<f64>,
 }
 
-fn decode(service: AwsService, reply: &HttpResponse) -> Result<AuthorizationToken, RegistryError> {
-    let wrong = |what| RegistryError::Answer { service: service.name(), what };
-    let answer: TokenResponse =
-        serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no authorization data"))?;
+fn decode(service: AwsService, response: &HttpResponse) -> Result<AuthorizationToken, RegistryError> {
+    let invalid = |what| RegistryError::InvalidResponse { service: service.name(), what };
+    let answer: TokenResponse = serde_json::from_slice(response.body.expose())
+        .map_err(|_| invalid("malformed authorization data"))?;
     let first = match answer.authorization_data {
         Some(Data::One(one)) => Some(one),
         Some(Data::Several(several)) => several.into_iter().next(),
         None => None,
     };
-    let data = first.ok_or_else(|| wrong("empty authorization data"))?;
-    let encoded = data.authorization_token.ok_or_else(|| wrong("authorization data without a token"))?;
+    let data = first.ok_or_else(|| invalid("empty authorization data"))?;
+    let encoded = data.authorization_token.ok_or_else(|| invalid("missing authorization token"))?;
     let decoded = Zeroizing::new(
-        STANDARD.decode(encoded.expose().trim()).map_err(|_| wrong("a token that is not base64"))?,
+        STANDARD.decode(encoded.expose().trim()).map_err(|_| invalid("authorization token is not base64"))?,
     );
-    let text = std::str::from_utf8(&decoded).map_err(|_| wrong("a token that is no text"))?;
+    let text = std::str::from_utf8(&decoded).map_err(|_| invalid("authorization token is not UTF-8 text"))?;
     let (username, password) =
-        text.split_once(':').ok_or_else(|| wrong("a token without user name and password"))?;
+        text.split_once(':').ok_or_else(|| invalid("authorization token is not `user:password`"))?;
     Ok(AuthorizationToken {
         username: username.to_owned(),
         password: Secret::new(password.to_owned()),
@@ -101,17 +101,17 @@ fn decode(service: AwsService, reply: &HttpResponse) -> Result<AuthorizationToke
     })
 }
 
-/// Seconds since the epoch, as a number that may have a fraction.
+/// Converts seconds since the epoch, possibly fractional.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the range is checked before, and a fraction is cut off on purpose"
+    reason = "the range is checked first, and the fraction is dropped on purpose"
 )]
 fn timestamp(seconds: f64) -> Option<Timestamp> {
     let whole = seconds.floor();
     (whole.abs() < 1e12).then(|| Timestamp::from_second(whole as i64).ok()).flatten()
 }
 
-/// An error of AWS's JSON protocol.
+/// Error body of AWS's JSON protocol.
 #[derive(Default, Deserialize)]
 pub(super) struct AwsErrorBody {
     #[serde(rename = "__type", default)]
@@ -121,19 +121,19 @@ pub(super) struct AwsErrorBody {
 }
 
 impl AwsErrorBody {
-    fn from_response(reply: &HttpResponse) -> Self {
-        serde_json::from_slice(reply.body.expose()).unwrap_or_default()
+    fn from_response(response: &HttpResponse) -> Self {
+        serde_json::from_slice(response.body.expose()).unwrap_or_default()
     }
 
-    /// The name, without the namespace some services put in front.
+    /// The error code, without the namespace prefix of some services.
     fn code(&self) -> &str {
         self.kind.rsplit('#').next().unwrap_or_default()
     }
 }
 
-/// Throttling comes as a 400.
-fn is_throttled(reply: &HttpResponse) -> bool {
-    reply.status == 400 && AwsErrorBody::from_response(reply).code().contains("Throttl")
+/// AWS reports throttling with status 400.
+fn is_throttled(response: &HttpResponse) -> bool {
+    response.status == 400 && AwsErrorBody::from_response(response).code().contains("Throttl")
 }
 
 #[cfg(test)]
@@ -141,13 +141,13 @@ mod tests {
     use super::*;
 
     fn read(body: &str) -> Result<AuthorizationToken, String> {
-        let reply =
+        let response =
             HttpResponse { status: 200, headers: Vec::new(), body: Secret::new(body.as_bytes().to_vec()) };
-        decode(AwsService::Ecr, &reply).map_err(|error| error.to_string())
+        decode(AwsService::Ecr, &response).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn both_forms_of_the_answer_are_read() {
+    fn parses_private_and_public_responses() {
         // I173, I174: QVdTOnNlY3JldDp4 is AWS:secret:x
         for (body, expires) in [
             (
@@ -165,19 +165,22 @@ mod tests {
     }
 
     #[test]
-    fn every_broken_answer_has_its_sentence_and_no_secret() {
+    fn names_what_is_malformed_without_secrets() {
         // I173
         for (body, said) in [
-            ("<html>", "what is no authorization data"),
-            (r#"{"authorizationData":"canary"}"#, "what is no authorization data"),
+            ("<html>", "malformed authorization data"),
+            (r#"{"authorizationData":"canary"}"#, "malformed authorization data"),
             (r#"{"authorizationData":[]}"#, "empty authorization data"),
             ("{}", "empty authorization data"),
-            (r#"{"authorizationData":[{}]}"#, "authorization data without a token"),
-            (r#"{"authorizationData":[{"authorizationToken":null}]}"#, "authorization data without a token"),
-            (r#"{"authorizationData":[{"authorizationToken":"can ary"}]}"#, "a token that is not base64"),
+            (r#"{"authorizationData":[{}]}"#, "missing authorization token"),
+            (r#"{"authorizationData":[{"authorizationToken":null}]}"#, "missing authorization token"),
+            (
+                r#"{"authorizationData":[{"authorizationToken":"can ary"}]}"#,
+                "authorization token is not base64",
+            ),
             (
                 r#"{"authorizationData":[{"authorizationToken":"Y2FuYXJ5"}]}"#,
-                "a token without user name and password",
+                "authorization token is not `user:password`",
             ),
         ] {
             let error = read(body).unwrap_err();

@@ -1,7 +1,7 @@
-//! As much XML as STS speaks: the text of an element by its path. No entities beyond the five, no documents within
-//! documents, no recursion.
+//! Minimal XML reader for STS responses: the text of an element by its path. Only the five predefined entities, no
+//! DTD, no recursion.
 
-/// The text of the first element with this path of names, if the document is well enough formed to tell.
+/// The text of the first element at this path; `None` if it is missing or the document is malformed.
 pub(super) fn text_at(document: &str, path: &[&str]) -> Option<String> {
     let mut open: Vec<&str> = Vec::new();
     let mut text = String::new();
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_element_is_found_by_its_whole_path() {
+    fn finds_element_by_full_path() {
         let document = "<?xml version=\"1.0\"?><!-- <A><B>no</B></A> --><A xmlns=\"x\"><C><B>not here</B></C><E/>\
                         <B a='1'>x&amp;y&#x21;<![CDATA[<z>]]></B><B>second</B></A>";
         assert_eq!(text_at(document, &["A", "B"]).as_deref(), Some("x&y!<z>"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_documents_give_nothing() {
+    fn malformed_documents_yield_none() {
         for document in
             ["", "<", "<A>", "<A></B>", "<A><B>&nope;</B></A>", "<A><B>&#xD800;</B></A>", "<!-- <A>", "</A>"]
         {
@@ -103,7 +103,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "[<>/A&;#x!\\-\\[\\]CDAT? é]{0,60}") {
+        fn arbitrary_text_does_not_panic(text in "[<>/A&;#x!\\-\\[\\]CDAT? é]{0,60}") {
             let _ = text_at(&text, &["A"]);
         }
     }

@@ -1,4 +1,4 @@
-//! A service account's token for an access token of Google's, at Google's security token service.
+//! Exchanges a service account's token for a Google access token at Google's security token service.
 // I192
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::context::ProviderContext;
 use crate::error::{RegistryError, rejection};
 use crate::http::{HttpRequest, HttpUrl};
 
-const SERVICE: &str = "Google's security token service";
+const SERVICE: &str = "Google STS";
 const DEFAULT_URL: &str = "https://sts.googleapis.com";
 
 #[derive(Serialize)]
@@ -44,15 +44,15 @@ pub(super) fn exchange(
 ) -> Result<AccessToken, RegistryError> {
     if token.is_empty() {
         let what = format!(
-            "the service account asks for its own identity ({}), but the kubelet sent no token: is \
-             `tokenAttributes.serviceAccountTokenAudience` configured for this provider?",
+            "service account has annotation {}, but the kubelet sent no token; check \
+             `tokenAttributes.serviceAccountTokenAudience` of this provider",
             super::ENABLE_ANNOTATION
         );
         return Err(RegistryError::ServiceAccount(what));
     }
     let base = context.variable("NAVICERT_GCP_STS_ENDPOINT").unwrap_or(DEFAULT_URL);
     let url = HttpUrl::parse(base)
-        .map_err(|error| RegistryError::Environment(format!("NAVICERT_GCP_STS_ENDPOINT: {error}")))?;
+        .map_err(|error| RegistryError::Environment(format!("invalid NAVICERT_GCP_STS_ENDPOINT: {error}")))?;
     let body = TokenExchange {
         audience: format!(
             "identitynamespace:{}.svc.id.goog:{}",
@@ -64,21 +64,21 @@ pub(super) fn exchange(
         subject_token: token.expose(),
         subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
     };
-    let wrong = |what| RegistryError::Answer { service: SERVICE, what };
-    let body = serde_json::to_vec(&body).map_err(|_| wrong("nothing: the request cannot be written"))?;
+    let invalid = |what| RegistryError::InvalidResponse { service: SERVICE, what };
+    let body = serde_json::to_vec(&body).map_err(|_| invalid("failed to serialize the request"))?;
     let request = HttpRequest::new("POST", url.join("/v1/token")).body("application/json", body);
-    let reply = context.send(SERVICE, &request)?;
-    if reply.status != 200 {
-        let fault: OAuthError = serde_json::from_slice(reply.body.expose()).unwrap_or_default();
-        return Err(rejection(SERVICE, &request, &reply, &fault.error, &fault.error_description));
+    let response = context.send(SERVICE, &request)?;
+    if response.status != 200 {
+        let fault: OAuthError = serde_json::from_slice(response.body.expose()).unwrap_or_default();
+        return Err(rejection(SERVICE, &request, &response, &fault.error, &fault.error_description));
     }
     let token: TokenResponse =
-        serde_json::from_slice(reply.body.expose()).map_err(|_| wrong("what is no access token"))?;
+        serde_json::from_slice(response.body.expose()).map_err(|_| invalid("malformed access token"))?;
     if token.access_token.is_empty() {
-        return Err(wrong("an empty access token"));
+        return Err(invalid("empty access token"));
     }
     context
         .journal
-        .note("token", format!("from {SERVICE}, good for {} s", token.expires_in.unwrap_or_default()));
+        .note("token", format!("from {SERVICE}, valid for {} s", token.expires_in.unwrap_or_default()));
     Ok(AccessToken { remaining: token.expires_in.map(Duration::from_secs), token: token.access_token })
 }

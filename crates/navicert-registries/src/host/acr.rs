@@ -1,12 +1,12 @@
-//! Hosts of Azure Container Registry: a registry's name, or a region's replica of it, under a suffix of Azure's clouds.
+//! Hosts of Azure Container Registry: a registry name, or a regional replica of it, under a suffix of an Azure cloud.
 
 use super::Host;
 
-/// Under which names there are registries.
+/// The domain suffixes of registries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrySuffixes(Vec<String>);
 
-/// The clouds of Azure that everybody knows.
+/// Suffixes of Azure's public and sovereign clouds.
 // I197
 const KNOWN_SUFFIXES: [&str; 4] = ["azurecr.io", "azurecr.cn", "azurecr.de", "azurecr.us"];
 
@@ -17,7 +17,7 @@ impl Default for RegistrySuffixes {
 }
 
 impl RegistrySuffixes {
-    /// Also those of a custom cloud. One that is no host name with a dot in it is left out: it would match too much.
+    /// Adds the suffix of a custom cloud. Ignores a suffix that is not a host name with a dot: it would match too much.
     #[must_use]
     pub fn with_suffix(mut self, suffix: &str) -> Self {
         let suffix = suffix.trim_start_matches('.').to_ascii_lowercase();
@@ -33,17 +33,17 @@ impl RegistrySuffixes {
     }
 }
 
-/// A registry of Azure's.
+/// An Azure Container Registry host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcrHost {
     /// The login server.
     pub login_server: String,
-    /// The suffix it is under.
+    /// Its domain suffix.
     pub suffix: String,
 }
 
 impl AcrHost {
-    /// Whose this host is, if it is Azure's: `name.azurecr.io` or `name.region.geo.azurecr.io`.
+    /// Matches an Azure registry host: `name.azurecr.io` or `name.region.geo.azurecr.io`.
     // I197, I198
     pub fn from_host(host: &Host, suffixes: &RegistrySuffixes) -> Option<Self> {
         let under = |suffix: &&str| {
@@ -54,7 +54,8 @@ impl AcrHost {
         Some(AcrHost { login_server: host.name().to_owned(), suffix: suffix.to_owned() })
     }
 
-    /// Whether a challenge of this registry may send us to that host: itself, or a host under the same suffix.
+    /// Whether a challenge of this registry may name this token server: the registry itself, or a host under the same
+    /// suffix.
     // I215
     pub fn allows_realm(&self, realm_host: &str) -> bool {
         realm_host == self.login_server
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_is_one_label_under_a_suffix_of_azures() {
+    fn matches_one_label_under_an_azure_suffix() {
         // I197, I198
         for image in [
             "foo.azurecr.io/x",
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_realm_stays_with_its_registry() {
+    fn allows_realms_under_the_same_suffix_only() {
         // I215
         let host = Host::from_image("foo.azurecr.io/x").unwrap();
         let registry = AcrHost::from_host(&host, &RegistrySuffixes::default()).unwrap();

@@ -1,26 +1,26 @@
-//! Hosts of Amazon ECR: account, service, region and the suffix of that region's partition have to fit together.
+//! Hosts of Amazon ECR: account, service, region and the suffix of that region's partition must be consistent.
 
 use super::{Host, is_label};
 
-/// A part of AWS with names, endpoints and credentials of its own.
+/// An AWS partition: regions with their own domain names, endpoints and credentials.
 // I175
 #[derive(Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its name.
+    /// Partition id.
     pub id: &'static str,
-    /// How its regions begin.
+    /// Prefix of its region names.
     region_prefix: &'static str,
-    /// Where its endpoints are.
+    /// Domain suffix of its endpoints.
     pub suffix: &'static str,
-    /// Where its endpoints are that also have IPv6 addresses.
+    /// Domain suffix of its dual-stack endpoints.
     pub dual_stack_suffix: &'static str,
-    /// Where its registries are.
+    /// Domain suffix of its registries.
     registries: &'static str,
-    /// Where its registries are that also have IPv6 addresses.
+    /// Domain suffix of its dual-stack registries.
     dual_stack_registries: Option<&'static str>,
 }
 
-/// The partitions; the last one is every region that begins otherwise.
+/// The partitions; the last one matches every other region.
 pub static PARTITIONS: [Partition; 8] = [
     partition(
         "aws-cn",
@@ -49,7 +49,7 @@ const fn partition(
 }
 
 impl Partition {
-    /// The partition of a region; none if the text cannot be a region.
+    /// The partition of a region; `None` if the text is not a region name.
     pub fn for_region(region: &str) -> Option<&'static Self> {
         if !is_region(region) {
             return None;
@@ -58,28 +58,29 @@ impl Partition {
     }
 }
 
-/// A registry of Amazon's.
+/// An Amazon ECR registry host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EcrHost {
-    /// The one for everybody.
+    /// ECR Public.
     Public,
-    /// An account's.
+    /// A private registry.
     Private {
-        /// Twelve digits; none for a host that only its operator knows to be ECR.
+        /// Account id, twelve digits; `None` for a custom host configured as ECR.
         account: Option<String>,
-        /// Where it is.
+        /// Region.
         region: String,
-        /// Its partition.
+        /// Partition of the region.
         partition: &'static Partition,
-        /// Whether the host is one with validated cryptography.
+        /// Whether the host is a FIPS endpoint.
         fips: bool,
-        /// Whether the host also has IPv6 addresses.
+        /// Whether the host is a dual-stack endpoint.
         dual_stack: bool,
     },
 }
 
 impl EcrHost {
-    /// Whose this host is, if it is Amazon's (I171, and stricter: the suffix has to be that of the region's partition).
+    /// Matches an ECR host. Stricter than upstream: the suffix must be that of the region's partition.
+    // I171
     pub fn from_host(host: &Host) -> Option<Self> {
         if matches!(host.name(), "public.ecr.aws" | "ecr-public.aws.com") {
             return Some(EcrHost::Public);
@@ -108,7 +109,7 @@ impl EcrHost {
         (suffix == expected).then_some(found)
     }
 
-    /// A host that its operator says is ECR's, such as a name of one's own in front of it.
+    /// A custom host in front of ECR, configured with this region.
     pub fn in_region(region: &str) -> Option<Self> {
         let partition = Partition::for_region(region)?;
         let region = region.to_owned();
@@ -116,7 +117,7 @@ impl EcrHost {
     }
 }
 
-/// `us-west-2`, `us-gov-east-1`, `eusc-de-east-1`: words, and a number at the end.
+/// Whether a text has the form of a region: words and a trailing number, such as `us-gov-east-1`.
 fn is_region(text: &str) -> bool {
     let parts: Vec<&str> = text.split('-').collect();
     let Some((number, words)) = parts.split_last() else { return false };
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn every_partition_and_form_is_recognised() {
+    fn recognises_hosts_of_every_partition() {
         // I171, I175
         for (host, region, id, fips, dual_stack) in [
             ("123456789012.dkr.ecr.us-west-2.amazonaws.com", "us-west-2", "aws", false, false),

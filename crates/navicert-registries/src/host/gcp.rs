@@ -3,7 +3,8 @@
 use super::Host;
 
 /// Whether a host is one of Google's registries: `gcr.io`, one label under it, one label under `pkg.dev`, or
-/// `container.cloud.google.com` (I188, without handing the token to whoever else was asked for).
+/// `container.cloud.google.com`. Unlike upstream, no other host gets the node's token.
+// I188
 pub fn is_google(host: &Host) -> bool {
     let one_label = |rest: &str| !rest.contains('.');
     matches!(host.name(), "gcr.io" | "container.cloud.google.com")

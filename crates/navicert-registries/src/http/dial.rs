@@ -1,4 +1,4 @@
-//! Sockets with a deadline: finding the address, connecting, reading and writing all end when the time is up.
+//! Sockets with a deadline for resolving, connecting, reading and writing.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -11,10 +11,10 @@ use navicert_types::Clock;
 use super::proxy::Tunnel;
 use super::{HttpError, HttpRequest, http_error_from_io};
 
-/// Less than this and the operating system would not wait at all.
+/// Minimum connect timeout; zero would be rejected.
 const MIN_CONNECT_TIMEOUT: Duration = Duration::from_millis(1);
 
-/// Until when something may take.
+/// A point in time at which an operation times out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline<'a> {
     clock: &'a dyn Clock,
@@ -33,7 +33,7 @@ impl<'a> Deadline<'a> {
     }
 }
 
-/// A connection that ends at its deadline, however slowly the peer drips.
+/// A connection whose reads and writes fail after the deadline, even if the peer sends slowly.
 #[derive(Debug)]
 pub(super) struct DeadlineStream<'a> {
     stream: TcpStream,
@@ -64,7 +64,7 @@ impl Write for DeadlineStream<'_> {
     }
 }
 
-/// Connects to where a request goes, through a proxy's tunnel if there is one.
+/// Connects to the request's host, through a proxy tunnel if given.
 pub(super) fn connect<'a>(
     request: &HttpRequest,
     tunnel: Option<Tunnel<'_>>,
@@ -77,13 +77,13 @@ pub(super) fn connect<'a>(
         None => resolve(&url.host, url.port, &host, deadline)?,
     };
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    let mut waiting = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+    let mut untried = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
     for address in addresses {
         let left =
             deadline.remaining().map_err(|error| http_error_from_io(error, host.clone(), deadline.limit))?;
-        // Each gets its share: one that swallows everything must not keep the others from being tried.
-        let share = (left / waiting.max(1)).max(MIN_CONNECT_TIMEOUT);
-        waiting = waiting.saturating_sub(1);
+        // Divide the remaining time, so that one unresponsive address does not prevent trying the others.
+        let share = (left / untried.max(1)).max(MIN_CONNECT_TIMEOUT);
+        untried = untried.saturating_sub(1);
         match TcpStream::connect_timeout(&address, share) {
             Ok(stream) => {
                 let _ = stream.set_nodelay(true);
@@ -102,7 +102,7 @@ pub(super) fn connect<'a>(
     Err(HttpError::Connect { host, source: last })
 }
 
-/// The addresses of a name. The system's resolver knows no deadline, so it is asked in a thread that may be left behind.
+/// Resolves a name. The system resolver has no timeout, so it runs in a thread that is abandoned at the deadline.
 fn resolve(name: &str, port: u16, host: &str, deadline: Deadline<'_>) -> Result<Vec<SocketAddr>, HttpError> {
     if let Ok(address) = name.parse::<IpAddr>() {
         return Ok(vec![SocketAddr::new(address, port)]);
@@ -110,10 +110,10 @@ fn resolve(name: &str, port: u16, host: &str, deadline: Deadline<'_>) -> Result<
     let timed_out = || HttpError::TimedOut { host: host.to_owned(), limit: deadline.limit };
     let left = deadline.remaining().map_err(|_| timed_out())?;
     let (sender, receiver) = mpsc::channel();
-    let asked = (name.to_owned(), port);
+    let target = (name.to_owned(), port);
     let started = thread::Builder::new().name("resolve".to_owned()).spawn(move || {
-        // Nobody waits any more if this fails.
-        let _ = sender.send(asked.to_socket_addrs().map(Iterator::collect));
+        // Sending fails only if the receiver has timed out.
+        let _ = sender.send(target.to_socket_addrs().map(Iterator::collect));
     });
     let failed = |source| HttpError::Resolve { host: host.to_owned(), source };
     started.map_err(failed)?;

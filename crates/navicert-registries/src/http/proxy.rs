@@ -1,6 +1,6 @@
-//! The proxy that an operator has set for encrypted connections (`HTTPS_PROXY`, `NO_PROXY`), as a `CONNECT` tunnel.
+//! HTTPS proxy support (`HTTPS_PROXY`, `NO_PROXY`) with `CONNECT` tunnels.
 //!
-//! Metadata servers, addresses and plain HTTP never go through it.
+//! Metadata servers, IP addresses and plain HTTP bypass the proxy.
 
 use std::io::{self, Read, Write};
 use std::net::IpAddr;
@@ -16,10 +16,10 @@ use super::url::{HttpUrl, HttpUrlError, UrlScheme};
 use super::{HttpError, http_error_from_io};
 use crate::form::percent_decode;
 
-/// No honest answer to `CONNECT` has a longer head.
+/// Maximum size of the header of a `CONNECT` response.
 const MAX_HEAD_BYTES: usize = 16 << 10;
 
-/// Where encrypted connections go through, and which do not.
+/// The proxy for HTTPS connections and its exceptions.
 #[derive(Debug, Default)]
 pub struct HttpsProxy {
     url: Option<HttpUrl>,
@@ -27,18 +27,18 @@ pub struct HttpsProxy {
     exceptions: Vec<String>,
 }
 
-/// The environment names a proxy that cannot be one.
+/// The proxy in the environment is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HttpsProxyError {
-    /// It is no URL.
-    #[error("the proxy in HTTPS_PROXY is not usable: {0}")]
+    /// The value is not a URL.
+    #[error("invalid proxy in HTTPS_PROXY: {0}")]
     Url(HttpUrlError),
-    /// Only plain connections to a proxy are made.
-    #[error("the proxy in HTTPS_PROXY must be an `http://` URL")]
+    /// The scheme is not `http`.
+    #[error("invalid proxy in HTTPS_PROXY: expected an `http://` URL")]
     Scheme,
 }
 
-/// One tunnel to be opened.
+/// A tunnel to open.
 #[derive(Debug)]
 pub(super) struct Tunnel<'a> {
     pub(super) proxy: &'a HttpUrl,
@@ -47,10 +47,10 @@ pub(super) struct Tunnel<'a> {
 }
 
 impl HttpsProxy {
-    /// Reads `HTTPS_PROXY` and `NO_PROXY`, in upper or lower case.
+    /// Reads `HTTPS_PROXY` and `NO_PROXY`, in uppercase or lowercase.
     ///
     /// # Errors
-    /// [`ProxyError`].
+    /// [`HttpsProxyError`].
     pub fn from_environment(environment: &Environment) -> Result<Self, HttpsProxyError> {
         let variable = |names: [&str; 2]| {
             let found = names.into_iter().find_map(|name| environment.variable(name));
@@ -75,7 +75,7 @@ impl HttpsProxy {
         })
     }
 
-    /// The tunnel for this URL, if it needs one.
+    /// The tunnel for a URL, or `None` for a direct connection.
     pub(super) fn for_url<'a>(&'a self, target: &'a HttpUrl) -> Option<Tunnel<'a>> {
         let proxy = self.url.as_ref()?;
         let direct = target.scheme == UrlScheme::Http
@@ -87,7 +87,7 @@ impl HttpsProxy {
 }
 
 impl Tunnel<'_> {
-    /// Asks the proxy for the tunnel.
+    /// Opens the tunnel.
     pub(super) fn open(&self, stream: &mut DeadlineStream<'_>) -> Result<(), HttpError> {
         let limit = stream.limit();
         let failed = |error: io::Error| http_error_from_io(error, self.proxy.authority(), limit);
@@ -103,11 +103,11 @@ impl Tunnel<'_> {
         if status == 200 {
             return Ok(());
         }
-        Err(HttpError::ProxyRefused { proxy: self.proxy.authority(), status, host: target })
+        Err(HttpError::ProxyRejected { proxy: self.proxy.authority(), status, host: target })
     }
 }
 
-/// Reads byte by byte: what follows the head belongs to TLS.
+/// Reads the status byte by byte, since the bytes after the header belong to TLS.
 fn read_status(stream: &mut impl Read) -> io::Result<u16> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -123,7 +123,8 @@ fn read_status(stream: &mut impl Read) -> io::Result<u16> {
     Ok(response.code.unwrap_or_default())
 }
 
-/// `*`, a name with everything under it, a name's children alone (with a dot in front), or either with a port.
+/// Whether a `NO_PROXY` entry matches: `*`, a name and its subdomains, subdomains only (leading dot), each with an
+/// optional port.
 fn is_excepted(exception: &str, target: &HttpUrl) -> bool {
     let (name, port) = exception.rsplit_once(':').map_or((exception, None), |(n, p)| (n, Some(p)));
     if port.is_some_and(|port| port != target.port.to_string()) {
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_names_with_everything_under_them() {
+    fn exceptions_match_names_and_subdomains() {
         let none =
             [("HTTPS_PROXY", "proxy.example:3128"), ("NO_PROXY", " a.example, .b.example,c.example:8443")];
         let found = proxy(&none).unwrap();
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_cannot_be_one_is_refused_without_its_password() {
+    fn rejects_invalid_proxy_without_showing_its_password() {
         assert_eq!(proxy(&[("HTTPS_PROXY", "https://p")]).unwrap_err(), HttpsProxyError::Scheme);
         let error = proxy(&[("HTTPS_PROXY", "http://u:canary@p:x")]).unwrap_err();
         assert!(!error.to_string().contains("canary"));

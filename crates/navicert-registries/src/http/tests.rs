@@ -1,4 +1,4 @@
-//! The client against servers that misbehave.
+//! The HTTP client against misbehaving servers.
 
 use std::sync::Mutex;
 
@@ -8,11 +8,11 @@ use navicert_types::clock::ManualClock;
 
 use super::*;
 
-/// Does not wait, but lets the clock go on and remembers.
+/// Advances the clock instead of sleeping, and records the pauses.
 #[derive(Clone, Debug)]
-struct Remembered(Arc<ManualClock>, Arc<Mutex<Vec<Duration>>>);
+struct RecordingSleep(Arc<ManualClock>, Arc<Mutex<Vec<Duration>>>);
 
-impl Sleep for Remembered {
+impl Sleep for RecordingSleep {
     fn sleep(&self, duration: Duration) {
         self.0.advance(duration);
         self.1.lock().unwrap().push(duration);
@@ -29,7 +29,7 @@ impl Run {
     fn new(variables: &[(&str, &str)]) -> Self {
         let clock = Arc::new(ManualClock::at(1_700_000_000));
         let pauses = Arc::default();
-        let pause = Remembered(Arc::clone(&clock), Arc::clone(&pauses));
+        let pause = RecordingSleep(Arc::clone(&clock), Arc::clone(&pauses));
         let environment = variables.iter().copied().collect();
         let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
         Run { client, pauses, journal: Journal::new() }
@@ -50,7 +50,7 @@ impl Run {
 }
 
 #[test]
-fn what_may_pass_is_tried_again_with_growing_jittered_pauses() {
+fn retries_transient_failures_with_jittered_backoff() {
     // I214
     let server = HttpServer::start_plain();
     for status in [500, 503] {
@@ -66,7 +66,7 @@ fn what_may_pass_is_tried_again_with_growing_jittered_pauses() {
 }
 
 #[test]
-fn what_does_not_pass_is_not_tried_again() {
+fn does_not_retry_permanent_failures() {
     // I214
     let server = HttpServer::start_plain();
     for status in [400, 401, 403, 404] {
@@ -77,7 +77,7 @@ fn what_does_not_pass_is_not_tried_again() {
 }
 
 #[test]
-fn attempts_are_counted_and_the_last_answer_is_given() {
+fn returns_last_response_after_max_attempts() {
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::status(429));
     let run = Run::new(&[]);
@@ -91,7 +91,7 @@ fn attempts_are_counted_and_the_last_answer_is_given() {
 }
 
 #[test]
-fn no_attempt_begins_after_the_time_for_the_whole_run() {
+fn starts_no_attempt_after_total_timeout() {
     // I209, I246
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::status(500));
@@ -108,7 +108,7 @@ fn no_attempt_begins_after_the_time_for_the_whole_run() {
 }
 
 #[test]
-fn a_redirect_is_not_followed_and_its_target_is_named() {
+fn does_not_follow_redirect_and_names_its_target() {
     // I217
     let other = HttpServer::start_plain();
     let server = HttpServer::start_plain();
@@ -127,7 +127,7 @@ fn a_redirect_is_not_followed_and_its_target_is_named() {
 }
 
 #[test]
-fn huge_and_endless_answers_are_cut_off() {
+fn rejects_huge_and_endless_responses() {
     let server = HttpServer::start_plain();
     for answer in [Answer::filler("text/plain", 1 << 40), Answer::endless("text/plain")] {
         server.answer("/x", answer);
@@ -137,14 +137,14 @@ fn huge_and_endless_answers_are_cut_off() {
 }
 
 #[test]
-fn a_silent_and_a_slow_server_cost_a_limited_time() {
+fn times_out_on_silent_and_slow_servers() {
     let server = HttpServer::start_plain();
     let gate = Gate::new();
     for answer in [Answer::text("x").after(&gate), Answer::text("hello").stalled_at(2, &gate)] {
         server.answer("/x", answer);
         let clock = Arc::new(SystemClock);
         let environment = Environment::empty();
-        let pause = Remembered(Arc::new(ManualClock::at(0)), Arc::default());
+        let pause = RecordingSleep(Arc::new(ManualClock::at(0)), Arc::default());
         let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
         let request = HttpRequest::new("GET", HttpUrl::parse(&server.url_of("/x")).unwrap());
         let request = HttpRequest { timeout: Duration::from_millis(100), attempts: 1, ..request };
@@ -154,7 +154,7 @@ fn a_silent_and_a_slow_server_cost_a_limited_time() {
 }
 
 #[test]
-fn nobody_there_is_said_plainly() {
+fn reports_unreachable_hosts() {
     let server = HttpServer::start_plain();
     let url = server.url_of("/x");
     drop(server);
@@ -164,7 +164,7 @@ fn nobody_there_is_said_plainly() {
 }
 
 #[test]
-fn a_header_with_a_line_break_is_never_sent() {
+fn never_sends_header_with_line_break() {
     let server = HttpServer::start_plain();
     for value in ["a\r\nx-evil: 1", "a\nb", "a\0b"] {
         let request =
@@ -175,7 +175,7 @@ fn a_header_with_a_line_break_is_never_sent() {
 }
 
 #[test]
-fn tls_trusts_whom_it_is_told_to_and_nobody_else() {
+fn tls_trusts_only_configured_authorities() {
     let (ca, other) = (Ca::new("trusted"), Ca::new("other"));
     let folder = tempfile::tempdir().unwrap();
     let bundle = folder.path().join("ca.pem");
@@ -193,7 +193,7 @@ fn tls_trusts_whom_it_is_told_to_and_nobody_else() {
 }
 
 #[test]
-fn clocks_that_differ_are_warned_of() {
+fn warns_of_clock_skew() {
     // I212
     let server = HttpServer::start_plain();
     server.answer("/x", Answer::text("x").header("date", "Tue, 14 Nov 2023 22:40:00 GMT"));
@@ -203,7 +203,7 @@ fn clocks_that_differ_are_warned_of() {
 }
 
 #[test]
-fn an_encrypted_call_goes_through_the_proxy_and_a_near_one_does_not() {
+fn proxies_tls_calls_and_connects_directly_to_metadata_servers() {
     // I213
     let ca = Ca::new("root");
     let folder = tempfile::tempdir().unwrap();
@@ -213,7 +213,7 @@ fn an_encrypted_call_goes_through_the_proxy_and_a_near_one_does_not() {
     let address = format!("user:canary-password@{}", proxy.address());
     let run = Run::new(&[("HTTPS_PROXY", &address), ("AWS_CA_BUNDLE", bundle.to_str().unwrap())]);
     let error = run.get("https://registry.example/x").unwrap_err();
-    assert!(matches!(error, HttpError::ProxyRefused { status: 403, .. }), "{error}");
+    assert!(matches!(error, HttpError::ProxyRejected { status: 403, .. }), "{error}");
     let head = String::from_utf8(proxy.received(0)).unwrap();
     assert!(head.starts_with("CONNECT registry.example:443 HTTP/1.1\r\n"), "{head}");
     assert!(head.contains("proxy-authorization: Basic "), "{head}");

@@ -1,4 +1,4 @@
-//! TLS: which certificate authorities are trusted, read when the first connection needs them.
+//! TLS trust: root certificates, loaded with the first connection.
 
 use std::cell::OnceCell;
 use std::io;
@@ -14,8 +14,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use super::dial::DeadlineStream;
 use super::{HttpError, HttpRequest};
 
-/// Where systems keep all their authorities in one file. The usual way also reads the folder that has each of them
-/// again in a file of its own, hundreds of them, and a run is shorter than that.
+/// Bundle files of system root certificates. `rustls-native-certs` would also read the directory with one file per
+/// certificate, which takes longer than a whole run.
 const BUNDLES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
@@ -24,7 +24,7 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The machine's certificate authorities, or those of one file.
+/// The system root certificates, or those of one file.
 #[derive(Debug, Default)]
 pub struct TlsTrust {
     bundle: Option<PathBuf>,
@@ -32,16 +32,16 @@ pub struct TlsTrust {
 }
 
 impl TlsTrust {
-    /// Trusts the authorities of `AWS_CA_BUNDLE`, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the machine's.
+    /// Trusts the certificates of `AWS_CA_BUNDLE`, of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or the system's.
     pub fn from_environment(environment: &Environment) -> Self {
         let variable = |name| environment.variable(name).filter(|value| !value.is_empty());
-        let elsewhere = variable("SSL_CERT_FILE").or_else(|| variable("SSL_CERT_DIR")).is_some();
-        let usual = || BUNDLES.iter().map(PathBuf::from).find(|path| !elsewhere && path.exists());
-        let bundle = variable("AWS_CA_BUNDLE").map(PathBuf::from).or_else(usual);
+        let overridden = variable("SSL_CERT_FILE").or_else(|| variable("SSL_CERT_DIR")).is_some();
+        let system = || BUNDLES.iter().map(PathBuf::from).find(|path| !overridden && path.exists());
+        let bundle = variable("AWS_CA_BUNDLE").map(PathBuf::from).or_else(system);
         TlsTrust { bundle, config: OnceCell::new() }
     }
 
-    /// Makes a connection one over TLS. The handshake happens with the first byte.
+    /// Wraps a connection in TLS. The handshake happens with the first read or write.
     pub(super) fn connect<'a>(
         &self,
         request: &HttpRequest,
@@ -78,10 +78,10 @@ fn configure(bundle: Option<&Path>) -> io::Result<Arc<ClientConfig>> {
         None => rustls_native_certs::load_native_certs().certs,
     };
     let mut roots = RootCertStore::empty();
-    // One authority that cannot be read does not make the others less trustworthy.
+    // Certificates that do not parse are skipped.
     let (added, _) = roots.add_parsable_certificates(certificates);
     if added == 0 {
-        let hint = "no certificate authorities on this machine; install ca-certificates or set SSL_CERT_FILE";
+        let hint = "no system root certificates found; install ca-certificates or set SSL_CERT_FILE";
         return Err(io::Error::other(hint));
     }
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));

@@ -1,16 +1,16 @@
-//! The few kinds of URL that endpoints have, read strictly: what could be read in two ways is refused.
+//! Strict parsing of endpoint URLs; ambiguous ones are rejected.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use thiserror::Error;
 
-/// An address of an endpoint.
+/// An endpoint URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpUrl {
-    /// Whether it is encrypted.
+    /// The scheme.
     pub scheme: UrlScheme,
-    /// The host: a name in lower case, or an address without brackets.
+    /// The host: a lowercase name, or an address without brackets.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -18,17 +18,17 @@ pub struct HttpUrl {
     pub target: String,
 }
 
-/// How an endpoint is spoken to.
+/// The scheme of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlScheme {
-    /// In the clear: metadata servers, and what an operator named by hand.
+    /// Plain HTTP: metadata servers and explicitly configured endpoints.
     Http,
-    /// Over TLS.
+    /// HTTP over TLS.
     Https,
 }
 
 impl UrlScheme {
-    /// The port when none is written.
+    /// The default port.
     pub fn default_port(self) -> u16 {
         match self {
             UrlScheme::Http => 80,
@@ -37,25 +37,25 @@ impl UrlScheme {
     }
 }
 
-/// Why a text is no address of an endpoint. The text itself is not repeated: it may hold a password.
+/// Why a URL is invalid. Messages do not repeat the URL, which may contain a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum HttpUrlError {
     /// Neither `http://` nor `https://`.
-    #[error("it begins neither with `https://` nor with `http://`")]
+    #[error("expected a URL starting with `https://` or `http://`")]
     Scheme,
-    /// A user name or password in it.
-    #[error("it has user info in it")]
+    /// The URL contains a user name or password.
+    #[error("URL must not contain user info")]
     UserInfo,
-    /// A character that no URL has, or a host that is none.
-    #[error("it is not the URL of a host")]
+    /// The host or a character is invalid.
+    #[error("invalid host in URL")]
     Host,
-    /// A port that is none.
-    #[error("its port is no port")]
+    /// The port is invalid.
+    #[error("invalid port in URL")]
     Port,
 }
 
 impl HttpUrl {
-    /// An encrypted endpoint on the usual port; `target` begins with a slash.
+    /// Creates an HTTPS URL with the default port; `target` starts with a slash.
     pub fn https(host: &str, target: &str) -> Self {
         HttpUrl {
             scheme: UrlScheme::Https,
@@ -65,10 +65,10 @@ impl HttpUrl {
         }
     }
 
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// [`UrlError`].
+    /// [`HttpUrlError`].
     pub fn parse(text: &str) -> Result<Self, HttpUrlError> {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(HttpUrlError::Host);
@@ -92,26 +92,26 @@ impl HttpUrl {
         Ok(HttpUrl { scheme, host: host.to_ascii_lowercase(), port, target })
     }
 
-    /// The same endpoint with `path` behind its own; `path` begins with a slash.
+    /// Appends `path`, which starts with a slash, and drops the query.
     #[must_use]
     pub fn join(&self, path: &str) -> Self {
         let base = self.target.split('?').next().unwrap_or_default().trim_end_matches('/');
         HttpUrl { target: format!("{base}{path}"), ..self.clone() }
     }
 
-    /// Host and port as a `Host` header and an error message have them.
+    /// Host and port, as in a `Host` header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
         if self.port == self.scheme.default_port() { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Whether it names this machine by address.
+    /// Whether the host is `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
         self.host == "localhost" || self.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
     }
 }
 
-/// Without the target: a query may hold something that nobody should read.
+/// Without the query, which may contain secrets.
 impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_read_strictly() {
+    fn parses_urls_strictly() {
         for (text, authority, target) in [
             ("https://a.example", "a.example", "/"),
             ("https://A.Example/x?y=1#z", "a.example", "/x?y=1"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_has_no_query() {
+    fn display_omits_the_query() {
         let url = HttpUrl::parse("https://a.example:8443/x?token=canary").unwrap();
         assert_eq!(url.to_string(), "https://a.example:8443/x");
         assert_eq!(HttpUrl::parse("https://a.example/base/?q").unwrap().join("/y").target, "/base/y");

@@ -1,4 +1,4 @@
-//! HTTP/1.1 on any stream: one request out, one answer in, with nothing trusted about its length.
+//! HTTP/1.1 on any stream: writes one request and reads one response with size limits.
 
 use std::io::{self, Read, Write};
 
@@ -7,23 +7,23 @@ use zeroize::Zeroizing;
 
 use super::{HttpRequest, HttpResponse};
 
-/// No honest head is longer.
+/// Maximum size of a response header.
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// No honest head has more lines.
+/// Maximum number of header fields.
 const MAX_HEADERS: usize = 96;
-/// Interim answers (1xx) that are passed over.
+/// Maximum number of interim (1xx) responses to skip.
 const MAX_INTERIM_RESPONSES: usize = 8;
 
-/// What went wrong on the stream.
+/// Why reading a response failed.
 #[derive(Debug)]
 pub(super) enum WireError {
-    /// The operating system or TLS.
+    /// An error of the operating system or TLS.
     Io(io::Error),
-    /// The answer is longer than it may be.
+    /// The response exceeds its size limit.
     TooLarge,
-    /// The connection ended too early.
+    /// The connection was closed too early.
     Ended(&'static str),
-    /// The answer is no HTTP.
+    /// The response is not valid HTTP.
     Malformed(&'static str),
 }
 
@@ -33,7 +33,7 @@ impl From<io::Error> for WireError {
     }
 }
 
-/// The head and body of a request as bytes; `None` if a header could not be one.
+/// Encodes a request; `None` if a header value contains a control character.
 pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
     let mut bytes = Zeroizing::new(Vec::with_capacity(1024));
     bytes.extend_from_slice(request.method.as_bytes());
@@ -43,7 +43,7 @@ pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
     bytes.extend_from_slice(request.url.authority().as_bytes());
     bytes.extend_from_slice(b"\r\nconnection: close\r\n");
     for (name, value) in &request.headers {
-        // A token from a file may hold anything; a line break would begin a header of its own.
+        // A token from a file may contain anything; a line break would start another header field.
         if value.expose().bytes().any(|byte| byte < b' ' || byte == 0x7f) {
             return None;
         }
@@ -63,11 +63,11 @@ pub(super) fn encode(request: &HttpRequest) -> Option<Secret<Vec<u8>>> {
     Some(Secret::new(std::mem::take(&mut *bytes)))
 }
 
-/// Sends a request and reads its answer, the body at most `largest` bytes long.
+/// Sends a request and reads the response with a body of at most `max_body_bytes`.
 pub(super) fn exchange(
     stream: &mut (impl Read + Write),
     request: &[u8],
-    largest: usize,
+    max_body_bytes: usize,
 ) -> Result<HttpResponse, WireError> {
     stream.write_all(request)?;
     stream.flush()?;
@@ -82,13 +82,13 @@ pub(super) fn exchange(
         if (100..200).contains(&head.status) {
             continue;
         }
-        let body = input.body(&head, largest)?;
+        let body = input.body(&head, max_body_bytes)?;
         return Ok(HttpResponse { status: head.status, headers: head.headers, body });
     }
-    Err(WireError::Malformed("interim answers without end"))
+    Err(WireError::Malformed("too many interim responses"))
 }
 
-/// An answer's head.
+/// Status and header fields of a response.
 struct Head {
     status: u16,
     headers: Vec<(String, String)>,
@@ -99,7 +99,7 @@ impl Head {
         self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The announced length; two that differ are an attack or a fault.
+    /// The content length; conflicting values are an error.
     fn length(&self) -> Result<Option<usize>, WireError> {
         let mut length = None;
         for value in self.values("content-length") {
@@ -115,19 +115,19 @@ impl Head {
     }
 }
 
-const BAD_LENGTH: WireError = WireError::Malformed("a content-length that is none");
+const BAD_LENGTH: WireError = WireError::Malformed("invalid content-length");
 
-/// What came in and is not used yet.
+/// Buffers the bytes read from the stream.
 struct ResponseReader<'a, S> {
     stream: &'a mut S,
     buffer: Zeroizing<Vec<u8>>,
     start: usize,
-    /// The peer closed without TLS's goodbye: somebody else may have cut the answer short.
+    /// The peer closed without a TLS close_notify, so the response may have been truncated by an attacker.
     truncated: bool,
 }
 
 impl<S: Read> ResponseReader<'_, S> {
-    /// Reads more; false at the end.
+    /// Reads more bytes; returns false at the end of the stream.
     fn fill(&mut self) -> Result<bool, WireError> {
         let mut piece = Zeroizing::new([0; 8192]);
         loop {
@@ -167,34 +167,36 @@ impl<S: Read> ResponseReader<'_, S> {
                 }
                 Ok(httparse::Status::Partial) if self.unused().len() <= MAX_HEAD_BYTES => {
                     if !self.fill()? {
-                        return Err(WireError::Ended("it ended in the middle of the head"));
+                        return Err(WireError::Ended("connection closed in the middle of the head"));
                     }
                 }
                 Ok(httparse::Status::Partial) => return Err(WireError::TooLarge),
-                Err(_) => return Err(WireError::Malformed("the head of the answer")),
+                Err(_) => return Err(WireError::Malformed("malformed header")),
             }
         }
     }
 
-    fn body(&mut self, head: &Head, largest: usize) -> Result<Secret<Vec<u8>>, WireError> {
+    fn body(&mut self, head: &Head, max_body_bytes: usize) -> Result<Secret<Vec<u8>>, WireError> {
         if matches!(head.status, 204 | 304) {
             return Ok(Secret::new(Vec::new()));
         }
         let length = head.length()?;
         let encodings: Vec<&str> = head.values("transfer-encoding").collect();
         match (encodings.as_slice(), length) {
-            ([], Some(length)) if length > largest => Err(WireError::TooLarge),
+            ([], Some(length)) if length > max_body_bytes => Err(WireError::TooLarge),
             ([], Some(length)) => self.exactly(length).map(Secret::new),
-            ([], None) => self.until_end(largest).map(Secret::new),
-            ([one], None) if one.eq_ignore_ascii_case("chunked") => self.chunks(largest).map(Secret::new),
-            _ => Err(WireError::Malformed("a transfer-encoding that is not `chunked` alone")),
+            ([], None) => self.until_end(max_body_bytes).map(Secret::new),
+            ([one], None) if one.eq_ignore_ascii_case("chunked") => {
+                self.chunks(max_body_bytes).map(Secret::new)
+            }
+            _ => Err(WireError::Malformed("unsupported transfer-encoding")),
         }
     }
 
     fn exactly(&mut self, length: usize) -> Result<Vec<u8>, WireError> {
         while self.unused().len() < length {
             if !self.fill()? {
-                return Err(WireError::Ended("it ended in the middle of the body"));
+                return Err(WireError::Ended("connection closed in the middle of the body"));
             }
         }
         let body = self.unused().get(..length).unwrap_or_default().to_vec();
@@ -202,30 +204,30 @@ impl<S: Read> ResponseReader<'_, S> {
         Ok(body)
     }
 
-    fn until_end(&mut self, largest: usize) -> Result<Vec<u8>, WireError> {
-        while self.unused().len() <= largest {
+    fn until_end(&mut self, max_body_bytes: usize) -> Result<Vec<u8>, WireError> {
+        while self.unused().len() <= max_body_bytes {
             if !self.fill()? {
-                let cut = WireError::Ended("it was cut off in the middle of the body");
+                let cut = WireError::Ended("connection closed without TLS close_notify");
                 return if self.truncated { Err(cut) } else { Ok(self.unused().to_vec()) };
             }
         }
         Err(WireError::TooLarge)
     }
 
-    fn chunks(&mut self, largest: usize) -> Result<Vec<u8>, WireError> {
+    fn chunks(&mut self, max_body_bytes: usize) -> Result<Vec<u8>, WireError> {
         let mut body = Zeroizing::new(Vec::new());
         loop {
             let size = self.chunk_size()?;
             if size == 0 {
-                // Trailers carry nothing that anybody here wants.
+                // Trailers are ignored.
                 return Ok(std::mem::take(&mut *body));
             }
-            if size > largest.saturating_sub(body.len()) {
+            if size > max_body_bytes.saturating_sub(body.len()) {
                 return Err(WireError::TooLarge);
             }
             body.extend_from_slice(&Zeroizing::new(self.exactly(size)?));
             if self.exactly(2)? != b"\r\n" {
-                return Err(WireError::Malformed("a chunk without its end"));
+                return Err(WireError::Malformed("missing chunk terminator"));
             }
         }
     }
@@ -239,10 +241,10 @@ impl<S: Read> ResponseReader<'_, S> {
                 }
                 Ok(httparse::Status::Partial) if self.unused().len() < 1024 => {
                     if !self.fill()? {
-                        return Err(WireError::Ended("it ended in the middle of the body"));
+                        return Err(WireError::Ended("connection closed in the middle of the body"));
                     }
                 }
-                _ => return Err(WireError::Malformed("the size of a chunk")),
+                _ => return Err(WireError::Malformed("invalid chunk size")),
             }
         }
     }
@@ -256,7 +258,7 @@ fn text_of(header: &httparse::Header<'_>) -> (String, String) {
 mod tests {
     use super::*;
 
-    /// A peer that has already said everything, a few bytes at a time.
+    /// A peer that sends a fixed text, a few bytes at a time.
     struct ScriptedPeer<'a>(&'a [u8]);
 
     impl Read for ScriptedPeer<'_> {
@@ -280,12 +282,12 @@ mod tests {
     }
 
     fn read(answer: &str) -> Result<(u16, String), WireError> {
-        let reply = exchange(&mut ScriptedPeer(answer.as_bytes()), b"", 20)?;
-        Ok((reply.status, String::from_utf8(reply.body.expose().clone()).unwrap()))
+        let response = exchange(&mut ScriptedPeer(answer.as_bytes()), b"", 20)?;
+        Ok((response.status, String::from_utf8(response.body.expose().clone()).unwrap()))
     }
 
     #[test]
-    fn every_framing_is_read() {
+    fn reads_every_framing() {
         for (answer, status, body) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloX", 200, "hello"),
             ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\ncontent-length: 5\r\n\r\nhello", 200, "hello"),
@@ -303,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_never_longer_than_it_may_be() {
+    fn enforces_the_size_limit() {
         for answer in [
             "HTTP/1.1 200 OK\r\ncontent-length: 21\r\n\r\n",
             "HTTP/1.1 200 OK\r\ncontent-length: 99999999999999999999999\r\n\r\n",
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_http_is_refused_and_never_a_panic() {
+    fn rejects_invalid_http_without_panic() {
         for answer in [
             "",
             "SSH-2.0-x\r\n\r\n",
@@ -339,7 +341,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_bytes_are_read_without_a_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
+        fn never_panics(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..300)) {
             let _ = exchange(&mut ScriptedPeer(&bytes), b"", 64);
             let framed = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", bytes.as_slice()].concat();
             let _ = exchange(&mut ScriptedPeer(&framed), b"", 64);

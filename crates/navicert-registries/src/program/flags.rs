@@ -1,5 +1,5 @@
-//! The command line, spelled as upstream's programs spell it: `--flag value`, `--flag=value`, `-f value`. Their
-//! logging flags are accepted and mean nothing.
+//! Command-line flags, compatible with the upstream programs: `--flag value`, `--flag=value`, `-f value`. Upstream's
+//! logging flags are accepted and ignored.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::context::ProviderContext;
 use crate::error::RegistryError;
 use crate::http::TOTAL_TIMEOUT;
 
-/// What was asked for.
+/// The parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flags {
     pub(super) help: bool,
@@ -17,12 +17,12 @@ pub struct Flags {
     pub(super) explain: Option<String>,
     pub(super) timeout: Duration,
     pub(super) positional: Vec<String>,
-    /// Whoever cannot have flags is configured by variables.
+    /// Whether to read the configuration from environment variables.
     pub(super) from_environment: bool,
     values: Vec<(&'static str, String)>,
 }
 
-/// A flag's long name, its letter, and whose it is.
+/// A flag's long name, its letter, and the program it belongs to.
 type FlagSpec = (&'static str, &'static str, Option<ProgramKind>);
 
 /// Flags with a value.
@@ -41,7 +41,7 @@ const VALUE_FLAGS: [FlagSpec; 12] = [
     ("ib-ca-file", "", Some(ProgramKind::Acr)),
 ];
 
-/// Upstream's logging: nothing is logged here but warnings and failures.
+/// Upstream's logging flags, which are ignored.
 const IGNORED_VALUE_FLAGS: [&str; 8] = [
     "v",
     "vmodule",
@@ -56,7 +56,7 @@ const IGNORED_SWITCHES: [&str; 5] =
     ["logtostderr", "alsologtostderr", "skip_headers", "skip_log_headers", "one_output"];
 
 impl Flags {
-    /// Of a program that was given none.
+    /// The flags of a program without arguments.
     pub(super) fn none() -> Self {
         Flags {
             help: false,
@@ -69,9 +69,9 @@ impl Flags {
         }
     }
 
-    /// Reads the command line.
+    /// Parses the command line.
     pub(super) fn parse(which: ProgramKind, arguments: &[OsString]) -> Result<Self, RegistryError> {
-        let wrong = |what: String| RegistryError::Usage(format!("{what}; `--help` shows what there is"));
+        let invalid = |what: String| RegistryError::Usage(format!("{what}; see `--help`"));
         let mut flags = Flags { from_environment: false, ..Flags::none() };
         let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());
         while let Some(argument) = arguments.next() {
@@ -90,7 +90,7 @@ impl Flags {
                 name if IGNORED_SWITCHES.contains(&name) => {}
                 name => {
                     let mut value = || inline.take().or_else(|| arguments.next());
-                    let missing = || wrong(format!("`{argument}` needs a value"));
+                    let missing = || invalid(format!("missing value for `{argument}`"));
                     if IGNORED_VALUE_FLAGS.contains(&name) {
                         value().ok_or_else(missing)?;
                         continue;
@@ -99,19 +99,19 @@ impl Flags {
                     let fits =
                         |(long, short, _): &&FlagSpec| *long == name || (*short == name && !short.is_empty());
                     let known = VALUE_FLAGS.iter().filter(mine).find(fits);
-                    let (long, ..) = known.ok_or_else(|| wrong(format!("`{argument}` is not a flag")))?;
+                    let (long, ..) = known.ok_or_else(|| invalid(format!("unknown flag `{argument}`")))?;
                     flags.set(long, value().ok_or_else(missing)?)?;
                 }
             }
         }
         if which == ProgramKind::Gcp {
-            // Upstream's one command, which may as well be left out.
+            // Upstream's only command is optional here.
             flags.positional.retain(|word| word != "get-credentials");
         }
         if which != ProgramKind::Acr
             && let Some(word) = flags.positional.first()
         {
-            return Err(wrong(format!("`{word}` is not a command")));
+            return Err(invalid(format!("unknown command `{word}`")));
         }
         Ok(flags)
     }
@@ -124,21 +124,25 @@ impl Flags {
                     .parse::<navicert_types::time::Duration>()
                     .ok()
                     .and_then(navicert_types::time::Duration::to_std);
-                let wrong = || RegistryError::Usage(format!("`{value}` is not a time such as `30s`"));
-                self.timeout = parsed.filter(|time| !time.is_zero()).ok_or_else(wrong)?;
+                let invalid = || {
+                    RegistryError::Usage(format!(
+                        "invalid timeout `{value}`: expected a duration such as `30s`"
+                    ))
+                };
+                self.timeout = parsed.filter(|time| !time.is_zero()).ok_or_else(invalid)?;
             }
             _ => self.values.push((name, value)),
         }
         Ok(())
     }
 
-    /// A flag's value, the last one given.
+    /// The last value given for a flag.
     pub(super) fn value(&self, name: &str) -> Option<&str> {
         let given = self.values.iter().rev().find(|(known, _)| *known == name);
         given.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
-    /// Every `--registry-host`, and those of the environment.
+    /// All hosts of `--registry-host` and of the environment.
     pub(super) fn registry_hosts<'a>(
         &'a self,
         context: &'a ProviderContext,
@@ -151,39 +155,39 @@ impl Flags {
     }
 }
 
-/// What `--help` says.
+/// The text of `--help`.
 pub(super) fn usage(which: ProgramKind) -> String {
     let (head, own) = match which {
         ProgramKind::Ecr => (
-            "ecr-credential-provider: image credentials of Amazon ECR, for the kubelet\n\n\
+            "ecr-credential-provider: kubelet image credential provider for Amazon ECR\n\n\
              usage: ecr-credential-provider [flags] < CredentialProviderRequest\n",
-            "  --registry-host HOST=REGION  a host of your own that is ECR (may be repeated)\n",
+            "  --registry-host HOST=REGION  Treat HOST as an ECR registry in REGION (repeatable)\n",
         ),
         ProgramKind::Gcp => (
-            "auth-provider-gcp: image credentials of Google's registries, for the kubelet\n\n\
+            "auth-provider-gcp: kubelet image credential provider for Google registries\n\n\
              usage: auth-provider-gcp get-credentials [flags] < CredentialProviderRequest\n",
-            "  -a, --authFlow FLOW          gcr (default), dockercfg or dockercfg-url\n  \
-               --identity-provider NAME     exchange service accounts' tokens (with --project-id)\n  \
-               --project-id PROJECT         the project whose identity namespace is used\n  \
-               --registry-host HOST         a host of your own that may see the node's token (may be repeated)\n",
+            "  -a, --authFlow FLOW          Source of logins: gcr, dockercfg or dockercfg-url [default: gcr]\n  \
+               --identity-provider NAME     Exchange service account tokens (requires --project-id)\n  \
+               --project-id PROJECT         Project of the workload identity pool\n  \
+               --registry-host HOST         Send the node's token to HOST too (repeatable)\n",
         ),
         ProgramKind::Acr => (
-            "acr-credential-provider: image credentials of Azure Container Registry, for the kubelet\n\n\
+            "acr-credential-provider: kubelet image credential provider for Azure Container Registry\n\n\
              usage: acr-credential-provider CONFIG [flags] < CredentialProviderRequest\n",
-            "  -r, --registry-mirror S:M,…  registry M stands in for host S\n  \
-               --from-environment           take the AZURE_ variables instead of CONFIG\n  \
-               --ib-sni-name NAME           identity bindings: the endpoint's name\n  \
-               --ib-apiserver-ip ADDRESS    identity bindings: where it is\n  \
-               --ib-default-client-id ID    identity bindings: whom, if the service account does not say\n  \
-               --ib-default-tenant-id ID    identity bindings: its tenant, likewise\n  \
-               --ib-ca-file FILE            identity bindings: the cluster's CA (/etc/kubernetes/certs/ca.crt)\n",
+            "  -r, --registry-mirror S:M,…  Use registry M as a mirror of host S\n  \
+               --from-environment           Read the AZURE_ variables instead of CONFIG\n  \
+               --ib-sni-name NAME           Identity bindings: server name of the endpoint\n  \
+               --ib-apiserver-ip ADDRESS    Identity bindings: IP address of the endpoint\n  \
+               --ib-default-client-id ID    Identity bindings: client ID for service accounts without annotation\n  \
+               --ib-default-tenant-id ID    Identity bindings: tenant ID for service accounts without annotation\n  \
+               --ib-ca-file FILE            Identity bindings: cluster CA [default: /etc/kubernetes/certs/ca.crt]\n",
         ),
     };
     format!(
-        "{head}\nflags:\n{own}  --explain IMAGE              every step in words, no password; `-` explains the request on stdin\n  \
-           --timeout TIME               for the whole run (50s; the kubelet waits a minute)\n  \
+        "{head}\nflags:\n{own}  --explain IMAGE              Print every step without passwords; `-` reads the request from stdin\n  \
+           --timeout DURATION           Time limit of the whole run [default: 50s]\n  \
            --version, --help\n\n\
-         Called docker-credential-ANYTHING, it is docker's credential helper. See docs/registries.md.\n"
+         With the program name docker-credential-ANYTHING it acts as a docker credential helper. See docs/registries.md.\n"
     )
 }
 
@@ -197,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn upstreams_command_lines_are_understood() {
+    fn accepts_upstream_command_lines() {
         // I184, I195
         let flags =
             parse(ProgramKind::Gcp, &["get-credentials", "--v=3", "-a", "dockercfg", "--authFlow=gcr"])
@@ -212,11 +216,11 @@ mod tests {
         );
         assert_eq!(parse(ProgramKind::Ecr, &["--timeout", "5s"]).unwrap().timeout, Duration::from_secs(5));
         for (which, arguments, said) in [
-            (ProgramKind::Ecr, &["--authFlow=gcr"][..], "is not a flag"),
-            (ProgramKind::Ecr, &["get-credentials"], "is not a command"),
-            (ProgramKind::Gcp, &["--authFlow"], "needs a value"),
-            (ProgramKind::Ecr, &["--timeout=0s"], "is not a time"),
-            (ProgramKind::Ecr, &["-"], "is not a flag"),
+            (ProgramKind::Ecr, &["--authFlow=gcr"][..], "unknown flag"),
+            (ProgramKind::Ecr, &["get-credentials"], "unknown command"),
+            (ProgramKind::Gcp, &["--authFlow"], "missing value for"),
+            (ProgramKind::Ecr, &["--timeout=0s"], "invalid timeout"),
+            (ProgramKind::Ecr, &["-"], "unknown flag"),
         ] {
             let error = parse(which, arguments).unwrap_err();
             assert!(error.contains(said), "{error}");
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn help_names_every_flag() {
+    fn help_lists_every_flag() {
         for which in [ProgramKind::Ecr, ProgramKind::Gcp, ProgramKind::Acr] {
             let text = usage(which);
             for (long, _, whose) in VALUE_FLAGS {

@@ -1,5 +1,5 @@
-//! docker's credential-helper protocol: the server's name on standard input, one credential on standard output, and
-//! "not found" for every server that is not exactly one of this cloud's (CVE-2021-41092).
+//! Docker's credential-helper protocol: reads the server name from standard input and prints one credential. Servers that
+//! do not belong to this cloud get "not found" (CVE-2021-41092).
 
 use std::io::Read;
 
@@ -13,7 +13,7 @@ use super::{Invocation, ProgramOutput, ProviderProgram, provide_with};
 use crate::context::ProviderContext;
 use crate::error::{RegistryError, chain};
 
-/// No server's name is longer.
+/// Maximum length of a server name.
 const MAX_INPUT_BYTES: u64 = 64 << 10;
 
 pub(super) fn run<P: ProviderProgram>(
@@ -29,7 +29,9 @@ pub(super) fn run<P: ProviderProgram>(
         "get" => get::<P>(name, invocation, stdin),
         "list" => output("{}\n".to_owned(), 0),
         "erase" => output(String::new(), 0),
-        "store" => output(format!("{name} asks the cloud and stores nothing\n"), 1),
+        "store" => {
+            output(format!("storing credentials is not supported: {name} gets them from the cloud\n"), 1)
+        }
         "version" => output(format!("{name} {} (navicert)\n", env!("CARGO_PKG_VERSION")), 0),
         _ => output(format!("usage: {name} get|list|erase|store|version\n"), 1),
     }
@@ -42,7 +44,7 @@ fn output(text: String, code: u8) -> ProgramOutput {
 fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> ProgramOutput {
     let mut server = String::new();
     if stdin.take(MAX_INPUT_BYTES).read_to_string(&mut server).is_err() {
-        return output("refused: the server name is no text\n".to_owned(), 1);
+        return output("invalid server name: not UTF-8 text\n".to_owned(), 1);
     }
     let flags = Flags::none();
     let context =
@@ -60,7 +62,7 @@ fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn R
     }
 }
 
-/// What docker shows, and what a person may want to know.
+/// An error message for docker, and a hint for standard error.
 struct HelperFailure {
     stdout: String,
     hint: Option<&'static str>,
@@ -86,9 +88,11 @@ fn find<P: ProviderProgram>(
 ) -> Result<HelperAnswer, HelperFailure> {
     let request =
         CredentialProviderRequest { image: image.to_owned(), ..CredentialProviderRequest::default() };
-    let grant = provide_with::<P>(flags, context, &request)?;
-    let logins =
-        grant.logins.into_iter().map(|login| (login.key, Credential::new(login.username, login.password)));
+    let credentials = provide_with::<P>(flags, context, &request)?;
+    let logins = credentials
+        .logins
+        .into_iter()
+        .map(|login| (login.key, Credential::new(login.username, login.password)));
     let keyring = Keyring::new(logins, Profile::Hardened);
     let found = keyring.lookup(image).into_iter().find(|credential| !credential.is_anonymous()).cloned();
     let credential = found.ok_or_else(|| HelperFailure { stdout: NOT_FOUND.to_owned(), hint: None })?;

@@ -1,4 +1,4 @@
-//! Runs a provider as a kubelet does, with nothing in its environment but what a test gives it.
+//! Runs a provider as a kubelet does, with only the environment variables a test sets.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) struct Run {
     request: Value,
 }
 
-/// What came of it.
+/// Output of a run.
 pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) stdout: String,
@@ -75,7 +75,7 @@ impl RunOutput {
         }
     }
 
-    /// The response of a run that went well.
+    /// The response of a successful run.
     pub(crate) fn response(&self) -> Value {
         assert_eq!(self.code, 0, "{}", self.stderr);
         let response: Value = serde_json::from_str(&self.stdout).unwrap();
@@ -83,7 +83,7 @@ impl RunOutput {
         response
     }
 
-    /// The only credential, under this key.
+    /// User name and password of the only credential, under this key.
     pub(crate) fn login(&self, key: &str) -> (String, String) {
         let response = self.response();
         let auth = &response["auth"][key];
@@ -97,7 +97,7 @@ impl RunOutput {
         assert!(self.stderr.contains(said), "expected `{said}` in: {}", self.stderr);
     }
 
-    /// An answer without credentials: the image is somebody else's (I200).
+    /// Whether the response has no credentials: the image is in another registry (I200).
     pub(crate) fn is_empty(&self) -> bool {
         let response = self.response();
         response["auth"] == json!({})
@@ -106,7 +106,7 @@ impl RunOutput {
     }
 }
 
-/// A folder with a link to a program under another name.
+/// A directory with a link to a program under another name.
 pub(crate) fn linked(program: &str, name: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let link = folder.path().join(name);

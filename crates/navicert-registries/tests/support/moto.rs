@@ -1,4 +1,4 @@
-//! moto: somebody else's idea of AWS, as a server of its own.
+//! Starts moto, an AWS mock server.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -12,7 +12,7 @@ pub(crate) struct Moto {
 }
 
 impl Moto {
-    /// Starts one; `None`, reported as skipped, if it is not installed.
+    /// Starts a server; `None`, reported as skipped, if moto is not installed.
     pub(crate) fn start() -> Option<Self> {
         let program = tools::unpacked("moto", "moto/bin/moto_server")?;
         #[expect(clippy::disallowed_methods, reason = "a test starts a server of its own")]
@@ -33,7 +33,7 @@ impl Moto {
             }
             said.push_str(&line);
         };
-        // Somebody has to read on, or it waits for its own log.
+        // Keeps draining its log; a full pipe would block the server.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Some(Moto { child, url })
     }

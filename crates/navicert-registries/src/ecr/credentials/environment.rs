@@ -1,4 +1,4 @@
-//! Credentials in the environment: `AWS_ACCESS_KEY_ID` and its neighbours.
+//! Credentials from the environment: `AWS_ACCESS_KEY_ID` and related variables.
 
 use navicert_types::Secret;
 
@@ -17,7 +17,7 @@ pub(super) fn find(context: &ProviderContext) -> SourceResult {
             expires: None,
         })),
         (None, None) => Ok(Err("AWS_ACCESS_KEY_ID is not set".to_owned())),
-        // Half a key is a mistake; going on to another identity would hide it.
+        // An incomplete key is a configuration error; trying another identity would hide it.
         (Some(_), None) => Err(RegistryError::Environment(
             "AWS_ACCESS_KEY_ID is set, but AWS_SECRET_ACCESS_KEY is not".to_owned(),
         )),

@@ -1,5 +1,5 @@
-//! AWS's shared files, `~/.aws/config` and `~/.aws/credentials`: keys, roles on top of other profiles, web identity,
-//! and programs that print credentials.
+//! AWS shared files, `~/.aws/config` and `~/.aws/credentials`: keys, roles with a source profile, web identity, and
+//! `credential_process`.
 
 mod ini;
 
@@ -16,9 +16,9 @@ use crate::ecr::{path_or_home, sts};
 use crate::error::RegistryError;
 use ini::{Profiles, Section};
 
-/// Profiles that lean on each other, at most so deep.
+/// Maximum length of a `source_profile` chain.
 const MAX_SOURCE_PROFILES: usize = 5;
-/// How long a `credential_process` may take.
+/// Time limit of a `credential_process`.
 const PROCESS_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(super) fn find(context: &ProviderContext, endpoints: &Endpoints) -> SourceResult {
@@ -27,10 +27,8 @@ pub(super) fn find(context: &ProviderContext, endpoints: &Endpoints) -> SourceRe
     let profiles = load(context)?;
     let Some(section) = profiles.section(name) else {
         return match chosen {
-            Some(_) => {
-                Err(RegistryError::Environment(format!("AWS_PROFILE names `{name}`, which no file has")))
-            }
-            None => Ok(Err("there is no profile".to_owned())),
+            Some(_) => Err(RegistryError::Environment(format!("unknown profile `{name}` in AWS_PROFILE"))),
+            None => Ok(Err("no profile found".to_owned())),
         };
     };
     let files = ProfileResolver { context, endpoints, profiles: &profiles };
@@ -46,12 +44,12 @@ fn load(context: &ProviderContext) -> Result<Profiles, RegistryError> {
         ("AWS_CONFIG_FILE", ".aws/config", true),
         ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials", false),
     ];
-    for (variable, usual, is_config) in files {
-        let Some(path) = path_or_home(context, variable, usual) else { continue };
+    for (variable, default, is_config) in files {
+        let Some(path) = path_or_home(context, variable, default) else { continue };
         if path.exists() {
             profiles.add(context.read_file(&path)?.expose(), is_config);
         } else if context.variable(variable).is_some() {
-            context.journal.note("identity", format!("profile: `{}` is not there", path.display()));
+            context.journal.note("identity", format!("profile: `{}` not found", path.display()));
         }
     }
     Ok(profiles)
@@ -64,18 +62,18 @@ struct ProfileResolver<'a> {
 }
 
 impl ProfileResolver<'_> {
-    /// A profile's credentials; none if it says nothing about any.
+    /// Credentials of a profile; `None` if it configures none.
     fn credentials(
         &self,
         name: &str,
         section: &Section,
         depth: usize,
     ) -> Result<Option<AwsCredentials>, RegistryError> {
-        let wrong = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
+        let invalid = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
         if depth > MAX_SOURCE_PROFILES {
-            return Err(wrong("source_profile goes in circles or too deep"));
+            return Err(invalid("source_profile chain is circular or too deep"));
         }
-        // A profile that is its own source has the keys for its role itself.
+        // A profile that is its own source contains the keys for its role.
         if let Some(role) = section.get("role_arn")
             && !(depth > 0 && section.get("source_profile") == Some(name))
         {
@@ -95,7 +93,9 @@ impl ProfileResolver<'_> {
             return self.process(name, command).map(Some);
         }
         if section.get("sso_session").or(section.get("sso_start_url")).is_some() {
-            return Err(wrong("single sign-on needs a person; give the node a role instead"));
+            return Err(invalid(
+                "single sign-on requires an interactive login; give the node a role instead",
+            ));
         }
         Ok(None)
     }
@@ -107,7 +107,7 @@ impl ProfileResolver<'_> {
         role: &str,
         depth: usize,
     ) -> Result<AwsCredentials, RegistryError> {
-        let wrong = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
+        let invalid = |what: &str| RegistryError::Environment(format!("profile `{name}`: {what}"));
         let session = section.get("role_session_name").unwrap_or_else(|| session_name(self.context));
         self.context.journal.note("identity", format!("profile `{name}`: role `{role}`"));
         if let Some(file) = section.get("web_identity_token_file") {
@@ -115,14 +115,16 @@ impl ProfileResolver<'_> {
             return sts::assume_role_with_web_identity(self.context, self.endpoints, role, session, &token);
         }
         if section.get("mfa_serial").is_some() {
-            return Err(wrong("a role with mfa_serial needs a person"));
+            return Err(invalid("mfa_serial requires an interactive login"));
         }
         let source = match (section.get("source_profile"), section.get("credential_source")) {
             (Some(source), None) => {
-                let found =
-                    self.profiles.section(source).ok_or_else(|| wrong("source_profile names no profile"))?;
+                let found = self
+                    .profiles
+                    .section(source)
+                    .ok_or_else(|| invalid("source_profile names an unknown profile"))?;
                 self.credentials(source, found, depth + 1)?
-                    .ok_or_else(|| wrong("source_profile has no credentials"))?
+                    .ok_or_else(|| invalid("source_profile has no credentials"))?
             }
             (None, Some(source)) => {
                 let found = match source {
@@ -130,18 +132,18 @@ impl ProfileResolver<'_> {
                     "EcsContainer" => super::container::find(self.context)?,
                     "Ec2InstanceMetadata" => super::imds::find(self.context)?,
                     _ => {
-                        return Err(wrong(
-                            "credential_source is none of Environment, EcsContainer, Ec2InstanceMetadata",
+                        return Err(invalid(
+                            "credential_source is not one of Environment, EcsContainer, Ec2InstanceMetadata",
                         ));
                     }
                 };
-                found.map_err(|absent| wrong(&format!("credential_source {source}: {absent}")))?
+                found.map_err(|absent| invalid(&format!("credential_source {source}: {absent}")))?
             }
             (Some(_), Some(_)) => {
-                return Err(wrong("source_profile and credential_source exclude each other"));
+                return Err(invalid("source_profile and credential_source are mutually exclusive"));
             }
             (None, None) => {
-                return Err(wrong(
+                return Err(invalid(
                     "role_arn without source_profile, credential_source or web_identity_token_file",
                 ));
             }
@@ -155,13 +157,13 @@ impl ProfileResolver<'_> {
         )
     }
 
-    /// Runs a program that prints credentials, such as the signing helper of IAM Roles Anywhere.
+    /// Runs a `credential_process` program, for example the IAM Roles Anywhere signing helper.
     fn process(&self, name: &str, command: &str) -> Result<AwsCredentials, RegistryError> {
         const SERVICE: &str = "credential_process";
         let failed =
             |what: &str| RegistryError::Environment(format!("profile `{name}`: credential_process {what}"));
         let mut words =
-            split_command_line(command).ok_or_else(|| failed("has a quote that does not end"))?.into_iter();
+            split_command_line(command).ok_or_else(|| failed("has an unterminated quote"))?.into_iter();
         let program = words.next().ok_or_else(|| failed("is empty"))?;
         let command = Command::new(PathBuf::from(program), self.context.environment.clone())
             .args(words)
@@ -169,18 +171,18 @@ impl ProfileResolver<'_> {
             .limit(Some(PROCESS_TIMEOUT))
             .process_group(ProcessGroup::NewKilledAtEnd);
         let permitted =
-            Policy::AllowAll.permit(command).map_err(|error| failed(&format!("cannot be run: {error}")))?;
+            Policy::AllowAll.permit(command).map_err(|error| failed(&format!("is not allowed: {error}")))?;
         let runner = ProcessRunner::new(std::sync::Arc::clone(&self.context.clock));
         let completed = runner.run(permitted).map_err(|error| failed(&format!("failed: {error}")))?;
         if !completed.exit.is_success() {
-            return Err(failed(&format!("ended with {}", completed.exit)));
+            return Err(failed(&format!("exited with {}", completed.exit)));
         }
         self.context.journal.note("identity", format!("profile `{name}`: credential_process"));
         CredentialsDocument::read(SERVICE, completed.stdout.expose())
     }
 }
 
-/// A command line in words: spaces between them, quotes around those with spaces, backslashes before quotes.
+/// Splits a command line at white space, with shell-like quotes and backslashes but no expansion.
 fn split_command_line(command: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
     let mut characters = command.chars();
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_line_is_split_as_a_shell_would_without_being_one() {
+    fn splits_command_line_without_shell_expansion() {
         assert_eq!(
             split_command_line(r#"/opt/x --a "b c" 'd "e' f\ g "" $(h)"#).unwrap(),
             ["/opt/x", "--a", "b c", "d \"e", "f g", "", "$(h)"]

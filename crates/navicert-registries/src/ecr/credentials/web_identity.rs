@@ -1,4 +1,4 @@
-//! A role by a token from a file: IAM roles for service accounts, and everybody who mounts a token the same way.
+//! Web identity: a role assumed with a token file, as IAM roles for service accounts (IRSA) mount it.
 
 use std::path::Path;
 
@@ -17,6 +17,6 @@ pub(super) fn find(context: &ProviderContext, endpoints: &Endpoints) -> SourceRe
         return Err(RegistryError::Environment(what.to_owned()));
     };
     let token = context.read_file(Path::new(file))?;
-    context.journal.note("identity", format!("the token in `{file}`, for role `{role}`"));
+    context.journal.note("identity", format!("token in `{file}` for role `{role}`"));
     sts::assume_role_with_web_identity(context, endpoints, role, session_name(context), &token).map(Ok)
 }

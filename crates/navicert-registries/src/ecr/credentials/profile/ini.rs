@@ -1,15 +1,15 @@
-//! The format of AWS's shared files: sections, `key = value`, and nested blocks that nobody here needs.
+//! Parser for AWS shared files: sections and `key = value`; nested blocks are skipped.
 
 use std::collections::BTreeMap;
 
 use navicert_types::Secret;
 
-/// A profile's settings; any of them may be a key.
+/// Settings of a profile; any of them may be a secret key.
 #[derive(Debug, Default)]
 pub(super) struct Section(BTreeMap<String, Secret<String>>);
 
 impl Section {
-    /// A setting that is not empty.
+    /// Value of a setting, if not empty.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|value| value.expose().as_str()).filter(|value| !value.is_empty())
     }
@@ -25,8 +25,8 @@ impl Profiles {
         self.0.get(name)
     }
 
-    /// Adds a file; its settings go before those that are known. In the configuration a profile is `[profile x]`
-    /// (or `[default]`), in the credentials file `[x]`.
+    /// Adds a file; its settings override those already present. A profile is `[profile x]` (or `[default]`) in the
+    /// configuration file and `[x]` in the credentials file.
     pub(super) fn add(&mut self, text: &str, is_config: bool) {
         let mut current: Option<String> = None;
         for line in text.lines() {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_files_are_one_and_the_credentials_file_wins() {
+    fn merges_both_files_and_credentials_file_wins() {
         let mut profiles = Profiles::default();
         let config = "# c\n[default]\nregion = us-west-2 # here\ns3 =\n  aws_secret_access_key = nested\n[profile \"a b\"]\nROLE_ARN=arn:x\n[services x]\nrole_arn=no\n[plain]\nrole_arn=no";
         profiles.add(config, true);
