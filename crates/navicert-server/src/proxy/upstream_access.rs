@@ -2,24 +2,23 @@
 // S246, S270
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use navicert_authn::ReloadableAuthenticator;
 use navicert_client::transport::Timer;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 use super::self_check;
 use super::settings::{ProxySettings, SelfCheck};
 use crate::forward::Forwarder;
 use crate::health::Check;
-use crate::reload::Reloadable;
 
 /// Interval between checks while permissions are missing.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval otherwise: permissions can be revoked, and a new configuration can need others.
-const RECHECK_INTERVAL: Duration = Duration::from_secs(300);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(60);
 
 /// State of the proxy's access to the API server.
 pub struct UpstreamAccess {
@@ -103,41 +102,41 @@ impl UpstreamAccess {
         }
         verdict
     }
-
-    /// Checks periodically.
-    pub async fn keep_looking(&self) {
-        loop {
-            let pause = if self.check().await.is_ok() { RECHECK_INTERVAL } else { RETRY_INTERVAL };
-            self.timer.sleep(pause).await;
-        }
-    }
 }
 
-/// Permissions change like files do: they are looked at again and again, and when somebody asks (SIGHUP).
+/// Checks the permissions periodically and on request; aborted when dropped.
 #[derive(Debug)]
-pub struct Looking {
-    standing: Arc<UpstreamAccess>,
-    is_begun: AtomicBool,
+pub struct AccessCheckTask {
+    task: JoinHandle<()>,
+    check_requested: Arc<Notify>,
 }
 
-impl Looking {
-    /// Nobody looks yet.
-    pub fn new(standing: Arc<UpstreamAccess>) -> Self {
-        Looking { standing, is_begun: AtomicBool::new(false) }
+impl AccessCheckTask {
+    /// Starts the task on the current runtime. The first check is immediate.
+    pub fn start(access: Arc<UpstreamAccess>) -> Self {
+        let check_requested = Arc::new(Notify::new());
+        let task = tokio::spawn(run_checks(access, Arc::clone(&check_requested)));
+        AccessCheckTask { task, check_requested }
+    }
+
+    /// Checks now, for example after SIGHUP.
+    pub fn check_now(&self) {
+        self.check_requested.notify_one();
     }
 }
 
-impl Reloadable for Looking {
-    fn watched_files(&self) -> Vec<PathBuf> {
-        Vec::new()
+impl Drop for AccessCheckTask {
+    fn drop(&mut self) {
+        self.task.abort();
     }
+}
 
-    fn reload_if_changed(&self) {
-        let standing = Arc::clone(&self.standing);
-        if self.is_begun.swap(true, Ordering::Relaxed) {
-            tokio::spawn(async move { standing.check().await });
-        } else {
-            tokio::spawn(async move { standing.keep_looking().await });
+async fn run_checks(access: Arc<UpstreamAccess>, check_requested: Arc<Notify>) {
+    loop {
+        let pause = if access.check().await.is_ok() { RECHECK_INTERVAL } else { RETRY_INTERVAL };
+        tokio::select! {
+            () = access.timer.sleep(pause) => {}
+            () = check_requested.notified() => {}
         }
     }
 }
