@@ -173,7 +173,7 @@ impl Authenticators {
                 }
             };
             let authenticator = attempt.authenticator;
-            let ours = Some(Arc::clone(authenticator));
+            let found = Some(Arc::clone(authenticator));
             let refused = |refusal| FreshDecision {
                 outcome: rejected(authenticator, refusal),
                 validity: None,
@@ -184,7 +184,7 @@ impl Authenticators {
                     let keys = Arc::clone(&authenticator.keys);
                     let validity = CacheValidity { expires, keys, version: attempt.version };
                     let outcome = AuthnOutcome::Authenticated(Arc::new(user));
-                    return FreshDecision { outcome, validity: Some(validity), authenticator: ours };
+                    return FreshDecision { outcome, validity: Some(validity), authenticator: found };
                 }
                 Err(stop) => stop,
             };

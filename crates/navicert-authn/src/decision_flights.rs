@@ -26,22 +26,22 @@ impl<T: Clone> DecisionFlights<T> {
         DecisionFlights(Mutex::default())
     }
 
-    /// Returns what `decide` returns, or the decision of a concurrent request if `still` accepts it.
+    /// Returns what `decide` returns, or the decision of a concurrent request if `revalidate` accepts it.
     pub(crate) async fn share(
         &self,
         key: FlightKey,
-        still: impl Fn(&T) -> Option<T>,
+        revalidate: impl Fn(&T) -> Option<T>,
         decide: impl Future<Output = T>,
     ) -> T {
-        let seat = self.join(key);
-        let _turn = seat.flight.leader.lock().await;
-        if let Some(outcome) = seat.flight.decision.get().and_then(still) {
+        let guard = self.join(key);
+        let _leader = guard.flight.leader.lock().await;
+        if let Some(outcome) = guard.flight.decision.get().and_then(revalidate) {
             return outcome;
         }
         let outcome = decide.await;
         // Requests that arrive from now on start a new flight.
         self.flights().remove(&key);
-        let _ = seat.flight.decision.set(outcome.clone());
+        let _ = guard.flight.decision.set(outcome.clone());
         outcome
     }
 
@@ -60,7 +60,7 @@ impl<T> DecisionFlights<T> {
 
 impl<T> fmt::Debug for DecisionFlights<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Flights").field(&self.flights().len()).finish()
+        f.debug_tuple("DecisionFlights").field(&self.flights().len()).finish()
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
         }
     }
 
-    fn has_landed(future: std::pin::Pin<&mut impl Future<Output = &'static str>>) -> bool {
+    fn is_decided(future: std::pin::Pin<&mut impl Future<Output = &'static str>>) -> bool {
         matches!(poll(future), Some("decided"))
     }
 
@@ -110,28 +110,28 @@ mod tests {
     #[test]
     fn concurrent_requests_for_one_token_share_one_decision() {
         let (flights, cache, decisions) = (DecisionFlights::new(), TokenCache::new(), Cell::new(0));
-        let (tell, told) = tokio::sync::oneshot::channel::<()>();
-        let told = Cell::new(Some(told));
-        let ask = |token: &'static str| {
+        let (release, released) = tokio::sync::oneshot::channel::<()>();
+        let released = Cell::new(Some(released));
+        let request = |token: &'static str| {
             let (key, decisions) = (key(token, &cache), &decisions);
-            let told = told.take();
-            flights.share(key, |landed| Some(*landed), async move {
+            let released = released.take();
+            flights.share(key, |shared| Some(*shared), async move {
                 decisions.set(decisions.get() + 1);
-                if let Some(told) = told {
-                    let _ = told.await;
+                if let Some(released) = released {
+                    let _ = released.await;
                 }
                 "decided"
             })
         };
-        let (mut first, mut second, mut other) = (pin!(ask("a")), pin!(ask("a")), pin!(ask("b")));
+        let (mut first, mut second, mut other) = (pin!(request("a")), pin!(request("a")), pin!(request("b")));
         assert!(poll(first.as_mut()).is_none() && poll(second.as_mut()).is_none());
-        assert!(has_landed(other.as_mut()), "another token does not wait");
+        assert!(is_decided(other.as_mut()), "another token does not wait");
         assert_eq!(decisions.get(), 2);
-        tell.send(()).unwrap();
-        assert!(has_landed(first.as_mut()) && has_landed(second.as_mut()));
+        release.send(()).unwrap();
+        assert!(is_decided(first.as_mut()) && is_decided(second.as_mut()));
         assert_eq!(decisions.get(), 2, "the second request got the first decision");
         // The flight has ended: a later request starts a new one.
-        assert!(has_landed(pin!(ask("a")).as_mut()));
+        assert!(is_decided(pin!(request("a")).as_mut()));
         assert_eq!((decisions.get(), flights.flights().len()), (3, 0));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let mut second = Box::pin(flights.share(key("a", &cache), |_| None, decide));
         assert!(poll(second.as_mut()).is_none());
         drop(first);
-        assert!(has_landed(second.as_mut()));
+        assert!(is_decided(second.as_mut()));
         assert_eq!(decisions.get(), 2);
         drop(second);
         let mut alone = Box::pin(flights.share(key("a", &cache), |_| None, never()));
@@ -170,6 +170,6 @@ mod tests {
         assert!(poll(before.as_mut()).is_none());
         let after = CacheEpoch { generation: 2, ..epoch };
         let decide = std::future::ready("decided");
-        assert!(has_landed(pin!(flights.share((name, after), |_| None, decide)).as_mut()));
+        assert!(is_decided(pin!(flights.share((name, after), |_| None, decide)).as_mut()));
     }
 }

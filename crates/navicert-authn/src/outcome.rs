@@ -361,7 +361,7 @@ mod tests {
     // H16
     #[test]
     fn redacted_errors_quote_the_expression_but_no_claims() {
-        for (message, expression, told) in [
+        for (message, expression, redacted) in [
             ("no such key: hd", "claims.hd", "no such key: hd"),
             ("no such key: secret", "claims.m[claims.k]", "no such key: …"),
             ("index out of bounds: 7", "claims.l[int(claims.n)]", "index out of bounds: …"),
@@ -373,7 +373,7 @@ mod tests {
             ("IP Address \"1.2\" parse error", "ip('1.2')", "IP Address \"1.2\" parse error"),
             ("no such overload", "claims.n + 1", "no such overload"),
         ] {
-            assert_eq!(redact_values(message, expression), told);
+            assert_eq!(redact_values(message, expression), redacted);
         }
     }
 }

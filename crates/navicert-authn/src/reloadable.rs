@@ -151,14 +151,7 @@ impl AuthenticatorSet {
         let generation = earlier.map_or(0, |earlier| earlier.generation + 1);
         let refreshers = refreshers.into_inner();
         let has_deadline = profile.has(Hardening::ExpressionDeadline);
-        AuthenticatorSet {
-            authenticators,
-            refreshers: refreshers,
-            has_deadline,
-            generation,
-            anonymous,
-            mapped,
-        }
+        AuthenticatorSet { authenticators, refreshers, has_deadline, generation, anonymous, mapped }
     }
 
     pub(crate) fn with_revocations(mut self, revocations: &Arc<Revocations>) -> Self {
@@ -213,13 +206,14 @@ impl ReloadableAuthenticator {
         }
         let decision = {
             // An accepted token is looked up again: the cache knows whether the decision is still valid.
-            let still = |landed: &AuthnDecision| match landed.outcome {
+            let revalidate = |shared: &AuthnDecision| match shared.outcome {
                 AuthnOutcome::Authenticated(_) => self.cache.find(&digest, epoch, self.clock.now()),
-                _ => Some(landed.clone()),
+                _ => Some(shared.clone()),
             };
             let _waiting = EventGuard::new(&self.recorder, AuthnEvent::WaitStarted, AuthnEvent::WaitEnded);
             // Boxed: verification is the larger part of the future, and rarely needed.
-            Box::pin(self.flights.share((digest, epoch), still, self.decide_uncached(token, &digest))).await
+            Box::pin(self.flights.share((digest, epoch), revalidate, self.decide_uncached(token, &digest)))
+                .await
         };
         let took = self.clock.monotonic().saturating_sub(started);
         self.recorder.record(&AuthnEvent::Attempt { outcome: &decision.outcome, took });

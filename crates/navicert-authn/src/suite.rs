@@ -105,8 +105,8 @@ impl Suite {
     pub fn run(&self) -> Result<SuiteReport, SuiteError> {
         let signer = Signer::new().ok_or(SuiteError::Key)?;
         let tokens = self.tokens(&signer)?;
-        let judged = self.run_cases(&self.configuration, &signer, &tokens);
-        let cases: Vec<CaseReport> = judged.map_err(SuiteError::Configuration)?;
+        let results = self.run_cases(&self.configuration, &signer, &tokens);
+        let cases: Vec<CaseReport> = results.map_err(SuiteError::Configuration)?;
         let passes = cases.iter().all(|case| case.differences.is_empty());
         let notices = |mutant: &AuthenticationConfiguration| match self.run_cases(mutant, &signer, &tokens) {
             Ok(cases) => cases.iter().any(|case| !case.differences.is_empty()),
@@ -142,14 +142,14 @@ impl Suite {
         let of_tokens = authenticators(&self.navicert_config, &|issuer| {
             Arc::new(batch::static_keys(&self.jwks, &issuer.url, &self.profile))
         })?;
-        let judge = |(case, token): (&TestCase, &String)| {
+        let run_case = |(case, token): (&TestCase, &String)| {
             let authenticators =
                 if matches!(case.input, TestInput::Claims(_)) { &of_claims } else { &of_tokens };
             let outcome: AuthnOutcome =
                 authenticators.authenticate(&AuthnRequest::new(token, self.now(case)));
             CaseReport { name: case.name.clone(), differences: difference::between(&case.expect, &outcome) }
         };
-        Ok(self.test.cases.iter().zip(tokens).map(judge).collect())
+        Ok(self.test.cases.iter().zip(tokens).map(run_case).collect())
     }
 
     /// The token of every case.

@@ -159,21 +159,14 @@ impl TokenCache {
                     until = until.min(expires);
                 }
                 let user = Arc::clone(user);
-                let entry = AcceptedEntry {
-                    user,
-                    authenticator,
-                    epoch: epoch,
-                    validity: validity,
-                    since: now,
-                    until,
-                };
+                let entry = AcceptedEntry { user, authenticator, epoch, validity, since: now, until };
                 self.accepted.insert(name.0, entry, now);
             }
             (AuthnOutcome::Rejected(rejection), _) => {
                 let Some(refusal) = rejection.refusal.cacheable_copy() else { return };
                 let Ok(until) = now.checked_add(REJECTED_TTL) else { return };
                 let rejection = Rejection { authenticator: rejection.authenticator.clone(), refusal };
-                let entry = RejectedEntry { rejection, authenticator, epoch: epoch, since: now, until };
+                let entry = RejectedEntry { rejection, authenticator, epoch, since: now, until };
                 self.rejected.insert(name.0, entry, now);
             }
             _ => {}

@@ -151,13 +151,13 @@ fn unguarded(expression: &CompiledExpression, found: &mut Vec<Lint>) {
             _ => None,
         })
         .collect();
-    let mut told: Vec<&str> = Vec::new();
+    let mut reported: Vec<&str> = Vec::new();
     for (id, _) in tree.iter() {
         let Some(name) = claim(tree, id) else { continue };
-        if STANDARD_CLAIMS.contains(&name) || tested.contains(&name) || told.contains(&name) {
+        if STANDARD_CLAIMS.contains(&name) || tested.contains(&name) || reported.contains(&name) {
             continue;
         }
-        told.push(name);
+        reported.push(name);
         found.push(about(expression, id, "unguarded-claim", format!(
             "a token without `{name}` is always rejected: mappings run before rules and fail on a missing claim"
         ), format!("write `claims.?{name}.orValue(…)` if it may be missing")));
@@ -321,16 +321,16 @@ fn system_names(authenticator: &CompiledAuthenticator, found: &mut Vec<Lint>) {
 fn near_duplicate_issuers(authenticators: &[CompiledAuthenticator], found: &mut Vec<Lint>) {
     let bare = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
     for (index, one) in authenticators.iter().enumerate() {
-        let twin =
+        let near_duplicate =
             authenticators.iter().take(index).find(|other| bare(&other.issuer.url) == bare(&one.issuer.url));
-        if let Some(twin) = twin {
+        if let Some(other) = near_duplicate {
             found.push(Lint {
                 code: "twin-issuer",
                 path: one.path.field("issuer").field("url"),
                 part: String::new(),
                 message: format!(
                     "differs from {}.issuer.url only by a trailing slash or letter case",
-                    twin.path
+                    other.path
                 ),
                 hint: "issuers are matched by the exact text of `iss`; if both are intended, add a comment"
                     .to_owned(),

@@ -167,14 +167,7 @@ pub fn migrate(flags: &OidcFlags, options: &MigrateOptions<'_>) -> Result<Migrat
     obsolete.sort();
     obsolete.dedup();
     let warnings = warnings(flags, &algorithms, options)?;
-    Ok(Migration {
-        configuration,
-        yaml,
-        navicert_config: navicert_config,
-        algorithms: allowed,
-        warnings,
-        obsolete,
-    })
+    Ok(Migration { configuration, yaml, navicert_config, algorithms: allowed, warnings, obsolete })
 }
 
 fn convert(

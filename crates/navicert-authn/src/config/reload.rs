@@ -233,7 +233,7 @@ impl AuthnReloader {
         let problem = Mutex::new(state.problems.worst());
         Ok(AuthnReloader {
             sources,
-            context: context,
+            context,
             authenticator: live,
             state: tokio::sync::Mutex::new(state),
             problem,
@@ -336,7 +336,7 @@ impl AuthnReloader {
             ReloadHealth::Changed => set.refreshers().iter().filter(is_new).cloned().collect(),
             ReloadHealth::None => Vec::new(),
         };
-        let soon = if profile.has(Hardening::IncrementalReload) {
+        let check_interval = if profile.has(Hardening::IncrementalReload) {
             PENDING_CHECK_INTERVAL
         } else {
             UPSTREAM_PENDING_CHECK_INTERVAL
@@ -346,7 +346,7 @@ impl AuthnReloader {
             files: files.clone(),
             awaited,
             since: self.context.clock.monotonic(),
-            check_interval: soon,
+            check_interval,
         })
     }
 
@@ -356,14 +356,14 @@ impl AuthnReloader {
         for refresher in pending.awaited.iter().filter(|refresher| !refresher.health().is_ready) {
             refresher.run_due().await;
         }
-        let late = pending.awaited.iter().find(|refresher| !refresher.health().is_ready);
-        if let Some(late) = late {
+        let not_ready = pending.awaited.iter().find(|refresher| !refresher.health().is_ready);
+        if let Some(not_ready) = not_ready {
             let waited = self.context.clock.monotonic().saturating_sub(pending.since);
             if waited < ISSUER_READY_TIMEOUT {
                 return ReloadOutcome::Waiting;
             }
-            let why = late.health().last_error.unwrap_or_default();
-            let message = format!("issuer `{}` is not ready: {why}", late.issuer().url);
+            let why = not_ready.health().last_error.unwrap_or_default();
+            let message = format!("issuer `{}` is not ready: {why}", not_ready.issuer().url);
             // Not tracked: the next check tries again (S187).
             state.pending = None;
             self.context.recorder.record(&AuthnEvent::Reloaded { is_success: false });
@@ -550,7 +550,7 @@ fn prepare(files: &ConfigFiles, sources: &ConfigSources) -> Result<PreparedConfi
         }
     }
     let fixed = static_keys(&navicert_config, files, &profile)?;
-    Ok(PreparedConfig { compiled, navicert_config: navicert_config, fixed })
+    Ok(PreparedConfig { compiled, navicert_config, fixed })
 }
 
 fn parse_navicert_config(

@@ -34,9 +34,9 @@ pub(super) fn padded_base64_error(text: &str) -> Option<String> {
 }
 
 fn base64_error_of(text: &str, is_symbol: impl Fn(u8) -> bool, is_padded: bool) -> Option<String> {
-    let odd = text.bytes().position(|byte| !is_symbol(byte));
+    let invalid = text.bytes().position(|byte| !is_symbol(byte));
     let dangling = (text.len() % 4 == 1).then(|| text.len() - usize::from(!is_padded || text.len() == 1));
-    odd.or(dangling).map(|at| format!("illegal base64 data at input byte {at}"))
+    invalid.or(dangling).map(|at| format!("illegal base64 data at input byte {at}"))
 }
 
 /// Go's syntax error for invalid JSON; `None` if it is valid.

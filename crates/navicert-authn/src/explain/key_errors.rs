@@ -97,13 +97,13 @@ fn point(curve: &str, x: &str, y: &str) -> String {
 
 fn thumbprint(sha1: &str, sha256: &str) -> String {
     let length = |text: &str| text.len() * 3 / 4;
-    let odd = |text: &str, bytes: usize| {
+    let has_wrong_size = |text: &str, bytes: usize| {
         !matches!(length(text), 0) && length(text) != bytes && length(text) != 2 * bytes
     };
-    if odd(sha1, 20) {
+    if has_wrong_size(sha1, 20) {
         return "go-jose/go-jose: invalid JWK, x5t header is of incorrect size".to_owned();
     }
-    if odd(sha256, 32) {
+    if has_wrong_size(sha256, 32) {
         return "go-jose/go-jose: invalid JWK, x5t#S256 header is of incorrect size".to_owned();
     }
     "go-jose/go-jose: invalid JWK, public keys in key and x5c fields do not match".to_owned()

@@ -44,19 +44,19 @@ fn common_failures_have_plain_explanations() {
         ),
         ("hd", Value::Null, AuthnStep::ClaimRules, ""),
     ];
-    let ask = |claims: &Value| {
+    let explain_claims = |claims: &Value| {
         let request = json!({"config": config, "jwks": {"keys": [key.jwk()]}, "token": key.token(claims), "now": 1_000});
         explained(&request, &AuthnProfile::HARDENED)
     };
-    assert_eq!(failure(&ask(&good)), None);
-    assert!(ask(&good).findings.iter().all(|finding| finding.verdict == StepOutcome::Pass));
+    assert_eq!(failure(&explain_claims(&good)), None);
+    assert!(explain_claims(&good).findings.iter().all(|finding| finding.verdict == StepOutcome::Pass));
     for (name, value, step, sentence) in rows {
         let mut claims = good.clone();
         claims[name] = value;
         if sentence.is_empty() {
             claims.as_object_mut().unwrap().remove(name);
         }
-        let (failed, why) = failure(&ask(&claims)).unwrap();
+        let (failed, why) = failure(&explain_claims(&claims)).unwrap();
         assert_eq!(failed, step, "{name}: {why}");
         if sentence.is_empty() {
             assert!(why.contains("no such key: hd"), "{why}");
@@ -85,16 +85,16 @@ fn every_recorded_token_has_one_failing_step_and_the_same_outcome() {
                 StepOutcome::Fail(_) => 'f',
                 StepOutcome::Skip => 's',
             };
-            let story: String = explanation.findings.iter().map(word).collect();
-            let told = story.trim_start_matches('p');
+            let outcomes: String = explanation.findings.iter().map(word).collect();
+            let rest = outcomes.trim_start_matches('p');
             let ended =
-                if answer["outcome"] == "authenticated" { told.is_empty() } else { told.starts_with('f') };
+                if answer["outcome"] == "authenticated" { rest.is_empty() } else { rest.starts_with('f') };
             assert!(
-                ended && told.trim_start_matches('f').trim_end_matches('s').is_empty(),
-                "{}: {story}",
+                ended && rest.trim_start_matches('f').trim_end_matches('s').is_empty(),
+                "{}: {outcomes}",
                 vector.id
             );
-            assert!(story.matches('f').count() <= 1, "{}: {story}", vector.id);
+            assert!(outcomes.matches('f').count() <= 1, "{}: {outcomes}", vector.id);
         }
     }
 }

@@ -139,7 +139,7 @@ impl FetchResponse {
 // S174
 impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fetched")
+        f.debug_struct("FetchResponse")
             .field("status", &self.status)
             .field("url", &self.url)
             .field("bytes", &self.body.len())

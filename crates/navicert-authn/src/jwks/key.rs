@@ -166,7 +166,7 @@ impl fmt::Debug for Jwk {
             Material::Ec { curve, .. } => format!("{curve:?}"),
             Material::Unusable => "inert".to_owned(),
         };
-        f.debug_struct("Key").field("kid", &self.kid).field("kind", &kind).finish_non_exhaustive()
+        f.debug_struct("Jwk").field("kid", &self.kid).field("kind", &kind).finish_non_exhaustive()
     }
 }
 

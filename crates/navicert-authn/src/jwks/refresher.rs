@@ -76,7 +76,7 @@ pub struct JwksContext {
 
 impl fmt::Debug for JwksContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Around").field("fetch", &self.fetch).finish_non_exhaustive()
+        f.debug_struct("JwksContext").field("fetch", &self.fetch).finish_non_exhaustive()
     }
 }
 
@@ -156,7 +156,7 @@ impl JwksRefresher {
             discovery_error: None,
             keys_error: None,
         };
-        let work = RefreshState {
+        let state = RefreshState {
             discovered: None,
             discovery_due: Some(now),
             keys_due: None,
@@ -170,13 +170,13 @@ impl JwksRefresher {
         JwksRefresher {
             issuer,
             profile,
-            context: context,
+            context,
             time_limit: None,
             published: ArcSwap::from_pointee(published),
             refetch_limiter: Mutex::default(),
             attempts: AtomicU64::new(0),
             schedule_changed: Notify::new(),
-            state: tokio::sync::Mutex::new(work),
+            state: tokio::sync::Mutex::new(state),
         }
     }
 
@@ -208,17 +208,17 @@ impl JwksRefresher {
     /// Does what is due and returns when to run next. Never fails: errors are in [`JwksRefresher::health`] and are
     /// retried with back-off.
     pub async fn run_due(&self) -> Duration {
-        let mut work = self.state.lock().await;
-        if work.discovery_due.is_some_and(|due| due <= self.monotonic()) {
-            self.discover(&mut work).await;
+        let mut state = self.state.lock().await;
+        if state.discovery_due.is_some_and(|due| due <= self.monotonic()) {
+            self.discover(&mut state).await;
         }
-        if work.keys_due.is_some_and(|due| due <= self.monotonic()) {
-            self.refresh_keys(&mut work, RefreshTrigger::Background).await;
+        if state.keys_due.is_some_and(|due| due <= self.monotonic()) {
+            self.refresh_keys(&mut state, RefreshTrigger::Background).await;
         }
         self.expire_keys();
         let now = self.monotonic();
         let trusted_until = self.published.load().trusted_until;
-        let next = [work.discovery_due, work.keys_due, trusted_until].into_iter().flatten().min();
+        let next = [state.discovery_due, state.keys_due, trusted_until].into_iter().flatten().min();
         next.map_or(MAX_RUN_INTERVAL, |due| due.saturating_sub(now)).min(MAX_RUN_INTERVAL)
     }
 
@@ -228,20 +228,20 @@ impl JwksRefresher {
         self.schedule_changed.notified().await;
     }
 
-    async fn discover(&self, work: &mut RefreshState) {
+    async fn discover(&self, state: &mut RefreshState) {
         let found = discover_within(&self.issuer, &*self.context.fetch, &self.profile, self.time_limit).await;
         let now = self.monotonic();
         match found {
             Ok(found) => {
-                let moved = work.discovered.as_ref().is_none_or(|known| known.jwks_uri != found.jwks_uri);
-                work.failures = 0;
-                work.discovery_due =
+                let moved = state.discovered.as_ref().is_none_or(|known| known.jwks_uri != found.jwks_uri);
+                state.failures = 0;
+                state.discovery_due =
                     self.profile.has(Hardening::DiscoveryRetry).then_some(now + REDISCOVERY_INTERVAL);
                 if moved && self.profile.has(Hardening::KeyLifetime) {
-                    work.keys_due = Some(now);
+                    state.keys_due = Some(now);
                 }
                 let address = found.jwks_uri.clone();
-                work.discovered = Some(found);
+                state.discovered = Some(found);
                 self.publish(|published| {
                     published.address = Some(address);
                     if matches!(published.keys, Err(KeysUnavailable::NotReady)) {
@@ -260,17 +260,17 @@ impl JwksRefresher {
                 });
             }
             Err(error) => {
-                work.discovery_due = Some(now + self.next_backoff(work));
+                state.discovery_due = Some(now + self.next_backoff(state));
                 self.publish(|published| {
-                    published.discovery_error = Some(format!("discovery failed: {error}"))
+                    published.discovery_error = Some(format!("discovery failed: {error}"));
                 });
             }
         }
     }
 
     /// Fetches the keys. After a failure the old ones stay.
-    async fn refresh_keys(&self, work: &mut RefreshState, trigger: RefreshTrigger) {
-        let Some(discovered) = &work.discovered else { return };
+    async fn refresh_keys(&self, state: &mut RefreshState, trigger: RefreshTrigger) {
+        let Some(discovered) = &state.discovered else { return };
         let url = discovered.jwks_uri.clone();
         self.attempts.fetch_add(1, Ordering::AcqRel);
         let outcome = self.fetch_keys(&url).await;
@@ -278,37 +278,41 @@ impl JwksRefresher {
         self.context.recorder.record(&AuthnEvent::KeysRefreshed { trigger });
         self.context.recorder.record(&AuthnEvent::KeysFetched {
             issuer: &self.issuer.url,
-            body: outcome.as_ref().ok().map(|loaded| loaded.body.as_slice()),
+            body: outcome.as_ref().ok().map(|fetched| fetched.body.as_slice()),
         });
         match outcome {
-            Ok(loaded) => {
-                let kept = self.profile.has(Hardening::KeyLifetime);
-                let lifetime = if kept { clamp_lifetime(loaded.lifetime) } else { loaded.lifetime };
-                work.fresh_until = now + lifetime;
-                work.keys_due = kept.then(|| now + lifetime / 10 * 9);
-                work.failures = 0;
-                work.failing_since = None;
-                work.last = Ok(());
-                let is_new = work.body != loaded.body || self.published.load().keys.is_err();
-                work.body = loaded.body;
-                self.publish_keys(loaded.keys, is_new, kept.then(|| now + lifetime + STALE_KEY_GRACE));
+            Ok(fetched) => {
+                let has_lifetime = self.profile.has(Hardening::KeyLifetime);
+                let lifetime = if has_lifetime { clamp_lifetime(fetched.lifetime) } else { fetched.lifetime };
+                state.fresh_until = now + lifetime;
+                state.keys_due = has_lifetime.then(|| now + lifetime / 10 * 9);
+                state.failures = 0;
+                state.failing_since = None;
+                state.last = Ok(());
+                let is_new = state.body != fetched.body || self.published.load().keys.is_err();
+                state.body = fetched.body;
+                self.publish_keys(
+                    fetched.keys,
+                    is_new,
+                    has_lifetime.then(|| now + lifetime + STALE_KEY_GRACE),
+                );
             }
             Err(error) => {
-                let since = *work.failing_since.get_or_insert(now);
-                let pause = self.next_backoff(work);
+                let since = *state.failing_since.get_or_insert(now);
+                let pause = self.next_backoff(state);
                 if self.profile.has(Hardening::KeyLifetime) {
-                    work.keys_due = Some(now + pause);
+                    state.keys_due = Some(now + pause);
                 }
                 if self.profile.has(Hardening::DiscoveryRetry)
                     && now.saturating_sub(since) >= REDISCOVER_AFTER_FAILING
                 {
-                    work.failing_since = Some(now);
-                    work.discovery_due = Some(now);
+                    state.failing_since = Some(now);
+                    state.discovery_due = Some(now);
                 }
                 self.publish(|published| {
-                    published.keys_error = Some(format!("failed to fetch keys: {error}"))
+                    published.keys_error = Some(format!("failed to fetch keys: {error}"));
                 });
-                work.last = Err(error);
+                state.last = Err(error);
             }
         }
     }
@@ -390,13 +394,13 @@ impl JwksRefresher {
     }
 
     /// Back-off after one more failure.
-    fn next_backoff(&self, work: &mut RefreshState) -> Duration {
+    fn next_backoff(&self, state: &mut RefreshState) -> Duration {
         if !self.profile.has(Hardening::DiscoveryRetry) {
             return UPSTREAM_RETRY_INTERVAL;
         }
         let (first, longest) = BACKOFF_BOUNDS;
-        let pause = first.saturating_mul(2_u32.saturating_pow(work.failures)).min(longest);
-        work.failures = work.failures.saturating_add(1);
+        let pause = first.saturating_mul(2_u32.saturating_pow(state.failures)).min(longest);
+        state.failures = state.failures.saturating_add(1);
         pause.mul_f64(1.0 + JITTER_FRACTION * (2.0 * (self.context.random)().clamp(0.0, 1.0) - 1.0))
     }
 
@@ -420,7 +424,7 @@ impl JwksRefresher {
         if bounded_by.is_some_and(|kid| !self.refetch_limiter().may_exist(kid, self.monotonic())) {
             return RefreshResult::Unchanged;
         }
-        let mut work = self.state.lock().await;
+        let mut state = self.state.lock().await;
         // A concurrent fetch finished while this call waited: try its keys first.
         if self.version() != tried {
             return RefreshResult::AlreadyNewer;
@@ -429,15 +433,15 @@ impl JwksRefresher {
         if !is_done {
             let may = match bounded_by {
                 Some(_) => self.refetch_limiter().try_acquire(self.monotonic()),
-                None => self.monotonic() + UPSTREAM_FRESHNESS_MARGIN > work.fresh_until,
+                None => self.monotonic() + UPSTREAM_FRESHNESS_MARGIN > state.fresh_until,
             };
-            if !may || work.discovered.is_none() {
+            if !may || state.discovered.is_none() {
                 return RefreshResult::Unchanged;
             }
-            self.refresh_keys(&mut work, RefreshTrigger::Token).await;
+            self.refresh_keys(&mut state, RefreshTrigger::Token).await;
             self.schedule_changed.notify_one();
         }
-        if let Err(why) = &work.last {
+        if let Err(why) = &state.last {
             return RefreshResult::Failed(why.clone());
         }
         if let Some(kid) = bounded_by
@@ -480,7 +484,7 @@ impl KeySource for JwksRefresher {
 impl fmt::Debug for JwksRefresher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let health = self.health();
-        f.debug_struct("Keeper")
+        f.debug_struct("JwksRefresher")
             .field("issuer", &self.issuer.url)
             .field("health", &health)
             .finish_non_exhaustive()

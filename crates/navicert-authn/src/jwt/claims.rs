@@ -181,13 +181,13 @@ impl<'p> UnverifiedClaims<'p> {
                 }
                 RegisteredClaim::NotBefore if is_null => found.not_before = None,
                 RegisteredClaim::NotBefore => {
-                    found.not_before = Some(seconds(value, profile).ok_or_else(wrong)?)
+                    found.not_before = Some(seconds(value, profile).ok_or_else(wrong)?);
                 }
                 RegisteredClaim::ClaimNames if is_null => found.claim_names.clear(),
                 RegisteredClaim::ClaimNames => found.claim_names.extend(names(value).ok_or_else(wrong)?),
                 RegisteredClaim::ClaimSources if is_null => found.claim_sources.clear(),
                 RegisteredClaim::ClaimSources => {
-                    found.claim_sources.extend(sources(value).ok_or_else(wrong)?)
+                    found.claim_sources.extend(sources(value).ok_or_else(wrong)?);
                 }
                 _ => {}
             }
@@ -380,7 +380,7 @@ fn sources(value: Raw<'_>) -> Option<Vec<String>> {
         return None;
     }
     let entry = |(name, source): (Cow<'_, str>, Raw<'_>)| {
-        let sound = match source.kind() {
+        let is_valid = match source.kind() {
             Kind::Null => true,
             Kind::Object => source.members().all(|(name, value)| {
                 let is_text = ["endpoint", "access_token"].iter().any(|known| go_name_matches(&name, known));
@@ -388,7 +388,7 @@ fn sources(value: Raw<'_>) -> Option<Vec<String>> {
             }),
             _ => false,
         };
-        sound.then(|| name.into_owned())
+        is_valid.then(|| name.into_owned())
     };
     value.members().map(entry).collect()
 }

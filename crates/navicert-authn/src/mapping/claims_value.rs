@@ -16,18 +16,18 @@ const MAX_CLAIM_DEPTH: usize = 128;
 /// The claims of these names, or all; of duplicates the last one.
 pub(crate) fn convert<'c>(
     claims: &'c VerifiedClaims<'_>,
-    reached: Option<&'c [String]>,
+    accessed: Option<&'c [String]>,
     profile: &AuthnProfile,
 ) -> Result<ClaimSet<'c>, Refusal> {
-    let Some(reached) = reached else {
+    let Some(accessed) = accessed else {
         let mut set = ClaimSet::with_capacity(claims.members().len());
         for (name, raw) in claims.members() {
             insert(&mut set, name, *raw, profile)?;
         }
         return Ok(set);
     };
-    let mut set = ClaimSet::with_capacity(reached.len());
-    for name in reached {
+    let mut set = ClaimSet::with_capacity(accessed.len());
+    for name in accessed {
         if let Some(raw) = claims.claim(name) {
             insert(&mut set, name, raw, profile)?;
         }

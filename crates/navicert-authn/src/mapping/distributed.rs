@@ -195,7 +195,7 @@ fn locate(claims: &VerifiedClaims<'_>, claim: &str) -> Result<Option<Distributed
 
 impl DistributedClaimResolver {
     pub(crate) fn new(context: JwksContext, changed: Arc<Notify>) -> Self {
-        DistributedClaimResolver { context: context, changed, state: Mutex::default() }
+        DistributedClaimResolver { context, changed, state: Mutex::default() }
     }
 
     /// Refreshers of other issuers' keys. The caller has to drive them.
@@ -367,7 +367,9 @@ impl DistributedClaimResolver {
 
 impl fmt::Debug for DistributedClaimResolver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Distributed").field("verifiers", &self.lock().verifiers.len()).finish_non_exhaustive()
+        f.debug_struct("DistributedClaimResolver")
+            .field("verifiers", &self.lock().verifiers.len())
+            .finish_non_exhaustive()
     }
 }
 

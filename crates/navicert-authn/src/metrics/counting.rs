@@ -178,7 +178,7 @@ impl AuthnRecorder for AuthnMetrics {
             }
             AuthnEvent::CacheEntries(entries) => self.entries.store(entries as u64, Ordering::Relaxed),
             AuthnEvent::TokenEvaluated { issuer, refusal, took } => {
-                self.record_evaluation(issuer, refusal, took)
+                self.record_evaluation(issuer, refusal, took);
             }
             AuthnEvent::Reloaded { is_success } => {
                 let now = self.clock.now();
@@ -196,7 +196,7 @@ impl AuthnRecorder for AuthnMetrics {
                 self.update_issuer(issuer, |counts| counts.is_ready = Some(is_ready));
             }
             AuthnEvent::KeysRefreshed { trigger } => {
-                *self.locked().refreshes.entry(trigger).or_default() += 1
+                *self.locked().refreshes.entry(trigger).or_default() += 1;
             }
             AuthnEvent::KeysFetched { issuer, body } => {
                 let (now, hash) = (self.clock.now(), body.map(sha256_label));
@@ -215,7 +215,7 @@ impl AuthnRecorder for AuthnMetrics {
 
 impl fmt::Debug for AuthnMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Metrics").field("instance", &self.instance).finish_non_exhaustive()
+        f.debug_struct("AuthnMetrics").field("instance", &self.instance).finish_non_exhaustive()
     }
 }
 

@@ -147,7 +147,7 @@ fn differences_name_the_field_and_both_values() {
 "#;
     let report = suite(CONFIGURATION, cases).run().unwrap();
     assert!(report.coverage.is_none());
-    let told: Vec<String> = report
+    let differences: Vec<String> = report
         .cases
         .iter()
         .flat_map(|case| &case.differences)
@@ -155,7 +155,7 @@ fn differences_name_the_field_and_both_values() {
         .collect();
     let refusal = "jwt[0].claimValidationRules[1].expression: validation expression 'claims.email_verified == true' failed: unverified";
     assert_eq!(
-        told,
+        differences,
         [
             r#"username: "bob" / "ann@example.com""#.to_owned(),
             r#"uid: "u2" / "u1""#.to_owned(),

@@ -159,16 +159,16 @@ fn rejects_flags_that_kube_apiserver_does_not_start_with() {
 // S203, S207
 #[test]
 fn warnings_name_what_changes() {
-    let told = |flags: &OidcFlags| round_trip(flags, &MigrateOptions::default());
-    let usual = told(&with(&[]));
+    let migrated = |flags: &OidcFlags| round_trip(flags, &MigrateOptions::default());
+    let usual = migrated(&with(&[]));
     assert!(usual.warnings[0].starts_with("the flags allow RS256 only"), "{:?}", usual.warnings);
     assert!(usual.navicert_config.unwrap().contains("allowedAlgorithms: [RS256]"));
     assert_eq!(usual.obsolete, ["--oidc-client-id", "--oidc-issuer-url"]);
     let all = "RS256,RS384,RS512,ES256,ES384,ES512,PS256,PS384,PS512";
-    let wide = told(&with(&[("oidc-signing-algs", all)]));
+    let wide = migrated(&with(&[("oidc-signing-algs", all)]));
     assert!(wide.navicert_config.is_none());
     assert!(wide.warnings[0].contains("reloaded"), "{:?}", wide.warnings);
-    let repeated = told(&with(&[("oidc-required-claim", "a=1"), ("oidc-required-claim", "a=2")]));
+    let repeated = migrated(&with(&[("oidc-required-claim", "a=1"), ("oidc-required-claim", "a=2")]));
     assert!(repeated.warnings.iter().any(|warning| warning.contains("last value counts")));
     assert_eq!(repeated.configuration.jwt[0].claim_validation_rules[0].required_value, "2");
 }

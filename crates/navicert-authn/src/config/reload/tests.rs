@@ -169,11 +169,11 @@ async fn invalid_file_changes_nothing_and_is_counted_once() {
         (&*config(&["https://a", "https://a"], ""), "jwt[1].issuer.url: Duplicate value"),
     ] {
         rig.write("config.yaml", text);
-        let ReloadOutcome::Refused(said) = reloader.check().await.reload else {
+        let ReloadOutcome::Refused(reported) = reloader.check().await.reload else {
             panic!("{text} was applied")
         };
-        assert!(said.contains(why), "{said}");
-        assert_eq!(reloader.problem(), Some(said));
+        assert!(reported.contains(why), "{reported}");
+        assert_eq!(reloader.problem(), Some(reported));
         assert_eq!(rig.notes(), ["failure"], "{text}");
         assert_eq!(reloader.check().await.reload, ReloadOutcome::Unchanged, "{text}");
         assert_eq!(rig.notes(), [""; 0], "the same bad content is not counted again");
@@ -298,15 +298,18 @@ async fn unreachable_issuer_delays_a_change_for_a_minute_at_a_time() {
     for _ in 0..2 {
         let mut waited = 0;
         loop {
-            let tended = reloader.check().await;
-            if let ReloadOutcome::Refused(why) = tended.reload {
+            let checked = reloader.check().await;
+            if let ReloadOutcome::Refused(why) = checked.reload {
                 assert!(
                     why.contains("`https://offline` is not ready: discovery failed: connection to"),
                     "{why}"
                 );
                 break;
             }
-            assert_eq!(tended, ReloadCheck { reload: ReloadOutcome::Waiting, pause: PENDING_CHECK_INTERVAL });
+            assert_eq!(
+                checked,
+                ReloadCheck { reload: ReloadOutcome::Waiting, pause: PENDING_CHECK_INTERVAL }
+            );
             assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "ann");
             rig.clock.advance(PENDING_CHECK_INTERVAL);
             waited += 1;

@@ -4,7 +4,7 @@ use super::*;
 
 /// Violations of a file with one authenticator that is valid except for `change`, as `type path`.
 fn violations(change: impl Fn(&mut AuthenticationConfiguration), profile: &AuthnProfile) -> Vec<String> {
-    let mut configuration = AuthenticationConfiguration { jwt: vec![sound("https://i")], anonymous: None };
+    let mut configuration = AuthenticationConfiguration { jwt: vec![valid("https://i")], anonymous: None };
     change(&mut configuration);
     match validate(&configuration, profile) {
         Ok(_) => Vec::new(),
@@ -12,7 +12,7 @@ fn violations(change: impl Fn(&mut AuthenticationConfiguration), profile: &Authn
     }
 }
 
-fn sound(url: &str) -> JwtAuthenticator {
+fn valid(url: &str) -> JwtAuthenticator {
     let issuer = Issuer { url: url.to_owned(), audiences: vec!["a".to_owned()], ..Issuer::default() };
     let username = PrefixedClaimOrExpression {
         claim: "sub".to_owned(),
@@ -45,7 +45,7 @@ fn at_most_sixty_four_authenticators() {
     let many = |count: usize| {
         violations(
             |configuration| {
-                configuration.jwt = (0..count).map(|index| sound(&format!("https://i/{index}"))).collect();
+                configuration.jwt = (0..count).map(|index| valid(&format!("https://i/{index}"))).collect();
                 if count == 65 {
                     configuration.jwt[0].issuer.url.clear();
                 }
@@ -61,7 +61,7 @@ fn at_most_sixty_four_authenticators() {
 #[test]
 fn two_issuers_without_a_url_are_also_duplicates() {
     let found =
-        violations(|configuration| configuration.jwt = vec![sound(""), sound("")], &AuthnProfile::KUBE);
+        violations(|configuration| configuration.jwt = vec![valid(""), valid("")], &AuthnProfile::KUBE);
     let expected = [
         "Required value jwt[0].issuer.url",
         "Required value jwt[1].issuer.url",

@@ -189,7 +189,9 @@ async fn keys_survive_an_outage_for_a_day() {
     assert!(rig.fetch.count(DISCOVERY) > 2, "discovery is repeated, the keys may have moved (H20)");
     rig.advance(61);
     rig.refresher.run_due().await;
-    assert!(matches!(rig.refresher.current(), Err(KeysUnavailable::Failed(why)) if why.contains("have expired")));
+    assert!(
+        matches!(rig.refresher.current(), Err(KeysUnavailable::Failed(why)) if why.contains("have expired"))
+    );
     assert!(!rig.refresher.health().is_ready && rig.refresher.version() != version);
     rig.publish(&["k1"], &[]);
     rig.advance(60);
@@ -257,7 +259,7 @@ async fn unknown_key_is_fetched_within_the_rate_limit() {
 // S166–S168, RV1, RV2, RV3
 #[tokio::test]
 async fn profile_kube_fetches_when_verification_fails_and_the_response_is_stale() {
-    for (headers, asks) in [
+    for (headers, fetches) in [
         (&[][..], true),
         (&[("cache-control", "no-cache")], true),
         (&[("cache-control", "max-age=20")], true),
@@ -275,13 +277,13 @@ async fn profile_kube_fetches_when_verification_fails_and_the_response_is_stale(
         );
         assert_eq!((rig.kids(), rig.fetches()), (vec!["k1".to_owned()], 1));
         rig.publish(&["k2"], headers);
-        let expected = if asks { (RefreshResult::Newer, 2) } else { (RefreshResult::Unchanged, 1) };
+        let expected = if fetches { (RefreshResult::Newer, 2) } else { (RefreshResult::Unchanged, 1) };
         assert_eq!((rig.refresh(RefreshReason::Signature).await, rig.fetches()), expected, "{headers:?}");
         // RV3: a failure keeps the current keys.
         rig.fetch.answer(KEYS, 500, "");
         let kids = rig.kids();
         let refreshed = rig.refresh(RefreshReason::Kid("k9")).await;
-        assert_eq!(matches!(refreshed, RefreshResult::Failed(why) if why.contains("500")), asks);
+        assert_eq!(matches!(refreshed, RefreshResult::Failed(why) if why.contains("500")), fetches);
         assert_eq!(rig.kids(), kids);
     }
 }
