@@ -164,8 +164,9 @@ fn credential_goes_only_to_its_own_registry() {
             let host_of = |image: &str| {
                 image.rsplit('@').next().unwrap().split(['/', '#', '?']).next().unwrap().to_owned()
             };
-            let others =
-                SHAPES.iter().filter(|(other, whose)| *whose != owner && host_of(other) != host_of(image));
+            let others = SHAPES
+                .iter()
+                .filter(|(other, other_owner)| *other_owner != owner && host_of(other) != host_of(image));
             for (other, _) in others {
                 assert!(!found(other), "credential of {provider:?} for {image} would be sent to {other:?}");
             }

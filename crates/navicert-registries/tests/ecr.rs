@@ -114,8 +114,8 @@ fn environment_overrides_endpoints_of_one_or_all_services() {
         .service_account("canary-token", &[("eks.amazonaws.com/ecr-role-arn", ROLE)]);
     sts.run();
     let seen = amazon.server().requests();
-    let asked = seen.iter().any(|request| request.text().contains("Action=AssumeRoleWithWebIdentity"));
-    assert!(asked, "STS at its own endpoint");
+    let called = seen.iter().any(|request| request.text().contains("Action=AssumeRoleWithWebIdentity"));
+    assert!(called, "STS at its own endpoint");
 }
 
 #[test]
@@ -418,8 +418,8 @@ fn custom_host_is_ecr_only_if_configured() {
     let amazon = Amazon::start();
     let image = "images.example/team/app";
     assert!(with_key(&amazon, image).run().is_empty());
-    let told = with_key(&amazon, image).arguments(&["--registry-host", "images.example=eu-west-1"]);
-    assert_eq!(told.run().login("images.example").0, "AWS");
+    let custom = with_key(&amazon, image).arguments(&["--registry-host", "images.example=eu-west-1"]);
+    assert_eq!(custom.run().login("images.example").0, "AWS");
     assert!(amazon.server().requests()[0].header("authorization").unwrap().contains("/eu-west-1/ecr/"));
     with_key(&amazon, image)
         .arguments(&["--registry-host=images.example"])

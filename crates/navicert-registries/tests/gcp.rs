@@ -50,8 +50,8 @@ fn only_google_hosts_get_the_node_token() {
         assert!(ran.is_empty() && ran.stderr.contains("--registry-host"), "{image}: {}", ran.stderr);
     }
     assert_eq!(google.server().requests().len(), calls, "no request was sent");
-    let told = run(&google, "registry.example/x").arguments(&["--registry-host", "Registry.Example"]).run();
-    assert_eq!(told.login("registry.example").1, "canary-access-token");
+    let custom = run(&google, "registry.example/x").arguments(&["--registry-host", "Registry.Example"]).run();
+    assert_eq!(custom.login("registry.example").1, "canary-access-token");
 }
 
 #[test]

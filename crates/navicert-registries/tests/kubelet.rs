@@ -142,7 +142,7 @@ fn every_provider_works_with_its_example_configuration() {
         assert!(!first.credential.is_anonymous());
         let calls = node.amazon.server().requests().len();
         let _again = providers.lookup(image, &PullIdentity::None);
-        assert_eq!(node.amazon.server().requests().len(), calls, "remembered");
+        assert_eq!(node.amazon.server().requests().len(), calls, "served from the cache");
     }
     node.amazon.violations().assert_none();
     node.google.violations().assert_none();

@@ -65,17 +65,17 @@ fn skopeo_and_podman_pull_with_ecr_credentials() {
         ],
     );
     // The registry counts as ECR only because it is configured so; without that, the pull fails.
-    let told = format!("{}=us-west-2", registry.host());
+    let custom = format!("{}=us-west-2", registry.host());
     for pull in [skopeo.clone(), podman] {
-        let outcome = pull.variable("NAVICERT_REGISTRY_HOSTS", &told).run().unwrap();
+        let outcome = pull.variable("NAVICERT_REGISTRY_HOSTS", &custom).run().unwrap();
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
-    assert!(amazon.server().requests().len() >= 2, "each asked for the password");
+    assert!(amazon.server().requests().len() >= 2, "each run requested the password");
     amazon.violations().assert_none();
     let calls = amazon.server().requests().len();
     assert_ne!(skopeo.clone().run().unwrap().code(), Some(0));
     assert_eq!(amazon.server().requests().len(), calls);
     amazon.hand_out("another-password", None);
-    let outcome = skopeo.variable("NAVICERT_REGISTRY_HOSTS", &told).run().unwrap();
+    let outcome = skopeo.variable("NAVICERT_REGISTRY_HOSTS", &custom).run().unwrap();
     assert_ne!(outcome.code(), Some(0), "the registry wants exactly this password");
 }

@@ -356,7 +356,7 @@ mod tests {
             ..principal.clone()
         };
         let bindings = IdentityBindings::new("sni.example".into(), [10, 0, 0, 1].into());
-        for (config, bound, mirrored, asked, expected) in [
+        for (config, bound, mirrored, request_under_test, expected) in [
             (&managed, false, false, request("", &[]), "managed identity of this machine"),
             (
                 &managed,
@@ -384,13 +384,18 @@ mod tests {
             (&principal, false, false, request("", &[]), "service principal `id`"),
             (&federated, false, false, request("", &[]), "application `id`, with the token in `/token`"),
         ] {
-            let chosen = AzureIdentity::select(config, bound.then_some(&bindings), mirrored, &asked).unwrap();
+            let chosen =
+                AzureIdentity::select(config, bound.then_some(&bindings), mirrored, &request_under_test)
+                    .unwrap();
             assert_eq!(chosen.to_string(), expected);
             assert!(!format!("{chosen:?}").contains("canary"));
         }
         for (bound, annotations) in [(false, &both[..1]), (false, &both[1..]), (false, &[]), (true, &[])] {
-            let asked = request("t", annotations);
-            assert!(AzureIdentity::select(&managed, bound.then_some(&bindings), false, &asked).is_err());
+            let request_under_test = request("t", annotations);
+            assert!(
+                AzureIdentity::select(&managed, bound.then_some(&bindings), false, &request_under_test)
+                    .is_err()
+            );
         }
         assert!(AzureIdentity::select(&managed, Some(&bindings), false, &request("", &both)).is_err());
         assert!(AzureIdentity::select(&CloudConfig::default(), None, false, &request("", &[])).is_err());

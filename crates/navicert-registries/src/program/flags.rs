@@ -95,7 +95,7 @@ impl Flags {
                         value().ok_or_else(missing)?;
                         continue;
                     }
-                    let mine = |(_, _, whose): &&FlagSpec| whose.is_none_or(|whose| whose == which);
+                    let mine = |(_, _, program): &&FlagSpec| program.is_none_or(|program| program == which);
                     let fits =
                         |(long, short, _): &&FlagSpec| *long == name || (*short == name && !short.is_empty());
                     let known = VALUE_FLAGS.iter().filter(mine).find(fits);
@@ -231,9 +231,9 @@ mod tests {
     fn help_lists_every_flag() {
         for which in [ProgramKind::Ecr, ProgramKind::Gcp, ProgramKind::Acr] {
             let text = usage(which);
-            for (long, _, whose) in VALUE_FLAGS {
+            for (long, _, program) in VALUE_FLAGS {
                 let listed = text.contains(&format!("--{long}"));
-                let expected = whose.is_none_or(|whose| whose == which)
+                let expected = program.is_none_or(|program| program == which)
                     && (long != "registry-host" || which != ProgramKind::Acr);
                 assert_eq!(listed, expected, "{which:?} --{long}");
             }
