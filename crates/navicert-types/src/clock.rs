@@ -1,5 +1,4 @@
-//! Where time comes from. Nothing else in the workspace may read the real clock (clippy.toml bans it), so that
-//! a test decides what time it is.
+//! Sources of time. No other code in the workspace reads the real clock (clippy.toml forbids it), so tests control time.
 //!
 //! Pure functions take a [`Timestamp`]; long-lived objects hold an `Arc<dyn Clock>`.
 
@@ -11,8 +10,8 @@ pub use jiff::Timestamp;
 
 /// A source of time.
 ///
-/// Two readings, because they answer different questions: expiry is compared with wall time, which may jump, and
-/// back-off with monotonic time, which may not (client-credentials.md C413).
+/// Expiry is compared with wall time, which may jump; back-off uses monotonic time, which may not.
+// C413
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The wall time.
     fn now(&self) -> Timestamp;
@@ -21,17 +20,17 @@ pub trait Clock: fmt::Debug + Send + Sync {
     fn monotonic(&self) -> Duration;
 }
 
-/// The machine's clock: the only reader of the real time.
+/// The system clock: the only code that reads real time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the one room that reads the wall clock")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only code that reads the wall clock")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the one room that reads the monotonic clock")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only code that reads the monotonic clock")]
     fn monotonic(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()
@@ -48,7 +47,7 @@ mod manual {
 
     use super::{Clock, Timestamp};
 
-    /// A clock that moves only when told to.
+    /// A clock that only the test moves.
     #[derive(Debug)]
     pub struct ManualClock(Mutex<State>);
 
@@ -59,7 +58,7 @@ mod manual {
     }
 
     impl ManualClock {
-        /// A clock standing at this many seconds after the Unix epoch.
+        /// A clock at this many seconds after the Unix epoch.
         ///
         /// # Panics
         /// If the second is outside the range of a [`Timestamp`].
@@ -69,14 +68,14 @@ mod manual {
             ManualClock(Mutex::new(State { wall, monotonic: Duration::ZERO }))
         }
 
-        /// Lets time pass: both readings move.
+        /// Advances both readings.
         pub fn advance(&self, by: Duration) {
             let mut state = self.state();
             state.wall = state.wall.saturating_add(by).unwrap_or(Timestamp::MAX);
             state.monotonic = state.monotonic.saturating_add(by);
         }
 
-        /// Somebody sets the wall clock: only that reading jumps.
+        /// Sets the wall clock; monotonic time does not change.
         pub fn set_wall(&self, to: Timestamp) {
             self.state().wall = to;
         }
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manual_clock_moves_only_when_told() {
+    fn manual_clock_moves_only_when_advanced() {
         let clock = ManualClock::at(1_000);
         assert_eq!(clock.now(), clock.now());
         clock.advance(Duration::from_millis(1_500));
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_the_wall_clock_leaves_monotonic_time_alone() {
+    fn setting_the_wall_clock_does_not_change_monotonic_time() {
         let clock = ManualClock::at(1_000);
         clock.advance(Duration::from_secs(5));
         clock.set_wall(Timestamp::UNIX_EPOCH);

@@ -1,8 +1,8 @@
-//! From the tree to types: a schema is written once, as the function that reads it, and every unknown, repeated and
-//! mistyped field is found in one pass.
+//! Decodes a tree into types. A schema is written once, as its decoding function, and one pass reports every unknown,
+//! duplicate and mistyped field.
 //!
 //! ```
-//! use navicert_types::decode::{Decode, Decoder, Mode, decode};
+//! use navicert_types::decode::{Decode, Decoder, DecodeMode, decode};
 //! use navicert_types::tree::{Node, Syntax, parse};
 //!
 //! #[derive(Debug, Default)]
@@ -23,7 +23,7 @@
 //! }
 //!
 //! let node = parse(b"url: 5\naudiences: [a]\naudience: b\n", Syntax::JsonOrYaml).unwrap();
-//! let errors = decode::<Issuer>(&node, Mode::Strict).unwrap_err();
+//! let errors = decode::<Issuer>(&node, DecodeMode::Strict).unwrap_err();
 //! assert_eq!(errors.iter().map(ToString::to_string).collect::<Vec<_>>(), [
 //!     "url: expected a string, found a number (line 1, column 6); put the value in quotes",
 //!     "audience: unknown field (line 3, column 1); did you mean `audiences`?",
@@ -42,47 +42,47 @@ use std::collections::HashMap;
 
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
 use crate::field_path::FieldPath;
-use crate::tree::{Entry, Mapping, Node, Span, Value};
+use crate::tree::{Mapping, MappingEntry, Node, Span, Value};
 
 pub use values::Base64;
 
-/// A file with more errors than this is not what its reader takes it for; the first ones say so.
-const MOST_DIAGNOSTICS: usize = 1_000;
+/// Further errors are dropped; a file with more errors is of another kind entirely.
+const MAX_DIAGNOSTICS: usize = 1_000;
 
-/// What becomes of fields that the schema does not know, and of repeated ones.
+/// How unknown and duplicate fields are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Both are errors. Configuration files of servers and kubelets, our own files.
+pub enum DecodeMode {
+    /// Both are errors. For configuration of servers and kubelets, and for navicert's own files.
     Strict,
-    /// Unknown ones are passed over (or kept, see [`Fields::rest`]); of repeated ones the last counts. Kubeconfig
-    /// files, what plugins print.
+    /// Unknown fields are ignored (or kept, see [`Fields::rest`]); the last of duplicate fields wins. For kubeconfig
+    /// files and plugin output.
     Lenient,
 }
 
-/// A type that can be read from a tree.
+/// A type that can be decoded from a tree.
 ///
-/// As in Go, every such type has a zero value, which is what `null` and an absent field give. An implementation
-/// reports through the decoder whatever is wrong and goes on, so that one pass finds everything; it returns `None`
-/// when there is nothing to go on with, after having reported why.
+/// As in Go, every type has a zero value, which `null` and a missing field decode to. An implementation reports errors
+/// through the decoder and continues, so that one pass finds all of them; it returns `None`, after reporting why, if it
+/// has no value.
 pub trait Decode: Default {
-    /// Reads the value. Null never gets here except as a whole document.
+    /// Decodes the value. Null reaches this function only as a whole document.
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self>;
 }
 
-/// Reads a whole tree.
+/// Decodes a whole tree.
 ///
 /// # Errors
-/// Everything that is wrong, in the order of the text.
-pub fn decode<T: Decode>(node: &Node, mode: Mode) -> Result<T, Diagnostics> {
+/// Every error, in the order of the text.
+pub fn decode<T: Decode>(node: &Node, mode: DecodeMode) -> Result<T, Diagnostics> {
     let mut decoder = Decoder::new(mode);
     let value = decoder.value(node);
     decoder.finish(value)
 }
 
-/// Where a decode stands, and what it has found wrong so far.
+/// The state of a decode: the current path and the errors so far.
 #[derive(Debug)]
 pub struct Decoder {
-    mode: Mode,
+    mode: DecodeMode,
     path: FieldPath,
     diagnostics: Diagnostics,
     secrets: usize,
@@ -91,40 +91,40 @@ pub struct Decoder {
 
 impl Decoder {
     /// A decoder at the root of a document.
-    pub fn new(mode: Mode) -> Self {
+    pub fn new(mode: DecodeMode) -> Self {
         let path = FieldPath::root();
         Decoder { mode, path, diagnostics: Diagnostics::default(), secrets: 0, has_type_meta: false }
     }
 
-    /// A decoder for a document whose `apiVersion` and `kind` have been looked at already.
-    pub(crate) fn after_type_meta(mode: Mode) -> Self {
+    /// A decoder for a document whose `apiVersion` and `kind` have been read already.
+    pub(crate) fn after_type_meta(mode: DecodeMode) -> Self {
         Decoder { has_type_meta: true, ..Decoder::new(mode) }
     }
 
-    /// The result of a decode: the value if nothing is wrong.
+    /// The result of a decode: the value if there were no errors.
     ///
     /// # Errors
-    /// Everything that was reported, in the order of the text.
+    /// Every reported error, in the order of the text.
     pub fn finish<T>(self, value: T) -> Result<T, Diagnostics> {
         self.diagnostics.into_result(value)
     }
 
-    /// The field that is being read.
+    /// The current field.
     pub fn path(&self) -> &FieldPath {
         &self.path
     }
 
-    /// How unknown and repeated fields are taken.
-    pub fn mode(&self) -> Mode {
+    /// How unknown and duplicate fields are handled.
+    pub fn mode(&self) -> DecodeMode {
         self.mode
     }
 
-    /// Reads a value; null and what is wrong give the zero value.
+    /// Decodes a value; null and errors give the zero value.
     pub fn value<T: Decode>(&mut self, node: &Node) -> T {
         if node.is_null() { T::default() } else { T::decode(node, self).unwrap_or_default() }
     }
 
-    /// Reads an object field by field. Whatever `read` does not ask for is unknown. Null is an object without
+    /// Decodes an object field by field. Fields that `read` does not request are unknown. Null is an object without
     /// fields.
     pub fn object<T>(&mut self, node: &Node, read: impl FnOnce(&mut Fields<'_>) -> T) -> Option<T> {
         let nothing = Mapping::default();
@@ -132,7 +132,7 @@ impl Decoder {
             Value::Mapping(mapping) => mapping,
             Value::Null => &nothing,
             _ => {
-                self.wrong_type(node, "a mapping");
+                self.report_wrong_type(node, "a mapping");
                 return None;
             }
         };
@@ -145,7 +145,7 @@ impl Decoder {
         Some(value)
     }
 
-    /// Reads an element of a list.
+    /// Decodes an element of a list.
     pub fn index<T: Decode>(&mut self, index: usize, node: &Node) -> T {
         self.path.enter_index(index);
         let value = self.value(node);
@@ -153,7 +153,7 @@ impl Decoder {
         value
     }
 
-    /// Reads an entry of a map.
+    /// Decodes an entry of a map.
     pub fn key<T: Decode>(&mut self, key: &str, node: &Node) -> T {
         self.path.enter_key(key);
         let value = self.value(node);
@@ -161,7 +161,7 @@ impl Decoder {
         value
     }
 
-    /// Reads the field of an object that somebody else has read: a part of a document, as if it were read within it.
+    /// Decodes a field outside [`Decoder::object`], with the path it has inside its document.
     pub fn field<T: Decode>(&mut self, name: &str, node: &Node) -> T {
         self.path.enter_field(name);
         let value = self.value(node);
@@ -169,48 +169,48 @@ impl Decoder {
         value
     }
 
-    /// Reads one of a fixed set of words.
+    /// Decodes one of a fixed set of words.
     pub fn one_of<T: Clone>(&mut self, node: &Node, words: &[(&str, T)]) -> Option<T> {
         let text = String::decode(node, self)?;
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| value.clone());
         if found.is_none() {
             let known: Vec<String> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            self.invalid_value(node, format!("expected one of {}", known.join(", ")));
+            self.report_invalid_value(node, format!("expected one of {}", known.join(", ")));
         }
         found
     }
 
-    /// Reads something that is a secret: what is reported meanwhile is marked, so that nobody shows the text.
-    pub fn secretly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+    /// Decodes a secret: diagnostics reported meanwhile are marked so that their source text is not printed.
+    pub fn within_secret<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         self.secrets += 1;
         let value = read(self);
         self.secrets -= 1;
         value
     }
 
-    /// Reports a value of another type than expected (`a string`, `a list`).
-    pub fn wrong_type(&mut self, node: &Node, expected: &str) {
+    /// Reports a value of the wrong type; `expected` is such as `a string` or `a list`.
+    pub fn report_wrong_type(&mut self, node: &Node, expected: &str) {
         let message = format!("expected {expected}, found {}", node.kind());
         let quotes = expected == "a string" && matches!(node.value, Value::Bool(_) | Value::Number(_));
         let hint = quotes.then(|| "put the value in quotes".to_owned());
         self.report(node.span, DiagnosticKind::WrongType, message, hint);
     }
 
-    /// Reports a value that is not acceptable. The message must not repeat it.
-    pub fn invalid_value(&mut self, node: &Node, message: impl Into<String>) {
+    /// Reports an invalid value. The message must not contain it.
+    pub fn report_invalid_value(&mut self, node: &Node, message: impl Into<String>) {
         self.report(node.span, DiagnosticKind::InvalidValue, message.into(), None);
     }
 
-    /// Reports anything else at the current path.
+    /// Reports an error at the current path.
     pub fn report(&mut self, span: Span, kind: DiagnosticKind, message: String, hint: Option<String>) {
-        if self.diagnostics.len() >= MOST_DIAGNOSTICS {
+        if self.diagnostics.len() >= MAX_DIAGNOSTICS {
             return;
         }
         let (path, is_secret) = (self.path.clone(), self.secrets > 0);
         self.diagnostics.push(Diagnostic { path, span, kind, message, hint, is_secret });
     }
 
-    /// Reports anything at another path.
+    /// Reports an error at another path.
     pub fn report_at(
         &mut self,
         path: FieldPath,
@@ -224,10 +224,10 @@ impl Decoder {
         self.path = here;
     }
 
-    /// Strict mode: every repetition of a key in this mapping.
+    /// In strict mode, reports every duplicate key of this mapping.
     pub(crate) fn report_repeated(&mut self, mapping: &Mapping, step: fn(&FieldPath, &str) -> FieldPath) {
         let mut repeated = mapping.entries().iter().filter(|entry| entry.repeated).peekable();
-        if self.mode == Mode::Lenient || repeated.peek().is_none() {
+        if self.mode == DecodeMode::Lenient || repeated.peek().is_none() {
             return;
         }
         let first_ones = mapping.entries().iter().filter(|entry| !entry.repeated);
@@ -235,7 +235,7 @@ impl Decoder {
             first_ones.map(|entry| (entry.key.as_str(), entry.key_span.line)).collect();
         for entry in repeated {
             let line = lines.get(entry.key.as_str()).copied().unwrap_or(entry.key_span.line);
-            let message = format!("given more than once, first on line {line}");
+            let message = format!("duplicate field, first on line {line}");
             self.report_at(
                 step(&self.path, &entry.key),
                 entry.key_span,
@@ -247,7 +247,7 @@ impl Decoder {
     }
 }
 
-/// The fields of one object while it is read.
+/// The fields of one object during decoding.
 #[derive(Debug)]
 pub struct Fields<'a> {
     decoder: &'a mut Decoder,
@@ -257,7 +257,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// A field that may be absent; null counts as absent.
+    /// An optional field; null counts as missing.
     pub fn optional<T: Decode>(&mut self, name: &'static str) -> Option<T> {
         let node = self.node(name).filter(|node| !node.is_null())?;
         self.decoder.path.enter_field(name);
@@ -266,12 +266,12 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// A field whose absence means its zero value.
+    /// A field whose zero value is used if it is missing.
     pub fn default<T: Decode>(&mut self, name: &'static str) -> T {
         self.optional(name).unwrap_or_default()
     }
 
-    /// A field that has to be there; its absence is reported.
+    /// A required field; reported if missing.
     pub fn required<T: Decode>(&mut self, name: &'static str) -> T {
         if self.node(name).is_none_or(Node::is_null) {
             let path = self.decoder.path.field(name);
@@ -279,33 +279,33 @@ impl<'a> Fields<'a> {
                 path,
                 self.span,
                 DiagnosticKind::Required,
-                "required field is missing".into(),
+                "missing required field".into(),
                 None,
             );
         }
         self.default(name)
     }
 
-    /// The tree of a field, for those who read it themselves; it counts as known.
+    /// The undecoded node of a field; the field counts as known.
     pub fn node(&mut self, name: &'static str) -> Option<&'a Node> {
         self.known.push(name);
         self.mapping.last(name).map(|entry| &entry.value)
     }
 
-    /// Every field that was not asked for, to be kept. Ask for the known ones first.
+    /// Every field that has not been requested yet. Request the known fields first.
     pub fn rest(&mut self) -> Mapping {
         let rest = self.unknown().cloned().collect::<Vec<_>>();
         self.mapping = const { &Mapping::EMPTY };
         rest.into()
     }
 
-    /// The same where unknown fields are tolerated; where they are errors they stay to be reported.
+    /// [`Fields::rest`] in lenient mode; empty in strict mode, where unknown fields are reported.
     pub fn rest_if_lenient(&mut self) -> Mapping {
-        if self.decoder.mode == Mode::Lenient { self.rest() } else { Mapping::default() }
+        if self.decoder.mode == DecodeMode::Lenient { self.rest() } else { Mapping::default() }
     }
 
-    /// Reads fields that may hold secrets without being [`crate::Secret`]s, see [`Decoder::secretly`].
-    pub fn secretly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+    /// Decodes fields that may contain secrets but are not [`crate::Secret`]s, see [`Decoder::within_secret`].
+    pub fn within_secret<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         self.decoder.secrets += 1;
         let value = read(self);
         self.decoder.secrets -= 1;
@@ -317,15 +317,15 @@ impl<'a> Fields<'a> {
         self.decoder
     }
 
-    fn unknown(&self) -> impl Iterator<Item = &'a Entry> {
+    fn unknown(&self) -> impl Iterator<Item = &'a MappingEntry> {
         self.mapping.entries().iter().filter(|entry| !self.known.contains(&entry.key.as_str()))
     }
 
     fn finish(self) {
-        if self.decoder.mode == Mode::Lenient {
+        if self.decoder.mode == DecodeMode::Lenient {
             return;
         }
-        let unknown: Vec<&Entry> = self.unknown().filter(|entry| !entry.repeated).collect();
+        let unknown: Vec<&MappingEntry> = self.unknown().filter(|entry| !entry.repeated).collect();
         for entry in unknown {
             let hint = closest(&entry.key, &self.known).map(|name| format!("did you mean `{name}`?"));
             let path = self.decoder.path.field(&entry.key);

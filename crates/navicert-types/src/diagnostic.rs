@@ -1,5 +1,5 @@
-//! What is wrong with a file, with the place: every reader of this crate reports in this form, and the command
-//! line draws it as an annotated snippet.
+//! Errors in a file with their positions. Every decoder of this crate reports diagnostics, and the command line prints
+//! them as annotated snippets.
 
 use std::error::Error;
 use std::fmt;
@@ -7,44 +7,44 @@ use std::fmt;
 use crate::field_path::FieldPath;
 use crate::tree::Span;
 
-/// One thing that is wrong with a file.
+/// One error in a file.
 ///
-/// The message never repeats a value of the file (it may be a secret), only names of fields.
+/// The message contains field names but never a value of the file, which may be a secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// The field, empty where the trouble is with the document as a whole.
+    /// The field; empty if the error concerns the whole document.
     pub path: FieldPath,
-    /// Where in the text.
+    /// Position in the text.
     pub span: Span,
-    /// What sort of trouble.
+    /// The kind of error.
     pub kind: DiagnosticKind,
-    /// One clause, lower case, no final period; the path is not repeated in it.
+    /// One clause, lower case, no final period, without the path.
     pub message: String,
-    /// What to do about it, if that is not plain from the message.
+    /// How to fix it, if the message does not already say so.
     pub hint: Option<String>,
-    /// The text at the span may be a secret: name the place, do not show it.
+    /// The text at the span may be a secret: print the position, not the text.
     pub is_secret: bool,
 }
 
-/// The sort of trouble a [`Diagnostic`] reports.
+/// The kind of error a [`Diagnostic`] reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DiagnosticKind {
     /// The text is not YAML or JSON.
     Syntax,
-    /// The text is larger, deeper or more repetitive than this crate reads.
+    /// The input exceeds a size, depth or alias limit.
     Limit,
-    /// `apiVersion` or `kind` is absent or not known.
+    /// `apiVersion` or `kind` is missing or unsupported.
     Version,
-    /// A field that the schema does not have.
+    /// A field that is not in the schema.
     UnknownField,
-    /// A field that occurs twice, or a name that is taken twice in a list of named entries.
+    /// A duplicate field, or a duplicate name in a list of named entries.
     Duplicate,
-    /// A value of another type than the field has.
+    /// A value of the wrong type.
     WrongType,
-    /// A value of the right type that is not acceptable.
+    /// An invalid value of the right type.
     InvalidValue,
-    /// A field that has to be there and is not.
+    /// A missing required field.
     Required,
 }
 
@@ -59,7 +59,7 @@ impl Diagnostic {
         self.span.column
     }
 
-    /// The same with a way out.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -84,40 +84,40 @@ impl fmt::Display for Diagnostic {
 
 impl Error for Diagnostic {}
 
-/// Everything that is wrong with one file, in the order of the text. Never empty when it is an error.
+/// All errors of one file in the order of the text. Never empty when returned as an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Whether nothing was found.
+    /// Whether there are no diagnostics.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many were found.
+    /// The number of diagnostics.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// One after another, in the order of the text.
+    /// Iterates in the order of the text.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.0.iter()
     }
 
-    /// Adds one.
+    /// Adds a diagnostic.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.0.push(diagnostic);
     }
 
-    /// Sorts by place in the text; what was found first at one place stays first.
+    /// Sorts by position in the text; the sort is stable.
     pub fn sort(&mut self) {
         self.0.sort_by_key(|diagnostic| diagnostic.span.start);
     }
 
-    /// `Ok(value)` if nothing was found, else everything that was, sorted.
+    /// `Ok(value)` if there are no diagnostics, otherwise all of them, sorted.
     ///
     /// # Errors
-    /// The diagnostics themselves, if there are any.
+    /// The diagnostics, if there are any.
     pub fn into_result<T>(mut self, value: T) -> Result<T, Diagnostics> {
         if self.is_empty() {
             return Ok(value);
@@ -195,19 +195,19 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnostic_starts_with_its_field_path() {
+    fn diagnostic_starts_with_its_field_path() {
         let path = FieldPath::root().field("jwt").index(0).field("issuer");
         assert_eq!(at(0, path).to_string(), "jwt[0].issuer: expected a string (line 3, column 5)");
     }
 
     #[test]
-    fn trouble_with_the_whole_document_starts_with_the_place() {
+    fn diagnostic_of_the_whole_document_starts_with_its_position() {
         let shown = at(0, FieldPath::root()).with_hint("put it in quotes").to_string();
         assert_eq!(shown, "line 3, column 5: expected a string; put it in quotes");
     }
 
     #[test]
-    fn diagnostics_come_out_in_the_order_of_the_text() {
+    fn diagnostics_are_sorted_by_position() {
         let mut found = Diagnostics::default();
         found.extend([at(9, FieldPath::root().field("b")), at(2, FieldPath::root().field("a"))]);
         let sorted = found.into_result(()).unwrap_err();

@@ -1,4 +1,4 @@
-//! The way to a field as Kubernetes writes it: `jwt[0].claimMappings.extra[1].key`, map keys as `annotations[a/b]`.
+//! Field paths as Kubernetes writes them: `jwt[0].claimMappings.extra[1].key`, map keys as `annotations[a/b]`.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ impl FieldPath {
         parent
     }
 
-    /// What is found at this path in a document, or as near to it as the document goes.
+    /// The node at this path in a document, or its nearest existing ancestor.
     ///
     /// ```
     /// use navicert_types::FieldPath;
@@ -127,19 +127,19 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// A name from a file, which may be anything: cut to a length that helps, and safe for a terminal.
+/// An untrusted name from a file: truncated and escaped for a terminal.
 struct Name<'a>(&'a str);
 
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.char_indices().nth(LONGEST_NAME) {
+        match self.0.char_indices().nth(MAX_NAME_CHARS) {
             None => f.write_str(&redact::terminal(self.0)),
             Some((end, _)) => write!(f, "{}…", redact::terminal(self.0.get(..end).unwrap_or_default())),
         }
     }
 }
 
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,12 @@
-//! The kubeconfig file as types (C101–C109): everything that may be a secret is a [`Secret`], and fields nobody knows
-//! are kept, so that reading and writing loses nothing. Locating, merging and judging files is `navicert-client`'s.
+//! The kubeconfig file as types. Possible secrets are [`Secret`]s, and unknown fields are kept so that a file
+//! round-trips without loss. `navicert-client` locates, merges and validates files.
+// C101–C109
 
+mod debug;
 mod read;
-mod shown;
 #[cfg(test)]
 mod tests;
-mod written;
+mod write;
 
 use indexmap::IndexMap;
 
@@ -13,8 +14,9 @@ use crate::diagnostic::Diagnostics;
 use crate::secret::Secret;
 use crate::tree::{Mapping, Node};
 
-/// Reads one kubeconfig file. YAML and JSON are both taken, an empty file is an empty configuration, unknown fields
-/// are kept, and `apiVersion` and `kind` may be left out (C102, C103, C104).
+/// Decodes one kubeconfig file, in YAML or JSON.
+///
+/// An empty file is an empty configuration, unknown fields are kept, and `apiVersion` and `kind` are optional.
 ///
 /// ```
 /// let config = navicert_types::kubeconfig::decode(b"users:\n- name: ann\n  user: {token: t0ken}\n").unwrap();
@@ -24,13 +26,14 @@ use crate::tree::{Mapping, Node};
 /// ```
 ///
 /// # Errors
-/// Everything that keeps the file from loading: broken text, values of a wrong type, base64 that is none, a name
-/// that occurs twice in a list (C105). What is merely unusable loads; it is judged when it is selected.
-pub fn decode(bytes: &[u8]) -> Result<Config, Diagnostics> {
+/// Every error that keeps the file from loading: syntax errors, values of the wrong type, invalid base64, duplicate
+/// names in a list. Entries that decode but are unusable load; validation rejects them when they are selected.
+// C102, C103, C104, C105
+pub fn decode(bytes: &[u8]) -> Result<Kubeconfig, Diagnostics> {
     read::config(bytes)
 }
 
-/// Fields of a file that nobody reads, with their places: mostly typing errors. Empty for a file that does not load.
+/// Unknown fields of a file with their positions, usually typos. Empty for a file that does not load.
 ///
 /// ```
 /// let text = b"clusters: [{name: c, cluster: {sever: 'https://127.0.0.1'}}]";
@@ -43,8 +46,8 @@ pub fn unknown_fields(bytes: &[u8]) -> Diagnostics {
 
 /// A kubeconfig file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Config {
-    /// Settings for the command line, deprecated.
+pub struct Kubeconfig {
+    /// Deprecated command-line preferences.
     pub preferences: Preferences,
     /// The clusters.
     pub clusters: Vec<NamedCluster>,
@@ -52,22 +55,22 @@ pub struct Config {
     pub users: Vec<NamedAuthInfo>,
     /// The contexts.
     pub contexts: Vec<NamedContext>,
-    /// The context to use when none is asked for; empty if there is none.
+    /// The context used unless another is requested; empty if none is set.
     pub current_context: String,
-    /// What others keep here.
+    /// Extensions of other tools.
     pub extensions: Vec<NamedExtension>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
 /// `preferences`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preferences {
-    /// Whether to use colours.
+    /// Whether output is colored.
     pub colors: bool,
-    /// What others keep here.
+    /// Extensions of other tools.
     pub extensions: Vec<NamedExtension>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
@@ -76,37 +79,38 @@ pub struct Preferences {
 pub struct NamedCluster {
     /// Its name in this file.
     pub name: String,
-    /// How to reach it.
+    /// The cluster.
     pub cluster: Cluster,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// How to reach a cluster.
+/// Connection settings of a cluster.
 #[derive(Clone, Default, PartialEq)]
 pub struct Cluster {
     /// Base URL, with an optional path prefix.
     pub server: String,
-    /// Name to ask for and to check the certificate against; empty for the host of `server`.
+    /// Server name for SNI and certificate verification; empty for the host of `server`.
     pub tls_server_name: String,
-    /// Do not verify the server at all.
+    /// Disables verification of the server's certificate.
     pub insecure_skip_tls_verify: bool,
-    /// File with the certificate authority's certificates.
+    /// Path of the certificate authority bundle.
     pub certificate_authority: String,
-    /// The same as PEM text; wins over the file.
+    /// The same as PEM data; takes precedence over the file.
     pub certificate_authority_data: Vec<u8>,
-    /// Proxy to go through. May carry a password: show it through [`crate::redact::url`].
+    /// Proxy URL. May contain a password: print it through [`crate::redact::url`].
     pub proxy_url: String,
-    /// Do not ask for compressed answers.
+    /// Disables response compression.
     pub disable_compression: bool,
-    /// What others keep here; [`Cluster::EXEC_EXTENSION`] is for the user's plugin.
+    /// Extensions of other tools; [`Cluster::EXEC_EXTENSION`] is passed to the user's exec plugin.
     pub extensions: Vec<NamedExtension>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
 impl Cluster {
-    /// The extension that becomes an exec plugin's `spec.cluster.config` (C230).
+    /// The extension that becomes an exec plugin's `spec.cluster.config`.
+    // C230
     pub const EXEC_EXTENSION: &'static str = "client.authentication.k8s.io/exec";
 }
 
@@ -115,26 +119,27 @@ impl Cluster {
 pub struct NamedAuthInfo {
     /// Its name in this file.
     pub name: String,
-    /// Who it is and how to prove it.
+    /// The user's credentials.
     pub user: AuthInfo,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// Who a user is and how to prove it.
+/// Credentials of a user.
 #[derive(Clone, Default, PartialEq)]
 pub struct AuthInfo {
-    /// File with the client certificate.
+    /// Path of the client certificate.
     pub client_certificate: String,
-    /// The same as PEM text; wins over the file.
+    /// The same as PEM data; takes precedence over the file.
     pub client_certificate_data: Vec<u8>,
-    /// File with the client key.
+    /// Path of the client key.
     pub client_key: String,
-    /// The same as PEM text; wins over the file.
+    /// The same as PEM data; takes precedence over the file.
     pub client_key_data: Secret<Vec<u8>>,
     /// Bearer token.
     pub token: Secret<String>,
-    /// File with a bearer token; wins over `token` (C162).
+    /// Path of a bearer token file; takes precedence over `token`.
+    // C162
     pub token_file: String,
     /// `as`: user to impersonate.
     pub impersonate: String,
@@ -144,61 +149,62 @@ pub struct AuthInfo {
     pub impersonate_groups: Vec<String>,
     /// `as-user-extra`: extra attributes to impersonate.
     pub impersonate_user_extra: IndexMap<String, Vec<String>>,
-    /// Name for basic authentication.
+    /// User name for basic authentication.
     pub username: String,
     /// Password for basic authentication.
     pub password: Secret<String>,
-    /// `auth-provider`: a provider that is built into the client.
+    /// `auth-provider`: an auth provider built into the client.
     pub auth_provider: Option<AuthProviderConfig>,
-    /// A plugin that gives the credential.
+    /// An exec plugin that provides the credential.
     pub exec: Option<ExecConfig>,
-    /// What others keep here.
+    /// Extensions of other tools.
     pub extensions: Vec<NamedExtension>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// A provider that is built into the client.
+/// An auth provider built into the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuthProviderConfig {
-    /// Which one: `oidc` and a few removed ones.
+    /// Provider name: `oidc`, `externalSigner`, or one that Kubernetes has removed.
     pub name: String,
-    /// Its settings, tokens and secrets among them.
+    /// Provider settings, including tokens and secrets.
     pub config: IndexMap<String, Secret<String>>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// A plugin that gives a credential.
+/// An exec plugin that provides a credential.
 #[derive(Clone, Default, PartialEq)]
 pub struct ExecConfig {
-    /// The program: a path, or a name to look up.
+    /// The executable: a path, or a name looked up in `PATH`.
     pub command: String,
-    /// Its arguments, as they are. Some people put secrets there: show them through [`crate::redact::arguments`].
+    /// Arguments. They may contain secrets: print them through [`crate::redact::arguments`].
     pub args: Vec<String>,
-    /// Variables to add to its environment.
+    /// Additional environment variables.
     pub env: Vec<ExecEnvVar>,
-    /// The version of `ExecCredential` it speaks.
+    /// The `ExecCredential` version the plugin uses.
     pub api_version: String,
-    /// What to tell people who do not have it. Show it through [`crate::redact::terminal`].
+    /// Shown when the executable is missing. Print it through [`crate::redact::terminal`].
     pub install_hint: String,
-    /// Whether to tell it about the cluster.
+    /// Whether cluster information is passed to the plugin.
     pub provide_cluster_info: bool,
-    /// `Never`, `IfAvailable`, `Always`, or whatever the file says: it is judged when the user is selected (C104). An
-    /// empty one has become `IfAvailable` for the two old versions (C109).
+    /// `Never`, `IfAvailable`, `Always`, or any other text of the file, which is rejected when the user is selected.
+    /// An empty mode becomes `IfAvailable` for v1beta1 and v1alpha1.
+    // C104, C109
     pub interactive_mode: String,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// A variable for a plugin's environment.
+/// An environment variable for an exec plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecEnvVar {
     /// Its name.
     pub name: String,
     /// Its value.
     pub value: Secret<String>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
@@ -207,34 +213,35 @@ pub struct ExecEnvVar {
 pub struct NamedContext {
     /// Its name in this file.
     pub name: String,
-    /// What belongs together.
+    /// The context.
     pub context: Context,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// A cluster, a user and a namespace that belong together.
+/// A combination of cluster, user and namespace.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// Name of the cluster.
     pub cluster: String,
     /// Name of the user.
     pub user: String,
-    /// Namespace to use when none is asked for.
+    /// Namespace used unless another is requested.
     pub namespace: String,
-    /// What others keep here.
+    /// Extensions of other tools.
     pub extensions: Vec<NamedExtension>,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }
 
-/// Something that others keep in a kubeconfig, under their own name.
+/// Data that another tool stores in a kubeconfig under a name of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NamedExtension {
-    /// Whose it is.
+    /// Name of the extension.
     pub name: String,
-    /// Anything; null if there is nothing (C107).
+    /// Any value; null if absent.
+    // C107
     pub extension: Node,
-    /// Fields that are not known.
+    /// Unknown fields.
     pub other: Mapping,
 }

@@ -1,19 +1,18 @@
-//! What is never printed: the masks for everything that may carry a secret without being a [`crate::Secret`], and
-//! the cleaning of text from files before it reaches a terminal.
+//! Masks values that may contain a secret without being a [`crate::Secret`], and escapes untrusted text for terminals.
 
 use std::borrow::Cow;
 
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// What stands for a masked value, as in `kubectl config view`.
+/// Replaces a masked value, as in `kubectl config view`.
 pub const REDACTED: &str = "REDACTED";
 
-/// What stands for masked certificate and key data, as in `kubectl config view`.
+/// Replaces masked certificate and key data, as in `kubectl config view`.
 pub const DATA_OMITTED: &str = "DATA+OMITTED";
 
 const MASKED: &str = "<masked>";
 
-/// A URL without its user information, which may be a password or a token. It need not be a well-formed one.
+/// Masks the user information of a URL, which may contain a password or a token. The URL need not be valid.
 ///
 /// ```
 /// use navicert_types::redact;
@@ -28,7 +27,7 @@ pub fn url(text: &str) -> Cow<'_, str> {
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, tail) = rest.split_at_checked(end).unwrap_or((rest, ""));
-    // A stray slash in a password must not let the rest of it through.
+    // An unescaped slash in a password must not expose the rest of it.
     let (host, tail) = match (authority.rsplit_once('@'), tail.rsplit_once('@')) {
         (Some((_, host)), _) => (host, tail),
         (None, Some((_, host))) if authority.contains(':') && looks_like_a_password(authority) => (host, ""),
@@ -43,7 +42,7 @@ fn looks_like_a_password(authority: &str) -> bool {
     authority.rsplit_once(':').is_some_and(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The value of a header as it may be logged (C195): of credentials only the scheme is left.
+/// Masks a header value for logs: only the scheme of a credential is kept.
 ///
 /// ```
 /// use navicert_types::redact;
@@ -51,6 +50,7 @@ fn looks_like_a_password(authority: &str) -> bool {
 /// assert_eq!(redact::header("authorization", "Bearer ey.secret"), "Bearer <masked>");
 /// assert_eq!(redact::header("Accept", "application/json"), "application/json");
 /// ```
+// C195
 pub fn header<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     let is = |other: &str| name.eq_ignore_ascii_case(other);
     if is("Cookie") || is("Set-Cookie") {
@@ -68,8 +68,9 @@ pub fn header<'a>(name: &str, value: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// A text from a file or a program as it may be shown on a terminal (C166): every character that is not a letter,
-/// mark, number, punctuation, symbol, separator or plain white space is spelled out, so that ESC becomes `U+001B`.
+/// Escapes untrusted text for a terminal: every character that is not a letter, mark, number, punctuation, symbol,
+/// separator or plain white space is replaced by its code point, such as `U+001B` for ESC.
+// C166
 pub fn terminal(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);
@@ -78,14 +79,14 @@ pub fn terminal(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(spell).collect())
 }
 
-/// Tab to carriage return, and every general category but the C ones.
+/// Tab to carriage return, and every general category except the C ones.
 fn is_printable(c: char) -> bool {
     use GeneralCategory::{Control, Format, PrivateUse, Surrogate, Unassigned};
     matches!(c, '\t'..='\r')
         || !matches!(get_general_category(c), Control | Format | PrivateUse | Surrogate | Unassigned)
 }
 
-/// Whether a variable, flag or setting of this name probably holds a secret.
+/// Whether a variable, flag or setting with this name probably contains a secret.
 pub fn is_secret_name(name: &str) -> bool {
     const SIGNS: [&str; 9] =
         ["token", "secret", "passw", "passphrase", "credential", "private", "apikey", "api-key", "api_key"];
@@ -95,7 +96,7 @@ pub fn is_secret_name(name: &str) -> bool {
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| WORDS.contains(&word))
 }
 
-/// The arguments of a command with the values of secret-looking flags masked: `--token x`, `--token=x`.
+/// Masks the values of flags that look secret: `--token x`, `--token=x`.
 pub fn arguments<S: AsRef<str>>(arguments: &[S]) -> Vec<Cow<'_, str>> {
     let mut value_is_secret = false;
     let mut shown = Vec::with_capacity(arguments.len());
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_information_leaves_a_url() {
+    fn masks_user_information_of_urls() {
         let cases = [
             ("http://u:p@127.0.0.1:9", "http://REDACTED@127.0.0.1:9"),
             ("http://token@h/path?q=a@b#c@d", "http://REDACTED@h/path?q=a@b#c@d"),
@@ -139,7 +140,7 @@ mod tests {
 
     // C195
     #[test]
-    fn headers_show_the_scheme_of_a_credential_only() {
+    fn masks_header_credentials_except_the_scheme() {
         let cases = [
             ("Authorization", "Bearer abc", "Bearer <masked>"),
             ("AUTHORIZATION", "basic abc", "basic <masked>"),
@@ -159,7 +160,7 @@ mod tests {
 
     // C166, T11
     #[test]
-    fn what_could_move_the_cursor_is_spelled_out() {
+    fn escapes_terminal_control_characters() {
         let cases = [
             ("plain\ttext\r\n\u{B}\u{C}", "plain\ttext\r\n\u{B}\u{C}"),
             ("\u{1B}[31mred\u{7}", "U+001B[31mredU+0007"),
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_probably_is_a_secret() {
+    fn recognizes_names_of_secrets() {
         for name in [
             "TOKEN",
             "client-secret",
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_keep_everything_but_the_values_of_secret_flags() {
+    fn masks_only_the_values_of_secret_flags() {
         let given = [
             "get-token",
             "--cluster",

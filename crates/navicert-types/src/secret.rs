@@ -1,5 +1,5 @@
-//! One type for every secret of the workspace: cleared from memory when dropped, masked in `Debug`, never
-//! displayed, and written to a wire only where a field asks for it by name.
+//! The type of every secret in the workspace: cleared from memory when dropped, masked in `Debug`, without `Display`, and
+//! serialized only by fields that opt in.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// A value that must not be printed.
 ///
-/// `Debug` shows a mask, there is no `Display`, and `Serialize` is not implemented: a wire type that has to send
-/// the value says so on the field with `#[serde(serialize_with = "navicert_types::secret::expose_on_the_wire")]`.
+/// `Debug` shows a mask, and `Display` and `Serialize` are not implemented. A wire type that sends the value opts in with
+/// `#[serde(serialize_with = "navicert_types::secret::expose_on_the_wire")]` on the field.
 ///
 /// ```
 /// use navicert_types::Secret;
@@ -27,21 +27,21 @@ impl<T: Zeroize> Secret<T> {
         Secret(Zeroizing::new(value))
     }
 
-    /// Reads the value. Search for this name to audit every place that does.
+    /// Returns the value. Search for this name to audit every use.
     pub fn expose(&self) -> &T {
         &self.0
     }
 }
 
 impl Secret<String> {
-    /// Whether there is anything in it; an empty secret counts as absent in most of Kubernetes.
+    /// Whether the secret is empty; most of Kubernetes treats an empty secret as absent.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
 impl Secret<Vec<u8>> {
-    /// Whether there is anything in it.
+    /// Whether the secret is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -59,7 +59,7 @@ impl<T: Zeroize> From<T> for Secret<T> {
     }
 }
 
-/// For tests of configuration and wire types. Not constant-time: never compare a caller's secret with it.
+/// For comparing configuration and wire types. Not constant-time: do not use it to verify a caller's secret.
 impl<T: Zeroize + PartialEq> PartialEq for Secret<T> {
     fn eq(&self, other: &Self) -> bool {
         *self.0 == *other.0
@@ -74,10 +74,10 @@ impl<'de, T: Zeroize + Deserialize<'de>> Deserialize<'de> for Secret<T> {
     }
 }
 
-/// The named opt-in for sending a secret: `#[serde(serialize_with = "…")]` on one field of one wire type.
+/// Serializes a secret: `#[serde(serialize_with = "…")]` on a field of a wire type.
 ///
 /// # Errors
-/// Whatever the serializer reports.
+/// The serializer's error.
 pub fn expose_on_the_wire<T, S>(secret: &Secret<T>, serializer: S) -> Result<S::Ok, S::Error>
 where
     T: Zeroize + Serialize,

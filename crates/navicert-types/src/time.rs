@@ -1,4 +1,4 @@
-//! Time as it is on Kubernetes' wires: metav1.Time and metav1.Duration, read and written exactly as Go does.
+//! metav1.Time and metav1.Duration, parsed and formatted exactly as Go does.
 
 mod duration;
 mod instant;

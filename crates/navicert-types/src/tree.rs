@@ -1,8 +1,8 @@
-//! One tree for YAML and JSON, in which every value and every key knows its place in the text.
+//! One tree for YAML and JSON in which every value and key has its position in the text.
 //!
-//! Values are what Kubernetes would see: its loaders turn YAML into JSON first (sigs.k8s.io/yaml on go-yaml v2), so
-//! plain scalars follow YAML 1.1 (`yes` is true, `017` is 15), keys become strings, `1.0` becomes `1`, and what JSON
-//! cannot say (`.nan`) is an error. [`parse`] comes first; [`crate::decode`] turns the tree into types.
+//! Values are what Kubernetes sees: its loaders convert YAML to JSON first (sigs.k8s.io/yaml on go-yaml v2), so plain
+//! scalars follow YAML 1.1 (`yes` is true, `017` is 15), keys become strings, `1.0` becomes `1`, and values JSON cannot
+//! represent (`.nan`) are errors. [`parse`] builds the tree; [`crate::decode`] decodes it into types.
 
 mod builder;
 mod json;
@@ -22,40 +22,41 @@ use crate::diagnostic::Diagnostic;
 pub use source::source_text;
 pub(crate) use write::quoted;
 
-/// Which language a text is in, as its Kubernetes loader decides it.
+/// The language of a text, as its Kubernetes loader decides it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// YAML whatever it looks like; JSON is read as YAML. Kubeconfig files.
+    /// Always YAML; JSON is parsed as YAML. Used for kubeconfig files.
     Yaml,
-    /// JSON and nothing else if the first character that is not white space is `{`, YAML if not (C241). Most
+    /// JSON and nothing else if the first character that is not white space is `{`, YAML if not. Most
     /// configuration files, output of exec plugins.
+    // C241
     JsonOrYaml,
     /// JSON only. Responses of image credential providers.
     Json,
 }
 
-/// How much a text may ask of us. The defaults are far above any real file and far below what hurts.
+/// Limits on the input. The defaults are far above any real file and keep memory use bounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Length of the text.
+pub struct ParseLimits {
+    /// Length of the text in bytes.
     pub bytes: usize,
-    /// How deep lists and mappings may nest, aliases expanded.
+    /// Nesting depth of lists and mappings after expanding aliases.
     pub depth: usize,
-    /// How many values there may be, aliases expanded.
+    /// Number of values after expanding aliases.
     pub nodes: usize,
-    /// How many bytes of text aliases may repeat.
+    /// Bytes of text that aliases may repeat.
     pub alias_bytes: usize,
 }
 
-impl Default for Limits {
+impl Default for ParseLimits {
     fn default() -> Self {
-        Limits { bytes: 16 << 20, depth: 512, nodes: 1_000_000, alias_bytes: 16 << 20 }
+        ParseLimits { bytes: 16 << 20, depth: 512, nodes: 1_000_000, alias_bytes: 16 << 20 }
     }
 }
 
-/// Reads a text; of several YAML documents, the first.
+/// Parses a text; of several YAML documents, the first.
 ///
-/// An empty text, and one of nothing but comments, is `null` (not in JSON, where it is an error).
+/// An empty text, or one with only comments, is `null`. In JSON it is an error.
 ///
 /// ```
 /// use navicert_types::tree::{Syntax, Value, parse};
@@ -67,18 +68,21 @@ impl Default for Limits {
 /// ```
 ///
 /// # Errors
-/// One diagnostic with the place: the text is not in the language, or is beyond the default [`Limits`].
+/// One diagnostic: a syntax error, or input beyond the default [`ParseLimits`].
 pub fn parse(bytes: &[u8], syntax: Syntax) -> Result<Node, Diagnostic> {
-    parse_with(bytes, syntax, Limits::default())
+    parse_with(bytes, syntax, ParseLimits::default())
 }
 
 /// [`parse`] with other limits.
 ///
 /// # Errors
 /// As [`parse`].
-pub fn parse_with(bytes: &[u8], syntax: Syntax, limits: Limits) -> Result<Node, Diagnostic> {
+pub fn parse_with(bytes: &[u8], syntax: Syntax, limits: ParseLimits) -> Result<Node, Diagnostic> {
     if bytes.len() > limits.bytes {
-        return Err(builder::beyond(Span::START, format!("the text is longer than {} bytes", limits.bytes)));
+        return Err(builder::limit_exceeded(
+            Span::START,
+            format!("text is longer than {} bytes", limits.bytes),
+        ));
     }
     match syntax {
         Syntax::Yaml => yaml::parse(bytes, limits),
@@ -88,7 +92,7 @@ pub fn parse_with(bytes: &[u8], syntax: Syntax, limits: Limits) -> Result<Node, 
     }
 }
 
-/// Where a second document begins that is not empty; the readers of this crate take the first and pass over the rest.
+/// The position of a second, non-empty document. The decoders of this crate use the first document and ignore others.
 ///
 /// ```
 /// use navicert_types::tree::second_document;
@@ -100,7 +104,7 @@ pub fn second_document(bytes: &[u8]) -> Option<Span> {
     if source::looks_like_json(bytes) { None } else { yaml::second_document(bytes) }
 }
 
-/// A place in a text.
+/// A range of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Offset of the first byte.
@@ -114,29 +118,29 @@ pub struct Span {
 }
 
 impl Span {
-    /// The very beginning of a text.
+    /// The beginning of a text.
     pub const START: Span = Span { start: 0, end: 0, line: 1, column: 1 };
 }
 
-/// A value and where it stands. What an alias or a merge key brings in keeps the place where it was written.
+/// A value and its position. Values from aliases and merge keys keep the position where they were written.
 #[derive(Clone)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Its place. Of a list or mapping in block style, the first entry's beginning to the last one's end.
+    /// Its position. A block list or mapping spans from its first entry to its last.
     pub span: Span,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Clone, PartialEq)]
 pub enum Value {
-    /// `null`, `~`, or nothing at all.
+    /// `null`, `~`, or an empty value.
     Null,
     /// `true` and its many YAML 1.1 spellings.
     Bool(bool),
     /// A number.
     Number(Number),
-    /// A text, cleared from memory when dropped: it may be a token or a key.
+    /// A string, cleared from memory when dropped: it may be a token or a key.
     String(Zeroizing<String>),
     /// A list.
     Sequence(Vec<Node>),
@@ -144,38 +148,38 @@ pub enum Value {
     Mapping(Mapping),
 }
 
-/// A number as JSON has it.
+/// A JSON number.
 #[derive(Clone, PartialEq)]
 pub enum Number {
-    /// An integer that fits.
+    /// An integer that fits into `i64`.
     Integer(i64),
-    /// An integer that fits only without a sign.
+    /// A larger integer that fits into `u64`.
     Unsigned(u64),
-    /// Anything else.
+    /// Any other number.
     Float(f64),
-    /// A JSON number that no double can hold, as written: legal text, of no use as a value.
+    /// A JSON number outside the range of a double, as written: valid syntax, unusable as a value.
     OutOfRange(Box<str>),
 }
 
 /// The entries of a mapping in the order of the text, repeated keys included.
 #[derive(Clone, Default)]
-pub struct Mapping(Vec<Entry>);
+pub struct Mapping(Vec<MappingEntry>);
 
 /// One key with its value.
 #[derive(Clone)]
-pub struct Entry {
+pub struct MappingEntry {
     /// The key. YAML keys that are not strings are spelled as sigs.k8s.io/yaml spells them (`1`, `true`, `1.5`).
     pub key: String,
-    /// Where the key stands.
+    /// Position of the key.
     pub key_span: Span,
     /// The value.
     pub value: Node,
-    /// Whether the same key was there before; a merge key's entries count as if written in its place.
+    /// Whether the key occurred before; entries of a merge key count at its position.
     pub repeated: bool,
 }
 
 impl Node {
-    /// A node without a place, for trees that are made rather than read.
+    /// A node without a position, for trees that are not parsed.
     pub fn new(value: impl Into<Value>) -> Self {
         Node { value: value.into(), span: Span::START }
     }
@@ -185,7 +189,7 @@ impl Node {
         matches!(self.value, Value::Null)
     }
 
-    /// The text, if it is one.
+    /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             Value::String(text) => Some(text),
@@ -209,7 +213,7 @@ impl Node {
         }
     }
 
-    /// What it is, with its article, for messages: `a string`, `null`.
+    /// The type with its article, for messages: `a string`, `null`.
     pub fn kind(&self) -> &'static str {
         match self.value {
             Value::Null => "null",
@@ -227,31 +231,31 @@ impl Mapping {
     pub const EMPTY: Mapping = Mapping(Vec::new());
 
     /// All entries, repeated keys included.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[MappingEntry] {
         &self.0
     }
 
-    /// The entry of this name; of several the last, as YAML and JSON loaders of Kubernetes take it.
-    pub fn last(&self, key: &str) -> Option<&Entry> {
+    /// The entry with this key; the last one if repeated, as in Kubernetes' YAML and JSON loaders.
+    pub fn last(&self, key: &str) -> Option<&MappingEntry> {
         self.0.iter().rev().find(|entry| entry.key == key)
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the mapping has no entries.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Adds an entry without a place at the end, for trees that are made rather than read.
+    /// Appends an entry without a position, for trees that are not parsed.
     pub fn push(&mut self, key: impl Into<String>, value: impl Into<Value>) {
         let key = key.into();
         let repeated = self.last(&key).is_some();
-        self.0.push(Entry { key, key_span: Span::START, value: Node::new(value), repeated });
+        self.0.push(MappingEntry { key, key_span: Span::START, value: Node::new(value), repeated });
     }
 
-    /// The entries that count: of repeated keys the last one, at the place of the first.
-    pub fn effective(&self) -> Vec<&Entry> {
+    /// The effective entries: the last of repeated keys, at the position of the first.
+    pub fn effective(&self) -> Vec<&MappingEntry> {
         let mut positions = std::collections::HashMap::new();
-        let mut kept: Vec<&Entry> = Vec::with_capacity(self.0.len());
+        let mut kept: Vec<&MappingEntry> = Vec::with_capacity(self.0.len());
         for entry in &self.0 {
             match positions.get(entry.key.as_str()).and_then(|&position: &usize| kept.get_mut(position)) {
                 Some(earlier) => *earlier = entry,
@@ -265,14 +269,14 @@ impl Mapping {
     }
 }
 
-/// Nodes are equal if their values are; the place does not matter.
+/// Nodes are equal if their values are; positions are ignored.
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
 }
 
-/// Mappings are equal if the same keys have the same values in the end, in whatever order.
+/// Mappings are equal if their effective entries are equal, in any order.
 impl PartialEq for Mapping {
     fn eq(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.effective(), other.effective());
@@ -285,8 +289,8 @@ impl PartialEq for Mapping {
     }
 }
 
-impl From<Vec<Entry>> for Mapping {
-    fn from(entries: Vec<Entry>) -> Self {
+impl From<Vec<MappingEntry>> for Mapping {
+    fn from(entries: Vec<MappingEntry>) -> Self {
         Mapping(entries)
     }
 }
@@ -353,7 +357,7 @@ impl fmt::Debug for Mapping {
     }
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for MappingEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {:?}", self.key, self.value)
     }

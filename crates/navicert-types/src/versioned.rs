@@ -1,15 +1,15 @@
-//! Which type a document is: `apiVersion` and `kind` choose the reader, and every reader of one table ends in the
-//! same hub type.
+//! Selects the decoder of a document by `apiVersion` and `kind`. Every version of a kind decodes into the same hub
+//! type.
 
-use crate::decode::{Decoder, Mode};
+use crate::decode::{DecodeMode, Decoder};
 use crate::diagnostic::{Diagnostic, DiagnosticKind, Diagnostics};
 use crate::field_path::FieldPath;
 use crate::tree::{self, Mapping, Node, Span, Syntax, Value};
 
-/// The kinds of document that give one hub type, and how such a document is read.
+/// The document versions that decode into one hub type, and how such a document is parsed.
 ///
 /// ```
-/// use navicert_types::decode::{Decode, Decoder, Mode};
+/// use navicert_types::decode::{Decode, Decoder, DecodeMode};
 /// use navicert_types::tree::{Node, Syntax};
 /// use navicert_types::versioned::{Kind, Versions};
 ///
@@ -24,7 +24,7 @@ use crate::tree::{self, Mapping, Node, Span, Syntax, Value};
 ///
 /// static GREETING: Versions<Greeting> = Versions {
 ///     syntax: Syntax::JsonOrYaml,
-///     mode: Mode::Strict,
+///     mode: DecodeMode::Strict,
 ///     default_api_version: None,
 ///     default_kind: None,
 ///     kinds: &[Kind { api_version: "example.com/v1", kind: "Greeting", decode: Greeting::decode }],
@@ -36,20 +36,20 @@ use crate::tree::{self, Mapping, Node, Span, Syntax, Value};
 /// let error = GREETING.decode(b"apiVersion: example.com/v2\nkind: Greeting\n").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "apiVersion: `example.com/v2` is not known for kind `Greeting`; known is `example.com/v1` (line 1, column 13)"
+///     "apiVersion: unsupported version `example.com/v2` of kind `Greeting`; expected `example.com/v1` (line 1, column 13)"
 /// );
 /// ```
 #[derive(Debug)]
 pub struct Versions<T: 'static> {
     /// The language of the text.
     pub syntax: Syntax,
-    /// How unknown and repeated fields are taken.
-    pub mode: Mode,
-    /// What an absent or empty `apiVersion` means, if that is allowed.
+    /// How unknown and repeated fields are handled.
+    pub mode: DecodeMode,
+    /// Replaces a missing or empty `apiVersion`, if one may be omitted.
     pub default_api_version: Option<&'static str>,
-    /// What an absent or empty `kind` means, if that is allowed.
+    /// Replaces a missing or empty `kind`, if one may be omitted.
     pub default_kind: Option<&'static str>,
-    /// What is known, newest version first.
+    /// Supported kinds, newest version first.
     pub kinds: &'static [Kind<T>],
 }
 
@@ -60,36 +60,35 @@ pub struct Kind<T> {
     pub api_version: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// Reads the document; `apiVersion` and `kind` need not be asked for.
+    /// Decodes the document; it need not read `apiVersion` and `kind`.
     pub decode: fn(&Node, &mut Decoder) -> Option<T>,
 }
 
 impl<T: Default> Versions<T> {
-    /// Reads a document from its text.
+    /// Parses and decodes a document.
     ///
     /// # Errors
-    /// A text that is not in the language or an unknown version gives one diagnostic; a known version gives
-    /// everything that is wrong, in the order of the text.
+    /// One diagnostic for a syntax error or an unsupported version; otherwise every error, in the order of the text.
     pub fn decode(&self, bytes: &[u8]) -> Result<T, Diagnostics> {
         self.decode_tree(&tree::parse(bytes, self.syntax)?)
     }
 
-    /// Reads a document that has been parsed.
+    /// Decodes a parsed document.
     ///
     /// # Errors
-    /// As [`Versions::decode`], without the text's own.
+    /// As [`Versions::decode`], except for syntax errors.
     pub fn decode_tree(&self, node: &Node) -> Result<T, Diagnostics> {
-        let kind = self.choose(node)?;
+        let kind = self.find_kind(node)?;
         let mut decoder = Decoder::after_type_meta(self.mode);
         let value = (kind.decode)(node, &mut decoder).unwrap_or_default();
         decoder.finish(value)
     }
 
-    /// The reader for a document.
+    /// The entry of [`Versions::kinds`] for a document.
     ///
     /// # Errors
-    /// One diagnostic: `apiVersion` or `kind` is absent, is not a string, or is not known.
-    pub fn choose(&self, node: &Node) -> Result<&'static Kind<T>, Diagnostic> {
+    /// One diagnostic: `apiVersion` or `kind` is missing, not a string, or not supported.
+    pub fn find_kind(&self, node: &Node) -> Result<&'static Kind<T>, Diagnostic> {
         let nothing = Mapping::default();
         let mapping = match &node.value {
             Value::Mapping(mapping) => mapping,
@@ -105,10 +104,10 @@ impl<T: Default> Versions<T> {
         let versions = || self.kinds.iter().map(|known| known.api_version);
         let kinds = || self.kinds.iter().map(|known| known.kind);
         if kind.text.is_empty() {
-            return Err(kind.refused("is missing", DiagnosticKind::Version, kinds()));
+            return Err(kind.unsupported("missing `kind`", DiagnosticKind::Version, kinds()));
         }
         if api_version.text.is_empty() {
-            return Err(api_version.refused("is missing", DiagnosticKind::Version, versions()));
+            return Err(api_version.unsupported("missing `apiVersion`", DiagnosticKind::Version, versions()));
         }
         let found =
             self.kinds.iter().find(|known| (known.api_version, known.kind) == (api_version.text, kind.text));
@@ -116,24 +115,30 @@ impl<T: Default> Versions<T> {
             if kinds().any(|known| known == kind.text) {
                 let of_kind =
                     self.kinds.iter().filter(|known| known.kind == kind.text).map(|known| known.api_version);
-                let problem = format!("{} is not known for kind `{}`", api_version.shown(), kind.text);
-                api_version.refused(&problem, DiagnosticKind::Version, of_kind)
+                let problem =
+                    format!("unsupported version{} of kind `{}`", api_version.display_value(), kind.text);
+                api_version.unsupported(&problem, DiagnosticKind::Version, of_kind)
             } else {
-                kind.refused(&format!("{} is not known here", kind.shown()), DiagnosticKind::Version, kinds())
+                kind.unsupported(
+                    &format!("unknown kind{}", kind.display_value()),
+                    DiagnosticKind::Version,
+                    kinds(),
+                )
             }
         })
     }
 }
 
-/// `apiVersion` or `kind` as the document has it.
+/// `apiVersion` or `kind` as written in the document.
 struct TypeMeta<'a> {
     name: &'static str,
     text: &'a str,
     span: Span,
 }
 
-/// Kubernetes looks at these two before it knows the schema, and passes over case while doing so (C242): each spelling
-/// has to be a string or null, the last counts, and null leaves an earlier value alone.
+/// Kubernetes reads these two fields before it knows the schema and ignores their case: every spelling must be a string
+/// or null, the last non-null one wins.
+// C242
 fn type_meta<'a>(
     mapping: &'a Mapping,
     name: &'static str,
@@ -143,7 +148,7 @@ fn type_meta<'a>(
     let named = mapping.effective().into_iter().filter(|entry| entry.key.eq_ignore_ascii_case(name));
     for entry in named.filter(|entry| !entry.value.is_null()) {
         match entry.value.as_str() {
-            // A version of nothing but a slash is none.
+            // Kubernetes treats the version `/` as missing.
             Some("/") if name == "apiVersion" => found = TypeMeta { name, text: "", span: entry.value.span },
             Some(text) => found = TypeMeta { name, text, span: entry.value.span },
             None => {
@@ -163,14 +168,14 @@ impl<'a> TypeMeta<'a> {
         }
     }
 
-    /// The value, if it is one that could be meant: a token in the wrong place is not.
-    fn shown(&self) -> String {
+    /// A space and the value in backticks if it looks like a version or kind, so that a misplaced token is never printed.
+    fn display_value(&self) -> String {
         let sane = self.text.len() <= 80
             && self.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"./-_".contains(&b));
-        if sane { format!("`{}`", self.text) } else { "the value".to_owned() }
+        if sane { format!(" `{}`", self.text) } else { String::new() }
     }
 
-    fn refused(
+    fn unsupported(
         &self,
         problem: &str,
         kind: DiagnosticKind,
@@ -182,8 +187,8 @@ impl<'a> TypeMeta<'a> {
                 names.push(name);
             }
         }
-        let verb = if names.len() == 1 { "is" } else { "are" };
-        let message = format!("{problem}; known {verb} {}", names.join(", "));
+        let one_of = if names.len() == 1 { "" } else { "one of " };
+        let message = format!("{problem}; expected {one_of}{}", names.join(", "));
         diagnostic(self.name, self.span, kind, message)
     }
 }
@@ -216,7 +221,7 @@ mod tests {
 
     static HUB: Versions<Hub> = Versions {
         syntax: Syntax::JsonOrYaml,
-        mode: Mode::Strict,
+        mode: DecodeMode::Strict,
         default_api_version: None,
         default_kind: None,
         kinds: &[
@@ -230,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_ends_in_the_hub_type() {
+    fn every_version_decodes_into_the_hub_type() {
         let read = |text: &str| HUB.decode(text.as_bytes()).unwrap();
         let new = read("apiVersion: example.com/v2\nkind: Box\nsize: 5\n");
         let old = read(r#"{"kind": "Box", "apiVersion": "example.com/v1", "length": 5}"#);
@@ -238,23 +243,26 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_document_gives_one_sentence_that_says_what_is_known() {
+    fn unsupported_document_gives_one_diagnostic_naming_supported_versions() {
         let cases = [
             (
                 "apiVersion: example.com/v3\nkind: Box\nfoo: 1\n",
-                "apiVersion: `example.com/v3` is not known for kind `Box`; known are `example.com/v2`, `example.com/v1` (line 1, column 13)",
+                "apiVersion: unsupported version `example.com/v3` of kind `Box`; expected one of `example.com/v2`, `example.com/v1` (line 1, column 13)",
             ),
             (
                 "apiVersion: example.com/v2\nkind: box\n",
-                "kind: `box` is not known here; known is `Box` (line 2, column 7)",
+                "kind: unknown kind `box`; expected `Box` (line 2, column 7)",
             ),
             (
                 "kind: Box\n",
-                "apiVersion: is missing; known are `example.com/v2`, `example.com/v1` (line 1, column 1)",
+                "apiVersion: missing `apiVersion`; expected one of `example.com/v2`, `example.com/v1` (line 1, column 1)",
             ),
-            ("apiVersion: example.com/v2\n", "kind: is missing; known is `Box` (line 1, column 1)"),
-            ("apiVersion: example.com/v2\nkind: ''\n", "kind: is missing; known is `Box` (line 2, column 7)"),
-            ("", "kind: is missing; known is `Box` (line 1, column 1)"),
+            ("apiVersion: example.com/v2\n", "kind: missing `kind`; expected `Box` (line 1, column 1)"),
+            (
+                "apiVersion: example.com/v2\nkind: ''\n",
+                "kind: missing `kind`; expected `Box` (line 2, column 7)",
+            ),
+            ("", "kind: missing `kind`; expected `Box` (line 1, column 1)"),
             ("- a\n", "line 1, column 1: expected a mapping with `apiVersion` and `kind`, found a list"),
             (
                 "apiVersion: 2\nkind: Box\n",
@@ -262,39 +270,39 @@ mod tests {
             ),
             (
                 "apiVersion: example.com/v2\nkind: 's3cret!'\n",
-                "kind: the value is not known here; known is `Box` (line 2, column 7)",
+                "kind: unknown kind; expected `Box` (line 2, column 7)",
             ),
         ];
-        for (text, sentence) in cases {
-            assert_eq!(error(text), sentence);
+        for (text, expected) in cases {
+            assert_eq!(error(text), expected);
         }
     }
 
     #[test]
-    fn a_known_version_gives_every_error() {
+    fn supported_version_reports_every_error() {
         let text = "apiVersion: example.com/v2\nkind: Box\nlength: 1\napiVersion: example.com/v2\nsize: x\n";
         assert_eq!(
             error(text),
-            "length: unknown field (line 3, column 1); apiVersion: given more than once, first on line 1 \
+            "length: unknown field (line 3, column 1); apiVersion: duplicate field, first on line 1 \
             (line 4, column 1); size: expected an integer, found a string (line 5, column 7)"
         );
     }
 
     // C242: Kubernetes looks for the two names in any case, the schema's own only in theirs.
     #[test]
-    fn the_case_of_kind_is_passed_over_until_the_schema_is_known() {
+    fn case_of_kind_is_ignored_until_the_schema_is_known() {
         assert_eq!(
             error("APIVersion: example.com/v2\nkind: Box\n"),
             "APIVersion: unknown field (line 1, column 1); did you mean `apiVersion`?"
         );
-        let lenient = Versions { mode: Mode::Lenient, ..HUB };
+        let lenient = Versions { mode: DecodeMode::Lenient, ..HUB };
         assert!(lenient.decode(b"APIVersion: example.com/v2\nKIND: Box\n").is_ok());
         assert!(lenient.decode(b"apiVersion: example.com/v2\nkind: Box\nKind: Pod\n").is_err());
         assert!(lenient.decode(b"apiVersion: example.com/v2\nkind: Box\nKind: null\n").is_ok());
     }
 
     #[test]
-    fn absent_names_may_have_a_default() {
+    fn missing_kind_and_version_may_have_defaults() {
         let lax = Versions { default_api_version: Some("example.com/v1"), default_kind: Some("Box"), ..HUB };
         assert_eq!(lax.decode(b"length: 3\n").unwrap(), Hub { version: 1, size: 3 });
         assert_eq!(lax.decode(b"").unwrap(), Hub { version: 1, size: 0 });
@@ -302,13 +310,13 @@ mod tests {
 
     // C242
     #[test]
-    fn every_spelling_of_kind_has_to_be_a_string() {
+    fn every_spelling_of_kind_must_be_a_string() {
         let text = |line: &str| format!("apiVersion: example.com/v2\n{line}\nsize: 1\n");
         for line in ["Kind: []\nkind: Box", "kind: Box\nKIND: 1", "Kind: {}\nkind: Box"] {
             let wrong = HUB.decode(text(line).as_bytes()).unwrap_err();
             assert!(wrong.to_string().contains("expected a string"), "{line}: {wrong}");
         }
-        // Null is no value; what a strict reader says of the spelling itself is another matter.
+        // Null is not a value; strict decoding still rejects the spelling itself.
         let strict = HUB.decode(text("Kind: null\nkind: Box").as_bytes()).unwrap_err();
         assert!(strict.to_string().contains("Kind"), "{strict}");
     }

@@ -1,12 +1,12 @@
-//! The recorded decisions of Kubernetes, as far as reading a text decides them.
+//! Checks parsing and decoding against recorded decisions of Kubernetes.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers; a broken vector should stop the test")]
 
-use navicert_types::kubeconfig::{self, Config};
+use navicert_types::kubeconfig::{self, Kubeconfig};
 use navicert_types::tree::{Node, Syntax, Value as TreeValue, parse};
 use serde_json::Value;
 
-/// The lines of one file in `conformance/vectors`. The test kit reads it as well, but depends on this crate.
+/// The lines of one file in `conformance/vectors`. The test kit has the same helper but depends on this crate.
 fn vectors(file: &str) -> Vec<Value> {
     let path = format!("{}/../../conformance/vectors/{file}", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path)
@@ -20,7 +20,7 @@ fn text<'a>(vector: &'a Value, pointer: &str) -> &'a str {
     vector.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer} in {vector}"))
 }
 
-/// An absent member, null and an empty list are the same.
+/// Removes null members and empty lists, which are equal to missing ones.
 fn normal(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(normal).collect(),
@@ -38,7 +38,7 @@ fn json(tree: &Node) -> Value {
 }
 
 #[test]
-fn a_kubeconfig_decodes_exactly_when_kubernetes_loads_it() {
+fn kubeconfig_decodes_exactly_when_kubernetes_loads_it() {
     let mut tried = 0;
     for vector in vectors("kubeconfig.jsonl") {
         let files = vector.pointer("/input/files").and_then(Value::as_object).unwrap();
@@ -62,7 +62,7 @@ fn a_kubeconfig_decodes_exactly_when_kubernetes_loads_it() {
     assert!(tried > 270, "{tried} lines");
 }
 
-fn compare_views(vector: &Value, config: &Config) {
+fn compare_views(vector: &Value, config: &Kubeconfig) {
     let merged = normal(vector.pointer("/expect/merged").unwrap());
     assert_eq!(json(&config.expose_tree()), merged, "{}", text(vector, "/note"));
     if let Some(redacted) = vector.pointer("/expect/redacted") {
@@ -72,8 +72,8 @@ fn compare_views(vector: &Value, config: &Config) {
     }
 }
 
-/// Takes back what is masked here and readable in kubectl's view: exec arguments and environment, settings of an
-/// auth-provider, user information in a proxy's address. All other differences stay.
+/// Reverts masks that kubectl's view does not have: exec arguments and environment, auth-provider settings, user
+/// information in a proxy URL. All other differences stay.
 fn hide_less(ours: &mut Value, kubectl: &Value) {
     let masked = |ours: &Value, kubectl: &Value| {
         ours.as_str().is_some_and(|text| text.contains("REDACTED")) && kubectl.as_str() != Some("REDACTED")
@@ -103,9 +103,9 @@ fn hide_less(ours: &mut Value, kubectl: &Value) {
     }
 }
 
-/// What is read back after writing is the same, for every kubeconfig that loads.
+/// Every kubeconfig that loads decodes to the same value after encoding.
 #[test]
-fn every_kubeconfig_survives_being_written() {
+fn every_kubeconfig_round_trips() {
     for vector in vectors("kubeconfig.jsonl") {
         for file in vector.pointer("/input/files").and_then(Value::as_object).unwrap().values() {
             let Ok(config) = kubeconfig::decode(file.as_str().unwrap().as_bytes()) else { continue };
@@ -129,9 +129,9 @@ fn has_repeated_keys(node: &Node) -> bool {
     }
 }
 
-/// Texts that a strict loader of Kubernetes gets through its decoder parse here, and have no repeated keys.
+/// Texts that pass a strict decoder of Kubernetes parse here and have no repeated keys.
 #[test]
-fn what_kubernetes_decodes_strictly_parses_without_repetition() {
+fn texts_kubernetes_decodes_strictly_parse_without_repeated_keys() {
     for (file, member, syntax) in [
         ("authn-config.jsonl", "config", Syntax::JsonOrYaml),
         ("image-config.jsonl", "config", Syntax::JsonOrYaml),
@@ -149,7 +149,7 @@ fn what_kubernetes_decodes_strictly_parses_without_repetition() {
 }
 
 #[test]
-fn what_an_exec_plugin_may_print_parses() {
+fn accepted_exec_plugin_output_parses() {
     // C241, C242
     for vector in vectors("exec-output.jsonl") {
         if vector.pointer("/expect/ok") == Some(&Value::Bool(true)) {

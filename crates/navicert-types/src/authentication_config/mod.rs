@@ -1,13 +1,14 @@
-//! `AuthenticationConfiguration`: the file that tells kube-apiserver which tokens to take and whom they stand for.
+//! `AuthenticationConfiguration`: the file that tells kube-apiserver which tokens to accept and how to map them to users.
 //!
-//! The hub type is here, one file per wire version beside it. The three versions have one shape (S1); what is in a
-//! value is what the file says, no field has a default (S13), and whether it makes sense is asked elsewhere.
+//! This module has the hub type; there is one module per wire version. All three versions have the same fields. Values
+//! are as written in the file, without defaults and without validation.
+// S1, S13
 
 mod v1;
 mod v1alpha1;
 mod v1beta1;
 
-use crate::decode::Mode;
+use crate::decode::DecodeMode;
 use crate::diagnostic::Diagnostics;
 use crate::tree::{Node, Syntax};
 use crate::versioned::Versions;
@@ -17,7 +18,7 @@ pub const KIND: &str = "AuthenticationConfiguration";
 
 static CONFIGURATION: Versions<AuthenticationConfiguration> = Versions {
     syntax: Syntax::JsonOrYaml,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[v1::KIND, v1beta1::KIND, v1alpha1::KIND],
@@ -26,56 +27,57 @@ static CONFIGURATION: Versions<AuthenticationConfiguration> = Versions {
 /// A whole file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthenticationConfiguration {
-    /// Tried in order.
+    /// JWT authenticators, tried in order.
     pub jwt: Vec<JwtAuthenticator>,
-    /// Absent, and present but empty, are two things (S10).
+    /// Anonymous authentication. Missing and empty are different.
+    // S10
     pub anonymous: Option<AnonymousAuthConfig>,
 }
 
-/// One issuer and what its tokens mean.
+/// One issuer and the mapping of its tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JwtAuthenticator {
-    /// Who signs, and for whom.
+    /// The issuer and its audiences.
     pub issuer: Issuer,
-    /// What has to hold for the claims.
+    /// Rules the claims must satisfy.
     pub claim_validation_rules: Vec<ClaimValidationRule>,
-    /// From claims to a user.
+    /// Mapping of claims to a user.
     pub claim_mappings: ClaimMappings,
-    /// What has to hold for the user.
+    /// Rules the mapped user must satisfy.
     pub user_validation_rules: Vec<UserValidationRule>,
 }
 
-/// Who signs the tokens.
+/// The token issuer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Issuer {
     /// The exact value of `iss`.
     pub url: String,
-    /// Where discovery is found if not below `url`; empty for none.
+    /// URL of the discovery document if it is not below `url`; empty if unset.
     pub discovery_url: String,
-    /// PEM certificates that replace the system's roots; empty for none.
+    /// PEM certificates that replace the system root certificates; empty if unset.
     pub certificate_authority: String,
-    /// Whom the tokens are for.
+    /// Accepted audiences.
     pub audiences: Vec<String>,
     /// How several audiences are matched.
     pub audience_match_policy: String,
-    /// Which way requests to the issuer take.
+    /// Egress selector for requests to the issuer.
     pub egress_selector_type: String,
 }
 
 /// A rule about claims: a claim with its required value, or an expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimValidationRule {
-    /// The claim that is compared.
+    /// The claim to compare.
     pub claim: String,
-    /// What it has to be.
+    /// The required value of the claim.
     pub required_value: String,
     /// An expression over `claims` of type bool.
     pub expression: String,
-    /// What is said when the expression is false.
+    /// Message when the expression is false.
     pub message: String,
 }
 
-/// From claims to a user.
+/// Mapping of claims to a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClaimMappings {
     /// The name.
@@ -84,7 +86,7 @@ pub struct ClaimMappings {
     pub groups: PrefixedClaimOrExpression,
     /// The UID.
     pub uid: ClaimOrExpression,
-    /// Further attributes.
+    /// Extra attributes.
     pub extra: Vec<ExtraMapping>,
 }
 
@@ -93,7 +95,8 @@ pub struct ClaimMappings {
 pub struct PrefixedClaimOrExpression {
     /// The claim.
     pub claim: String,
-    /// What is put before it; absent and empty are two things (S10).
+    /// Prefix of the value. Missing and empty are different.
+    // S10
     pub prefix: Option<String>,
     /// An expression over `claims`.
     pub expression: String,
@@ -108,7 +111,7 @@ pub struct ClaimOrExpression {
     pub expression: String,
 }
 
-/// One further attribute of a user.
+/// One extra attribute of a user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraMapping {
     /// Its name, such as `example.com/tenant`.
@@ -122,20 +125,20 @@ pub struct ExtraMapping {
 pub struct UserValidationRule {
     /// An expression over `user` of type bool.
     pub expression: String,
-    /// What is said when the expression is false.
+    /// Message when the expression is false.
     pub message: String,
 }
 
-/// Who may come without a credential.
+/// Anonymous authentication settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnonymousAuthConfig {
-    /// Whether anyone may.
+    /// Whether anonymous requests are allowed.
     pub enabled: bool,
-    /// For which requests; none: for all.
+    /// Which requests may be anonymous; empty for all.
     pub conditions: Vec<AnonymousAuthCondition>,
 }
 
-/// A request that may come without a credential.
+/// A request that may be anonymous.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnonymousAuthCondition {
     /// The request's exact path.
@@ -143,7 +146,7 @@ pub struct AnonymousAuthCondition {
 }
 
 impl AuthenticationConfiguration {
-    /// Reads a file: JSON or YAML, strictly.
+    /// Parses a JSON or YAML file strictly.
     ///
     /// ```
     /// use navicert_types::authentication_config::AuthenticationConfiguration;
@@ -154,12 +157,12 @@ impl AuthenticationConfiguration {
     /// ```
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the text.
+    /// Every error, in the order of the text.
     pub fn parse(text: &[u8]) -> Result<Self, Diagnostics> {
         CONFIGURATION.decode(text)
     }
 
-    /// Reads a file that has been parsed.
+    /// Decodes a parsed file.
     ///
     /// # Errors
     /// As [`AuthenticationConfiguration::parse`].

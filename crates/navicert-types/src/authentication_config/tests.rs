@@ -7,7 +7,7 @@ fn config(rest: &str) -> Result<AuthenticationConfiguration, Diagnostics> {
 
 // S1
 #[test]
-fn the_three_versions_read_alike() {
+fn all_versions_decode_alike() {
     let read = |version: &str| {
         let text = format!(
             "apiVersion: apiserver.config.k8s.io/{version}\nkind: AuthenticationConfiguration\n\
@@ -24,7 +24,7 @@ fn the_three_versions_read_alike() {
 
 // S9, S10, DV15, DV16
 #[test]
-fn absent_null_and_empty_are_told_apart_where_it_matters() {
+fn missing_null_and_empty_differ_where_it_matters() {
     assert_eq!(config("").unwrap(), config("jwt: null\n").unwrap());
     assert_eq!(config("jwt: []\n").unwrap(), config("anonymous: null\n").unwrap());
     assert_eq!(config("anonymous: {}\n").unwrap().anonymous, Some(AnonymousAuthConfig::default()));
@@ -40,7 +40,7 @@ fn absent_null_and_empty_are_told_apart_where_it_matters() {
 
 // S3, S5, S6, S8, DV3–DV5, DV13, DV14
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn reports_every_error() {
     let wrong = config(
         "JWT: []\njwt:\n- issuer: {url: 5, audience: a, audiences: a}\nanonymous: {enabled: 'true'}\nmetadata: {}\n",
     )

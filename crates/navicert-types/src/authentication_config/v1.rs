@@ -1,4 +1,4 @@
-//! `apiserver.config.k8s.io/v1`: the shape that all three versions have.
+//! `apiserver.config.k8s.io/v1`: the fields of all three versions.
 
 use super::{
     AnonymousAuthCondition, AnonymousAuthConfig, AuthenticationConfiguration, ClaimMappings,

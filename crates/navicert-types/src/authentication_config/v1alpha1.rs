@@ -1,4 +1,4 @@
-//! `apiserver.config.k8s.io/v1alpha1`: the same shape as v1 under an older name.
+//! `apiserver.config.k8s.io/v1alpha1`: the same fields as v1.
 
 use super::{AuthenticationConfiguration, v1};
 use crate::versioned::Kind;

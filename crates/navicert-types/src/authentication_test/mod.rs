@@ -1,11 +1,11 @@
-//! `AuthenticationTest`: what an authentication configuration has to make of certain claims and tokens. One of our own
-//! kinds; the hub type is here, its one wire version beside it.
+//! `AuthenticationTest`: expected results of an authentication configuration for given claims and tokens. A kind defined
+//! by navicert; this module has the hub type, `v1alpha1` its only wire version.
 
 mod v1alpha1;
 
 use indexmap::IndexMap;
 
-use crate::decode::Mode;
+use crate::decode::DecodeMode;
 use crate::diagnostic::Diagnostics;
 use crate::secret::Secret;
 use crate::time::Time;
@@ -17,7 +17,7 @@ pub const KIND: &str = "AuthenticationTest";
 
 static TEST: Versions<AuthenticationTest> = Versions {
     syntax: Syntax::JsonOrYaml,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[v1alpha1::KIND],
@@ -26,99 +26,99 @@ static TEST: Versions<AuthenticationTest> = Versions {
 /// A suite of cases for one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuthenticationTest {
-    /// The file of the configuration, relative to the suite's own.
+    /// Path of the configuration, relative to the suite file.
     pub configuration: String,
-    /// The file of the issuers' keys, for cases with tokens; relative to the suite's own.
+    /// Path of the issuers' key set, for cases with tokens; relative to the suite file.
     pub jwks: String,
-    /// Whose rules decide; absent: hardened.
+    /// The rule profile; hardened if absent.
     pub profile: Option<TestProfile>,
-    /// What time it is in every case; absent: the first second of 2027.
+    /// Current time of every case; the first second of 2027 if absent.
     pub now: Option<Time>,
     /// The cases.
     pub cases: Vec<TestCase>,
 }
 
-/// Whose rules decide.
+/// The rule profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TestProfile {
-    /// As kube-apiserver decides.
+    /// The rules of kube-apiserver.
     Kube,
-    /// Safer.
+    /// Stricter rules.
     #[default]
     Hardened,
 }
 
-/// What is given, and what is expected.
+/// An input and its expected result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TestCase {
-    /// One sentence: what the case shows.
+    /// One sentence that describes the case.
     pub name: String,
-    /// What is given.
-    pub given: Given,
-    /// What time it is in this case; absent: as in the others.
+    /// The input.
+    pub input: TestInput,
+    /// Current time of this case; the suite's if absent.
     pub now: Option<Time>,
-    /// What has to come out.
+    /// The expected result.
     pub expect: Expectation,
 }
 
-/// What is given.
+/// The input of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Given {
-    /// Claims; whoever runs the case signs them. `iss`, `aud` and `exp` may be left out.
-    Claims(Claims),
+pub enum TestInput {
+    /// Claims, which the test runner signs. `iss`, `aud` and `exp` are optional.
+    Claims(TestClaims),
     /// A token.
     Token(Secret<String>),
-    /// The file of a token, relative to the suite's own.
+    /// Path of a token file, relative to the suite file.
     TokenFile(String),
 }
 
 /// The claims of a case.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
-    /// The names of those that are given.
+pub struct TestClaims {
+    /// Names of the given claims.
     pub names: Vec<String>,
-    /// All of them as one JSON object.
+    /// All claims as one JSON object.
     pub json: String,
 }
 
-/// What has to come out.
+/// The expected result of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
-    /// This user, and nothing more.
+    /// Exactly this user.
     User(ExpectedUser),
-    /// A refusal.
+    /// A rejection.
     Rejected(ExpectedRejection),
-    /// The token is nobody's.
+    /// No authenticator has an opinion about the token.
     NoOpinion,
 }
 
-/// A whole user: what is left out has to be empty.
+/// An expected user; omitted fields must be empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedUser {
     /// The name.
     pub username: String,
     /// The UID.
     pub uid: String,
-    /// The groups, in order.
+    /// The groups in order.
     pub groups: Vec<String>,
-    /// Further attributes.
+    /// Extra attributes.
     pub extra: IndexMap<String, Vec<String>>,
 }
 
-/// A refusal: what is left out may be anything.
+/// An expected rejection; omitted fields match anything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedRejection {
     /// The reason's class, such as `audience` or `claim_rule`.
     pub reason: Option<String>,
-    /// The message of the rule that refuses.
+    /// The message of the rejecting rule.
     pub message: Option<String>,
-    /// The field that refuses, or what it is part of: `jwt[0].claimValidationRules[1]`.
+    /// The rejecting field or one of its ancestors, such as `jwt[0].claimValidationRules[1]`.
     pub at: Option<String>,
 }
 
-impl Default for Given {
+impl Default for TestInput {
     fn default() -> Self {
-        Given::Claims(Claims::default())
+        TestInput::Claims(TestClaims::default())
     }
 }
 
@@ -129,7 +129,7 @@ impl Default for Expectation {
 }
 
 impl AuthenticationTest {
-    /// Reads a file: JSON or YAML, strictly.
+    /// Parses a JSON or YAML file strictly.
     ///
     /// ```
     /// use navicert_types::authentication_test::{AuthenticationTest, Expectation};
@@ -148,12 +148,12 @@ impl AuthenticationTest {
     /// ```
     ///
     /// # Errors
-    /// Everything that is wrong, in the order of the text.
+    /// Every error, in the order of the text.
     pub fn parse(text: &[u8]) -> Result<Self, Diagnostics> {
         TEST.decode(text)
     }
 
-    /// Reads a file that has been parsed.
+    /// Decodes a parsed file.
     ///
     /// # Errors
     /// As [`AuthenticationTest::parse`].
@@ -174,31 +174,34 @@ mod tests {
     }
 
     #[test]
-    fn a_case_gives_one_thing_and_expects_one() {
+    fn case_has_exactly_one_input_and_one_expectation() {
         let good = "{name: case, claims: {}, expect: {noOpinion: true}}";
         assert_eq!(wrong(good), "");
         for (case, words) in [
             ("{name: case, claims: {}, token: t, expect: {noOpinion: true}}", "claims, token and tokenFile"),
             ("{name: case, expect: {noOpinion: true}}", "claims, token and tokenFile"),
-            ("{name: case, claims: {}}", "cases[0].expect: required field is missing"),
+            ("{name: case, claims: {}}", "cases[0].expect: missing required field"),
             ("{name: case, claims: {}, expect: {}}", "one of user, rejected and noOpinion"),
             (
                 "{name: case, claims: {}, expect: {user: {username: a}, noOpinion: true}}",
                 "one of user, rejected",
             ),
-            ("{name: case, claims: {}, expect: {user: {}}}", "cases[0].expect.user.username: required"),
-            ("{name: case, claims: {}, expect: {rejected: {}}}", "reason, message or at"),
+            (
+                "{name: case, claims: {}, expect: {user: {}}}",
+                "cases[0].expect.user.username: missing required field",
+            ),
+            ("{name: case, claims: {}, expect: {rejected: {}}}", "reason, message and at"),
             ("{name: case, claims: [], expect: {noOpinion: true}}", "expected a mapping"),
             ("{name: case, claims: {}, expect: {rejected: {reson: x}}}", "did you mean `reason`?"),
-            ("{claims: {}, expect: {noOpinion: true}}", "cases[0].name: required"),
+            ("{claims: {}, expect: {noOpinion: true}}", "cases[0].name: missing required field"),
         ] {
             assert!(wrong(case).contains(words), "{case}: {}", wrong(case));
         }
     }
 
     #[test]
-    fn a_token_is_not_shown() {
-        let given = Given::Token("canary".to_owned().into());
+    fn debug_does_not_show_the_token() {
+        let given = TestInput::Token("canary".to_owned().into());
         assert!(!format!("{given:?}").contains("canary"));
     }
 }

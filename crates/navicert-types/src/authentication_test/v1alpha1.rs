@@ -1,7 +1,8 @@
 //! `navicert/v1alpha1`.
 
 use super::{
-    AuthenticationTest, Claims, Expectation, ExpectedRejection, ExpectedUser, Given, TestCase, TestProfile,
+    AuthenticationTest, Expectation, ExpectedRejection, ExpectedUser, TestCase, TestClaims, TestInput,
+    TestProfile,
 };
 use crate::decode::{Decode, Decoder, Fields};
 use crate::diagnostic::DiagnosticKind;
@@ -34,36 +35,36 @@ impl Decode for TestCase {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| TestCase {
             name: fields.required("name"),
-            given: given(fields, node),
+            input: decode_input(fields, node),
             now: fields.optional("now"),
             expect: fields.required("expect"),
         })
     }
 }
 
-fn given(fields: &mut Fields<'_>, case: &Node) -> Given {
-    let claims: Option<Claims> = fields.optional("claims");
+fn decode_input(fields: &mut Fields<'_>, case: &Node) -> TestInput {
+    let claims: Option<TestClaims> = fields.optional("claims");
     let token: Option<Secret<String>> = fields.optional("token");
     let file: Option<String> = fields.optional("tokenFile");
     let has = |name: &str| case.as_mapping().is_some_and(|mapping| mapping.last(name).is_some());
     if ["claims", "token", "tokenFile"].into_iter().filter(|name| has(name)).count() != 1 {
-        report(fields, case, "a case has exactly one of claims, token and tokenFile");
+        report(fields, case, "expected exactly one of claims, token and tokenFile");
     }
     match (claims, token, file) {
-        (_, Some(token), _) => Given::Token(token),
-        (_, _, Some(file)) => Given::TokenFile(file),
-        (claims, ..) => Given::Claims(claims.unwrap_or_default()),
+        (_, Some(token), _) => TestInput::Token(token),
+        (_, _, Some(file)) => TestInput::TokenFile(file),
+        (claims, ..) => TestInput::Claims(claims.unwrap_or_default()),
     }
 }
 
-impl Decode for Claims {
+impl Decode for TestClaims {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let Some(mapping) = node.as_mapping() else {
-            decoder.wrong_type(node, "a mapping");
+            decoder.report_wrong_type(node, "a mapping");
             return None;
         };
         let names = mapping.entries().iter().map(|entry| entry.key.clone()).collect();
-        Some(Claims { names, json: node.to_json() })
+        Some(TestClaims { names, json: node.to_json() })
     }
 }
 
@@ -72,8 +73,9 @@ impl Decode for Expectation {
         decoder.object(node, |fields| {
             let user: Option<ExpectedUser> = fields.optional("user");
             let rejected: Option<ExpectedRejection> = fields.optional("rejected");
-            let nobody: bool = fields.default("noOpinion");
-            let count = usize::from(user.is_some()) + usize::from(rejected.is_some()) + usize::from(nobody);
+            let no_opinion: bool = fields.default("noOpinion");
+            let count =
+                usize::from(user.is_some()) + usize::from(rejected.is_some()) + usize::from(no_opinion);
             let has = |name: &str| node.as_mapping().is_some_and(|mapping| mapping.last(name).is_some());
             if count != 1 && !(count == 0 && (has("user") || has("rejected"))) {
                 report(fields, node, "expected exactly one of user, rejected and noOpinion");
@@ -107,7 +109,7 @@ impl Decode for ExpectedRejection {
                 at: fields.optional("at"),
             };
             if rejection == ExpectedRejection::default() {
-                report(fields, node, "say why: reason, message or at");
+                report(fields, node, "expected at least one of reason, message and at");
             }
             rejection
         })

@@ -1,4 +1,4 @@
-//! Which known field a misspelled one was probably meant to be.
+//! Suggests the known field for a misspelled one.
 
 /// The known name that differs in case or separators only, or in at most two letters.
 pub fn closest<'a>(unknown: &str, known: &[&'a str]) -> Option<&'a str> {
@@ -19,7 +19,7 @@ fn fold(name: &str) -> String {
     name.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
-/// The edit distance, or anything above `limit` once it is known to be above.
+/// The edit distance, or any value above `limit` if it exceeds `limit`.
 fn distance(left: &str, right: &str, limit: usize) -> usize {
     let right: Vec<char> = right.chars().collect();
     if left.len() > 64 || left.chars().count().abs_diff(right.len()) > limit {
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_recognised_and_a_stranger_is_not() {
+    fn suggests_close_names_only() {
         let known = ["audiences", "url", "certificateAuthority", "jwt"];
         let cases = [
             ("audience", Some("audiences")),

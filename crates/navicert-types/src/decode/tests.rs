@@ -1,4 +1,4 @@
-//! Decoding as Go's strict and lenient JSON decoders do it, with every error at once.
+//! Decodes like Go's strict and lenient JSON decoders, but reports every error.
 
 use indexmap::IndexMap;
 
@@ -35,16 +35,16 @@ impl Decode for Plugin {
     }
 }
 
-fn read(yaml: &str, mode: Mode) -> Result<Plugin, Diagnostics> {
+fn read(yaml: &str, mode: DecodeMode) -> Result<Plugin, Diagnostics> {
     decode(&parse(yaml.as_bytes(), Syntax::Yaml).unwrap(), mode)
 }
 
-fn errors(yaml: &str, mode: Mode) -> Vec<String> {
+fn errors(yaml: &str, mode: DecodeMode) -> Vec<String> {
     read(yaml, mode).map_or_else(|errors| errors.iter().map(ToString::to_string).collect(), |_| Vec::new())
 }
 
 #[test]
-fn every_error_is_found_at_once_in_the_order_of_the_text() {
+fn reports_every_error_in_the_order_of_the_text() {
     let yaml = "\
 inner:
   name: x
@@ -59,54 +59,55 @@ anything: {x: [{x: 1, x: 2}]}
 args: text
 ";
     let expected = [
-        "name: required field is missing (line 1, column 1)",
+        "name: missing required field (line 1, column 1)",
         "inner.foo: unknown field (line 3, column 3)",
         "inner.args[1]: expected a string, found a number (line 4, column 13); put the value in quotes",
         "inner.args[2]: expected a string, found a boolean (line 4, column 16); put the value in quotes",
-        "inner.name: given more than once, first on line 2 (line 5, column 3)",
+        "inner.name: duplicate field, first on line 2 (line 5, column 3)",
         "retries: expected an integer between 0 and 255 (line 6, column 10)",
         "verbose: expected a boolean, found a string (line 7, column 10)",
-        "labels[a]: given more than once, first on line 8 (line 8, column 16)",
+        "labels[a]: duplicate field, first on line 8 (line 8, column 16)",
         "labels[d]: expected a string, found a number (line 8, column 25); put the value in quotes",
         "nmae: unknown field (line 9, column 1); did you mean `name`?",
-        "anything.x: given more than once, first on line 10 (line 10, column 23)",
+        "anything.x: duplicate field, first on line 10 (line 10, column 23)",
         "args: expected a list, found a string (line 11, column 7)",
     ];
-    assert_eq!(errors(yaml, Mode::Strict), expected);
+    assert_eq!(errors(yaml, DecodeMode::Strict), expected);
 }
 
 #[test]
-fn lenient_mode_passes_over_unknown_and_repeated_fields_and_still_minds_types() {
-    let plugin = read("name: a\nNAME: b\nfoo: 1\nname: c\nretries: 1.0\n", Mode::Lenient).unwrap();
+fn lenient_mode_ignores_unknown_and_duplicate_fields_but_checks_types() {
+    let plugin = read("name: a\nNAME: b\nfoo: 1\nname: c\nretries: 1.0\n", DecodeMode::Lenient).unwrap();
     assert_eq!((plugin.name.as_str(), plugin.retries), ("c", 1));
-    assert_eq!(errors("name: 5\nfoo: 1\n", Mode::Lenient).len(), 1);
+    assert_eq!(errors("name: 5\nfoo: 1\n", DecodeMode::Lenient).len(), 1);
 }
 
 #[test]
 fn null_is_the_zero_value_everywhere() {
     let plugin =
-        read("name: x\ntoken: null\nargs: [null]\nlabels: {a: ~}\ninner:\nverbose: ~\n", Mode::Strict)
+        read("name: x\ntoken: null\nargs: [null]\nlabels: {a: ~}\ninner:\nverbose: ~\n", DecodeMode::Strict)
             .unwrap();
     assert_eq!(plugin.args, [""]);
     assert_eq!(plugin.labels.get("a").map(String::as_str), Some(""));
     assert_eq!((plugin.inner, plugin.token.is_empty()), (None, true));
-    assert!(decode::<Plugin>(&Node::default(), Mode::Lenient).is_ok());
+    assert!(decode::<Plugin>(&Node::default(), DecodeMode::Lenient).is_ok());
 }
 
 #[test]
-fn a_whole_document_of_another_type_is_one_error() {
-    assert_eq!(errors("- a\n", Mode::Strict), ["line 1, column 1: expected a mapping, found a list"]);
+fn document_of_another_type_is_one_error() {
+    assert_eq!(errors("- a\n", DecodeMode::Strict), ["line 1, column 1: expected a mapping, found a list"]);
     assert_eq!(
-        errors("name: x\ninner: [1]\n", Mode::Strict),
+        errors("name: x\ninner: [1]\n", DecodeMode::Strict),
         ["inner: expected a mapping, found a list (line 2, column 8)"]
     );
 }
 
 // C106
 #[test]
-fn base64_is_taken_as_go_takes_it() {
+fn base64_decodes_as_in_go() {
     let key = |value: &str| {
-        read(&format!("name: x\nkey: {value}\n"), Mode::Lenient).map(|plugin| plugin.key.expose().clone())
+        read(&format!("name: x\nkey: {value}\n"), DecodeMode::Lenient)
+            .map(|plugin| plugin.key.expose().clone())
     };
     for (value, bytes) in [
         ("AQID", vec![1, 2, 3]),
@@ -131,8 +132,8 @@ fn base64_is_taken_as_go_takes_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_secret_is_marked_and_not_repeated() {
-    let errors = read("name: x\ntoken: 31337\nkey: s3cret!\n", Mode::Strict).unwrap_err();
+fn errors_in_secrets_are_marked_and_omit_the_value() {
+    let errors = read("name: x\ntoken: 31337\nkey: s3cret!\n", DecodeMode::Strict).unwrap_err();
     assert_eq!(errors.len(), 2);
     for error in &errors {
         assert!(error.is_secret, "{error}");
@@ -141,7 +142,7 @@ fn what_is_wrong_with_a_secret_is_marked_and_not_repeated() {
                 && !format!("{error} {error:?}").contains("s3cret")
         );
     }
-    let errors = read("name: 31337\n", Mode::Strict).unwrap_err();
+    let errors = read("name: 31337\n", DecodeMode::Strict).unwrap_err();
     assert!(!errors.iter().any(|error| error.is_secret));
 }
 
@@ -155,15 +156,15 @@ fn unknown_fields_can_be_kept_in_their_order() {
         }
     }
     let node = parse(b"c: 1\nb: x\na: {d: e}\n", Syntax::Yaml).unwrap();
-    for mode in [Mode::Strict, Mode::Lenient] {
+    for mode in [DecodeMode::Strict, DecodeMode::Lenient] {
         let Open(b, rest) = decode(&node, mode).unwrap();
         assert_eq!((b.as_str(), Node::new(rest).to_json().as_str()), ("x", r#"{"c":1,"a":{"d":"e"}}"#));
     }
 }
 
 #[test]
-fn words_of_a_fixed_set_are_named_when_another_is_found() {
-    let mut decoder = Decoder::new(Mode::Strict);
+fn error_for_unknown_word_lists_the_allowed_words() {
+    let mut decoder = Decoder::new(DecodeMode::Strict);
     let words = [("on", true), ("off", false)];
     assert_eq!(decoder.one_of(&Node::new("off"), &words), Some(false));
     assert_eq!(decoder.one_of(&Node::new("of"), &words), None);
@@ -172,19 +173,19 @@ fn words_of_a_fixed_set_are_named_when_another_is_found() {
 }
 
 #[test]
-fn a_flood_of_errors_is_cut_off() {
+fn number_of_reported_errors_is_limited() {
     let yaml: String = (0..5_000).map(|n| format!("unknown{n}: 1\nunknown{n}: 2\n")).collect();
-    assert_eq!(errors(&yaml, Mode::Strict).len(), MOST_DIAGNOSTICS);
+    assert_eq!(errors(&yaml, DecodeMode::Strict).len(), MAX_DIAGNOSTICS);
 }
 
 #[test]
-fn numbers_of_json_stay_what_they_are() {
+fn json_numbers_are_not_converted() {
     let json = |text: &str| {
-        decode::<IndexMap<String, i32>>(&parse(text.as_bytes(), Syntax::Json).unwrap(), Mode::Strict)
+        decode::<IndexMap<String, i32>>(&parse(text.as_bytes(), Syntax::Json).unwrap(), DecodeMode::Strict)
     };
     assert_eq!(json(r#"{"a":7}"#).unwrap().get("a"), Some(&7));
     for text in [r#"{"a":1.0}"#, r#"{"a":1e3}"#, r#"{"a":2147483648}"#, r#"{"a":1e400}"#, r#"{"a":"7"}"#] {
         assert!(json(text).is_err(), "{text}");
     }
-    assert!(decode::<f64>(&parse(b"1e400", Syntax::Json).unwrap(), Mode::Strict).is_err());
+    assert!(decode::<f64>(&parse(b"1e400", Syntax::Json).unwrap(), DecodeMode::Strict).is_err());
 }

@@ -1,4 +1,4 @@
-//! How the plain types are read, with the strictness of Go's JSON decoder: no type is turned into another.
+//! Decoding of plain types with the strictness of Go's JSON decoder: no conversion between types.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Decode for String {
         match &node.value {
             Value::String(text) => Some(text.to_string()),
             _ => {
-                decoder.wrong_type(node, "a string");
+                decoder.report_wrong_type(node, "a string");
                 None
             }
         }
@@ -31,7 +31,7 @@ impl Decode for bool {
         match &node.value {
             Value::Bool(value) => Some(*value),
             _ => {
-                decoder.wrong_type(node, "a boolean");
+                decoder.report_wrong_type(node, "a boolean");
                 None
             }
         }
@@ -46,11 +46,11 @@ impl Decode for f64 {
             Value::Number(Number::Unsigned(value)) => Some(*value as f64),
             Value::Number(Number::Float(value)) => Some(*value),
             Value::Number(Number::OutOfRange(_)) => {
-                decoder.invalid_value(node, "the number is out of range");
+                decoder.report_invalid_value(node, "number is out of range");
                 None
             }
             _ => {
-                decoder.wrong_type(node, "a number");
+                decoder.report_wrong_type(node, "a number");
                 None
             }
         }
@@ -66,13 +66,13 @@ macro_rules! decode_integer {
                     Value::Number(Number::Unsigned(value)) => Self::try_from(*value).ok(),
                     Value::Number(_) => None,
                     _ => {
-                        decoder.wrong_type(node, "an integer");
+                        decoder.report_wrong_type(node, "an integer");
                         return None;
                     }
                 };
                 if fitting.is_none() {
                     let (low, high) = (Self::MIN, Self::MAX);
-                    decoder.invalid_value(node, format!("expected an integer between {low} and {high}"));
+                    decoder.report_invalid_value(node, format!("expected an integer between {low} and {high}"));
                 }
                 fitting
             }
@@ -85,7 +85,7 @@ decode_integer!(i32, i64, u8, u16, u32, u64);
 impl<T: Decode> Decode for Vec<T> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let Value::Sequence(items) = &node.value else {
-            decoder.wrong_type(node, "a list");
+            decoder.report_wrong_type(node, "a list");
             return None;
         };
         Some(items.iter().enumerate().map(|(index, item)| decoder.index(index, item)).collect())
@@ -96,7 +96,7 @@ impl<T: Decode> Decode for Vec<T> {
 impl<T: Decode> Decode for IndexMap<String, T> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let Value::Mapping(mapping) = &node.value else {
-            decoder.wrong_type(node, "a mapping");
+            decoder.report_wrong_type(node, "a mapping");
             return None;
         };
         decoder.report_repeated(mapping, FieldPath::key);
@@ -110,7 +110,7 @@ impl<T: Decode> Decode for IndexMap<String, T> {
     }
 }
 
-/// Where the difference between absent and empty matters inside a list or a map.
+/// For elements of lists and maps where missing and empty differ.
 impl<T: Decode> Decode for Option<T> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         T::decode(node, decoder).map(Some)
@@ -129,7 +129,7 @@ impl Default for Node {
     }
 }
 
-/// Anything at all, kept as it is.
+/// Any value, kept undecoded.
 impl Decode for Node {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         report_repeated_within(node, decoder);
@@ -148,33 +148,34 @@ fn report_repeated_within(node: &Node, decoder: &mut Decoder) {
     }
 }
 
-/// Whatever is wrong with it is reported without the value.
+/// Errors are reported without the value.
 impl Decode for Secret<String> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.secretly(|decoder| String::decode(node, decoder)).map(Secret::new)
+        decoder.within_secret(|decoder| String::decode(node, decoder)).map(Secret::new)
     }
 }
 
 impl Decode for Secret<Vec<u8>> {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.secretly(|decoder| Base64::decode(node, decoder)).map(|bytes| Secret::new(bytes.0))
+        decoder.within_secret(|decoder| Base64::decode(node, decoder)).map(|bytes| Secret::new(bytes.0))
     }
 }
 
-/// Bytes that are written as standard base64 (Go's `[]byte`).
+/// Bytes in standard base64 (Go's `[]byte`).
 ///
-/// Padding is needed, line ends inside are passed over (C106), and as in Go a list of numbers will do instead.
+/// Padding is required and line breaks are ignored. As in Go, a list of numbers is accepted too.
+// C106
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Base64(pub Vec<u8>);
 
-/// The length only: it may be a key.
+/// Shows only the length: the bytes may be a key.
 impl fmt::Debug for Base64 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Base64({} bytes)", self.0.len())
     }
 }
 
-/// Go does not look at the bits that padding leaves over.
+/// Go ignores trailing bits.
 const STANDARD: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
@@ -184,7 +185,7 @@ impl Decode for Base64 {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         match &node.value {
             Value::String(text) => {
-                // Mostly there are no line ends in it, and then no copy is needed.
+                // Usually there are no line breaks, and then no copy is needed.
                 if let Ok(bytes) = STANDARD.decode(text) {
                     return Some(Base64(bytes));
                 }
@@ -192,7 +193,7 @@ impl Decode for Base64 {
                     Zeroizing::new(text.bytes().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect());
                 let bytes = STANDARD.decode(&*packed).ok();
                 if bytes.is_none() {
-                    decoder.invalid_value(node, not_base64(&packed));
+                    decoder.report_invalid_value(node, not_base64(&packed));
                 }
                 bytes.map(Base64)
             }
@@ -206,10 +207,10 @@ impl Decode for Base64 {
     }
 }
 
-/// The usual mistakes have names.
+/// Describes common mistakes.
 fn not_base64(text: &[u8]) -> &'static str {
     if text.starts_with(b"-----BEGIN") {
-        "expected base64, found PEM text; the field without `-data` takes a file, this one the file's base64"
+        "expected base64, found PEM; the field without `-data` takes a file name, this one the file's base64"
     } else if text.iter().any(|byte| matches!(byte, b'-' | b'_')) {
         "expected standard base64, found the URL-safe alphabet"
     } else if !text.len().is_multiple_of(4) {

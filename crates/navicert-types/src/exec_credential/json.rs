@@ -1,10 +1,11 @@
-//! JSON as Go's encoder writes it, to the byte: plugins hash, log and compare what they are given.
+//! JSON byte for byte as Go's encoder writes it: plugins hash, log and compare their input.
 
-use super::{KIND, Version};
-use crate::tree::{Entry, Node, Value, quoted};
+use super::{ExecVersion, KIND};
+use crate::tree::{MappingEntry, Node, Value, quoted};
 
-/// Every version begins with these, in this order (C210).
-pub(super) fn start(version: Version) -> String {
+/// The common beginning of every version: `kind`, then `apiVersion`.
+// C210
+pub(super) fn start(version: ExecVersion) -> String {
     let mut text = String::from("{");
     string(&mut text, "kind");
     text.push(':');
@@ -14,13 +15,13 @@ pub(super) fn start(version: Version) -> String {
     text
 }
 
-/// A member of an object, with a comma if it is not the first.
+/// Writes an object member, preceded by a comma unless it is the first.
 pub(super) fn member(text: &mut String, name: &str, value: &str) {
     key(text, name);
     string(text, value);
 }
 
-/// The name of a member and its colon, with a comma if it is not the first.
+/// Writes a member's name and colon, preceded by a comma unless it is the first.
 pub(super) fn key(text: &mut String, name: &str) {
     if !text.ends_with('{') {
         text.push(',');
@@ -29,7 +30,8 @@ pub(super) fn key(text: &mut String, name: &str) {
     text.push(':');
 }
 
-/// A tree; the keys of objects are sorted, as those of a Go map are (C230).
+/// Writes a tree with sorted object keys, like a Go map.
+// C230
 pub(super) fn tree(text: &mut String, node: &Node) {
     match &node.value {
         Value::String(value) => string(text, value),
@@ -44,7 +46,7 @@ pub(super) fn tree(text: &mut String, node: &Node) {
             text.push(']');
         }
         Value::Mapping(mapping) => {
-            let mut entries: Vec<&Entry> = mapping.effective();
+            let mut entries: Vec<&MappingEntry> = mapping.effective();
             entries.sort_by(|one, other| one.key.cmp(&other.key));
             text.push('{');
             for entry in entries {
@@ -57,8 +59,7 @@ pub(super) fn tree(text: &mut String, node: &Node) {
     }
 }
 
-/// A string with Go's escapes: what could end a script element is spelled out, and so are the line separators that
-/// JavaScript once stumbled over.
+/// Writes a string with Go's HTML-safe escapes.
 pub(super) fn string(text: &mut String, value: &str) {
     quoted(text, value, |c| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}'));
 }

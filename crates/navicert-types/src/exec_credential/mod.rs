@@ -1,7 +1,8 @@
-//! `ExecCredential`: what a client tells a credential plugin and what the plugin answers (client-credentials.md §2).
+//! `ExecCredential`: the request a client passes to an exec plugin and the plugin's response.
 //!
-//! One hub type for all versions; `v1.rs`, `v1beta1.rs` and (feature `exec-v1alpha1`) `v1alpha1.rs` say how each looks
-//! on the wire. Which answers are acceptable is decided by `navicert-client`.
+//! One hub type serves all versions; `v1.rs`, `v1beta1.rs` and (feature `exec-v1alpha1`) `v1alpha1.rs` implement the wire
+//! formats. `navicert-client` validates responses.
+// §2
 
 mod json;
 mod read;
@@ -26,13 +27,14 @@ pub use read::decode;
 pub const GROUP: &str = "client.authentication.k8s.io";
 /// The kind of every version.
 pub const KIND: &str = "ExecCredential";
-/// The environment variable that carries the question (C210).
+/// The environment variable that carries the request.
+// C210
 pub const INFO_VARIABLE: &str = "KUBERNETES_EXEC_INFO";
 
-/// A version of `ExecCredential` that is spoken here.
+/// A supported version of `ExecCredential`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Version {
+pub enum ExecVersion {
     /// `client.authentication.k8s.io/v1`.
     V1,
     /// `client.authentication.k8s.io/v1beta1`.
@@ -42,87 +44,92 @@ pub enum Version {
     V1Alpha1,
 }
 
-impl Version {
+impl ExecVersion {
     /// Every version, newest first.
-    pub const ALL: &[Version] = &[
-        Version::V1,
-        Version::V1Beta1,
+    pub const ALL: &[ExecVersion] = &[
+        ExecVersion::V1,
+        ExecVersion::V1Beta1,
         #[cfg(feature = "exec-v1alpha1")]
-        Version::V1Alpha1,
+        ExecVersion::V1Alpha1,
     ];
 
-    /// The version of this name; names are exact (C201).
-    pub fn of(api_version: &str) -> Option<Self> {
-        Version::ALL.iter().copied().find(|version| version.api_version() == api_version)
+    /// The version with exactly this `apiVersion`.
+    // C201
+    pub fn from_api_version(api_version: &str) -> Option<Self> {
+        ExecVersion::ALL.iter().copied().find(|version| version.api_version() == api_version)
     }
 
-    /// Its name.
+    /// The `apiVersion` text.
     pub fn api_version(self) -> &'static str {
         match self {
-            Version::V1 => v1::API_VERSION,
-            Version::V1Beta1 => v1beta1::API_VERSION,
+            ExecVersion::V1 => v1::API_VERSION,
+            ExecVersion::V1Beta1 => v1beta1::API_VERSION,
             #[cfg(feature = "exec-v1alpha1")]
-            Version::V1Alpha1 => v1alpha1::API_VERSION,
+            ExecVersion::V1Alpha1 => v1alpha1::API_VERSION,
         }
     }
 
-    /// Whether a question in this version can say anything about the cluster.
+    /// Whether requests in this version can contain cluster information.
     pub fn has_cluster(self) -> bool {
         match self {
-            Version::V1 | Version::V1Beta1 => true,
+            ExecVersion::V1 | ExecVersion::V1Beta1 => true,
             #[cfg(feature = "exec-v1alpha1")]
-            Version::V1Alpha1 => false,
+            ExecVersion::V1Alpha1 => false,
         }
     }
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for ExecVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.api_version())
     }
 }
 
-/// A question with its answer.
+/// A request and its response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecCredential {
-    /// The question.
-    pub spec: Spec,
-    /// The answer, if there is one.
-    pub status: Option<Status>,
+    /// The request.
+    pub spec: ExecCredentialSpec,
+    /// The response, if present.
+    pub status: Option<ExecCredentialStatus>,
 }
 
-/// What a plugin is told.
+/// The request to a plugin.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spec {
-    /// The cluster the credential is for, if the user asked for it to be told.
-    pub cluster: Option<Cluster>,
-    /// Whether standard input was handed over (C222).
+pub struct ExecCredentialSpec {
+    /// The cluster the credential is for, if `provideClusterInfo` is set.
+    pub cluster: Option<ExecCluster>,
+    /// Whether the plugin may use standard input.
+    // C222
     pub interactive: bool,
-    /// The answer of the server that made a new credential necessary; v1alpha1 only (C202).
-    pub response: Option<Response>,
+    /// The server response that required a new credential; v1alpha1 only.
+    // C202
+    pub response: Option<ServerResponse>,
 }
 
-/// A cluster as a plugin sees it: every field of a kubeconfig's but the authority's file and the extensions (C213).
+/// The cluster information passed to a plugin: the fields of a kubeconfig cluster except the CA file and the extensions.
+// C213
 #[derive(Clone, Default, PartialEq)]
-pub struct Cluster {
+pub struct ExecCluster {
     /// Base URL.
     pub server: String,
-    /// Name to check the certificate against; empty for the host of `server`.
+    /// Server name for certificate verification; empty for the host of `server`.
     pub tls_server_name: String,
-    /// Do not verify the server at all.
+    /// Disables verification of the server's certificate.
     pub insecure_skip_tls_verify: bool,
-    /// The certificate authority's certificates as PEM text.
+    /// The certificate authority bundle as PEM text.
     pub certificate_authority_data: Vec<u8>,
-    /// Proxy to go through. May carry a password.
+    /// Proxy URL. May contain a password.
     pub proxy_url: String,
-    /// Do not ask for compressed answers.
+    /// Disables response compression.
     pub disable_compression: bool,
-    /// What the cluster's entry says for plugins (C230); null if nothing. Not to be logged (C232).
+    /// The cluster entry's extension for exec plugins; null if absent. Must not be logged.
+    // C230, C232
     pub config: Node,
 }
 
-/// Leaves out what a proxy's address and the configuration may hold.
-impl fmt::Debug for Cluster {
+/// Omits the proxy password and the configuration.
+impl fmt::Debug for ExecCluster {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cluster")
             .field("server", &redact::url(&self.server))
@@ -139,67 +146,74 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// The head of an answer of the server.
+/// Status and headers of a server response.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Response {
-    /// The headers: name and values, in the order of the answer.
+pub struct ServerResponse {
+    /// Header names and values in the order of the response.
     pub header: Vec<(String, Vec<String>)>,
     /// The status code.
     pub code: i32,
 }
 
-impl fmt::Debug for Response {
+impl fmt::Debug for ServerResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Response").field("code", &self.code).finish_non_exhaustive()
     }
 }
 
-/// What a plugin answers; the same in every version (C240). Nothing is judged here.
+/// The plugin's response; the same in every version. Not validated here.
+// C240
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
-    /// When the credential expires; `None` is never, and so is Go's zero time (C333).
+pub struct ExecCredentialStatus {
+    /// When the credential expires; `None` (also for Go's zero time) means never.
+    // C333
     pub expiration_timestamp: Option<Time>,
-    /// Bearer token, empty if there is none.
+    /// Bearer token; empty if absent.
     pub token: Secret<String>,
-    /// Certificates as PEM text, leaf first, empty if there are none.
+    /// Certificate chain as PEM text, leaf first; empty if absent.
     pub client_certificate_data: String,
-    /// The leaf's key as PEM text, empty if there is none.
+    /// The leaf's private key as PEM text; empty if absent.
     pub client_key_data: Secret<String>,
 }
 
-/// Why a text is no `ExecCredential`. The texts are upstream's where it has one (§3.4); no value is repeated but
-/// `apiVersion` and `kind`, and these only if they look like one.
+/// Why a text is not an `ExecCredential`. Messages are client-go's where it has one. No message contains a value except
+/// `apiVersion` and `kind`, and these only if they are well-formed.
+// §3.4
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Not JSON, or JSON that is no object with `apiVersion` and `kind`.
+    /// Not JSON, or not an object with `apiVersion` and `kind`.
     #[error("couldn't get version/kind; json parse error: {0}")]
     Json(#[source] Diagnostic),
     /// Not YAML.
     #[error("yaml: {0}")]
     Yaml(#[source] Diagnostic),
-    /// Nothing says which version it is: nothing at all was printed, perhaps (C331).
+    /// `apiVersion` is missing; the output may be empty.
+    // C331
     #[error("no apiVersion (empty output?)")]
     NoVersion,
-    /// A version or kind that is not known.
-    #[error("no kind {kind:?} is registered for version {api_version:?}; known are {}", Known)]
+    /// An unsupported version or kind.
+    #[error(
+        "no kind {kind:?} is registered for version {api_version:?}; supported versions are {}",
+        KnownVersions
+    )]
     NotRegistered {
         /// The kind.
         kind: String,
         /// The version.
         api_version: String,
     },
-    /// Fields of a wrong type, times that are none.
+    /// Fields of the wrong type or invalid times.
     #[error("{0}")]
     Fields(#[source] Diagnostics),
 }
 
-/// The versions that are spoken, for messages.
-struct Known;
+/// The supported versions, for messages.
+struct KnownVersions;
 
-impl fmt::Display for Known {
+impl fmt::Display for KnownVersions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, version) in Version::ALL.iter().enumerate() {
+        for (index, version) in ExecVersion::ALL.iter().enumerate() {
             let separator = if index > 0 { " and " } else { "" };
             write!(f, "{separator}{version}")?;
         }
@@ -208,22 +222,23 @@ impl fmt::Display for Known {
 }
 
 impl ExecCredential {
-    /// The question as a plugin gets it, byte for byte as client-go writes it (C210, C211): without the answer, and
-    /// with one line end.
-    pub fn question(&self, version: Version) -> Secret<String> {
+    /// The request for a plugin, byte for byte as client-go writes it: without `status`, with one final line break.
+    // C210, C211
+    pub fn to_request_json(&self, version: ExecVersion) -> Secret<String> {
         let mut text = json::start(version);
         match version {
-            Version::V1 => v1::write_spec(&mut text, &self.spec),
-            Version::V1Beta1 => v1beta1::write_spec(&mut text, &self.spec),
+            ExecVersion::V1 => v1::write_spec(&mut text, &self.spec),
+            ExecVersion::V1Beta1 => v1beta1::write_spec(&mut text, &self.spec),
             #[cfg(feature = "exec-v1alpha1")]
-            Version::V1Alpha1 => v1alpha1::write_spec(&mut text, &self.spec),
+            ExecVersion::V1Alpha1 => v1alpha1::write_spec(&mut text, &self.spec),
         }
         text.push_str("}\n");
         text.into()
     }
 
-    /// The answer as a plugin gives it: one document and a line end (C606).
-    pub fn answer(&self, version: Version) -> Secret<String> {
+    /// The response as a plugin prints it: one document and a line break.
+    // C606
+    pub fn to_response_json(&self, version: ExecVersion) -> Secret<String> {
         let mut text = json::start(version);
         if let Some(status) = &self.status {
             v1::write_status(&mut text, status);

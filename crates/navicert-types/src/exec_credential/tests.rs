@@ -1,39 +1,39 @@
-//! What goes over the wire, to the byte, and what comes back.
+//! The exact bytes of requests, and decoding of responses.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::tree::{Mapping, Value};
 
-fn question(spec: Spec, version: Version) -> String {
-    ExecCredential { spec, status: None }.question(version).expose().clone()
+fn request(spec: ExecCredentialSpec, version: ExecVersion) -> String {
+    ExecCredential { spec, status: None }.to_request_json(version).expose().clone()
 }
 
-fn refused(text: &str) -> String {
+fn rejection(text: &str) -> String {
     decode(text.as_bytes()).unwrap_err().to_string()
 }
 
 // C210
 #[test]
-fn a_question_without_a_cluster_is_the_documented_line() {
+fn request_without_cluster_is_the_documented_line() {
     assert_eq!(
-        question(Spec::default(), Version::V1),
+        request(ExecCredentialSpec::default(), ExecVersion::V1),
         "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"interactive\":false}}\n"
     );
-    let spec = Spec { interactive: true, ..Spec::default() };
+    let spec = ExecCredentialSpec { interactive: true, ..ExecCredentialSpec::default() };
     assert_eq!(
-        question(spec, Version::V1Beta1),
+        request(spec, ExecVersion::V1Beta1),
         "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\",\"spec\":{\"interactive\":true}}\n"
     );
 }
 
 // C210, C211, C230
 #[test]
-fn a_question_with_a_cluster_has_its_fields_in_order_and_gos_escapes() {
+fn request_with_cluster_has_ordered_fields_and_go_escapes() {
     let mut config = Mapping::default();
     config.push("z", Value::Bool(true));
     config.push("a", Value::String("<&>\u{2028}\u{8}\u{c}\u{1}\u{7f}\"\\".to_owned().into()));
-    let cluster = Cluster {
+    let cluster = ExecCluster {
         server: "https://h".into(),
         tls_server_name: "n".into(),
         insecure_skip_tls_verify: true,
@@ -42,7 +42,10 @@ fn a_question_with_a_cluster_has_its_fields_in_order_and_gos_escapes() {
         disable_compression: true,
         config: Node::new(Value::Mapping(config)),
     };
-    let text = question(Spec { cluster: Some(cluster), ..Spec::default() }, Version::V1);
+    let text = request(
+        ExecCredentialSpec { cluster: Some(cluster), ..ExecCredentialSpec::default() },
+        ExecVersion::V1,
+    );
     assert_eq!(
         text,
         "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{\"cluster\":{\
@@ -51,19 +54,19 @@ fn a_question_with_a_cluster_has_its_fields_in_order_and_gos_escapes() {
          \"config\":{\"a\":\"\\u003c\\u0026\\u003e\\u2028\\b\\f\\u0001\u{7f}\\\"\\\\\",\"z\":true}},\"interactive\":false}}\n"
     );
     let (version, read) = decode(text.as_bytes()).unwrap();
-    assert_eq!((version, read.question(version).expose()), (Version::V1, &text));
+    assert_eq!((version, read.to_request_json(version).expose()), (ExecVersion::V1, &text));
 }
 
-// C211: always there, null if there is nothing.
+// C211: always present, null if empty.
 #[test]
-fn config_is_null_when_the_cluster_has_nothing_to_say() {
-    let spec = Spec { cluster: Some(Cluster::default()), ..Spec::default() };
-    assert!(question(spec, Version::V1).contains("\"cluster\":{\"server\":\"\",\"config\":null}"));
+fn config_is_null_without_the_exec_extension() {
+    let spec = ExecCredentialSpec { cluster: Some(ExecCluster::default()), ..ExecCredentialSpec::default() };
+    assert!(request(spec, ExecVersion::V1).contains("\"cluster\":{\"server\":\"\",\"config\":null}"));
 }
 
 // C213, T07: the names on the wire are those of a kubeconfig's cluster, less two, plus `config`.
 #[test]
-fn the_cluster_shadows_a_kubeconfigs_field_by_field() {
+fn cluster_fields_match_those_of_a_kubeconfig_cluster() {
     let kubeconfig = crate::kubeconfig::Cluster {
         server: "s".into(),
         tls_server_name: "n".into(),
@@ -75,7 +78,7 @@ fn the_cluster_shadows_a_kubeconfigs_field_by_field() {
         extensions: vec![crate::kubeconfig::NamedExtension::default()],
         other: Mapping::default(),
     };
-    let exec = Cluster {
+    let exec = ExecCluster {
         server: "s".into(),
         tls_server_name: "n".into(),
         insecure_skip_tls_verify: true,
@@ -85,7 +88,7 @@ fn the_cluster_shadows_a_kubeconfigs_field_by_field() {
         config: Node::default(),
     };
     let entry = crate::kubeconfig::NamedCluster { cluster: kubeconfig, ..Default::default() };
-    let config = crate::kubeconfig::Config { clusters: vec![entry], ..Default::default() };
+    let config = crate::kubeconfig::Kubeconfig { clusters: vec![entry], ..Default::default() };
     let tree = config.expose_tree();
     let written = &tree.as_mapping().unwrap().last("clusters").unwrap().value.as_sequence().unwrap()[0];
     let mut expected = names(&written.as_mapping().unwrap().last("cluster").unwrap().value);
@@ -93,9 +96,10 @@ fn the_cluster_shadows_a_kubeconfigs_field_by_field() {
         assert!(expected.remove(absent), "{absent}");
     }
     expected.insert("config".to_owned());
-    let asked = question(Spec { cluster: Some(exec), ..Spec::default() }, Version::V1);
-    let asked = crate::tree::parse(asked.as_bytes(), crate::tree::Syntax::Json).unwrap();
-    let spec = &asked.as_mapping().unwrap().last("spec").unwrap().value;
+    let sent =
+        request(ExecCredentialSpec { cluster: Some(exec), ..ExecCredentialSpec::default() }, ExecVersion::V1);
+    let sent = crate::tree::parse(sent.as_bytes(), crate::tree::Syntax::Json).unwrap();
+    let spec = &sent.as_mapping().unwrap().last("spec").unwrap().value;
     assert_eq!(names(&spec.as_mapping().unwrap().last("cluster").unwrap().value), expected);
 }
 
@@ -105,15 +109,15 @@ fn names(node: &Node) -> BTreeSet<String> {
 
 // C214: names of a revision that was never released.
 #[test]
-fn names_that_were_never_released_are_not_read() {
+fn unreleased_field_names_are_ignored() {
     let text = r#"{"apiVersion":"client.authentication.k8s.io/v1","spec":{"cluster":{"serverName":"n","caData":"eA=="}}}"#;
     let (_, read) = decode(text.as_bytes()).unwrap();
-    assert_eq!(read.spec.cluster, Some(Cluster::default()));
+    assert_eq!(read.spec.cluster, Some(ExecCluster::default()));
 }
 
 // C331, §3.4
 #[test]
-fn texts_that_are_none_say_why_in_upstreams_words() {
+fn invalid_texts_are_rejected_with_client_go_messages() {
     let cases = [
         ("", "no apiVersion (empty output?)"),
         ("null", "no apiVersion (empty output?)"),
@@ -122,7 +126,7 @@ fn texts_that_are_none_say_why_in_upstreams_words() {
         (
             "{\"apiVersion\":\"client.authentication.k8s.io/v9\"}",
             "no kind \"ExecCredential\" is registered for version \"client.authentication.k8s.io/v9\"; \
-             known are client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1",
+             supported versions are client.authentication.k8s.io/v1 and client.authentication.k8s.io/v1beta1",
         ),
         (
             "{\"apiVersion\":5}",
@@ -138,24 +142,24 @@ fn texts_that_are_none_say_why_in_upstreams_words() {
         ),
     ];
     for (text, expected) in cases {
-        let shown = refused(text);
+        let shown = rejection(text);
         assert!(shown.starts_with(expected), "{text}: {shown}");
     }
-    assert!(refused("{\"apiVersion\":").starts_with("couldn't get version/kind; json parse error: "));
-    assert!(refused("a:\n\tb: c").starts_with("yaml: "));
+    assert!(rejection("{\"apiVersion\":").starts_with("couldn't get version/kind; json parse error: "));
+    assert!(rejection("a:\n\tb: c").starts_with("yaml: "));
 }
 
 // C242 as decided
 #[test]
-fn a_repeated_status_is_refused() {
+fn rejects_duplicate_status() {
     let text =
         r#"{"apiVersion":"client.authentication.k8s.io/v1","status":{"token":"a"},"status":{"token":"b"}}"#;
-    assert!(refused(text).starts_with("status: given more than once"));
+    assert!(rejection(text).starts_with("status: duplicate field"));
 }
 
 // C333
 #[test]
-fn the_zero_instant_means_never() {
+fn zero_expiry_means_never() {
     for (time, expected) in
         [("0001-01-01T01:00:00+01:00", None), ("2031-05-06T7:08:09,5Z", Some("2031-05-06T07:08:09.5Z"))]
     {
@@ -170,7 +174,7 @@ fn the_zero_instant_means_never() {
 
 // C232, C195
 #[test]
-fn nothing_secret_is_ever_shown() {
+fn debug_and_errors_never_show_secrets() {
     let canary = "c4nary";
     let text = format!(
         "{{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"spec\":{{\"cluster\":{{\"proxy-url\":\"http://u:{canary}@p\",\
@@ -193,46 +197,53 @@ fn nothing_secret_is_ever_shown() {
     }
 }
 
-// C606: what a plugin writes is what a client reads.
+// C606: clients can decode what plugins write.
 #[test]
-fn an_answer_reads_back() {
-    let status = Status {
+fn response_round_trips() {
+    let status = ExecCredentialStatus {
         expiration_timestamp: Some("2031-01-02T03:04:05Z".parse().unwrap()),
         token: "t<&>".to_owned().into(),
         client_certificate_data: "c".into(),
         client_key_data: "k".to_owned().into(),
     };
-    for version in Version::ALL {
-        let credential = ExecCredential { spec: Spec::default(), status: Some(status.clone()) };
-        let answer = credential.answer(*version);
-        assert_eq!(decode(answer.expose().as_bytes()).unwrap(), (*version, credential));
-        assert_eq!(answer.expose().matches('\n').count(), 1);
+    for version in ExecVersion::ALL {
+        let credential = ExecCredential { spec: ExecCredentialSpec::default(), status: Some(status.clone()) };
+        let response = credential.to_response_json(*version);
+        assert_eq!(decode(response.expose().as_bytes()).unwrap(), (*version, credential));
+        assert_eq!(response.expose().matches('\n').count(), 1);
     }
 }
 
 // C202
 #[cfg(feature = "exec-v1alpha1")]
 #[test]
-fn v1alpha1_has_the_response_and_no_cluster() {
-    let response = Response {
+fn v1alpha1_has_the_server_response_and_no_cluster() {
+    let response = ServerResponse {
         header: vec![("B".into(), vec!["2".into()]), ("A".into(), vec!["1".into(), "x".into()])],
         code: 401,
     };
-    let spec = Spec { cluster: Some(Cluster::default()), interactive: false, response: Some(response) };
+    let spec = ExecCredentialSpec {
+        cluster: Some(ExecCluster::default()),
+        interactive: false,
+        response: Some(response),
+    };
     assert_eq!(
-        question(spec, Version::V1Alpha1),
+        request(spec, ExecVersion::V1Alpha1),
         "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1alpha1\",\"spec\":{\"response\":\
          {\"header\":{\"A\":[\"1\",\"x\"],\"B\":[\"2\"]},\"code\":401}}}\n"
     );
     assert!(
-        question(Spec { interactive: true, ..Spec::default() }, Version::V1Alpha1)
-            .contains("\"spec\":{\"interactive\":true}")
+        request(
+            ExecCredentialSpec { interactive: true, ..ExecCredentialSpec::default() },
+            ExecVersion::V1Alpha1
+        )
+        .contains("\"spec\":{\"interactive\":true}")
     );
 }
 
-// C242: Go's decoder looks at `Kind` too, and YAML's keys are sorted before it does.
+// C242: Go's decoder also reads `Kind`, and YAML keys are sorted first.
 #[test]
-fn version_and_kind_are_strings_in_every_spelling() {
+fn version_and_kind_must_be_strings_in_every_spelling() {
     let v1 = "apiVersion: client.authentication.k8s.io/v1\nstatus: {token: t}\n";
     for (line, ok) in [
         ("Kind: []\nkind: ''\n", false),

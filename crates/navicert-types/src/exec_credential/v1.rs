@@ -1,14 +1,15 @@
 //! `client.authentication.k8s.io/v1`.
 
 use super::json;
-use super::{Cluster, ExecCredential, Spec, Status};
+use super::{ExecCluster, ExecCredential, ExecCredentialSpec, ExecCredentialStatus};
 use crate::decode::{Base64, Decode, Decoder};
 use crate::diagnostic::DiagnosticKind;
 use crate::tree::{Mapping, Node};
 
 pub(super) const API_VERSION: &str = "client.authentication.k8s.io/v1";
 
-/// Reads a document. Types count even where the content does not (C242).
+/// Decodes a document. Types are checked even in fields that are not used.
+// C242
 pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential> {
     decoder.object(node, |fields| {
         let spec = fields.default::<WireSpec>("spec").0;
@@ -18,23 +19,24 @@ pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential>
     })
 }
 
-/// Upstream merges a repeated `status`; which of two tokens is meant is nobody's guess to make (C242 as decided).
+/// Rejects a duplicate `status`. Upstream merges them, which makes the effective token ambiguous.
+// C242
 pub(super) fn repeated_status(node: &Node, decoder: &mut Decoder) {
     let entries = node.as_mapping().map(Mapping::entries).unwrap_or_default();
     if let Some(second) = entries.iter().filter(|entry| entry.key == "status").nth(1) {
         let path = decoder.path().field("status");
-        let message = "given more than once".to_owned();
+        let message = "duplicate field".to_owned();
         decoder.report_at(path, second.key_span, DiagnosticKind::Duplicate, message, None);
     }
 }
 
 #[derive(Default)]
-struct WireSpec(Spec);
+struct WireSpec(ExecCredentialSpec);
 
 impl Decode for WireSpec {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| {
-            WireSpec(Spec {
+            WireSpec(ExecCredentialSpec {
                 cluster: fields.optional("cluster"),
                 interactive: fields.default("interactive"),
                 response: None,
@@ -43,9 +45,9 @@ impl Decode for WireSpec {
     }
 }
 
-impl Decode for Cluster {
+impl Decode for ExecCluster {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.object(node, |fields| Cluster {
+        decoder.object(node, |fields| ExecCluster {
             server: fields.default("server"),
             tls_server_name: fields.default("tls-server-name"),
             insecure_skip_tls_verify: fields.default("insecure-skip-tls-verify"),
@@ -57,11 +59,11 @@ impl Decode for Cluster {
     }
 }
 
-impl Decode for Status {
+impl Decode for ExecCredentialStatus {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| {
             let expiration: Option<crate::time::Time> = fields.optional("expirationTimestamp");
-            Status {
+            ExecCredentialStatus {
                 expiration_timestamp: expiration.filter(|time| !time.is_zero()),
                 token: fields.default("token"),
                 client_certificate_data: fields.default("clientCertificateData"),
@@ -71,8 +73,8 @@ impl Decode for Status {
     }
 }
 
-/// `spec`: `cluster` only if it is told, `interactive` always.
-pub(super) fn write_spec(text: &mut String, spec: &Spec) {
+/// Writes `spec`: `cluster` if present, `interactive` always.
+pub(super) fn write_spec(text: &mut String, spec: &ExecCredentialSpec) {
     json::key(text, "spec");
     text.push('{');
     if let Some(cluster) = &spec.cluster {
@@ -83,8 +85,9 @@ pub(super) fn write_spec(text: &mut String, spec: &Spec) {
     text.push('}');
 }
 
-/// C211: `server` and `config` always, the others only if they say something.
-fn write_cluster(text: &mut String, cluster: &Cluster) {
+/// `server` and `config` always, the others unless empty.
+// C211
+fn write_cluster(text: &mut String, cluster: &ExecCluster) {
     json::key(text, "cluster");
     text.push('{');
     json::member(text, "server", &cluster.server);
@@ -111,8 +114,8 @@ fn write_cluster(text: &mut String, cluster: &Cluster) {
     text.push('}');
 }
 
-/// `status`: only what is there.
-pub(super) fn write_status(text: &mut String, status: &Status) {
+/// Writes `status` without empty fields.
+pub(super) fn write_status(text: &mut String, status: &ExecCredentialStatus) {
     json::key(text, "status");
     text.push('{');
     if let Some(time) = status.expiration_timestamp {

@@ -1,10 +1,11 @@
-//! `client.authentication.k8s.io/v1alpha1`, removed from Kubernetes in 1.24: no cluster, but the answer that made a new
-//! credential necessary (C202).
+//! `client.authentication.k8s.io/v1alpha1`, removed from Kubernetes in 1.24: no cluster information, but the server
+//! response that required a new credential.
+// C202
 
 use indexmap::IndexMap;
 
 use super::v1::repeated_status;
-use super::{ExecCredential, Response, Spec, json};
+use super::{ExecCredential, ExecCredentialSpec, ServerResponse, json};
 use crate::decode::{Decode, Decoder};
 use crate::tree::Node;
 
@@ -20,12 +21,12 @@ pub(super) fn read(node: &Node, decoder: &mut Decoder) -> Option<ExecCredential>
 }
 
 #[derive(Default)]
-struct WireSpec(Spec);
+struct WireSpec(ExecCredentialSpec);
 
 impl Decode for WireSpec {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| {
-            WireSpec(Spec {
+            WireSpec(ExecCredentialSpec {
                 cluster: None,
                 interactive: fields.default("interactive"),
                 response: fields.optional("response"),
@@ -34,17 +35,17 @@ impl Decode for WireSpec {
     }
 }
 
-impl Decode for Response {
+impl Decode for ServerResponse {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         decoder.object(node, |fields| {
             let header: IndexMap<String, Vec<String>> = fields.default("header");
-            Response { header: header.into_iter().collect(), code: fields.default("code") }
+            ServerResponse { header: header.into_iter().collect(), code: fields.default("code") }
         })
     }
 }
 
-/// `response` and `interactive`, each only if it says something; header names sorted, as those of a Go map are.
-pub(super) fn write_spec(text: &mut String, spec: &Spec) {
+/// Writes `response` and `interactive` unless they are empty, with sorted header names like a Go map.
+pub(super) fn write_spec(text: &mut String, spec: &ExecCredentialSpec) {
     json::key(text, "spec");
     text.push('{');
     if let Some(response) = &spec.response {
@@ -57,7 +58,7 @@ pub(super) fn write_spec(text: &mut String, spec: &Spec) {
     text.push('}');
 }
 
-fn write_response(text: &mut String, response: &Response) {
+fn write_response(text: &mut String, response: &ServerResponse) {
     json::key(text, "response");
     text.push('{');
     if !response.header.is_empty() {

@@ -1,5 +1,5 @@
-//! What a client and an external TLS signer say to each other (KEP-20200507; client-credentials.md §8.3, §8.8): what both
-//! versions share, and one file per version.
+//! The protocol between a client and an external TLS signer (KEP-20200507): types common to both versions, and one
+//! module per version.
 
 pub mod v1;
 pub mod v1alpha1;
@@ -12,75 +12,80 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The variable a request is in (C821).
+/// The environment variable that carries a v1alpha1 request.
+// C821
 pub const CONFIG_VARIABLE: &str = "EXTERNAL_SIGNER_PLUGIN_CONFIG";
-/// The variable that says on which descriptor a request of the second version is (C881).
+/// The environment variable with the file descriptor of a v1 request.
+// C881
 pub const REQUEST_FD_VARIABLE: &str = "EXTERNAL_SIGNER_REQUEST_FD";
-/// The name of the auth provider in a kubeconfig (C810).
+/// The name of the auth provider in a kubeconfig.
+// C810
 pub const PROVIDER: &str = "externalSigner";
 
-/// The flat map of a kubeconfig's `auth-provider.config`. A `pin` may be in it, so `Debug` shows only names.
+/// The settings of a kubeconfig's `auth-provider.config`. They may contain a `pin`, so `Debug` shows only names.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Configuration(pub BTreeMap<String, String>);
+pub struct SignerConfiguration(pub BTreeMap<String, String>);
 
-impl Configuration {
-    /// A setting that is there and not empty.
+impl SignerConfiguration {
+    /// A setting that is present and not empty.
     pub fn value(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The same without a PIN (X2).
+    /// The settings without the PIN.
+    // X2
     #[must_use]
     pub fn without_pin(&self) -> Self {
-        Configuration(
+        SignerConfiguration(
             self.0.iter().filter(|(name, _)| *name != "pin").map(|(n, v)| (n.clone(), v.clone())).collect(),
         )
     }
 
-    /// The names of the settings that are the signer's to read: not those that only say how to talk to it.
-    pub fn names_for_the_signer(&self) -> Vec<String> {
-        const OURS: [&str; 4] = ["pathExec", "signerApiVersion", "signerProtocol", "pin"];
-        self.0.keys().filter(|name| !OURS.contains(&name.as_str())).cloned().collect()
+    /// Names of the settings meant for the signer, without those that configure the protocol.
+    pub fn signer_setting_names(&self) -> Vec<String> {
+        const PROTOCOL_SETTINGS: [&str; 4] = ["pathExec", "signerApiVersion", "signerProtocol", "pin"];
+        self.0.keys().filter(|name| !PROTOCOL_SETTINGS.contains(&name.as_str())).cloned().collect()
     }
 
-    /// What makes two configurations the same signer: their sorted JSON without the PIN (C841).
+    /// Identifies the signer: the sorted settings as JSON, without the PIN.
+    // C841
     pub fn identity(&self) -> String {
         serde_json::to_string(&self.without_pin()).unwrap_or_default()
     }
 }
 
-impl fmt::Debug for Configuration {
+impl fmt::Debug for SignerConfiguration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// Why a message cannot be used. It never says what was in it.
+/// Why a message is invalid. Never contains message content other than its version and kind.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MessageError {
-    /// No JSON, or JSON of another shape.
-    #[error("it is not a message of the external signer protocol")]
+    /// Not JSON, or a field has the wrong type.
+    #[error("not a message of the external signer protocol")]
     Malformed,
-    /// Another version.
-    #[error("its apiVersion is `{0}`, not `{1}`")]
+    /// An unexpected version.
+    #[error("unexpected apiVersion `{0}` in message, expected `{1}`")]
     Version(String, &'static str),
-    /// Another kind.
-    #[error("its kind is `{0}`, not `{1}`")]
+    /// An unexpected kind.
+    #[error("unexpected kind `{0}` in message, expected `{1}`")]
     Kind(String, String),
-    /// Something that should be base64.
-    #[error("`{0}` is not base64")]
+    /// A field is not base64.
+    #[error("invalid base64 in `{0}`")]
     Base64(&'static str),
-    /// Nothing where something should be.
+    /// A required field is empty.
     #[error("`{0}` is empty")]
     Empty(&'static str),
 }
 
-/// The version of a message, before anything else is looked at.
+/// Version and kind of a message.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct TypeMeta {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
@@ -91,24 +96,24 @@ struct Head {
 ///
 /// # Errors
 /// [`MessageError::Malformed`].
-pub fn head(message: &[u8]) -> Result<(String, String), MessageError> {
-    let head: Head = serde_json::from_slice(message).map_err(|_| MessageError::Malformed)?;
+pub fn type_meta(message: &[u8]) -> Result<(String, String), MessageError> {
+    let head: TypeMeta = serde_json::from_slice(message).map_err(|_| MessageError::Malformed)?;
     Ok((head.api_version, head.kind))
 }
 
-fn expect(message: &[u8], version: &'static str, kinds: &[&str]) -> Result<(), MessageError> {
-    let (found_version, kind) = head(message)?;
+fn expect_type(message: &[u8], version: &'static str, kinds: &[&str]) -> Result<(), MessageError> {
+    let (found_version, kind) = type_meta(message)?;
     if found_version != version {
-        return Err(MessageError::Version(shorten(&found_version), version));
+        return Err(MessageError::Version(truncated(&found_version), version));
     }
     if !kinds.contains(&kind.as_str()) {
-        return Err(MessageError::Kind(shorten(&kind), kinds.join("` or `")));
+        return Err(MessageError::Kind(truncated(&kind), kinds.join("` or `")));
     }
     Ok(())
 }
 
-/// What a stranger wrote, as far as it is worth repeating.
-fn shorten(text: &str) -> String {
+/// An untrusted text, truncated and escaped for messages.
+fn truncated(text: &str) -> String {
     crate::redact::terminal(&text.chars().take(80).collect::<String>()).into_owned()
 }
 

@@ -2,15 +2,15 @@ use super::*;
 use crate::Timestamp;
 use proptest::prelude::*;
 
-fn configuration() -> Configuration {
+fn configuration() -> SignerConfiguration {
     let pairs =
         [("objectId", "2"), ("pathExec", "/path/to/externalSigner"), ("pathLib", "/path/to/library.so")];
     let pairs = pairs.into_iter().chain([("pin", "123456"), ("slotId", "0")]);
-    Configuration(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    SignerConfiguration(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
 #[test]
-fn the_four_messages_are_the_keps_to_the_byte() {
+fn messages_equal_the_kep_examples_byte_for_byte() {
     // T40; the examples of KEP-20200507, without their white space.
     let configuration_text = r#"{"objectId":"2","pathExec":"/path/to/externalSigner","pathLib":"/path/to/library.so","pin":"123456","slotId":"0"}"#;
     let certificate =
@@ -48,7 +48,7 @@ fn the_four_messages_are_the_keps_to_the_byte() {
 }
 
 #[test]
-fn the_prototypes_kinds_are_spoken_only_when_asked_for() {
+fn prototype_kinds_are_used_only_when_configured() {
     // C820
     use v1alpha1::Kinds::{Kep, Prototype};
     let request = v1alpha1::Request::Certificate { configuration: configuration(), kinds: Prototype };
@@ -64,11 +64,14 @@ fn the_prototypes_kinds_are_spoken_only_when_asked_for() {
     assert!(matches!(v1alpha1::read_certificate(certificate.as_bytes(), Kep), Err(MessageError::Kind(..))));
     assert!(matches!(v1alpha1::read_signature(signature.as_bytes(), Kep), Err(MessageError::Kind(..))));
     let kep = v1alpha1::certificate_response(b"x", Kep);
-    assert!(v1alpha1::read_certificate(kep.as_bytes(), Prototype).is_ok(), "either, while the switch is on");
+    assert!(
+        v1alpha1::read_certificate(kep.as_bytes(), Prototype).is_ok(),
+        "either kind is accepted in prototype mode"
+    );
 }
 
 #[test]
-fn answers_that_are_none_are_refused() {
+fn rejects_invalid_responses() {
     // C821
     let head = r#""apiVersion":"external-signer.authentication.k8s.io/v1alpha1""#;
     let cases = [
@@ -91,7 +94,7 @@ fn answers_that_are_none_are_refused() {
 }
 
 #[test]
-fn the_second_versions_messages_read_as_they_are_written() {
+fn v1_messages_round_trip() {
     // C882–C885, X10
     let messages = [
         v1::Message::Ready { socket: "/run/s".to_owned() },
@@ -118,7 +121,7 @@ fn the_second_versions_messages_read_as_they_are_written() {
     }
     let sign = v1::Request::Sign(v1::SignRequest {
         configuration: configuration(),
-        cluster: Some(v1::Cluster { server: "https://c".to_owned(), tls_server_name: String::new() }),
+        cluster: Some(v1::SignerCluster { server: "https://c".to_owned(), tls_server_name: String::new() }),
         interactive: true,
         key_handle: None,
         scheme: "ecdsa_secp256r1_sha256".to_owned(),
@@ -136,7 +139,7 @@ fn the_second_versions_messages_read_as_they_are_written() {
 }
 
 #[test]
-fn a_pin_shows_nowhere_and_makes_no_difference() {
+fn pin_is_never_printed_and_not_part_of_the_identity() {
     // X2, C841
     let with = configuration();
     let shown = format!(
@@ -152,7 +155,7 @@ fn a_pin_shows_nowhere_and_makes_no_difference() {
 
 proptest! {
     #[test]
-    fn no_bytes_can_break_a_reader(text in "[\\PC{}\":,a-zA-Z]{0,80}") {
+    fn decoders_never_panic(text in "[\\PC{}\":,a-zA-Z]{0,80}") {
         let _ = (v1alpha1::Request::from_json(text.as_bytes()), v1::Request::from_json(text.as_bytes()));
         let _ = v1::Message::from_json(text.as_bytes());
     }

@@ -1,108 +1,116 @@
-//! `external-signer.authentication.k8s.io/v1`: our own second version (C880–C885). Chains, IANA's names for schemes, whole
-//! messages instead of digests, prompts, reasons, and a socket for a signer that stays.
+//! `external-signer.authentication.k8s.io/v1`, defined by navicert: certificate chains, IANA signature scheme names, whole
+//! messages instead of digests, prompts, error reasons, and a socket for long-running signers.
+// C880–C885
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::{Configuration, MessageError, decode, expect, head};
+use super::{MessageError, SignerConfiguration, decode, expect_type, type_meta};
 use crate::Timestamp;
 
 /// The `apiVersion`.
 pub const API_VERSION: &str = "external-signer.authentication.k8s.io/v1";
 
-/// Which cluster it is for (X9).
+/// The cluster a request is for.
+// X9
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Cluster {
-    /// Its address.
+pub struct SignerCluster {
+    /// The server URL.
     pub server: String,
-    /// The name its certificate is checked for, if it is another than the address's.
+    /// Server name for certificate verification, if it differs from the URL's host.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub tls_server_name: String,
 }
 
-/// What a signer is asked.
+/// A request to a signer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Who are you? (C882)
+    /// Requests the certificate.
+    // C882
     Certificate(CertificateRequest),
-    /// Sign this (C883).
+    /// Requests a signature.
+    // C883
     Sign(SignRequest),
 }
 
-/// Who are you?
+/// Requests the signer's certificate.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CertificateRequest {
-    /// The settings, never with a PIN.
-    pub configuration: Configuration,
-    /// Which cluster it is for.
+    /// The settings, without a PIN.
+    pub configuration: SignerConfiguration,
+    /// The cluster a request is for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<Cluster>,
-    /// Whether the signer may ask the user at the terminal.
+    pub cluster: Option<SignerCluster>,
+    /// Whether the signer may prompt on the terminal.
     pub interactive: bool,
 }
 
-/// Sign this.
+/// Requests a signature over a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignRequest {
-    /// The settings, never with a PIN.
-    pub configuration: Configuration,
-    /// Which cluster it is for.
-    pub cluster: Option<Cluster>,
-    /// Whether the signer may ask the user at the terminal.
+    /// The settings, without a PIN.
+    pub configuration: SignerConfiguration,
+    /// The cluster a request is for.
+    pub cluster: Option<SignerCluster>,
+    /// Whether the signer may prompt on the terminal.
     pub interactive: bool,
-    /// What the signer called the key.
+    /// The key handle from the certificate response.
     pub key_handle: Option<String>,
-    /// IANA's name.
+    /// IANA name of the signature scheme.
     pub scheme: String,
-    /// The whole input, not a hash of it (X8).
+    /// The whole message, not a digest.
+    // X8
     pub message: Vec<u8>,
-    /// A hash of it, for devices that can do no other; it must fit.
+    /// Digest of the message, for devices that sign only digests; it must match the message.
     pub digest: Option<Vec<u8>>,
 }
 
-/// What a signer says.
+/// A message from a signer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// From now on at this socket (C885).
+    /// The signer accepts further requests on this socket.
+    // C885
     Ready {
-        /// Its path.
+        /// Path of the socket.
         socket: String,
     },
-    /// Something to show to the user (C884).
+    /// A message to show to the user.
+    // C884
     Prompt {
-        /// The text, which is cleaned before it is shown.
+        /// The text; clients escape it before printing.
         message: String,
-        /// `info`, `touch` or `pin`: what it is about. Never a question whose answer the client should collect.
+        /// `info`, `touch` or `pin`. The client never collects an answer.
         kind: String,
     },
-    /// Who I am.
+    /// The certificate chain.
     Certificate {
         /// DER, leaf first.
         chain: Vec<Vec<u8>>,
-        /// IANA's names, best first.
+        /// IANA names of supported schemes, preferred first.
         schemes: Vec<String>,
-        /// Until when.
+        /// When the certificate expires.
         expires: Option<Timestamp>,
-        /// A name for the key, to be given back.
+        /// Key handle for later requests.
         key_handle: Option<String>,
     },
     /// A signature.
     Signature {
-        /// Its bytes.
+        /// The signature bytes.
         signature: Vec<u8>,
-        /// IANA's name.
+        /// IANA name of the signature scheme.
         scheme: String,
     },
-    /// Why not.
+    /// The request failed.
     Error {
-        /// One of the known reasons (C884), or something new.
+        /// A known reason, or an unknown one from a newer signer.
+        // C884
         reason: String,
-        /// In words.
+        /// Description of the error.
         message: String,
-        /// When it makes sense to ask again.
+        /// Delay before a retry.
         retry_after_seconds: Option<u64>,
     },
 }
@@ -119,9 +127,9 @@ struct Envelope<T> {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WireSign {
-    configuration: Configuration,
+    configuration: SignerConfiguration,
     #[serde(skip_serializing_if = "Option::is_none")]
-    cluster: Option<Cluster>,
+    cluster: Option<SignerCluster>,
     interactive: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     key_handle: Option<String>,
@@ -131,7 +139,7 @@ struct WireSign {
     digest: Option<String>,
 }
 
-/// Every field of every message of a signer; which of them count is the kind's to say.
+/// The fields of all messages; `kind` decides which ones apply.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct WireMessage {
@@ -141,7 +149,7 @@ struct WireMessage {
     reason: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
-    /// `kind` is taken by the envelope.
+    /// Named `promptKind` because the envelope uses `kind`.
     #[serde(skip_serializing_if = "String::is_empty")]
     prompt_kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +172,7 @@ const REQUESTS: [&str; 2] = ["CertificateRequest", "SignRequest"];
 const MESSAGES: [&str; 5] = ["Ready", "Prompt", "CertificateResponse", "SignResponse", "Error"];
 
 impl Request {
-    /// As one line of JSON, without its end.
+    /// Encodes as one line of JSON without the line break.
     pub fn to_json(&self) -> String {
         let api_version = API_VERSION.to_owned();
         let written = match self {
@@ -188,14 +196,14 @@ impl Request {
         written.unwrap_or_default()
     }
 
-    /// From JSON; fields of tomorrow are passed over.
+    /// Decodes JSON; unknown fields are ignored.
     ///
     /// # Errors
     /// [`MessageError`].
     pub fn from_json(text: &[u8]) -> Result<Self, MessageError> {
-        expect(text, API_VERSION, &REQUESTS)?;
+        expect_type(text, API_VERSION, &REQUESTS)?;
         let malformed = |_| MessageError::Malformed;
-        if head(text)?.1 == "CertificateRequest" {
+        if type_meta(text)?.1 == "CertificateRequest" {
             return serde_json::from_slice(text).map(Request::Certificate).map_err(malformed);
         }
         let wire: WireSign = serde_json::from_slice(text).map_err(malformed)?;
@@ -211,14 +219,14 @@ impl Request {
     }
 
     /// The settings.
-    pub fn configuration(&self) -> &Configuration {
+    pub fn configuration(&self) -> &SignerConfiguration {
         match self {
             Request::Certificate(request) => &request.configuration,
             Request::Sign(request) => &request.configuration,
         }
     }
 
-    /// Whether the signer may ask the user at the terminal.
+    /// Whether the signer may prompt on the terminal.
     pub fn is_interactive(&self) -> bool {
         match self {
             Request::Certificate(request) => request.interactive,
@@ -228,12 +236,13 @@ impl Request {
 }
 
 impl Message {
-    /// Whether it is the last one of an answer (C881).
+    /// Whether it ends the response to a request.
+    // C881
     pub fn is_last(&self) -> bool {
         !matches!(self, Message::Ready { .. } | Message::Prompt { .. })
     }
 
-    /// As one line of JSON, without its end.
+    /// Encodes as one line of JSON without the line break.
     pub fn to_json(&self) -> String {
         let (kind, body) = match self.clone() {
             Message::Ready { socket } => ("Ready", WireMessage { socket, ..WireMessage::default() }),
@@ -266,12 +275,12 @@ impl Message {
         serde_json::to_string(&envelope).unwrap_or_default()
     }
 
-    /// From JSON.
+    /// Decodes JSON.
     ///
     /// # Errors
     /// [`MessageError`].
     pub fn from_json(text: &[u8]) -> Result<Self, MessageError> {
-        expect(text, API_VERSION, &MESSAGES)?;
+        expect_type(text, API_VERSION, &MESSAGES)?;
         let envelope: Envelope<WireMessage> =
             serde_json::from_slice(text).map_err(|_| MessageError::Malformed)?;
         let body = envelope.body;

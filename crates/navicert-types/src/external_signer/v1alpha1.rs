@@ -1,22 +1,24 @@
-//! `external-signer.authentication.k8s.io/v1alpha1`: the KEP's four messages (§8.3), and the kinds its prototype used
-//! instead (C820).
+//! `external-signer.authentication.k8s.io/v1alpha1`: the four messages of the KEP, and the kinds its prototype uses
+//! instead.
+// §8.3
+// C820
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::{Configuration, MessageError, decode, expect, head};
+use super::{MessageError, SignerConfiguration, decode, expect_type, type_meta};
 
 /// The `apiVersion`.
 pub const API_VERSION: &str = "external-signer.authentication.k8s.io/v1alpha1";
 
-/// Which names the four messages have.
+/// Which kinds the four messages have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kinds {
-    /// The KEP's.
+    /// The kinds of the KEP.
     #[default]
     Kep,
-    /// The prototype's, by the setting `signerProtocol: prototype`. Responses of either kind are accepted.
+    /// The kinds of the prototype (`signerProtocol: prototype`). Responses of either kind are accepted.
     Prototype,
 }
 
@@ -42,27 +44,29 @@ impl Kinds {
     }
 }
 
-/// What a signer is asked.
+/// A request to a signer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Who are you?
+    /// Requests the certificate.
     Certificate {
         /// The settings.
-        configuration: Configuration,
-        /// How the answer is to be named.
+        configuration: SignerConfiguration,
+        /// The kinds to use in the response.
         kinds: Kinds,
     },
-    /// Sign this.
+    /// Requests a signature.
     Sign {
         /// The settings.
-        configuration: Configuration,
-        /// What to sign: a hash, or for Ed25519 the message.
+        configuration: SignerConfiguration,
+        /// The digest to sign, or for Ed25519 the message.
         digest: Vec<u8>,
-        /// A Go type's name (X6).
+        /// The name of a Go type.
+        // X6
         options_type: String,
-        /// JSON in a string (X7).
+        /// The options as JSON.
+        // X7
         options: String,
-        /// How the answer is to be named.
+        /// The kinds to use in the response.
         kinds: Kinds,
     },
 }
@@ -73,7 +77,7 @@ struct WireCertificateRequest {
     api_version: String,
     kind: String,
     #[serde(default)]
-    configuration: Configuration,
+    configuration: SignerConfiguration,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,7 +87,7 @@ struct WireSignRequest {
     kind: String,
     digest: String,
     #[serde(default)]
-    configuration: Configuration,
+    configuration: SignerConfiguration,
     signer_opts_type: String,
     signer_opts: String,
 }
@@ -107,7 +111,7 @@ struct WireSignResponse {
 }
 
 impl Request {
-    /// As JSON. It may hold a PIN, where somebody allowed that.
+    /// Encodes as JSON. May contain a PIN if the application permits one.
     pub fn to_json(&self) -> String {
         let api_version = API_VERSION.to_owned();
         let written = match self {
@@ -130,14 +134,14 @@ impl Request {
         written.unwrap_or_default()
     }
 
-    /// From JSON; a signer answers either set of kinds in kind.
+    /// Decodes JSON with either set of kinds; the signer responds with the same set.
     ///
     /// # Errors
     /// [`MessageError`].
     pub fn from_json(text: &[u8]) -> Result<Self, MessageError> {
-        expect(text, API_VERSION, &["CertificateRequest", "SignRequest", "Certificate", "Sign"])?;
+        expect_type(text, API_VERSION, &["CertificateRequest", "SignRequest", "Certificate", "Sign"])?;
         let malformed = |_| MessageError::Malformed;
-        let (_, kind) = head(text)?;
+        let (_, kind) = type_meta(text)?;
         let kinds = if kind.ends_with("Request") { Kinds::Kep } else { Kinds::Prototype };
         if kind == kinds.certificate_request() {
             let wire: WireCertificateRequest = serde_json::from_slice(text).map_err(malformed)?;
@@ -154,14 +158,14 @@ impl Request {
     }
 
     /// The settings.
-    pub fn configuration(&self) -> &Configuration {
+    pub fn configuration(&self) -> &SignerConfiguration {
         match self {
             Request::Certificate { configuration, .. } | Request::Sign { configuration, .. } => configuration,
         }
     }
 }
 
-/// Answers with a certificate in DER.
+/// A response with a certificate in DER.
 pub fn certificate_response(certificate: &[u8], kinds: Kinds) -> String {
     let kind = kinds.certificate_responses().first().copied().unwrap_or_default().to_owned();
     let certificate = STANDARD.encode(certificate);
@@ -169,7 +173,7 @@ pub fn certificate_response(certificate: &[u8], kinds: Kinds) -> String {
     serde_json::to_string(&wire).unwrap_or_default()
 }
 
-/// Answers with a signature.
+/// A response with a signature.
 pub fn sign_response(signature: &[u8], kinds: Kinds) -> String {
     let kind = kinds.sign_responses().first().copied().unwrap_or_default().to_owned();
     let wire =
@@ -177,27 +181,28 @@ pub fn sign_response(signature: &[u8], kinds: Kinds) -> String {
     serde_json::to_string(&wire).unwrap_or_default()
 }
 
-/// Reads a certificate: DER, several of them, or PEM (C821).
+/// Decodes a certificate response: one or more DER certificates, or PEM.
 ///
 /// # Errors
 /// [`MessageError`].
+// C821
 pub fn read_certificate(text: &[u8], kinds: Kinds) -> Result<Vec<u8>, MessageError> {
-    expect(text, API_VERSION, kinds.certificate_responses())?;
+    expect_type(text, API_VERSION, kinds.certificate_responses())?;
     let wire: WireCertificateResponse = serde_json::from_slice(text).map_err(|_| MessageError::Malformed)?;
     decode("certificate", &wire.certificate)
 }
 
-/// Reads a signature.
+/// Decodes a signature response.
 ///
 /// # Errors
 /// [`MessageError`].
 pub fn read_signature(text: &[u8], kinds: Kinds) -> Result<Vec<u8>, MessageError> {
-    expect(text, API_VERSION, kinds.sign_responses())?;
+    expect_type(text, API_VERSION, kinds.sign_responses())?;
     let wire: WireSignResponse = serde_json::from_slice(text).map_err(|_| MessageError::Malformed)?;
     decode("signature", &wire.signature)
 }
 
-/// Go's `rsa.PSSOptions` as `signerOpts` has them: the length of the salt, and the number of the hash.
+/// Decodes Go's `rsa.PSSOptions` from `signerOpts`: salt length and hash number.
 pub fn read_pss_options(text: &str) -> Option<(i64, u64)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]

@@ -1,4 +1,4 @@
-//! What the kubelet and an image credential plugin say to each other: the hub types, and one file per wire version.
+//! The protocol between the kubelet and an image credential provider: hub types, and one module per wire version.
 
 mod v1;
 mod v1alpha1;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 
-use crate::decode::{Decode, Decoder, Mode};
+use crate::decode::{Decode, DecodeMode, Decoder};
 use crate::secret::Secret;
 use crate::time::Duration;
 use crate::tree::{Node, Syntax};
@@ -19,11 +19,12 @@ pub const REQUEST_KIND: &str = "CredentialProviderRequest";
 /// The kind of a response.
 pub const RESPONSE_KIND: &str = "CredentialProviderResponse";
 
-/// Responses of every wire version: one JSON object, strictly (I101, I103). Whoever reads one has asked for one
-/// version and checks that first (I102).
+/// Decodes responses of every wire version: one JSON object, strict. Callers first check that the version is the one they
+/// requested.
+// I101, I103, I102
 pub static CREDENTIAL_PROVIDER_RESPONSE: Versions<CredentialProviderResponse> = Versions {
     syntax: Syntax::Json,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[
@@ -33,10 +34,11 @@ pub static CREDENTIAL_PROVIDER_RESPONSE: Versions<CredentialProviderResponse> = 
     ],
 };
 
-/// Requests as plugins read them: leniently, so that a field of tomorrow does not break the plugin of today (I164).
+/// Decodes requests as plugins do: leniently, so that fields of newer kubelets do not break existing plugins.
+// I164
 pub static CREDENTIAL_PROVIDER_REQUEST: Versions<CredentialProviderRequest> = Versions {
     syntax: Syntax::Json,
-    mode: Mode::Lenient,
+    mode: DecodeMode::Lenient,
     default_api_version: None,
     default_kind: None,
     kinds: &[
@@ -46,7 +48,8 @@ pub static CREDENTIAL_PROVIDER_REQUEST: Versions<CredentialProviderRequest> = Ve
     ],
 };
 
-/// A version of the protocol (I34).
+/// A version of the protocol.
+// I34
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WireVersion {
     /// `credentialprovider.kubelet.k8s.io/v1alpha1`
@@ -75,31 +78,33 @@ impl WireVersion {
         Self::ALL.into_iter().find(|version| version.api_version() == text)
     }
 
-    /// Whether requests carry service-account tokens and annotations (I89).
+    /// Whether requests carry service-account tokens and annotations.
+    // I89
     pub fn has_service_accounts(self) -> bool {
         self == WireVersion::V1
     }
 }
 
-/// What a plugin is asked.
+/// A request to a plugin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialProviderRequest {
-    /// The repository, without tag or digest (I88).
+    /// The repository, without tag or digest.
+    // I88
     pub image: String,
-    /// A token of the pod's service account; empty for none.
+    /// A token of the pod's service account; empty if absent.
     pub service_account_token: Secret<String>,
-    /// The annotations the provider asked for.
+    /// The service account annotations requested by the provider configuration.
     pub service_account_annotations: BTreeMap<String, String>,
 }
 
-/// What a plugin answers.
+/// A plugin's response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialProviderResponse {
-    /// What the answer is good for, as written: `Image`, `Registry` or `Global`.
+    /// The cache key type as written: `Image`, `Registry` or `Global`.
     pub cache_key_type: String,
-    /// How long the answer is good; absent: as configured.
+    /// How long to cache the response; `None` for the configured default.
     pub cache_duration: Option<Duration>,
-    /// Credentials by what they are good for.
+    /// Credentials by image pattern.
     pub auth: IndexMap<String, AuthConfig>,
 }
 
@@ -112,7 +117,8 @@ pub struct AuthConfig {
     pub password: Secret<String>,
 }
 
-/// The schema is the same in every version (I105).
+/// The schema is the same in every version.
+// I105
 fn decode_response(node: &Node, decoder: &mut Decoder) -> Option<CredentialProviderResponse> {
     decoder.object(node, |fields| CredentialProviderResponse {
         cache_key_type: fields.default("cacheKeyType"),
@@ -135,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_version_reads_a_response() {
+    fn every_version_decodes_a_response() {
         // I105
         for version in WireVersion::ALL {
             let text = format!(
@@ -150,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn service_accounts_are_read_in_v1_only() {
+    fn service_accounts_are_decoded_in_v1_only() {
         // I89
         let text = |version: WireVersion| {
             let api_version = version.api_version();

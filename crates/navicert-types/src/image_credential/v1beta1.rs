@@ -1,4 +1,5 @@
-//! `credentialprovider.kubelet.k8s.io/v1beta1`: an image and nothing else (I89).
+//! `credentialprovider.kubelet.k8s.io/v1beta1`: an image and nothing else.
+// I89
 
 use super::{CredentialProviderRequest, CredentialProviderResponse};
 use crate::decode::Decoder;

@@ -1,20 +1,21 @@
-//! `CredentialProviderConfig`, the kubelet's list of image credential providers: the hub type, and one file per wire
-//! version. What the fields may hold is checked by `navicert-image`, not here.
+//! `CredentialProviderConfig`, the kubelet's list of image credential providers: the hub type, and one module per wire
+//! version. `navicert-image` validates the fields.
 
 mod v1;
 mod v1alpha1;
 mod v1beta1;
 
-use crate::decode::{Decode, Decoder, Fields, Mode};
+use crate::decode::{Decode, DecodeMode, Decoder, Fields};
 use crate::secret::Secret;
 use crate::time::Duration;
 use crate::tree::{Node, Syntax};
 use crate::versioned::{Kind, Versions};
 
-/// The readers of every wire version (I20, I21, I23).
+/// Decodes every wire version.
+// I20, I21, I23
 pub static CREDENTIAL_PROVIDER_CONFIG: Versions<CredentialProviderConfig> = Versions {
     syntax: Syntax::JsonOrYaml,
-    mode: Mode::Strict,
+    mode: DecodeMode::Strict,
     default_api_version: None,
     default_kind: None,
     kinds: &[
@@ -33,22 +34,24 @@ pub struct CredentialProviderConfig {
     pub providers: Vec<CredentialProvider>,
 }
 
-/// One provider. No field has a default; absent and null are the zero value (I29).
+/// One provider. Fields have no defaults; missing and null give the zero value.
+// I29
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CredentialProvider {
-    /// The name, which is also the executable's file name.
+    /// The name, also the file name of the executable.
     pub name: String,
-    /// The images it is asked for.
+    /// Patterns of the images the provider is used for.
     pub match_images: Vec<String>,
-    /// How long an answer is good that does not say so itself.
+    /// How long to cache responses that do not set a duration.
     pub default_cache_duration: Option<Duration>,
     /// The version of request and response.
     pub api_version: String,
-    /// Arguments of the executable. They may hold secrets.
+    /// Arguments of the executable. They may contain secrets.
     pub args: Vec<Secret<String>>,
-    /// Environment variables on top of the caller's.
+    /// Environment variables added to the inherited ones.
     pub env: Vec<EnvironmentVariable>,
-    /// Whether and how the provider gets a service account's token. Only in v1 (I27).
+    /// Whether and how the provider receives a service account token. Only in v1.
+    // I27
     pub token_attributes: Option<TokenAttributes>,
 }
 
@@ -61,22 +64,22 @@ pub struct EnvironmentVariable {
     pub value: Secret<String>,
 }
 
-/// What a provider wants to know of a pod's service account (KEP-4412).
+/// What a provider receives about the pod's service account (KEP-4412).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenAttributes {
-    /// Audience of the token; empty: no token.
+    /// Audience of the token; empty for no token.
     pub service_account_token_audience: String,
-    /// `Token` or `ServiceAccount`: what answers may be shared between.
+    /// `Token` or `ServiceAccount`: the cache key for responses.
     pub cache_type: String,
-    /// Whether pods without a service account are passed over.
+    /// Whether the provider is skipped for pods without a service account.
     pub require_service_account: Option<bool>,
-    /// Annotations without which the provider is passed over.
+    /// Annotations without which the provider is skipped.
     pub required_service_account_annotation_keys: Vec<String>,
-    /// Annotations that are handed over if they are there.
+    /// Annotations passed to the provider if present.
     pub optional_service_account_annotation_keys: Vec<String>,
 }
 
-/// A document of any version; how a provider is read differs.
+/// Decodes a document of any version; `P` decodes one provider.
 fn decode_config<P: Decode + Into<CredentialProvider>>(
     node: &Node,
     decoder: &mut Decoder,
@@ -121,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_gives_the_hub_type() {
+    fn every_version_decodes_into_the_hub_type() {
         // I20, I28
         for version in ["v1", "v1beta1", "v1alpha1"] {
             let config = CREDENTIAL_PROVIDER_CONFIG.decode(text(version, "").as_bytes()).unwrap();
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn token_attributes_are_known_to_v1_only() {
+    fn token_attributes_are_accepted_in_v1_only() {
         // I27
         let more = "  tokenAttributes: {serviceAccountTokenAudience: a, requireServiceAccount: false}\n";
         let config = CREDENTIAL_PROVIDER_CONFIG.decode(text("v1", more).as_bytes()).unwrap();

@@ -1,4 +1,5 @@
-//! `kubelet.config.k8s.io/v1beta1`: as v1, without `tokenAttributes` (I27).
+//! `kubelet.config.k8s.io/v1beta1`: as v1, without `tokenAttributes`.
+// I27
 
 use super::{CredentialProvider, CredentialProviderConfig, decode_common, decode_config};
 use crate::decode::{Decode, Decoder};

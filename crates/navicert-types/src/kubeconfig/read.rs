@@ -1,28 +1,29 @@
-//! From the tree to the types: lenient about what is unknown, not about types, base64 and repeated names.
+//! Decodes the tree into types: lenient about unknown fields, strict about types, base64 and duplicate names.
 
 use std::collections::HashSet;
 
 use super::{
-    AuthInfo, AuthProviderConfig, Cluster, Config, Context, ExecConfig, ExecEnvVar, NamedAuthInfo,
+    AuthInfo, AuthProviderConfig, Cluster, Context, ExecConfig, ExecEnvVar, Kubeconfig, NamedAuthInfo,
     NamedCluster, NamedContext, NamedExtension, Preferences,
 };
-use crate::decode::{Base64, Decode, Decoder, Fields, Mode};
+use crate::decode::{Base64, Decode, DecodeMode, Decoder, Fields};
 use crate::diagnostic::{DiagnosticKind, Diagnostics};
 use crate::tree::{Node, Syntax};
 use crate::versioned::{Kind, Versions};
 
-/// C102: both names may be absent, and nothing else is a kubeconfig.
-static CONFIG: Versions<Config> = Versions {
+/// Both names may be absent, and nothing else is a kubeconfig.
+// C102
+static CONFIG: Versions<Kubeconfig> = Versions {
     syntax: Syntax::Yaml,
-    mode: Mode::Lenient,
+    mode: DecodeMode::Lenient,
     default_api_version: Some("v1"),
     default_kind: Some("Config"),
-    kinds: &[Kind { api_version: "v1", kind: "Config", decode: Config::decode }],
+    kinds: &[Kind { api_version: "v1", kind: "Config", decode: Kubeconfig::decode }],
 };
 
-pub(super) fn config(bytes: &[u8]) -> Result<Config, Diagnostics> {
+pub(super) fn config(bytes: &[u8]) -> Result<Kubeconfig, Diagnostics> {
     CONFIG.decode(bytes).map_err(|diagnostics| {
-        // A text that does not parse may have its secrets anywhere.
+        // A syntax error may point at a secret.
         let marked = diagnostics.into_iter().map(|mut diagnostic| {
             diagnostic.is_secret |= diagnostic.kind == DiagnosticKind::Syntax;
             diagnostic
@@ -31,16 +32,16 @@ pub(super) fn config(bytes: &[u8]) -> Result<Config, Diagnostics> {
     })
 }
 
-/// The same file read strictly: what lenient reading passes over.
+/// Decodes strictly and keeps only the unknown-field diagnostics.
 pub(super) fn unknown_fields(bytes: &[u8]) -> Diagnostics {
-    let strict = Versions { mode: Mode::Strict, ..CONFIG };
+    let strict = Versions { mode: DecodeMode::Strict, ..CONFIG };
     let found = strict.decode(bytes).err().unwrap_or_default().into_iter();
     found.filter(|diagnostic| diagnostic.kind == DiagnosticKind::UnknownField).collect()
 }
 
-impl Decode for Config {
+impl Decode for Kubeconfig {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
-        decoder.object(node, |fields| Config {
+        decoder.object(node, |fields| Kubeconfig {
             preferences: fields.default("preferences"),
             clusters: named(fields, "clusters"),
             users: named(fields, "users"),
@@ -135,7 +136,7 @@ impl Decode for ExecConfig {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let mut exec = decoder.object(node, |fields| ExecConfig {
             command: fields.default("command"),
-            args: fields.secretly(|fields| fields.default("args")),
+            args: fields.within_secret(|fields| fields.default("args")),
             env: fields.default("env"),
             api_version: fields.default("apiVersion"),
             install_hint: fields.default("installHint"),
@@ -196,8 +197,9 @@ impl Decode for NamedExtension {
     }
 }
 
-/// A list of entries with names, each of which may occur once (C105). Upstream's message goes on with the whole
-/// list, tokens and keys included; this one stops before it.
+/// Decodes a list of named entries and reports duplicate names. Upstream's message includes the whole list, with tokens
+/// and keys; this one does not.
+// C105
 fn named<T: Decode + Named>(fields: &mut Fields<'_>, name: &'static str) -> Vec<T> {
     let entries: Vec<T> = fields.default(name);
     let nodes = fields.node(name).and_then(Node::as_sequence).unwrap_or_default();

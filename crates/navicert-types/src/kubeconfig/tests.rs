@@ -1,4 +1,4 @@
-//! The kubeconfig types against §1.1 of client-credentials.md.
+//! Decoding and encoding of kubeconfig files.
 
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ vendor: {deep: [canary]}
 "#;
 
 #[test]
-fn every_field_is_read() {
+fn decodes_every_field() {
     // C101
     let config = decode(EVERYTHING.as_bytes()).unwrap();
     let (cluster, user) = (&config.clusters[0].cluster, &config.users[0].user);
@@ -97,7 +97,7 @@ fn every_field_is_read() {
 }
 
 #[test]
-fn reading_and_writing_loses_nothing() {
+fn decoding_and_encoding_round_trips() {
     // C104, C107: unknown fields at every level stay.
     let config = decode(EVERYTHING.as_bytes()).unwrap();
     let written = config.expose_tree_with_unknown_fields();
@@ -133,7 +133,7 @@ fn debug_of_every_type_hides_the_planted_secret() {
 #[test]
 fn the_redacted_view_has_no_secret_and_keeps_the_rest() {
     let shown = decode(EVERYTHING.as_bytes()).unwrap().redacted_tree().to_yaml();
-    // The plugin's cluster configuration and other people's extensions are shown, as kubectl does.
+    // The exec cluster configuration and other extensions are shown, as in kubectl.
     let hidden = shown.replace("audience: canary", "").replace("- canary\n", "");
     assert!(!hidden.contains("canary"), "{shown}");
     for kept in [
@@ -153,8 +153,8 @@ fn the_redacted_view_has_no_secret_and_keeps_the_rest() {
 }
 
 #[test]
-fn what_is_written_has_the_shape_kubernetes_writes() {
-    // C108: sorted by name; args, env and provideClusterInfo always there; empty things left out.
+fn output_has_the_shape_kubernetes_writes() {
+    // C108: sorted by name; args, env and provideClusterInfo always present; other empty fields omitted.
     let text =
         "users:\n- {name: b, user: {exec: {command: p}}}\n- {name: a, user: {}}\nclusters: [{name: c}]\n";
     let json = decode(text.as_bytes()).unwrap().expose_tree().to_json();
@@ -165,16 +165,16 @@ fn what_is_written_has_the_shape_kubernetes_writes() {
 }
 
 #[test]
-fn only_one_kind_of_document_is_a_kubeconfig() {
+fn rejects_documents_of_another_kind() {
     // C102
     for text in ["{}", "kind: Config\n", "apiVersion: v1\n", "kind: null\napiVersion: ''\n"] {
         assert_eq!(errors(text), [""; 0], "{text}");
     }
     for (text, sentence) in [
-        ("kind: config\n", "kind: `config` is not known here; known is `Config` (line 1, column 7)"),
+        ("kind: config\n", "kind: unknown kind `config`; expected `Config` (line 1, column 7)"),
         (
             "apiVersion: v2\n",
-            "apiVersion: `v2` is not known for kind `Config`; known is `v1` (line 1, column 13)",
+            "apiVersion: unsupported version `v2` of kind `Config`; expected `v1` (line 1, column 13)",
         ),
         ("kind: 5\n", "kind: expected a string, found a number (line 1, column 7)"),
         ("- a\n", "line 1, column 1: expected a mapping with `apiVersion` and `kind`, found a list"),
@@ -187,12 +187,12 @@ fn only_one_kind_of_document_is_a_kubeconfig() {
 fn an_empty_document_is_an_empty_configuration() {
     // C103
     for text in ["", "# nothing\n", " \n\n", "---\n", "null\n", "{}"] {
-        assert_eq!(decode(text.as_bytes()).unwrap(), Config::default(), "{text:?}");
+        assert_eq!(decode(text.as_bytes()).unwrap(), Kubeconfig::default(), "{text:?}");
     }
 }
 
 #[test]
-fn a_name_may_occur_once_and_the_list_is_not_printed() {
+fn rejects_duplicate_names_without_printing_the_list() {
     // C105
     let twice =
         "users:\n- name: ann\n  user: {token: canary}\n- name: bob\n- name: ann\n  user: {token: canary2}\n";
@@ -219,7 +219,7 @@ fn a_name_may_occur_once_and_the_list_is_not_printed() {
 }
 
 #[test]
-fn an_absent_mode_means_if_available_for_the_old_versions_only() {
+fn missing_mode_means_if_available_for_old_versions_only() {
     // C109
     for (version, mode, expected) in [
         ("v1beta1", "", "IfAvailable"),
@@ -239,7 +239,7 @@ fn an_absent_mode_means_if_available_for_the_old_versions_only() {
 }
 
 #[test]
-fn types_are_minded_and_all_errors_come_at_once() {
+fn checks_types_and_reports_every_error() {
     let text = "\
 clusters:
 - name: 5
@@ -269,13 +269,13 @@ current-context: yes
 }
 
 #[test]
-fn broken_text_is_marked_as_possibly_secret() {
+fn syntax_errors_are_marked_as_possibly_secret() {
     let error = decode(b"users:\n- token: s3cret: x\n").unwrap_err();
     assert!(error.iter().all(|error| error.is_secret), "{error}");
 }
 
 #[test]
-fn extensions_are_anything_at_all() {
+fn extensions_accept_any_value() {
     // C107
     for (written, json) in [
         ("{z: 1, a: [yes, 1.0]}", r#"{"z":1,"a":[true,1]}"#),
@@ -293,17 +293,17 @@ fn extensions_are_anything_at_all() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn decoder_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = decode(&bytes);
     }
 
     #[test]
-    fn any_values_in_the_known_places_are_read_or_refused_and_written_back(
+    fn any_value_of_a_known_field_is_rejected_or_round_trips(
         value in prop_oneof!["[a-z0-9~]{0,6}", Just("{}".to_owned()), Just("[x, {name: y}]".to_owned()), Just("'q'".to_owned()), Just("|\n    t".to_owned())],
-        place in prop::sample::select(vec!["clusters", "users", "users:\n- user", "users:\n- user:\n    exec", "users:\n- user:\n    token",
+        field in prop::sample::select(vec!["clusters", "users", "users:\n- user", "users:\n- user:\n    exec", "users:\n- user:\n    token",
             "clusters:\n- cluster:\n    certificate-authority-data", "contexts:\n- name", "preferences", "extensions", "kind", "vendor"]),
     ) {
-        if let Ok(config) = decode(format!("{place}: {value}\n").as_bytes()) {
+        if let Ok(config) = decode(format!("{field}: {value}\n").as_bytes()) {
             let written = config.expose_tree_with_unknown_fields().to_yaml();
             prop_assert_eq!(decode(written.as_bytes()).map_err(|error| TestCaseError::fail(error.to_string()))?, config);
         }

@@ -20,17 +20,17 @@ use crate::tree::Node;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(i64);
 
-/// Why a text is not a duration.
+/// Why a text is not a valid duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DurationError {
-    /// Not digits and units one after another, or too long for 64 bits of nanoseconds.
-    #[error("not a duration such as `1h30m`, or out of range")]
+    /// Not a sequence of numbers and units, or out of the range of 64-bit nanoseconds.
+    #[error("invalid duration; expected a value such as `1h30m` within range")]
     Invalid,
     /// A number has no unit.
-    #[error("a number without a unit in a duration; write `30s`, not `30`")]
+    #[error("missing unit in duration; write `30s`, not `30`")]
     MissingUnit,
-    /// The unit is not one of Go's.
-    #[error("unknown unit in a duration; known are `ns`, `us`, `ms`, `s`, `m`, `h`")]
+    /// The unit is unknown to Go.
+    #[error("unknown unit in duration; expected one of `ns`, `us`, `ms`, `s`, `m`, `h`")]
     UnknownUnit,
 }
 
@@ -44,10 +44,10 @@ const HOUR: u64 = 60 * MINUTE;
 const LIMIT: u64 = 1 << 63;
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Duration = Duration(0);
 
-    /// This many nanoseconds.
+    /// A duration of this many nanoseconds.
     pub const fn from_nanoseconds(nanoseconds: i64) -> Self {
         Duration(nanoseconds)
     }
@@ -57,18 +57,18 @@ impl Duration {
         self.0
     }
 
-    /// Whether it is less than nothing.
+    /// Whether it is less than zero.
     pub const fn is_negative(self) -> bool {
         self.0 < 0
     }
 
-    /// As the standard library has it; none if it is negative.
+    /// The standard library's duration; `None` if negative.
     pub fn to_std(self) -> Option<std::time::Duration> {
         u64::try_from(self.0).ok().map(std::time::Duration::from_nanos)
     }
 }
 
-/// The longest one there is stands for longer ones.
+/// Saturates at the maximum.
 impl From<std::time::Duration> for Duration {
     fn from(duration: std::time::Duration) -> Self {
         Duration(i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX))
@@ -100,7 +100,7 @@ impl FromStr for Duration {
     }
 }
 
-/// One number with its unit in nanoseconds, and what follows.
+/// One number with its unit in nanoseconds, and the remaining text.
 fn part(text: &str) -> Result<(u64, &str), DurationError> {
     let (whole, rest) = digits(text);
     let (fraction, rest) = match rest.strip_prefix('.') {
@@ -115,7 +115,7 @@ fn part(text: &str) -> Result<(u64, &str), DurationError> {
     let unit = match unit {
         "" => return Err(DurationError::MissingUnit),
         "ns" => 1,
-        // The micro sign, and the Greek letter it looks like.
+        // The micro sign, and the Greek letter mu.
         "us" | "\u{B5}s" | "\u{3BC}s" => MICROSECOND,
         "ms" => MILLISECOND,
         "s" => SECOND,
@@ -134,7 +134,7 @@ fn digits(text: &str) -> (&str, &str) {
     text.split_at_checked(end).unwrap_or((text, ""))
 }
 
-/// Go calculates this in a double, with as many digits as fit into 63 bits; so do we, to be off by the same.
+/// Computed in a double with as many digits as fit into 63 bits, to get Go's rounding.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -181,7 +181,7 @@ impl fmt::Display for Duration {
     }
 }
 
-/// A number of units with its fraction, without zeros at the end.
+/// A number of units with its fraction, without trailing zeros.
 struct Decimal(u64, u64);
 
 impl fmt::Display for Decimal {
@@ -200,7 +200,9 @@ impl fmt::Display for Decimal {
 impl Decode for Duration {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let text = String::decode(node, decoder)?;
-        text.parse().map_err(|error: DurationError| decoder.invalid_value(node, error.to_string())).ok()
+        text.parse()
+            .map_err(|error: DurationError| decoder.report_invalid_value(node, error.to_string()))
+            .ok()
     }
 }
 
@@ -225,7 +227,7 @@ mod tests {
 
     // Taken from Go's time package.
     #[test]
-    fn texts_are_read_and_written_as_go_does() {
+    fn parses_and_formats_as_go_does() {
         // I31, I33
         let cases = [
             ("0", 0, "0s"),
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn rejects_what_go_rejects() {
         use DurationError::{Invalid, MissingUnit, UnknownUnit};
         let cases = [
             ("", Invalid),
@@ -308,16 +310,16 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_duration_in_a_file_is_reported_at_its_place() {
+    fn invalid_duration_in_a_file_is_reported_at_its_position() {
         let read = |text: &str| {
             let node = crate::tree::parse(text.as_bytes(), crate::tree::Syntax::Yaml).unwrap();
-            crate::decode::decode::<Vec<Duration>>(&node, crate::decode::Mode::Strict)
+            crate::decode::decode::<Vec<Duration>>(&node, crate::decode::DecodeMode::Strict)
                 .map_err(|errors| errors.to_string())
         };
         assert_eq!(read("[1m, 2h]"), Ok(vec![Duration(60_000_000_000), Duration(7_200_000_000_000)]));
         assert_eq!(
             read("[1m, 1d]").unwrap_err(),
-            "[1]: unknown unit in a duration; known are `ns`, `us`, `ms`, `s`, `m`, `h` (line 1, column 6)"
+            "[1]: unknown unit in duration; expected one of `ns`, `us`, `ms`, `s`, `m`, `h` (line 1, column 6)"
         );
         assert_eq!(
             read("[60]").unwrap_err(),
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn it_converts_to_and_from_the_standard_one() {
+    fn converts_to_and_from_the_standard_duration() {
         assert_eq!(Duration::from(std::time::Duration::from_millis(1_500)).to_string(), "1.5s");
         assert_eq!(Duration::from(std::time::Duration::MAX), Duration(i64::MAX));
         assert_eq!("90s".parse::<Duration>().unwrap().to_std(), Some(std::time::Duration::from_secs(90)));
@@ -335,7 +337,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(nanoseconds in prop_oneof![any::<i64>(), -5_000_000_000i64..5_000_000_000]) {
+        fn formatted_duration_parses_back(nanoseconds in prop_oneof![any::<i64>(), -5_000_000_000i64..5_000_000_000]) {
             let text = Duration(nanoseconds).to_string();
             prop_assert_eq!(text.parse(), Ok(Duration(nanoseconds)), "{}", text);
             let json = serde_json::to_string(&Duration(nanoseconds)).unwrap();
@@ -343,7 +345,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[-+0-9.nuµmsh]{0,40}|\\PC{0,10}") {
+        fn parser_never_panics(text in "[-+0-9.nuµmsh]{0,40}|\\PC{0,10}") {
             let _ = text.parse::<Duration>();
         }
     }

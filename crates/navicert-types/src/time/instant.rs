@@ -1,4 +1,4 @@
-//! metav1.Time: RFC 3339 on the wire, with Go's leniencies when read and whole seconds in UTC when written.
+//! metav1.Time: RFC 3339 on the wire, parsed as leniently as Go does and written as whole seconds in UTC.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::decode::{Decode, Decoder};
 use crate::tree::Node;
 
-/// A moment, or none: Go's zero time stands for "not set", and so does `null` on the wire (C333).
+/// An instant, or unset: Go's zero time means "not set", as does `null` on the wire.
 ///
-/// Any moment of the years 0 to 9999 in any offset fits, which is a little more than a [`Timestamp`] holds.
+/// Represents every instant of the years 0 to 9999 in any offset, slightly more than a [`Timestamp`].
 ///
 /// ```
 /// use navicert_types::time::Time;
@@ -21,6 +21,7 @@ use crate::tree::Node;
 /// assert_eq!(time.to_wire(), "2031-01-02T01:04:05Z");
 /// assert!(Time::default().is_zero());
 /// ```
+// C333
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     /// Seconds since 1970 in UTC.
@@ -28,15 +29,15 @@ pub struct Time {
     nanoseconds: u32,
 }
 
-/// A text is not a time.
+/// A text is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not an RFC 3339 time such as `2031-01-02T03:04:05Z`")]
+#[error("invalid time; expected RFC 3339 such as `2031-01-02T03:04:05Z`")]
 pub struct TimeError;
 
 const DAY: i64 = 86_400;
 
 impl Time {
-    /// Go's zero time, the first moment of the year 1: not set.
+    /// Go's zero time, the start of the year 1, which means "not set".
     pub const ZERO: Time = Time { seconds: -62_135_596_800, nanoseconds: 0 };
 
     /// Whether it is not set.
@@ -49,19 +50,19 @@ impl Time {
         self.seconds
     }
 
-    /// What is left beside the whole seconds.
+    /// Nanoseconds within the second.
     pub fn subsecond_nanoseconds(self) -> u32 {
         self.nanoseconds
     }
 
-    /// For comparing with a clock. The last two days of the year 9999 become the last moment a timestamp has.
+    /// A timestamp to compare with a clock. Saturates at the range of [`Timestamp`], which ends two days earlier.
     pub fn timestamp(self) -> Timestamp {
         let nanoseconds = i32::try_from(self.nanoseconds).unwrap_or_default();
         let bound = if self.seconds < 0 { Timestamp::MIN } else { Timestamp::MAX };
         Timestamp::new(self.seconds, nanoseconds).unwrap_or(bound)
     }
 
-    /// As Kubernetes sends it: UTC, whole seconds. The zero time is sent as null, which is up to the caller.
+    /// The wire format: UTC, whole seconds. Callers send the zero time as null.
     pub fn to_wire(self) -> String {
         Time { nanoseconds: 0, ..self }.to_string()
     }
@@ -75,7 +76,7 @@ impl Default for Time {
 
 impl From<Timestamp> for Time {
     fn from(timestamp: Timestamp) -> Self {
-        // Before 1970 the fraction counts backwards.
+        // Before 1970 the fraction is negative.
         let nanoseconds = i64::from(timestamp.subsec_nanosecond());
         let seconds = timestamp.as_second() + nanoseconds.div_euclid(1_000_000_000);
         let nanoseconds = u32::try_from(nanoseconds.rem_euclid(1_000_000_000)).unwrap_or_default();
@@ -83,8 +84,9 @@ impl From<Timestamp> for Time {
     }
 }
 
-/// Go's reading of RFC 3339 (C243): the hour may have one digit, a comma may stand for the point, digits after the
-/// ninth are dropped, offsets go to 24 hours and 60 minutes; a second 60 and a lower-case `t` or `z` are refused.
+/// Parses RFC 3339 as Go does: the hour may have one digit, a comma may replace the point, digits after the ninth are
+/// dropped, offsets reach 24 hours and 60 minutes; second 60 and a lower-case `t` or `z` are rejected.
+// C243
 impl FromStr for Time {
     type Err = TimeError;
 
@@ -231,7 +233,7 @@ impl fmt::Display for Time {
 impl Decode for Time {
     fn decode(node: &Node, decoder: &mut Decoder) -> Option<Self> {
         let text = String::decode(node, decoder)?;
-        text.parse().map_err(|error: TimeError| decoder.invalid_value(node, error.to_string())).ok()
+        text.parse().map_err(|error: TimeError| decoder.report_invalid_value(node, error.to_string())).ok()
     }
 }
 
@@ -258,7 +260,7 @@ mod tests {
 
     // C243
     #[test]
-    fn texts_are_read_with_gos_leniencies() {
+    fn parses_as_leniently_as_go() {
         let cases = [
             ("2031-01-02T03:04:05Z", "2031-01-02T03:04:05Z"),
             ("2031-01-02T03:04:05+02:00", "2031-01-02T01:04:05Z"),
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_go_refuses_is_refused() {
+    fn rejects_what_go_rejects() {
         for text in [
             "",
             "2031",
@@ -332,7 +334,7 @@ mod tests {
 
     // C333
     #[test]
-    fn the_zero_instant_in_any_offset_is_not_set() {
+    fn zero_time_in_any_offset_is_unset() {
         for text in ["0001-01-01T00:00:00Z", "0001-01-01T02:00:00+02:00", "0000-12-31T23:00:00-01:00"] {
             assert!(text.parse::<Time>().unwrap().is_zero(), "{text}");
         }
@@ -342,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_has_whole_seconds_in_utc() {
+    fn wire_format_is_whole_seconds_in_utc() {
         let time: Time = serde_json::from_str(r#""2031-01-02T03:04:05.9+02:00""#).unwrap();
         assert_eq!(serde_json::to_string(&time).unwrap(), r#""2031-01-02T01:04:05Z""#);
         assert!(serde_json::from_str::<Time>(r#""""#).is_err());
@@ -350,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_time_are_clamped_for_the_clock() {
+    fn timestamp_saturates_at_its_range() {
         assert_eq!("9999-12-31T23:59:59Z".parse::<Time>().unwrap().timestamp(), Timestamp::MAX);
         assert_eq!(
             "2031-01-02T03:04:05.5Z".parse::<Time>().unwrap().timestamp().to_string(),
@@ -361,7 +363,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_calendar_agrees_with_jiffs(seconds in -377_705_023_201i64..253_402_207_200, nanoseconds in 0i32..1_000_000_000) {
+        fn calendar_agrees_with_jiff(seconds in -377_705_023_201i64..253_402_207_200, nanoseconds in 0i32..1_000_000_000) {
             let timestamp = Timestamp::new(seconds, nanoseconds).unwrap();
             let time = Time::from(timestamp);
             prop_assert_eq!(time.timestamp(), timestamp);
@@ -372,7 +374,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in "[0-9TZ:.,+-]{0,40}|\\PC{0,10}") {
+        fn parser_never_panics(text in "[0-9TZ:.,+-]{0,40}|\\PC{0,10}") {
             let _ = text.parse::<Time>();
         }
     }

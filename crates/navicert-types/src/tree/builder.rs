@@ -1,24 +1,24 @@
-//! Puts a tree together from the events of either reader, and keeps the budgets: no input makes it recurse, and
-//! none makes it grow beyond the limits.
+//! Builds a tree from the events of either parser and enforces the limits. Input never causes recursion, and never
+//! more allocation than the limits permit.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Entry, Limits, Mapping, Node, Number, Span, Value};
+use super::{Mapping, MappingEntry, Node, Number, ParseLimits, Span, Value};
 use crate::diagnostic::{Diagnostic, DiagnosticKind};
 use crate::field_path::FieldPath;
 
 /// A tree under construction. Collections are opened and closed; values go into the innermost open one.
 pub(super) struct Builder {
-    limits: Limits,
-    open: Vec<Open>,
+    limits: ParseLimits,
+    open: Vec<OpenCollection>,
     root: Option<Node>,
     nodes: usize,
     alias_bytes: usize,
     anchors: HashMap<usize, Anchored>,
 }
 
-/// A collection that is not closed yet.
-struct Open {
+/// A collection that has not been closed yet.
+struct OpenCollection {
     content: Content,
     span: Span,
     anchor: usize,
@@ -26,7 +26,7 @@ struct Open {
 
 enum Content {
     Sequence(Vec<Node>),
-    Mapping { entries: Vec<Entry>, seen: HashSet<String>, key: Option<Key> },
+    Mapping { entries: Vec<MappingEntry>, seen: HashSet<String>, key: Option<Key> },
 }
 
 enum Key {
@@ -34,7 +34,7 @@ enum Key {
     Merge(Span),
 }
 
-/// A finished node that aliases may repeat, with what a repetition costs.
+/// A finished node that aliases may repeat, with the cost of one repetition.
 struct Anchored {
     node: Node,
     cost: Cost,
@@ -47,17 +47,17 @@ struct Cost {
     height: usize,
 }
 
-/// The number a reader uses for "no anchor".
+/// Anchor number of a node without an anchor.
 pub(super) const NO_ANCHOR: usize = 0;
 
 impl Builder {
-    pub(super) fn new(limits: Limits) -> Self {
+    pub(super) fn new(limits: ParseLimits) -> Self {
         Builder { limits, open: Vec::new(), root: None, nodes: 0, alias_bytes: 0, anchors: HashMap::new() }
     }
 
     /// Whether the next scalar is a mapping's key.
     pub(super) fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { content: Content::Mapping { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenCollection { content: Content::Mapping { key: None, .. }, .. }))
     }
 
     pub(super) fn scalar(&mut self, value: Value, span: Span, anchor: usize) -> Result<(), Diagnostic> {
@@ -67,7 +67,7 @@ impl Builder {
 
     /// The key `<<`.
     pub(super) fn merge_key(&mut self, span: Span) {
-        if let Some(Open { content: Content::Mapping { key, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenCollection { content: Content::Mapping { key, .. }, .. }) = self.open.last_mut() {
             *key = Some(Key::Merge(span));
         }
     }
@@ -81,10 +81,10 @@ impl Builder {
         self.open_collection(content, span, anchor)
     }
 
-    /// Closes the innermost collection. `end` is where its closing bracket ends; a block collection has none and
-    /// ends with its last entry.
+    /// Closes the innermost collection. `end` is the end of its closing bracket; a block collection has none and ends
+    /// with its last entry.
     pub(super) fn close(&mut self, end: Option<usize>) -> Result<(), Diagnostic> {
-        let Some(Open { content, mut span, anchor }) = self.open.pop() else { return Ok(()) };
+        let Some(OpenCollection { content, mut span, anchor }) = self.open.pop() else { return Ok(()) };
         let (value, last) = match content {
             Content::Sequence(items) => {
                 let last = items.last().map(|node| node.span.end);
@@ -99,11 +99,11 @@ impl Builder {
         self.finish_node(Node { value, span }, anchor)
     }
 
-    /// An alias: the anchored node once more.
+    /// Adds a copy of the anchored node.
     pub(super) fn alias(&mut self, anchor: usize, span: Span) -> Result<(), Diagnostic> {
         let Some(Anchored { node, cost }) = self.anchors.get(&anchor) else {
-            // The parser knows the anchor, so the node is one of the open ones.
-            return Err(syntax(span, "an anchor contains an alias of itself"));
+            // The parser knows the anchor, so its node is still open.
+            return Err(syntax_error(span, "anchor contains an alias of itself"));
         };
         if self.open.len() + cost.height > self.limits.depth {
             return Err(too_deep(span, self.limits.depth));
@@ -114,31 +114,32 @@ impl Builder {
         self.finish_node(node, NO_ANCHOR)
     }
 
-    /// The finished tree; null if there was nothing.
+    /// The finished tree; null if it is empty.
     pub(super) fn finish(self) -> Node {
         self.root.unwrap_or(Node { value: Value::Null, span: Span::START })
     }
 
     fn open_collection(&mut self, content: Content, span: Span, anchor: usize) -> Result<(), Diagnostic> {
         if self.expects_key() {
-            return Err(syntax(span, "a mapping's key has to be a single value, not a list or a mapping"));
+            return Err(syntax_error(span, "mapping key must be a scalar, not a list or a mapping"));
         }
         if self.open.len() >= self.limits.depth {
             return Err(too_deep(span, self.limits.depth));
         }
         self.charge(1, span)?;
-        self.open.push(Open { content, span, anchor });
+        self.open.push(OpenCollection { content, span, anchor });
         Ok(())
     }
 
     fn finish_node(&mut self, node: Node, anchor: usize) -> Result<(), Diagnostic> {
         if anchor != NO_ANCHOR {
-            self.remember(&node, anchor)?;
+            self.store_anchor(&node, anchor)?;
         }
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open { content: Content::Sequence(items), .. }) => items.push(node),
-            Some(Open { content: Content::Mapping { entries, seen, key }, .. }) => match key.take() {
+            Some(OpenCollection { content: Content::Sequence(items), .. }) => items.push(node),
+            Some(OpenCollection { content: Content::Mapping { entries, seen, key }, .. }) => match key.take()
+            {
                 None => *key = Some(Key::Name(key_name(&node)?, node.span)),
                 Some(Key::Name(name, key_span)) => entries.push(entry(seen, name, key_span, node)),
                 Some(Key::Merge(span)) => merge(entries, seen, node, span)?,
@@ -147,8 +148,8 @@ impl Builder {
         Ok(())
     }
 
-    /// Keeps a copy for aliases. The copy counts against the budgets like any other.
-    fn remember(&mut self, node: &Node, anchor: usize) -> Result<(), Diagnostic> {
+    /// Stores a copy for aliases. The copy counts against the limits.
+    fn store_anchor(&mut self, node: &Node, anchor: usize) -> Result<(), Diagnostic> {
         let cost = node.cost();
         let copy =
             node.clone_within(&mut self.alias_bytes, cost.bytes, self.limits.alias_bytes, node.span)?;
@@ -160,9 +161,9 @@ impl Builder {
     fn charge(&mut self, nodes: usize, span: Span) -> Result<(), Diagnostic> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > self.limits.nodes {
-            return Err(beyond(
+            return Err(limit_exceeded(
                 span,
-                format!("there are more than {} values, aliases expanded", self.limits.nodes),
+                format!("more than {} values after expanding aliases", self.limits.nodes),
             ));
         }
         Ok(())
@@ -191,7 +192,7 @@ impl Node {
         total
     }
 
-    /// A copy, if the bytes it repeats are still within the budget.
+    /// A copy, if the repeated bytes are within the limit.
     fn clone_within(
         &self,
         spent: &mut usize,
@@ -201,21 +202,21 @@ impl Node {
     ) -> Result<Node, Diagnostic> {
         *spent = spent.saturating_add(bytes);
         if *spent > limit {
-            return Err(beyond(span, format!("aliases repeat more than {limit} bytes")));
+            return Err(limit_exceeded(span, format!("aliases expand to more than {limit} bytes")));
         }
         Ok(self.clone())
     }
 }
 
-fn entry(seen: &mut HashSet<String>, key: String, key_span: Span, value: Node) -> Entry {
+fn entry(seen: &mut HashSet<String>, key: String, key_span: Span, value: Node) -> MappingEntry {
     let repeated = !seen.insert(key.clone());
-    Entry { key, key_span, value, repeated }
+    MappingEntry { key, key_span, value, repeated }
 }
 
-/// The entries of `<<`, as if written in its place: go-yaml v2 lets whichever comes last in the text win, and of
-/// several merged mappings the first.
+/// Adds the entries of `<<` in its position. As in go-yaml v2 the last entry in the text wins, and among several merged
+/// mappings the first.
 fn merge(
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<MappingEntry>,
     seen: &mut HashSet<String>,
     node: Node,
     span: Span,
@@ -232,39 +233,39 @@ fn merge(
             .collect::<Result<_, _>>()?,
         _ => return Err(not_mergeable(span)),
     };
-    for Entry { key, key_span, value, .. } in sources.into_iter().flat_map(|mapping| mapping.0) {
+    for MappingEntry { key, key_span, value, .. } in sources.into_iter().flat_map(|mapping| mapping.0) {
         entries.push(entry(seen, key, key_span, value));
     }
     Ok(())
 }
 
-/// How sigs.k8s.io/yaml spells a key that is not a string; null and integers above i64 it refuses.
+/// The spelling sigs.k8s.io/yaml gives a key that is not a string. It rejects null and integers above i64.
 fn key_name(node: &Node) -> Result<String, Diagnostic> {
     match &node.value {
         Value::String(text) => Ok(text.to_string()),
         Value::Bool(value) => Ok(value.to_string()),
         Value::Number(Number::Integer(value)) => Ok(value.to_string()),
         Value::Number(Number::Float(value)) => Ok(super::scalar::float_key(*value)),
-        Value::Null => Err(syntax(node.span, "a mapping's key cannot be null; put it in quotes")),
-        _ => Err(syntax(node.span, "a mapping's key cannot be this number; put it in quotes")),
+        Value::Null => Err(syntax_error(node.span, "mapping key must not be null; put it in quotes")),
+        _ => Err(syntax_error(node.span, "mapping key is out of range; put it in quotes")),
     }
 }
 
 fn not_mergeable(span: Span) -> Diagnostic {
-    syntax(span, "the merge key `<<` needs a mapping or a list of mappings")
+    syntax_error(span, "merge key `<<` requires a mapping or a list of mappings")
 }
 
 pub(super) fn too_deep(span: Span, depth: usize) -> Diagnostic {
-    beyond(span, format!("lists and mappings are nested more than {depth} deep"))
+    limit_exceeded(span, format!("lists and mappings are nested deeper than {depth} levels"))
 }
 
-/// The text is not in its language.
-pub(super) fn syntax(span: Span, message: impl Into<String>) -> Diagnostic {
+/// A syntax error.
+pub(super) fn syntax_error(span: Span, message: impl Into<String>) -> Diagnostic {
     document_level(span, DiagnosticKind::Syntax, message.into())
 }
 
-/// The text asks for too much.
-pub(super) fn beyond(span: Span, message: impl Into<String>) -> Diagnostic {
+/// An error for input beyond the limits.
+pub(super) fn limit_exceeded(span: Span, message: impl Into<String>) -> Diagnostic {
     document_level(span, DiagnosticKind::Limit, message.into())
 }
 

@@ -1,14 +1,14 @@
-//! Reads JSON (RFC 8259) into the tree, with the leniencies of Go's encoding/json: bytes that are not UTF-8 and
-//! lone surrogates become U+FFFD, repeated keys are kept for the decoder to judge.
+//! Parses JSON (RFC 8259) into the tree as leniently as Go's encoding/json: invalid UTF-8 and lone surrogates become
+//! U+FFFD, and repeated keys are kept for the decoder to check.
 
 use zeroize::Zeroizing;
 
-use super::builder::{Builder, NO_ANCHOR, syntax};
+use super::builder::{Builder, NO_ANCHOR, syntax_error};
 use super::source::Position;
-use super::{Limits, Node, Number, Span, Value};
+use super::{Node, Number, ParseLimits, Span, Value};
 use crate::diagnostic::Diagnostic;
 
-pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
+pub(super) fn parse(bytes: &[u8], limits: ParseLimits) -> Result<Node, Diagnostic> {
     let mut reader = Reader {
         bytes,
         offset: 0,
@@ -23,7 +23,7 @@ pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
     reader.skip_white_space();
     match reader.peek() {
         None => Ok(reader.builder.finish()),
-        Some(_) => Err(reader.expected("the end of the text")),
+        Some(_) => Err(reader.expected("end of input")),
     }
 }
 
@@ -32,7 +32,7 @@ struct Reader<'a> {
     offset: usize,
     position: Position,
     builder: Builder,
-    /// The closing brackets that are still owed, and whether an entry was read before.
+    /// The open collections, innermost last.
     open: Vec<Bracket>,
 }
 
@@ -80,30 +80,30 @@ impl Reader<'_> {
         self.skip_white_space();
         match self.peek() {
             Some(b'{') => {
-                let span = self.bracket(b'}');
+                let span = self.open_bracket(b'}');
                 self.builder.open_mapping(span, NO_ANCHOR)
             }
             Some(b'[') => {
-                let span = self.bracket(b']');
+                let span = self.open_bracket(b']');
                 self.builder.open_sequence(span, NO_ANCHOR)
             }
             Some(b'"') => self.string(),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b't') => self.word("true", Value::Bool(true)),
-            Some(b'f') => self.word("false", Value::Bool(false)),
-            Some(b'n') => self.word("null", Value::Null),
+            Some(b't') => self.literal("true", Value::Bool(true)),
+            Some(b'f') => self.literal("false", Value::Bool(false)),
+            Some(b'n') => self.literal("null", Value::Null),
             _ => Err(self.expected("a value")),
         }
     }
 
-    fn bracket(&mut self, closing: u8) -> Span {
+    fn open_bracket(&mut self, closing: u8) -> Span {
         let span = self.span_to(self.offset + 1);
         self.offset += 1;
         self.open.push(Bracket { closing, has_entries: false });
         span
     }
 
-    fn word(&mut self, word: &str, value: Value) -> Result<(), Diagnostic> {
+    fn literal(&mut self, word: &str, value: Value) -> Result<(), Diagnostic> {
         let end = self.offset + word.len();
         if self.bytes.get(self.offset..end) != Some(word.as_bytes()) {
             return Err(self.expected("a value"));
@@ -170,8 +170,8 @@ impl Reader<'_> {
             match self.peek() {
                 Some(b'"') => break,
                 Some(b'\\') => self.escape(&mut text)?,
-                Some(_) => return Err(self.fault("a control character in a string has to be escaped")),
-                None => return Err(self.fault("the text ends inside a string")),
+                Some(_) => return Err(self.error_here("control character in string must be escaped")),
+                None => return Err(self.error_here("unterminated string")),
             }
         }
         self.offset += 1;
@@ -187,7 +187,7 @@ impl Reader<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(text),
-            _ => return Err(self.fault("unknown escape in a string")),
+            _ => return Err(self.error_here("unknown escape in string")),
         };
         text.push(escaped);
         self.offset += 2;
@@ -196,7 +196,7 @@ impl Reader<'_> {
 
     fn unicode_escape(&mut self, text: &mut String) -> Result<(), Diagnostic> {
         let Some(first) = self.code_unit(self.offset) else {
-            return Err(self.fault("`\\u` in a string needs four hexadecimal digits"));
+            return Err(self.error_here("`\\u` in string needs four hexadecimal digits"));
         };
         self.offset += 6;
         let pair = self.code_unit(self.offset).map(|second| [first, second]);
@@ -236,20 +236,20 @@ impl Reader<'_> {
     }
 
     fn expected(&mut self, what: &str) -> Diagnostic {
-        let found = if self.peek().is_none() { "the text ends" } else { "something else stands" };
-        self.fault(&format!("{found} where JSON needs {what}"))
+        let end = if self.peek().is_none() { "unexpected end of input, " } else { "" };
+        self.error_here(&format!("{end}expected {what}"))
     }
 
-    /// The character at the current offset is at fault, all bytes of it.
-    fn fault(&mut self, message: &str) -> Diagnostic {
+    /// A syntax error that points at the whole character at the current offset.
+    fn error_here(&mut self, message: &str) -> Diagnostic {
         let rest = self.bytes.get(self.offset + 1..).unwrap_or_default();
         let more = rest.iter().take_while(|byte| **byte & 0xC0 == 0x80).count();
         let end = (self.offset + 1 + more).min(self.bytes.len()).max(self.offset);
-        syntax(self.span_to(end), message)
+        syntax_error(self.span_to(end), message)
     }
 }
 
-/// Go replaces every byte that is not UTF-8 by a replacement character of its own.
+/// Like Go, replaces every invalid byte with its own replacement character.
 fn push_lossy(text: &mut String, bytes: &[u8]) {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());

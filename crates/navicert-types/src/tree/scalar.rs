@@ -1,12 +1,12 @@
-//! What a YAML scalar means to Kubernetes: the rules of go-yaml v2, which are YAML 1.1 without base 60, and what
-//! becomes of it on the way to JSON.
+//! Resolves YAML scalars as Kubernetes does: go-yaml v2, which is YAML 1.1 without base 60, followed by conversion to
+//! JSON.
 
 use base64::Engine as _;
 use zeroize::Zeroizing;
 
 use super::{Number, Value};
 
-/// A scalar before it becomes JSON.
+/// A resolved scalar before its conversion to JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Scalar {
     Null,
@@ -19,19 +19,19 @@ pub(super) enum Scalar {
 
 /// Why a scalar has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unfit {
-    /// A tag asks for a type that the text does not have.
+pub(super) enum ScalarError {
+    /// The text does not have the type its tag names.
     Tag,
-    /// `!!binary` without base64.
+    /// `!!binary` text is not base64.
     Binary,
-    /// A number that JSON does not have.
+    /// A number JSON cannot represent.
     NotJson,
 }
 
 const CORE: &str = "tag:yaml.org,2002:";
 
-/// A plain scalar without a tag.
-pub(super) fn plain(text: &str) -> Scalar {
+/// Resolves a plain scalar without a tag.
+pub(super) fn resolve_plain(text: &str) -> Scalar {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
@@ -53,38 +53,38 @@ pub(super) fn plain(text: &str) -> Scalar {
     number.unwrap_or_else(|| Scalar::Text(text.to_owned()))
 }
 
-/// A scalar with a tag, which decides whether it was quoted or not.
-pub(super) fn tagged(tag: &str, text: &str) -> Result<Scalar, Unfit> {
-    let resolved = plain(text);
+/// Resolves a scalar with a tag; the tag decides whether or not the scalar is quoted.
+pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Scalar, ScalarError> {
+    let resolved = resolve_plain(text);
     match (tag.strip_prefix(CORE), &resolved) {
         (Some("binary"), _) => binary(text),
         (Some("null"), Scalar::Null)
         | (Some("bool"), Scalar::Bool(_))
         | (Some("int"), Scalar::Integer(_) | Scalar::Unsigned(_))
         | (Some("float"), Scalar::Float(_)) => Ok(resolved),
-        #[expect(clippy::cast_precision_loss, reason = "`!!float` asks for just that")]
+        #[expect(clippy::cast_precision_loss, reason = "`!!float` requests the conversion")]
         (Some("float"), Scalar::Integer(value)) => Ok(Scalar::Float(*value as f64)),
         (Some("timestamp"), Scalar::Text(_)) if looks_like_a_date(text) => Ok(resolved),
-        (Some("null" | "bool" | "int" | "float" | "timestamp"), _) => Err(Unfit::Tag),
+        (Some("null" | "bool" | "int" | "float" | "timestamp"), _) => Err(ScalarError::Tag),
         _ => Ok(Scalar::Text(text.to_owned())),
     }
 }
 
 impl Scalar {
-    /// As a value of the JSON that Kubernetes makes of it.
-    pub(super) fn into_value(self) -> Result<Value, Unfit> {
+    /// The JSON value Kubernetes converts it to.
+    pub(super) fn into_value(self) -> Result<Value, ScalarError> {
         Ok(match self {
             Scalar::Null => Value::Null,
             Scalar::Bool(value) => Value::Bool(value),
             Scalar::Integer(value) => Value::Number(Number::Integer(value)),
             Scalar::Unsigned(value) => Value::Number(Number::Unsigned(value)),
-            Scalar::Float(value) if !value.is_finite() => return Err(Unfit::NotJson),
+            Scalar::Float(value) if !value.is_finite() => return Err(ScalarError::NotJson),
             Scalar::Float(value) => Value::Number(json_number(value)),
             Scalar::Text(text) => Value::String(Zeroizing::new(text)),
         })
     }
 
-    /// As a mapping's key; none for what cannot be one.
+    /// The mapping key, or `None` if it cannot be one.
     pub(super) fn into_key(self) -> Option<String> {
         match self {
             Scalar::Null | Scalar::Unsigned(_) => None,
@@ -96,7 +96,7 @@ impl Scalar {
     }
 }
 
-/// How sigs.k8s.io/yaml spells a key that is a float: Go's shortest form of the number as a 32-bit float.
+/// The spelling sigs.k8s.io/yaml gives a float key: Go's shortest form of the number as a 32-bit float.
 pub(super) fn float_key(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, reason = "the reference narrows here too")]
     let narrow = value as f32;
@@ -118,7 +118,7 @@ pub(super) fn float_key(value: f64) -> String {
     }
 }
 
-/// Go writes a float without fraction as an integer (up to 1e21), and whoever reads the JSON then sees one.
+/// Go writes a float without a fraction as an integer (up to 1e21), and JSON decoders then read an integer.
 fn json_number(value: f64) -> Number {
     if value.fract() == 0.0 && value.abs() < 1e21 {
         let digits = value.to_string();
@@ -145,7 +145,7 @@ fn number(text: &str) -> Option<Scalar> {
         if let Some(value) = magnitude.and_then(|magnitude| signed(negative, magnitude)) {
             return Some(Scalar::Integer(value));
         }
-        // Without a sign, one bit more.
+        // Without a sign, one more bit is available.
         if let Some(value) = magnitude.filter(|_| !has_sign) {
             return Some(Scalar::Unsigned(value));
         }
@@ -168,7 +168,7 @@ fn signed(negative: bool, magnitude: u64) -> Option<i64> {
     if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
-/// A number that begins with a point, which may have `_` between its digits.
+/// A number that begins with `.`; `_` may separate its digits.
 fn separated_float(text: &str) -> Option<Scalar> {
     let bytes = text.as_bytes();
     let is_digit = |index: Option<usize>| index.and_then(|i| bytes.get(i)).is_some_and(u8::is_ascii_digit);
@@ -200,15 +200,16 @@ fn is_decimal_float(text: &str) -> bool {
     mantissa_fits && exponent_fits
 }
 
-/// What no double can hold stays a text.
+/// Parses a finite double; other texts stay strings.
 fn finite(text: &str) -> Option<Scalar> {
     text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Scalar::Float)
 }
 
-fn binary(text: &str) -> Result<Scalar, Unfit> {
+fn binary(text: &str) -> Result<Scalar, ScalarError> {
     let packed = Zeroizing::new(text.replace(['\r', '\n'], ""));
-    let bytes =
-        base64::engine::general_purpose::STANDARD.decode(packed.as_bytes()).map_err(|_| Unfit::Binary)?;
+    let bytes = base64::engine::general_purpose::STANDARD
+        .decode(packed.as_bytes())
+        .map_err(|_| ScalarError::Binary)?;
     Ok(Scalar::Text(String::from_utf8_lossy(&bytes).into_owned()))
 }
 

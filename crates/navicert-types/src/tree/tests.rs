@@ -1,4 +1,4 @@
-//! The tree against what Kubernetes makes of the same text. The expected JSON was taken from sigs.k8s.io/yaml 1.6.
+//! Compares the tree with Kubernetes' result for the same text. The expected JSON is from sigs.k8s.io/yaml 1.6.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn json_of(yaml: &str) -> String {
     parse(yaml.as_bytes(), Syntax::Yaml).unwrap_or_else(|error| panic!("{yaml:?}: {error}")).to_json()
 }
 
-fn refusal(text: &[u8], syntax: Syntax) -> Diagnostic {
+fn rejection(text: &[u8], syntax: Syntax) -> Diagnostic {
     parse(text, syntax).expect_err(&String::from_utf8_lossy(text))
 }
 
@@ -58,7 +58,7 @@ fn plain_scalars_follow_yaml_1_1() {
 }
 
 #[test]
-fn tags_decide_over_the_look_of_a_scalar() {
+fn tags_override_plain_scalar_resolution() {
     let cases = [
         ("!!str 12", r#""12""#),
         ("!!int '3'", "3"),
@@ -75,8 +75,8 @@ fn tags_decide_over_the_look_of_a_scalar() {
     for (scalar, json) in cases {
         assert_eq!(json_of(&format!("a: {scalar}\n")), format!("{{\"a\":{json}}}"), "{scalar}");
     }
-    for refused in ["!!int 3.0", "!!null foo", "!!binary '?'", "!!timestamp foo", ".inf", "-.INF", ".nan"] {
-        assert_eq!(refusal(format!("a: {refused}").as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Syntax);
+    for text in ["!!int 3.0", "!!null foo", "!!binary '?'", "!!timestamp foo", ".inf", "-.INF", ".nan"] {
+        assert_eq!(rejection(format!("a: {text}").as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Syntax);
     }
 }
 
@@ -96,13 +96,13 @@ fn keys_become_strings_as_kubernetes_spells_them() {
     for (key, name) in cases {
         assert_eq!(json_of(&format!("{key}: a")), format!("{{\"{name}\":\"a\"}}"));
     }
-    for refused in ["null: 1", "~: 1", "18446744073709551615: a", "[a]: b", "{a: b}: c"] {
-        refusal(refused.as_bytes(), Syntax::Yaml);
+    for text in ["null: 1", "~: 1", "18446744073709551615: a", "[a]: b", "{a: b}: c"] {
+        rejection(text.as_bytes(), Syntax::Yaml);
     }
 }
 
 #[test]
-fn the_last_of_repeated_keys_wins_and_the_repetition_is_remembered() {
+fn last_of_repeated_keys_wins_and_repetition_is_recorded() {
     let node = parse(b"a: 1\nb: 2\na: 3\n", Syntax::Yaml).unwrap();
     assert_eq!(node.to_json(), r#"{"a":3,"b":2}"#);
     let repeated: Vec<_> =
@@ -111,7 +111,7 @@ fn the_last_of_repeated_keys_wins_and_the_repetition_is_remembered() {
 }
 
 #[test]
-fn merge_keys_count_where_they_stand() {
+fn merge_keys_count_at_their_position() {
     let cases = [
         ("<<: {a: 2}\na: 1", r#"{"a":1}"#),
         ("a: 1\n<<: {a: 2}", r#"{"a":2}"#),
@@ -122,8 +122,8 @@ fn merge_keys_count_where_they_stand() {
     for (yaml, json) in cases {
         assert_eq!(json_of(yaml), json, "{yaml}");
     }
-    for refused in ["<<: 3", "<<: [3]", "<<:"] {
-        refusal(refused.as_bytes(), Syntax::Yaml);
+    for text in ["<<: 3", "<<: [3]", "<<:"] {
+        rejection(text.as_bytes(), Syntax::Yaml);
     }
 }
 
@@ -138,7 +138,7 @@ fn only_the_first_document_counts() {
 }
 
 #[test]
-fn text_comes_with_or_without_marks_and_in_utf_16() {
+fn accepts_byte_order_marks_and_utf_16() {
     let utf16 = |mark: &str, bytes: fn(u16) -> [u8; 2]| {
         format!("{mark}a: ü\r\n").encode_utf16().flat_map(bytes).collect::<Vec<u8>>()
     };
@@ -154,13 +154,13 @@ fn text_comes_with_or_without_marks_and_in_utf_16() {
 }
 
 #[test]
-fn a_text_without_final_line_break_gets_none_invented() {
+fn adds_no_line_break_to_text_without_a_final_one() {
     assert_eq!(json_of("a: |\n  x"), r#"{"a":"x"}"#);
     assert_eq!(json_of("a: |\n  x\n"), r#"{"a":"x\n"}"#);
 }
 
 #[test]
-fn what_is_not_yaml_is_refused_with_its_place_and_without_its_content() {
+fn yaml_syntax_errors_have_a_position_and_no_content() {
     let cases: [(&[u8], usize, usize); 8] = [
         (b"\n \ta: s3cret", 2, 2),
         (b"a: [1, s3cret\n", 1, 4),
@@ -172,7 +172,7 @@ fn what_is_not_yaml_is_refused_with_its_place_and_without_its_content() {
         (b"%YAML 1.2\n---\na: 1\n", 2, 1),
     ];
     for (text, line, column) in cases {
-        let error = refusal(text, Syntax::Yaml);
+        let error = rejection(text, Syntax::Yaml);
         let shown = String::from_utf8_lossy(text);
         assert_eq!((error.span.line, error.span.column), (line, column), "{shown}: {error}");
         assert!(!error.to_string().contains("s3cret"), "{error}");
@@ -180,7 +180,7 @@ fn what_is_not_yaml_is_refused_with_its_place_and_without_its_content() {
 }
 
 #[test]
-fn every_key_and_value_knows_its_place() {
+fn every_key_and_value_has_a_position() {
     for (text, syntax) in [
         ("ü: 1\nlist:\n- x: [deep]\n", Syntax::Yaml),
         ("{\"ü\": 1,\n\"list\": [\n{\"x\": [\"deep\"]}]}", Syntax::Json),
@@ -198,7 +198,7 @@ fn every_key_and_value_knows_its_place() {
 }
 
 #[test]
-fn json_is_read_as_go_reads_it() {
+fn json_is_parsed_as_go_parses_it() {
     let cases: [(&[u8], &str); 9] = [
         (br#"{"a":1.5,"b":[true,null]}"#, r#"{"a":1.5,"b":[true,null]}"#),
         (b"{\"a\":\"x\xFF\xFEy\"}", "{\"a\":\"x\u{FFFD}\u{FFFD}y\"}"),
@@ -216,8 +216,8 @@ fn json_is_read_as_go_reads_it() {
 }
 
 #[test]
-fn what_is_not_json_is_refused() {
-    let refused: [&[u8]; 26] = [
+fn rejects_invalid_json() {
+    let invalid: [&[u8]; 26] = [
         b"",
         b" ",
         b"{",
@@ -245,11 +245,11 @@ fn what_is_not_json_is_refused() {
         b"\xEF\xBB\xBF{}",
         b"// c\n{}",
     ];
-    for text in refused {
-        assert_eq!(refusal(text, Syntax::Json).kind, DiagnosticKind::Syntax);
+    for text in invalid {
+        assert_eq!(rejection(text, Syntax::Json).kind, DiagnosticKind::Syntax);
     }
-    let error = refusal(b"{\n  \"token\": \"s3cret\n\"}", Syntax::Json);
-    assert_eq!(error.to_string(), "line 2, column 19: a control character in a string has to be escaped");
+    let error = rejection(b"{\n  \"token\": \"s3cret\n\"}", Syntax::Json);
+    assert_eq!(error.to_string(), "line 2, column 19: control character in string must be escaped");
 }
 
 // C241
@@ -269,54 +269,54 @@ fn on_a_small_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn depth_bombs_are_refused_on_a_small_stack() {
+fn rejects_depth_bombs_on_a_small_stack() {
     on_a_small_stack(|| {
         for bomb in ["[", "{\"a\":", "- ", "{a: ", "a: {b: ", "? ", "[[{"] {
             for syntax in [Syntax::Yaml, Syntax::Json] {
-                refusal(bomb.repeat(200_000).as_bytes(), syntax);
+                rejection(bomb.repeat(200_000).as_bytes(), syntax);
             }
         }
-        let depth = Limits::default().depth;
+        let depth = ParseLimits::default().depth;
         for syntax in [Syntax::Yaml, Syntax::Json] {
             let deepest = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
             let node = parse(deepest.as_bytes(), syntax).unwrap();
             assert_eq!(node.clone().to_json(), deepest);
-            let deeper = refusal(format!("[{deepest}]").as_bytes(), syntax);
+            let deeper = rejection(format!("[{deepest}]").as_bytes(), syntax);
             assert_eq!(deeper.kind, DiagnosticKind::Limit);
         }
     });
 }
 
 #[test]
-fn alias_bombs_are_refused_on_a_small_stack() {
+fn rejects_alias_bombs_on_a_small_stack() {
     on_a_small_stack(|| {
         let mut laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..40 {
             let below = format!("*a{}, ", level - 1).repeat(10);
             laughs.push_str(&format!("a{level}: &a{level} [{below}]\n"));
         }
-        assert_eq!(refusal(laughs.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+        assert_eq!(rejection(laughs.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
 
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(100));
-        assert_eq!(refusal(long.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+        assert_eq!(rejection(long.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
 
         let mut ladder = "a0: &a0 [x]\n".to_owned();
         for level in 1..2_000 {
             ladder.push_str(&format!("a{level}: &a{level} [*a{}]\n", level - 1));
         }
-        assert_eq!(refusal(ladder.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
+        assert_eq!(rejection(ladder.as_bytes(), Syntax::Yaml).kind, DiagnosticKind::Limit);
 
         for endless in ["a: &a [*a]", "&a {b: *a}", "&a a: *a\n? *a\n: &b {c: *b}"] {
-            refusal(endless.as_bytes(), Syntax::Yaml);
+            rejection(endless.as_bytes(), Syntax::Yaml);
         }
     });
 }
 
 #[test]
-fn a_text_beyond_the_limits_is_refused() {
-    let limits = Limits { bytes: 10, ..Limits::default() };
+fn rejects_text_beyond_the_limits() {
+    let limits = ParseLimits { bytes: 10, ..ParseLimits::default() };
     assert_eq!(parse_with(b"a: 1234567890", Syntax::Yaml, limits).unwrap_err().kind, DiagnosticKind::Limit);
-    let limits = Limits { nodes: 3, ..Limits::default() };
+    let limits = ParseLimits { nodes: 3, ..ParseLimits::default() };
     for (text, syntax) in [("[1, 2, 3]", Syntax::Yaml), ("[1, 2, 3]", Syntax::Json)] {
         assert_eq!(parse_with(text.as_bytes(), syntax, limits).unwrap_err().kind, DiagnosticKind::Limit);
     }
@@ -330,7 +330,7 @@ fn debug_shows_shape_and_keys_only() {
 }
 
 #[test]
-fn a_long_key_is_written_in_the_long_form() {
+fn long_key_is_written_in_the_explicit_form() {
     for key in ["k".repeat(2_000), "\u{1}".repeat(128), "ü: ".repeat(60)] {
         let (mut inner, mut outer) = (Mapping::default(), Mapping::default());
         inner.push(&key, vec![Node::new("x")]);
@@ -370,7 +370,7 @@ fn any_tree() -> impl Strategy<Value = Node> {
     })
 }
 
-/// Every place lies inside the text and on the borders of characters.
+/// Every span lies inside the text and on character boundaries.
 fn check_spans(node: &Node, text: &str) -> Result<(), TestCaseError> {
     prop_assert!(text.get(node.span.start..node.span.end).is_some(), "{:?} in {:?}", node.span, text);
     match &node.value {
@@ -385,7 +385,7 @@ fn check_spans(node: &Node, text: &str) -> Result<(), TestCaseError> {
 
 proptest! {
     #[test]
-    fn whatever_is_written_reads_back_the_same(tree in any_tree()) {
+    fn written_trees_parse_back_unchanged(tree in any_tree()) {
         for (text, syntax) in [
             (tree.to_yaml(), Syntax::Yaml), (tree.to_json(), Syntax::Json), (tree.to_json_pretty(), Syntax::Json),
             (tree.to_json(), Syntax::Yaml),
@@ -397,7 +397,7 @@ proptest! {
     }
 
     #[test]
-    fn an_error_is_at_a_place_in_the_text(text in "[\\[{\"a:ü\u{80}\u{1F600}\\\\u,\n -]{0,30}|\\PC{0,30}|.{0,30}") {
+    fn error_spans_lie_inside_the_text(text in "[\\[{\"a:ü\u{80}\u{1F600}\\\\u,\n -]{0,30}|\\PC{0,30}|.{0,30}") {
         let shown = source_text(text.as_bytes());
         for (syntax, shown) in [(Syntax::Yaml, shown.as_ref()), (Syntax::Json, text.as_str())] {
             if let Err(error) = parse(text.as_bytes(), syntax) {
@@ -407,7 +407,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_the_readers_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn parsers_never_panic_on_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         for syntax in [Syntax::Yaml, Syntax::JsonOrYaml, Syntax::Json] {
             let _ = parse(&bytes, syntax);
         }
@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_of_yaml_signs_makes_the_reader_panic(text in "[ü\\[\\]{}:,&*!|>'\"%@#? \\t\\na1~<.-]{0,60}") {
+    fn yaml_parser_never_panics_on_yaml_punctuation(text in "[ü\\[\\]{}:,&*!|>'\"%@#? \\t\\na1~<.-]{0,60}") {
         if let Ok(node) = parse(text.as_bytes(), Syntax::Yaml) {
             check_spans(&node, &source_text(text.as_bytes()))?;
             let back = parse(node.to_yaml().as_bytes(), Syntax::Yaml);
@@ -428,9 +428,9 @@ fn yaml(text: &str) -> Result<Node, Diagnostic> {
     parse(text.as_bytes(), Syntax::Yaml)
 }
 
-/// Found by asking go-yaml the same questions.
+/// Expected results are go-yaml's.
 #[test]
-fn later_lines_of_a_quoted_text_may_be_indented_anyhow() {
+fn continuation_lines_of_a_quoted_scalar_may_have_any_indentation() {
     let node = yaml("a:\n  b:\n    c: \"x\ny\n z\"\n    d: 'p\nq'\ne: 1\n").unwrap();
     let outer = node.as_mapping().unwrap().last("a").unwrap().value.as_mapping().unwrap();
     let inner = outer.last("b").unwrap().value.as_mapping().unwrap();
@@ -443,9 +443,9 @@ fn later_lines_of_a_quoted_text_may_be_indented_anyhow() {
     assert_eq!((last.value.span.line, last.value.span.column), (8, 4));
     let wrong = yaml("a: \"x\ny\" z\n").unwrap_err();
     assert_eq!((wrong.span.line, wrong.span.column), (2, 4), "{wrong}");
-    // Deeper than what is put in at once.
+    // Deeper than the indentation inserted at once.
     assert!(yaml(&format!("{}a: \"x\ny\"\n", "- ".repeat(100))).is_ok());
-    // Many flaws are refused, not mended one after the other.
+    // Rejects a text that needs too many repairs.
     assert!(yaml(&format!("a: \"{}\"\n", "x\n".repeat(1_000))).is_err());
 }
 
@@ -455,7 +455,7 @@ fn a_byte_order_mark_within_the_text_is_text() {
     let entries = node.as_mapping().unwrap();
     assert_eq!(entries.last("a").unwrap().value.as_str(), Some("\u{feff}x\""));
     assert_eq!(entries.last("b").unwrap().value.as_sequence().unwrap()[0].as_str(), Some("\u{feff}"));
-    // At the beginning of a line too: it is the first character of the key.
+    // Also at the beginning of a line, where it is the first character of the key.
     let text = "a: 1\n\u{feff} b: 2\nc: 3\n";
     let node = yaml(text).unwrap();
     let entries = node.as_mapping().unwrap();
@@ -466,7 +466,7 @@ fn a_byte_order_mark_within_the_text_is_text() {
 }
 
 #[test]
-fn a_comment_needs_no_space_after_what_has_an_end_of_its_own() {
+fn comment_needs_no_space_after_a_closing_delimiter() {
     for text in ["a: 'x'#: y\nb: 1\n", "a: \"x\"#\nb: 1\n", "{a: 'x',#c\nb: 1}", "a: |-#c\n  x\nb: 1\n"] {
         let node = yaml(text).unwrap();
         let entries = node.as_mapping().unwrap();
@@ -479,7 +479,7 @@ fn a_comment_needs_no_space_after_what_has_an_end_of_its_own() {
 }
 
 #[test]
-fn anchors_are_named_as_in_yaml_1_1() {
+fn anchor_names_follow_yaml_1_1() {
     for text in ["a: &\"\nb: 1\n", "a: &x.y 1\n", "- &ü [1]\n", "&a/b {a: 1}\n"] {
         let error = yaml(text).unwrap_err();
         assert!(text.get(error.span.start..error.span.end).unwrap().starts_with('&'), "{error:?}");
@@ -490,7 +490,7 @@ fn anchors_are_named_as_in_yaml_1_1() {
 }
 
 #[test]
-fn a_tag_has_white_space_after_it_and_a_line_no_tab_before_its_first_word() {
+fn tag_needs_white_space_after_it_and_line_no_tab_before_its_first_token() {
     for text in [
         "{a: !5}",
         "[!!str]",
@@ -508,7 +508,7 @@ fn a_tag_has_white_space_after_it_and_a_line_no_tab_before_its_first_word() {
 }
 
 #[test]
-fn in_braces_no_text_without_quotes_begins_with_a_colon() {
+fn rejects_plain_scalar_beginning_with_colon_in_flow_collection() {
     for text in ["{\"a\"::b\"}", "{a: :b}", "{:a}", "{a: ::b, c: 1}", "[a, :b]"] {
         assert!(yaml(text).is_err(), "{text:?}");
     }
@@ -518,7 +518,7 @@ fn in_braces_no_text_without_quotes_begins_with_a_colon() {
 }
 
 #[test]
-fn escapes_and_keys_that_only_newer_yaml_has_are_refused() {
+fn rejects_escapes_and_keys_of_yaml_1_2_only() {
     for text in
         ["a: \"\\/\"", "a: \"\\ud83d\\ude00\"", "{\"a\nb\": 1}", "{\"a\"\n: 1}", "{a\n: 1}", "[\"a\"\n: 1]"]
     {
@@ -529,7 +529,7 @@ fn escapes_and_keys_that_only_newer_yaml_has_are_refused() {
     {
         assert!(yaml(text).is_ok(), "{text:?}");
     }
-    // JSON has them.
+    // JSON allows them.
     let json = parse(b"{\"a\": \"\\/\\ud83d\\ude00\"}", Syntax::JsonOrYaml).unwrap();
     assert_eq!(json.as_mapping().unwrap().last("a").unwrap().value.as_str(), Some("/\u{1f600}"));
 }

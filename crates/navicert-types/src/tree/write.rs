@@ -1,20 +1,20 @@
-//! Writes a tree as JSON or YAML. What is written reads back as the same tree, also through loaders of YAML 1.1.
+//! Writes a tree as JSON or YAML. The output parses back to the same tree, also in YAML 1.1 loaders.
 
 use std::fmt::Write as _;
 
 use super::scalar::{self, Scalar};
-use super::{Entry, Node, Number, Value};
+use super::{MappingEntry, Node, Number, Value};
 
-/// Everything is written out, secrets included: mask them in the tree before.
+/// Output includes secrets: mask them in the tree first.
 impl Node {
-    /// JSON in one line. Of repeated keys only the last is written.
+    /// JSON on one line. Only the last of repeated keys is written.
     pub fn to_json(&self) -> String {
         let mut text = String::new();
         json(&mut text, self, None);
         text
     }
 
-    /// JSON with two spaces per level and a line end after it.
+    /// JSON indented by two spaces, with a final line break.
     pub fn to_json_pretty(&self) -> String {
         let mut text = String::new();
         json(&mut text, self, Some(0));
@@ -22,7 +22,7 @@ impl Node {
         text
     }
 
-    /// YAML in block style, lists not indented under their key, as Kubernetes writes it.
+    /// YAML in block style with lists not indented below their key, as Kubernetes writes it.
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
         match &self.value {
@@ -95,7 +95,7 @@ fn spaces(text: &mut String, count: usize) {
     text.extend(std::iter::repeat_n(' ', count));
 }
 
-/// The form of a float is Go's: a plain decimal between 1e-6 and 1e21, an exponent outside.
+/// Formats floats like Go: decimal between 1e-6 and 1e21, with an exponent outside that range.
 fn number(text: &mut String, number: &Number) {
     // Writing to a String cannot fail.
     let _ = match number {
@@ -114,8 +114,8 @@ fn exponent_mark(value: f64) -> &'static str {
     if value.abs() >= 1.0 { "e+" } else { "e" }
 }
 
-/// Also good as a double-quoted YAML scalar: what YAML does not let through as it is, and the line breaks of YAML 1.1,
-/// are spelled out.
+/// A JSON string that is also a valid double-quoted YAML scalar: characters YAML does not allow and YAML 1.1 line breaks
+/// are escaped.
 fn json_string(text: &mut String, value: &str) {
     let is_spelled_out = |c: char| {
         matches!(c, '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' | '\u{FEFF}' | '\u{FFFE}' | '\u{FFFF}')
@@ -123,7 +123,7 @@ fn json_string(text: &mut String, value: &str) {
     quoted(text, value, is_spelled_out);
 }
 
-/// A string of JSON: quotes, backslashes and control characters are escaped, and whatever else is to be spelled out.
+/// Writes a JSON string. Escapes quotes, backslashes, control characters, and the characters selected by the caller.
 pub(crate) fn quoted(text: &mut String, value: &str, is_spelled_out: impl Fn(char) -> bool) {
     let is_special = |c: char| matches!(c, '"' | '\\' | '\0'..' ') || is_spelled_out(c);
     text.push('"');
@@ -150,7 +150,7 @@ pub(crate) fn quoted(text: &mut String, value: &str, is_spelled_out: impl Fn(cha
     text.push('"');
 }
 
-fn yaml_mapping(text: &mut String, entries: &[&Entry], indent: usize) {
+fn yaml_mapping(text: &mut String, entries: &[&MappingEntry], indent: usize) {
     for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             spaces(text, indent);
@@ -195,14 +195,14 @@ fn yaml_sequence(text: &mut String, items: &[Node], indent: usize) {
     }
 }
 
-/// A block scalar has ended its line already.
+/// Ends the line unless a block scalar has already ended it.
 fn end_line(text: &mut String) {
     if !text.ends_with('\n') {
         text.push('\n');
     }
 }
 
-/// A simple key may not be longer than 1024 characters, escapes included; a longer one needs the long form.
+/// A simple key has at most 1024 characters including escapes; a longer one needs the explicit `?` form.
 fn yaml_key(text: &mut String, key: &str, indent: usize) {
     if key.len() > 128 {
         text.push_str("? ");
@@ -236,7 +236,7 @@ fn yaml_block(text: &mut String, value: &str, indent: usize) {
     }
 }
 
-/// Several lines that a literal block scalar brings back unchanged.
+/// Whether a literal block scalar preserves this multi-line text.
 fn is_safe_block(value: &str) -> bool {
     let body = value.strip_suffix('\n').unwrap_or(value);
     body.contains('\n')
@@ -248,7 +248,7 @@ fn is_safe_block(value: &str) -> bool {
             .all(|line| !line.ends_with([' ', '\t']) && !line.starts_with("---") && !line.starts_with("..."))
 }
 
-/// Nothing a YAML reader of either version would take for anything but this text.
+/// Whether YAML 1.1 and 1.2 parsers both read this plain scalar as exactly this string.
 fn is_safe_plain(text: &str) -> bool {
     let starts_well = text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '.'))
         || text.starts_with(|c: char| !c.is_ascii() && c.is_alphabetic());
@@ -260,11 +260,11 @@ fn is_safe_plain(text: &str) -> bool {
         && text.chars().all(is_plain_character)
         && !text.contains(['{', '}', '[', ']', ',', '"', '\'', '`'])
         && !looks_numeric(text)
-        && matches!(scalar::plain(text), Scalar::Text(_))
+        && matches!(scalar::resolve_plain(text), Scalar::Text(_))
         && !text.starts_with("...")
 }
 
-/// Dates, times of day and numbers of any dialect, which somebody's reader might resolve.
+/// Dates, times and numbers of any YAML dialect, which some parsers resolve to another type.
 fn looks_numeric(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && text.bytes().all(|byte| byte.is_ascii_hexdigit() || b"_.:+-xXoOtTzZ ".contains(&byte))

@@ -1,50 +1,50 @@
-//! Reads the first document of a YAML text into the tree, event by event: what go-yaml v2 takes, which is not quite what
-//! the parser takes.
+//! Parses the first document of a YAML text into the tree, event by event. Accepts what go-yaml v2 accepts, which
+//! differs from the underlying parser in details.
 
 mod leniency;
 
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, StructureStyle, Tag};
 
-use super::builder::{Builder, syntax, too_deep};
-use super::scalar::{self, Scalar, Unfit};
-use super::{Limits, Node, Span, Value, source};
+use super::builder::{Builder, syntax_error, too_deep};
+use super::scalar::{self, Scalar, ScalarError};
+use super::{Node, ParseLimits, Span, Value, source};
 use crate::diagnostic::Diagnostic;
-use leniency::Lenient;
+use leniency::LenientText;
 
-pub(super) fn parse(bytes: &[u8], limits: Limits) -> Result<Node, Diagnostic> {
+pub(super) fn parse(bytes: &[u8], limits: ParseLimits) -> Result<Node, Diagnostic> {
     let text = source::yaml_text(bytes)?;
-    refuse_leading_tab(&text)?;
-    let mut lenient = Lenient::new(&text);
+    reject_leading_tab(&text)?;
+    let mut lenient = LenientText::new(&text);
     loop {
         match read(&lenient, limits) {
             Ok(node) => return Ok(node),
-            Err(Broken::Rules(diagnostic)) => return Err(diagnostic),
-            Err(Broken::Text(error)) => {
-                if !lenient.mend(&error) {
-                    return Err(broken(&error, &lenient, limits));
+            Err(ReadError::Rejected(diagnostic)) => return Err(diagnostic),
+            Err(ReadError::Scan(error)) => {
+                if !lenient.repair(&error) {
+                    return Err(scan_diagnostic(&error, &lenient, limits));
                 }
             }
         }
     }
 }
 
-const TAB: &str = "a tab cannot be used as indentation";
+const TAB: &str = "tab is not allowed as indentation";
 
-/// Why there is no tree.
-enum Broken {
-    /// The parser says so.
-    Text(ScanError),
-    /// Kubernetes would say so.
-    Rules(Diagnostic),
+/// Why parsing failed.
+enum ReadError {
+    /// The parser rejects the text.
+    Scan(ScanError),
+    /// Kubernetes rejects the text.
+    Rejected(Diagnostic),
 }
 
-impl From<Diagnostic> for Broken {
+impl From<Diagnostic> for ReadError {
     fn from(diagnostic: Diagnostic) -> Self {
-        Broken::Rules(diagnostic)
+        ReadError::Rejected(diagnostic)
     }
 }
 
-fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
+fn read(lenient: &LenientText<'_>, limits: ParseLimits) -> Result<Node, ReadError> {
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth,
         block_nesting_limit: limits.depth,
@@ -56,41 +56,46 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
     let mut open: Vec<StructureStyle> = Vec::new();
     let mut has_properties = false;
     while let Some(next) = parser.next_event() {
-        let (event, place) = next.map_err(Broken::Text)?;
-        let written = span(place.start, place.end);
-        let span = lenient.original(written);
+        let (event, parser_span) = next.map_err(ReadError::Scan)?;
+        let written = span(parser_span.start, parser_span.end);
+        let span = lenient.original_span(written);
         let is_something = written.end > written.start
             || matches!(event, Event::SequenceStart(..) | Event::MappingStart(..));
         if is_something
             && !matches!(open.last(), Some(StructureStyle::Flow))
             && leniency::is_indented_by_tab(text, written.start)
         {
-            return Err(syntax(span, TAB).with_hint("use spaces").into());
+            return Err(syntax_error(span, TAB).with_hint("use spaces").into());
         }
         match event {
             // Later documents are not even looked at.
             Event::DocumentEnd | Event::StreamEnd => {
                 if has_properties {
-                    leniency::refuse_newer_properties(text, written.start)
-                        .map_err(|(place, message)| syntax(lenient.original(place), message))?;
+                    leniency::reject_yaml_1_2_properties(text, written.start)
+                        .map_err(|(span, message)| syntax_error(lenient.original_span(span), message))?;
                 }
                 break;
             }
             Event::DocumentStart(_, Some(version)) if (version.major, version.minor) != (1, 1) => {
-                return Err(syntax(span, "Kubernetes reads YAML 1.1 only; take the `%YAML` line out").into());
+                return Err(syntax_error(
+                    span,
+                    "Kubernetes supports YAML 1.1 only; remove the `%YAML` directive",
+                )
+                .into());
             }
             Event::Scalar(value, style, anchor, tag) => {
                 has_properties |= anchor > 0 || tag.is_some();
-                leniency::refuse_newer(text, written, style).map_err(|message| syntax(span, message))?;
+                leniency::reject_yaml_1_2_escapes(text, written, style)
+                    .map_err(|message| syntax_error(span, message))?;
                 if matches!(open.last(), Some(StructureStyle::Flow)) {
-                    leniency::refuse_leading_colon(text, written, style)
-                        .map_err(|message| syntax(span, message))?;
+                    leniency::reject_leading_colon(text, written, style)
+                        .map_err(|message| syntax_error(span, message))?;
                     if builder.expects_key() {
-                        leniency::refuse_spread_key(text, written)
-                            .map_err(|message| syntax(span, message))?;
+                        leniency::reject_multiline_key(text, written)
+                            .map_err(|message| syntax_error(span, message))?;
                     }
                 }
-                let value = lenient.value(without_invented_line_end(&value, style, written, text));
+                let value = lenient.original_value(without_added_line_end(&value, style, written, text));
                 add_scalar(&mut builder, &value, style, tag.as_deref(), span, anchor)?;
             }
             Event::SequenceStart(style, anchor, tag) => {
@@ -114,7 +119,7 @@ fn read(lenient: &Lenient<'_>, limits: Limits) -> Result<Node, Broken> {
     Ok(builder.finish())
 }
 
-/// The first thing after the first document that is more than markers and comments.
+/// The first content after the first document that is more than markers and comments.
 pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
     let text = source::yaml_text(bytes).ok()?;
     let mut options = granit_parser::options! {};
@@ -122,8 +127,8 @@ pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
     let mut parser = Parser::new_from_str_with_options(&text, options);
     let mut ended = false;
     while let Some(next) = parser.next_event() {
-        // Text that cannot be read is more than nothing.
-        let Ok((event, place)) = next else { return ended.then_some(Span::START) };
+        // Text that does not parse counts as a document.
+        let Ok((event, parser_span)) = next else { return ended.then_some(Span::START) };
         match event {
             Event::DocumentEnd => ended = true,
             Event::StreamEnd => break,
@@ -132,7 +137,7 @@ pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
             Event::Scalar(..) | Event::SequenceStart(..) | Event::MappingStart(..) | Event::Alias(_)
                 if ended =>
             {
-                return Some(span(place.start, place.end));
+                return Some(span(parser_span.start, parser_span.end));
             }
             _ => {}
         }
@@ -140,16 +145,16 @@ pub(super) fn second_document(bytes: &[u8]) -> Option<Span> {
     None
 }
 
-/// The parser passes over a tab before the first token; go-yaml does not, and a file that looks indented is not.
-fn refuse_leading_tab(text: &str) -> Result<(), Diagnostic> {
+/// Rejects a tab before the first token, as go-yaml does; the parser would skip it.
+fn reject_leading_tab(text: &str) -> Result<(), Diagnostic> {
     let blank = text.len() - text.trim_start_matches([' ', '\t', '\r', '\n']).len();
     let Some(tab) = text.bytes().take(blank).position(|byte| byte == b'\t') else { return Ok(()) };
-    let place = source::Position::default().advance_to(text.as_bytes(), tab);
-    Err(syntax(place.span(tab + 1), TAB).with_hint("use spaces"))
+    let position = source::Position::default().advance_to(text.as_bytes(), tab);
+    Err(syntax_error(position.span(tab + 1), TAB).with_hint("use spaces"))
 }
 
-/// A block scalar at the very end of a text that has no final line break: the parser adds one, go-yaml does not.
-fn without_invented_line_end<'a>(value: &'a str, style: ScalarStyle, span: Span, text: &str) -> &'a str {
+/// Removes the line break the parser adds to a block scalar at the end of a text without one; go-yaml adds none.
+fn without_added_line_end<'a>(value: &'a str, style: ScalarStyle, span: Span, text: &str) -> &'a str {
     let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
     if is_block && span.end >= text.len() && !text.ends_with(['\n', '\r']) {
         return value.strip_suffix('\n').unwrap_or(value);
@@ -171,45 +176,42 @@ fn add_scalar(
         return Ok(());
     }
     let scalar = match tag {
-        Some(tag) => {
-            scalar::tagged(&format!("{}{}", tag.handle(), tag.suffix()), text).map_err(|e| unfit(span, e))?
-        }
-        None if style == ScalarStyle::Plain => scalar::plain(text),
+        Some(tag) => scalar::resolve_tagged(&format!("{}{}", tag.handle(), tag.suffix()), text)
+            .map_err(|e| scalar_diagnostic(span, e))?,
+        None if style == ScalarStyle::Plain => scalar::resolve_plain(text),
         None => Scalar::Text(text.to_owned()),
     };
     let value = if is_key {
         scalar.into_key().map(Value::from).ok_or_else(|| {
-            syntax(span, "a mapping's key cannot be null or a number of this size; put it in quotes")
+            syntax_error(span, "mapping key must not be null or a number of this size; put it in quotes")
         })?
     } else {
-        scalar.into_value().map_err(|error| unfit(span, error))?
+        scalar.into_value().map_err(|error| scalar_diagnostic(span, error))?
     };
     builder.scalar(value, span, anchor)
 }
 
-fn unfit(span: Span, unfit: Unfit) -> Diagnostic {
+fn scalar_diagnostic(span: Span, unfit: ScalarError) -> Diagnostic {
     let message = match unfit {
-        Unfit::Tag => "the value is not of the type its tag names",
-        Unfit::Binary => "a value tagged `!!binary` has to be base64",
-        Unfit::NotJson => {
-            "infinity and not-a-number have no place in a Kubernetes file; put the value in quotes"
-        }
+        ScalarError::Tag => "value does not have the type its tag names",
+        ScalarError::Binary => "value tagged `!!binary` must be base64",
+        ScalarError::NotJson => "infinity and not-a-number are not allowed; put the value in quotes",
     };
-    syntax(span, message)
+    syntax_error(span, message)
 }
 
-/// The parser's own words, where they are plain enough: they name what was expected, never what the file says beyond
-/// one character.
-fn broken(error: &ScanError, lenient: &Lenient<'_>, limits: Limits) -> Diagnostic {
-    let span = lenient.original(span(*error.marker(), *error.marker()));
+/// Keeps the parser's message unless a clearer one exists. Parser messages name what was expected and never more than
+/// one character of the file.
+fn scan_diagnostic(error: &ScanError, lenient: &LenientText<'_>, limits: ParseLimits) -> Diagnostic {
+    let span = lenient.original_span(span(*error.marker(), *error.marker()));
     match error.kind() {
         ErrorKind::RecursionLimitExceeded => too_deep(span, limits.depth),
-        ErrorKind::UnknownAnchor => syntax(span, "an alias of an anchor that is not defined before it"),
-        ErrorKind::SimpleKeyExpected => syntax(span, "a mapping's key without `:` after it"),
+        ErrorKind::UnknownAnchor => syntax_error(span, "alias of an undefined anchor"),
+        ErrorKind::SimpleKeyExpected => syntax_error(span, "mapping key without a following `:`"),
         ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation => {
-            syntax(span, TAB).with_hint("use spaces")
+            syntax_error(span, TAB).with_hint("use spaces")
         }
-        _ => syntax(span, error.info()),
+        _ => syntax_error(span, error.info()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! Where go-yaml v2 and the parser part: YAML 1.2 is stricter about white space, and has escapes that 1.1 has not.
+//! Differences between go-yaml v2 and the parser: YAML 1.2 is stricter about white space and has escapes that YAML 1.1
+//! lacks.
 
 use std::borrow::Cow;
 
@@ -6,63 +7,64 @@ use granit_parser::{ErrorKind, ScalarStyle, ScanError, Scanner, StrInput, TokenT
 
 use crate::tree::Span;
 
-/// A text with what go-yaml passes over mended, and the way back to the places of the original.
-pub(super) struct Lenient<'t> {
+/// A text edited so that the parser accepts what go-yaml accepts, and the mapping back to original positions.
+pub(super) struct LenientText<'t> {
     text: Cow<'t, str>,
     edits: Vec<Edit>,
-    /// Stands for a byte order mark that is part of a text.
-    stand_in: Option<char>,
+    /// Replaces byte order marks inside the text.
+    mark_replacement: Option<char>,
 }
 
-/// White space put in, or one character replaced by another of the same length.
+/// Inserted white space, or one character replaced by another of the same length.
 #[derive(Clone, Copy)]
 struct Edit {
-    /// Where in the mended text.
+    /// Offset in the edited text.
     at: usize,
     line: usize,
     inserted: usize,
 }
 
-/// A file that needs more than this is refused for its first flaw.
-const MOST_EDITS: usize = 64;
-/// More than most files are indented; where it is not enough, once more.
-const INDENT: usize = 64;
-const MARK: char = '\u{feff}';
+/// A file that needs more edits is rejected with its first error.
+const MAX_EDITS: usize = 64;
+/// More than the indentation of most files; inserted repeatedly where that is not enough.
+const INSERTED_INDENT: usize = 64;
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
-impl<'t> Lenient<'t> {
+impl<'t> LenientText<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Lenient { text: Cow::Borrowed(text), edits: Vec::new(), stand_in: None }
+        LenientText { text: Cow::Borrowed(text), edits: Vec::new(), mark_replacement: None }
     }
 
     pub(super) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Takes the error's reason away, if go-yaml does not mind it: then the text may be read again.
-    pub(super) fn mend(&mut self, error: &ScanError) -> bool {
+    /// Edits the text to avoid an error that go-yaml does not report. Returns whether to parse again.
+    pub(super) fn repair(&mut self, error: &ScanError) -> bool {
         let marker = error.marker();
-        let Some(at) = marker.byte_offset().filter(|_| self.edits.len() < MOST_EDITS) else { return false };
+        let Some(at) = marker.byte_offset().filter(|_| self.edits.len() < MAX_EDITS) else { return false };
         let Some((before, after)) = self.text.split_at_checked(at) else { return false };
         let edit = match error.kind() {
-            // How far a quoted text's later lines are indented does not matter: white space there is folded.
+            // Indentation of a quoted scalar's continuation lines is folded and does not matter.
             ErrorKind::InvalidQuotedScalarIndent => {
                 let at = before.rfind(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).map_or(0, |at| at + 1);
                 let at = (at..=before.len()).find(|at| before.is_char_boundary(*at)).unwrap_or(at);
-                Edit { at, line: marker.line(), inserted: INDENT }
+                Edit { at, line: marker.line(), inserted: INSERTED_INDENT }
             }
-            // `"text"#comment`: a comment needs no space before it where nothing else can begin with a `#`.
+            // `"text"#comment`: go-yaml needs no space before a comment here.
             ErrorKind::CommentNotSeparated if after.starts_with('#') => {
                 Edit { at, line: marker.line(), inserted: 1 }
             }
-            // A byte order mark that is not the first character of the text is one like any other, also where it
-            // begins a line: go-yaml means to pass over it there, and looks at the wrong place for it.
-            ErrorKind::BomInsideDocument if after.starts_with(MARK) => {
+            // go-yaml treats a byte order mark after the first character as text, even at the start of a line, where
+            // it means to skip it but checks the wrong position.
+            ErrorKind::BomInsideDocument if after.starts_with(BYTE_ORDER_MARK) => {
                 let unused = |symbol: &char| !self.text.contains(*symbol);
-                let Some(stand_in) = self.stand_in.or_else(|| ('\u{e000}'..'\u{f8ff}').find(unused)) else {
+                let Some(stand_in) = self.mark_replacement.or_else(|| ('\u{e000}'..'\u{f8ff}').find(unused))
+                else {
                     return false;
                 };
-                self.text.to_mut().replace_range(at..at + MARK.len_utf8(), &stand_in.to_string());
-                self.stand_in = Some(stand_in);
+                self.text.to_mut().replace_range(at..at + BYTE_ORDER_MARK.len_utf8(), &stand_in.to_string());
+                self.mark_replacement = Some(stand_in);
                 self.edits.push(Edit { at, line: marker.line(), inserted: 0 });
                 return true;
             }
@@ -73,18 +75,18 @@ impl<'t> Lenient<'t> {
         true
     }
 
-    /// A text as it was written.
-    pub(super) fn value<'v>(&self, value: &'v str) -> Cow<'v, str> {
-        match self.stand_in {
+    /// The value as written in the original text.
+    pub(super) fn original_value<'v>(&self, value: &'v str) -> Cow<'v, str> {
+        match self.mark_replacement {
             Some(stand_in) if value.contains(stand_in) => value.replace(stand_in, "\u{feff}").into(),
             _ => value.into(),
         }
     }
 
-    /// A place of the mended text in the original.
-    pub(super) fn original(&self, span: Span) -> Span {
+    /// Maps a span of the edited text to the original.
+    pub(super) fn original_span(&self, span: Span) -> Span {
         let mut original = span;
-        // The latest edit is behind all others, so that going back begins with it.
+        // Edits are in order of position, so undo the last one first.
         for edit in self.edits.iter().rev() {
             let back = |offset: usize| {
                 if offset < edit.at { offset } else { offset.saturating_sub(edit.inserted).max(edit.at) }
@@ -99,8 +101,12 @@ impl<'t> Lenient<'t> {
     }
 }
 
-/// Escapes that YAML 1.1 does not have: `\/`, and pairs of surrogates.
-pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result<(), &'static str> {
+/// Rejects escapes that YAML 1.1 lacks: `\/` and surrogate pairs.
+pub(super) fn reject_yaml_1_2_escapes(
+    text: &str,
+    span: Span,
+    style: ScalarStyle,
+) -> Result<(), &'static str> {
     if style != ScalarStyle::DoubleQuoted {
         return Ok(());
     }
@@ -112,7 +118,7 @@ pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result
         let surrogate = escape.strip_prefix('u').and_then(|digits| digits.get(..4));
         let surrogate = surrogate.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         if surrogate.is_some_and(|code| (0xd800..0xe000).contains(&code)) {
-            return Err("YAML has no pairs of `\\u` escapes; write the character itself");
+            return Err("YAML has no surrogate pairs of `\\u` escapes; write the character itself");
         }
         let mut symbols = escape.chars();
         symbols.next();
@@ -121,7 +127,7 @@ pub(super) fn refuse_newer(text: &str, span: Span, style: ScalarStyle) -> Result
     Ok(())
 }
 
-/// Whether this is the first thing on its line, and has a tab before it.
+/// Whether this is the first token of its line and a tab precedes it.
 pub(super) fn is_indented_by_tab(text: &str, start: usize) -> bool {
     let before = text.get(..start).unwrap_or_default();
     let rest = before.trim_end_matches([' ', '\t']);
@@ -131,23 +137,22 @@ pub(super) fn is_indented_by_tab(text: &str, start: usize) -> bool {
 
 /// Anchors have the names that YAML 1.1 allows (what may follow one without a space is not judged), and tags are followed by
 /// white space, in braces and brackets too.
-pub(super) fn refuse_newer_properties(text: &str, end: usize) -> Result<(), (Span, &'static str)> {
-    const ANCHOR: &str =
-        "an anchor's name has only letters, digits, `-` and `_`; a text that begins with `&` needs quotes";
-    const TAG: &str = "a space has to be after a tag; a text that begins with `!` needs quotes";
+pub(super) fn reject_yaml_1_2_properties(text: &str, end: usize) -> Result<(), (Span, &'static str)> {
+    const ANCHOR: &str = "anchor names may contain only letters, digits, `-` and `_`; put a value that begins with `&` in quotes";
+    const TAG: &str = "missing space after tag; put a value that begins with `!` in quotes";
     let newer = |symbol: char| !symbol.is_ascii_alphanumeric() && !"-_?:,]}%@`".contains(symbol);
-    // It was read without an error up to there.
+    // The text up to `end` has parsed without an error.
     for token in Scanner::new(StrInput::new(text)).map_while(Result::ok) {
-        let place = super::span(token.span().start, token.span().end);
-        let written = || text.get(place.start..place.end).unwrap_or_default();
-        let next = || text.get(place.end..).and_then(|rest| rest.chars().next());
+        let span = super::span(token.span().start, token.span().end);
+        let written = || text.get(span.start..span.end).unwrap_or_default();
+        let next = || text.get(span.end..).and_then(|rest| rest.chars().next());
         match token.token_type() {
-            _ if place.start >= end => break,
-            TokenType::Anchor(name) if name.contains(newer) => return Err((place, ANCHOR)),
+            _ if span.start >= end => break,
+            TokenType::Anchor(name) if name.contains(newer) => return Err((span, ANCHOR)),
             TokenType::Tag(..)
                 if written().contains('#') || next().is_some_and(|symbol| !symbol.is_whitespace()) =>
             {
-                return Err((place, TAG));
+                return Err((span, TAG));
             }
             _ => {}
         }
@@ -155,17 +160,17 @@ pub(super) fn refuse_newer_properties(text: &str, end: usize) -> Result<(), (Spa
     Ok(())
 }
 
-/// In braces and brackets a colon is never the first character of a text without quotes.
-pub(super) fn refuse_leading_colon(text: &str, span: Span, style: ScalarStyle) -> Result<(), &'static str> {
+/// Rejects a plain scalar that begins with `:` in a flow collection.
+pub(super) fn reject_leading_colon(text: &str, span: Span, style: ScalarStyle) -> Result<(), &'static str> {
     let begins =
         style == ScalarStyle::Plain && text.get(span.start..).is_some_and(|text| text.starts_with(':'));
-    // Nothing at all, between a colon and whatever comes next, is no text.
+    // An empty scalar is not text.
     let is_text = span.end > span.start;
-    if begins && is_text { Err("a value that begins with `:` has to be in quotes here") } else { Ok(()) }
+    if begins && is_text { Err("value that begins with `:` must be in quotes here") } else { Ok(()) }
 }
 
-/// In braces and brackets too, a key stands on one line with its colon, unless a `?` is before it.
-pub(super) fn refuse_spread_key(text: &str, span: Span) -> Result<(), &'static str> {
+/// Rejects a flow mapping key that is not on one line with its colon, unless it begins with `?`.
+pub(super) fn reject_multiline_key(text: &str, span: Span) -> Result<(), &'static str> {
     let (before, from_key) = text.split_at_checked(span.start).unwrap_or((text, ""));
     let key = from_key.get(..span.end.saturating_sub(span.start)).unwrap_or_default();
     let after = from_key.get(key.len()..).unwrap_or_default();
@@ -174,5 +179,5 @@ pub(super) fn refuse_spread_key(text: &str, span: Span) -> Result<(), &'static s
     let to_colon = colon.and_then(|at| after.split_at_checked(at)).filter(|rest| rest.1.starts_with(':'));
     let is_spread =
         to_colon.is_some_and(|(blank, _)| key.contains(['\n', '\r']) || blank.contains(['\n', '\r']));
-    if is_spread && !is_explicit { Err("a key and its colon have to be on one line") } else { Ok(()) }
+    if is_spread && !is_explicit { Err("key and colon must be on one line") } else { Ok(()) }
 }

@@ -1,11 +1,12 @@
-//! From the types to a tree, in the shape Kubernetes writes (C108): what is empty is left out, except where it never
-//! is; lists are sorted by name; bytes are base64.
+//! Encodes the types as a tree in the shape Kubernetes writes: empty fields are omitted where Kubernetes omits them,
+//! lists are sorted by name, bytes are base64.
+// C108
 
 use std::borrow::Cow;
 
 use super::read::Named;
 use super::{
-    AuthInfo, AuthProviderConfig, Cluster, Config, Context, ExecConfig, NamedAuthInfo, NamedCluster,
+    AuthInfo, AuthProviderConfig, Cluster, Context, ExecConfig, Kubeconfig, NamedAuthInfo, NamedCluster,
     NamedContext, NamedExtension,
 };
 use crate::decode::Base64;
@@ -13,27 +14,27 @@ use crate::redact::{self, DATA_OMITTED, REDACTED};
 use crate::secret::Secret;
 use crate::tree::{Mapping, Node, Value};
 
-/// Four trees of one configuration, to be written with [`Node::to_json_pretty`] or [`Node::to_yaml`].
-impl Config {
-    /// As `kubectl config view` shows it: tokens, passwords and data are masked. Also masked here are values of exec
-    /// `env`, `args` of secret-looking flags, what looks secret in an `auth-provider`, and user information in URLs.
-    /// Unknown fields are left out.
+/// Trees to write with [`Node::to_json_pretty`] or [`Node::to_yaml`].
+impl Kubeconfig {
+    /// The redacted view. Masks what `kubectl config view` masks (tokens, passwords and data), and also values of exec
+    /// `env`, `args` of flags that look secret, `auth-provider` settings, and user information in URLs. Unknown fields
+    /// are omitted.
     pub fn redacted_tree(&self) -> Node {
         Writer { secrets: Secrets::Masked, keeps_unknown: false }.config(self)
     }
 
-    /// Exactly what `kubectl config view` masks: tokens, passwords and data, and nothing else. For comparisons;
-    /// secrets in exec `env`, `args`, `auth-provider` settings and URLs are exposed.
+    /// Masks exactly what `kubectl config view` masks: tokens, passwords and data. For comparisons; secrets in exec
+    /// `env`, `args`, `auth-provider` settings and URLs are exposed.
     pub fn redacted_tree_as_kubectl(&self) -> Node {
         Writer { secrets: Secrets::MaskedAsKubectl, keeps_unknown: false }.config(self)
     }
 
-    /// As `kubectl config view --raw` shows it: every secret is exposed. Unknown fields are left out.
+    /// The content as `kubectl config view --raw` shows it: every secret is exposed. Unknown fields are omitted.
     pub fn expose_tree(&self) -> Node {
         Writer { secrets: Secrets::Exposed, keeps_unknown: false }.config(self)
     }
 
-    /// The file's content for writing it back: every secret is exposed, and unknown fields stay.
+    /// The content for writing the file back: every secret is exposed, unknown fields are kept.
     pub fn expose_tree_with_unknown_fields(&self) -> Node {
         Writer { secrets: Secrets::Exposed, keeps_unknown: true }.config(self)
     }
@@ -53,7 +54,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn config(self, config: &Config) -> Node {
+    fn config(self, config: &Kubeconfig) -> Node {
         let mut tree = Mapping::default();
         tree.push("kind", "Config");
         tree.push("apiVersion", "v1");
@@ -138,7 +139,7 @@ impl Writer {
             tree.push("name", provider.name.as_str());
             let mut config = Mapping::default();
             for (key, value) in &provider.config {
-                let is_plain = HARMLESS_PROVIDER_SETTINGS.contains(&key.as_str());
+                let is_plain = NON_SECRET_PROVIDER_SETTINGS.contains(&key.as_str());
                 config.push(key, if is_plain { value.expose().as_str() } else { self.setting(value) });
             }
             tree.push("config", if config.is_empty() { Value::Null } else { config.into() });
@@ -220,7 +221,7 @@ impl Writer {
         }
     }
 
-    /// Something that may be a secret and that kubectl shows.
+    /// A possible secret that kubectl shows.
     fn setting(self, setting: &Secret<String>) -> &str {
         match self.secrets {
             Secrets::Masked if !setting.is_empty() => REDACTED,
@@ -244,8 +245,8 @@ impl Writer {
     }
 }
 
-/// Settings of the built-in providers that say nothing about who somebody is; everything else is masked.
-const HARMLESS_PROVIDER_SETTINGS: [&str; 14] = [
+/// Auth provider settings that are never secret; every other setting is masked.
+const NON_SECRET_PROVIDER_SETTINGS: [&str; 14] = [
     "apiserver-id",
     "client-id",
     "cmd-path",
@@ -262,7 +263,7 @@ const HARMLESS_PROVIDER_SETTINGS: [&str; 14] = [
     "tenant-id",
 ];
 
-/// Sorted by name, null if there is nothing.
+/// Sorted by name; null if empty.
 fn named_list<T: Named>(entries: &[T], write: impl Fn(&T) -> Mapping) -> Value {
     let mut sorted: Vec<&T> = entries.iter().collect();
     sorted.sort_by(|left, right| left.name().cmp(right.name()));

@@ -1,45 +1,47 @@
-//! The answer: who it is, or that nobody knows. Written by our webhook, read by whoever asks another server.
+//! The response: the authenticated user, or that the token was not authenticated. Written by the webhook server and read
+//! by webhook clients.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{KIND, Version};
+use super::{KIND, TokenReviewVersion};
 
-/// An answer, read as kube-apiserver reads it: unknown fields are passed over, names are case-sensitive (S212).
+/// A response, decoded as kube-apiserver decodes it: unknown fields are ignored, field names are case-sensitive.
+// S212
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Answer {
-    /// Empty where the server did not say.
+pub struct TokenReviewResponse {
+    /// Empty if the server omitted it.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "nullable")]
     pub kind: String,
-    /// Empty where the server did not say.
+    /// Empty if the server omitted it.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "nullable")]
     pub api_version: String,
-    /// What was found out.
+    /// The result.
     #[serde(deserialize_with = "nullable")]
-    pub status: Status,
+    pub status: TokenReviewStatus,
 }
 
-/// What was found out about a token.
+/// The result of a token review.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Status {
-    /// It is somebody's.
+pub struct TokenReviewStatus {
+    /// Whether the token was authenticated.
     #[serde(deserialize_with = "nullable")]
     pub authenticated: bool,
-    /// Whose; empty unless it is authenticated.
+    /// The user; empty unless authenticated.
     #[serde(skip_serializing_if = "UserInfo::is_empty", deserialize_with = "nullable")]
     pub user: UserInfo,
-    /// For whom it is, of those that were asked about; empty: the server does not say.
+    /// The requested audiences the token is valid for; empty if the server does not report them.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub audiences: Vec<String>,
-    /// Why nothing could be found out; empty if something was.
+    /// Why the token could not be reviewed; empty if it was.
     #[serde(skip_serializing_if = "String::is_empty", deserialize_with = "nullable")]
     pub error: String,
 }
 
-/// Who somebody is.
+/// User name, UID, groups and extra attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserInfo {
@@ -52,26 +54,26 @@ pub struct UserInfo {
     /// The groups.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "nullable")]
     pub groups: Vec<String>,
-    /// Further attributes.
+    /// Extra attributes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "nullable")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl UserInfo {
-    /// Whether it says nothing at all.
+    /// Whether every field is empty.
     pub fn is_empty(&self) -> bool {
         *self == UserInfo::default()
     }
 }
 
-impl Answer {
-    /// An answer in this version.
-    pub fn new(version: Version, status: Status) -> Self {
-        Answer { kind: KIND.to_owned(), api_version: version.api_version().to_owned(), status }
+impl TokenReviewResponse {
+    /// A response in this version.
+    pub fn new(version: TokenReviewVersion, status: TokenReviewStatus) -> Self {
+        TokenReviewResponse { kind: KIND.to_owned(), api_version: version.api_version().to_owned(), status }
     }
 }
 
-/// Null is nothing, as in Go.
+/// Decodes null as the default value, as Go does.
 fn nullable<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -84,16 +86,16 @@ mod tests {
 
     // S212
     #[test]
-    fn an_answer_is_read_leniently_and_written_plainly() {
+    fn response_decodes_leniently_and_omits_empty_fields() {
         let text = r#"{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","metadata":{"creationTimestamp":null},
             "spec":{},"status":{"authenticated":true,"user":{"username":"ann","groups":null,"extra":{"a":["b"]}},"audiences":null,
             "Error":"x"}}"#;
-        let answer: Answer = serde_json::from_str(text).unwrap();
-        assert!(answer.status.authenticated && answer.status.error.is_empty());
-        assert_eq!(answer.status.user.extra["a"], ["b"]);
-        let nobody = Answer::new(Version::V1, Status::default());
+        let response: TokenReviewResponse = serde_json::from_str(text).unwrap();
+        assert!(response.status.authenticated && response.status.error.is_empty());
+        assert_eq!(response.status.user.extra["a"], ["b"]);
+        let unauthenticated = TokenReviewResponse::new(TokenReviewVersion::V1, TokenReviewStatus::default());
         assert_eq!(
-            serde_json::to_string(&nobody).unwrap(),
+            serde_json::to_string(&unauthenticated).unwrap(),
             r#"{"kind":"TokenReview","apiVersion":"authentication.k8s.io/v1","status":{"authenticated":false}}"#
         );
     }

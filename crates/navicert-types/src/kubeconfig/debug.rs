@@ -1,5 +1,5 @@
-//! `Debug` of the types in which a secret may hide in something that is not one: a proxy's password, a plugin's
-//! arguments (C195).
+//! `Debug` for types whose plain fields may contain secrets: proxy passwords and plugin arguments.
+// C195
 
 use std::fmt;
 
