@@ -38,7 +38,7 @@ fn spawn() -> Result<Contestant, Fault> {
 /// A request that has no `Authorization` gets one.
 fn cached() -> Result<Contestant, Fault> {
     let authenticator = authenticator()?;
-    authenticator.current_blocking(RequestOrigin::Foreground)?;
+    authenticator.get_blocking(RequestOrigin::Foreground)?;
     let mut headers = HeaderMap::with_capacity(8);
     Ok(Box::new(move || {
         headers.remove(AUTHORIZATION);

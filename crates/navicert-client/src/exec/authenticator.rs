@@ -46,7 +46,7 @@ use crate::metrics::{CallStatus, RefreshReason};
 /// let plugin = Plugin::from_effective(&effective, &OsFileSystem).unwrap().unwrap();
 /// let environment = Environment::empty();
 /// let authenticator = Authenticator::new(plugin, ExecSettings::default(), Surroundings::new(environment));
-/// let credential = authenticator.current_blocking(RequestOrigin::Foreground).unwrap();
+/// let credential = authenticator.get_blocking(RequestOrigin::Foreground).unwrap();
 /// assert!(authenticator.cached().is_some());
 /// assert_eq!(credential.authorization.as_ref().unwrap(), "Bearer t0ken");
 /// ```
@@ -94,11 +94,11 @@ impl Authenticator {
         self.0.permit(false, &RefreshCause::Manual).map(drop).map_err(|failure| failure.error)
     }
 
-    /// [`CredentialSource::current`] for those who can block.
+    /// [`CredentialSource::get`] for callers that can block.
     ///
     /// # Errors
     /// Why no credential is available.
-    pub fn current_blocking(&self, asking: RequestOrigin) -> Result<Arc<Credential>, ExecError> {
+    pub fn get_blocking(&self, asking: RequestOrigin) -> Result<Arc<Credential>, ExecError> {
         let authenticator = self.clone();
         match self.cached() {
             Some(credential) => Ok(credential),

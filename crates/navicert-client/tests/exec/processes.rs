@@ -58,9 +58,7 @@ fn sixty_four_requests_share_one_process() {
         let callers: Vec<_> = (0..64)
             .map(|_| {
                 scope.spawn(|| {
-                    authenticator
-                        .current_blocking(RequestOrigin::Background)
-                        .map_err(|error| error.to_string())
+                    authenticator.get_blocking(RequestOrigin::Background).map_err(|error| error.to_string())
                 })
             })
             .collect();
@@ -88,7 +86,7 @@ fn plugin_that_never_exits_is_killed_after_the_timeout() {
     };
     let metrics = Arc::new(Metrics::new());
     let authenticator = authenticator(&test_dir, settings, &metrics);
-    let error = authenticator.current_blocking(RequestOrigin::Background).unwrap_err().to_string();
+    let error = authenticator.get_blocking(RequestOrigin::Background).unwrap_err().to_string();
     assert!(error.ends_with("timed out after 200ms"), "{error}");
     assert_eq!(metrics.calls(CallStatus::ClientInternalError, 1), 1);
     // Only the plugin's exit closes its end of the socket.
@@ -108,7 +106,7 @@ fn exit_codes_are_counted() {
                 &[("FAKE_EXIT", code), ("FAKE_STDOUT", &output("\"token\":\"t\""))],
             );
             let result = authenticator(&test_dir, ExecSettings::default(), &metrics)
-                .current_blocking(RequestOrigin::Background);
+                .get_blocking(RequestOrigin::Background);
             assert_eq!(result.is_ok(), code == "0");
         }
     }
@@ -126,7 +124,7 @@ fn second_request_uses_the_cached_credential() {
     let test_dir = TestDirectory::new("Never", &[("FAKE_STDOUT", &output("\"token\":\"t\""))]);
     let authenticator = authenticator(&test_dir, ExecSettings::default(), &Arc::default());
     assert!(authenticator.cached().is_none());
-    let credential = authenticator.current_blocking(RequestOrigin::Background).unwrap();
+    let credential = authenticator.get_blocking(RequestOrigin::Background).unwrap();
     assert!(Arc::ptr_eq(&authenticator.cached().unwrap(), &credential));
 }
 
@@ -141,7 +139,7 @@ fn client_with_a_terminal_keeps_plugins_in_its_process_group() {
             TestDirectory::new("Never", &[("FAKE_DUMP", dump.to_str().unwrap()), ("FAKE_STDOUT", &status)]);
         let terminal = FixedTerminal { stdin: false, controlling };
         let authenticator = authenticator_at(&test_dir, ExecSettings::default(), &Arc::default(), terminal);
-        authenticator.current_blocking(RequestOrigin::Background).unwrap();
+        authenticator.get_blocking(RequestOrigin::Background).unwrap();
         assert_eq!(fs::read_to_string(dump).unwrap().lines().nth(1), Some(expected));
     }
 }
