@@ -48,7 +48,7 @@ impl fmt::Debug for Registry {
     }
 }
 
-/// Metrics text being written. Names and labels are not escaped: they are constants of ours.
+/// Metrics text being written. Names and labels are not escaped: they are constants of this workspace.
 #[derive(Debug)]
 pub struct Exposition(String);
 

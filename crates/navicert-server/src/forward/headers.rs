@@ -207,7 +207,7 @@ pub(super) fn is_same_server_redirect<B>(response: &Response<B>) -> bool {
     response.status() == StatusCode::NOT_MODIFIED || response.headers().get(LOCATION).is_some_and(stays)
 }
 
-/// Removes hop-by-hop headers, those listed in `Connection`, and those that `goes` selects, in one scan.
+/// Removes hop-by-hop headers, those listed in `Connection`, and those that `is_removed` selects, in one scan.
 fn remove(headers: &mut HeaderMap, is_removed: impl Fn(&str) -> bool) {
     for token in connection_tokens(headers) {
         if let Ok(name) = HeaderName::try_from(token) {
