@@ -9,7 +9,7 @@ use std::sync::Arc;
 use navicert_image::config::{ConfigFile, ImageConfig};
 use navicert_image::provider::ProviderSettings;
 use navicert_image::service_account::PullIdentity;
-use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile, Providers};
+use navicert_image::{ImagePattern, Keyring, Location, Profile, Providers, RegistryCredential};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
@@ -56,7 +56,7 @@ const IMAGES: [&str; 5] = [
 ];
 
 fn lookup(count: usize) -> impl FnMut() -> Result<(), Fault> {
-    let credential = || Credential::new("user", "password".to_owned());
+    let credential = || RegistryCredential::new("user", "password".to_owned());
     let keyring = Keyring::new(patterns(count).into_iter().map(|key| (key, credential())), Profile::Kube);
     let mut turn = 0_usize;
     move || {

@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
+use navicert_image::{ImagePattern, Keyring, Location, Profile, RegistryCredential};
 
 fuzz_target!(|texts: (&str, &str, &str)| {
     let (one, other, image) = texts;
@@ -15,7 +15,7 @@ fuzz_target!(|texts: (&str, &str, &str)| {
                 assert_eq!(pattern.matches(location), pattern.compare(location).is_ok());
             }
         }
-        let keyring = Keyring::new([one, other].map(|key| (key, Credential::default())), profile);
+        let keyring = Keyring::new([one, other].map(|key| (key, RegistryCredential::default())), profile);
         let _ = (keyring.lookup(image).len(), format!("{keyring:?}"));
     }
 });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use navicert_image::config::{ConfigFile, ImageConfig};
 use navicert_image::provider::ProviderSettings;
 use navicert_image::service_account::PullIdentity;
-use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile, Providers};
+use navicert_image::{ImagePattern, Keyring, Location, Profile, Providers, RegistryCredential};
 use navicert_plugin::{Environment, ProcessRunner};
 use navicert_types::SystemClock;
 
@@ -73,7 +73,7 @@ fn matching(pattern: &'static str) -> Result<Contestant, Fault> {
 
 /// One image among a thousand stored registries, of which the last matches.
 fn keyring() -> Result<Contestant, Fault> {
-    let credential = || Credential::new("u", "p".to_owned());
+    let credential = || RegistryCredential::new("u", "p".to_owned());
     let registries = (0..999).map(|number| format!("registry-{number}.example.com"));
     let last = "123456789012.dkr.ecr.us-east-1.amazonaws.com".to_owned();
     let entries = registries.chain([last]).map(|registry| (registry, credential()));

@@ -12,14 +12,14 @@ use base64::engine::general_purpose::STANDARD;
 use navicert_types::Secret;
 use zeroize::Zeroizing;
 
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 use crate::go_json::Object;
 use crate::location::Location;
 use crate::provider::Lookup;
 
 /// The entries of an `auth.json`: hosts and paths without globs, each with one credential.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AuthFile(BTreeMap<String, Credential>);
+pub struct AuthFile(BTreeMap<String, RegistryCredential>);
 
 impl AuthFile {
     /// Creates an empty file.
@@ -127,7 +127,7 @@ mod tests {
         let path = folder.path().join("auth.json");
         fs::write(&path, "old").unwrap();
         let mut file = AuthFile::new();
-        file.0.insert("a.io/x".into(), Credential::new("ann", "p<w".to_owned()));
+        file.0.insert("a.io/x".into(), RegistryCredential::new("ann", "p<w".to_owned()));
         write_private(&path, file.encode().expose()).unwrap();
         assert_eq!(
             fs::read_to_string(&path).unwrap(),

@@ -26,7 +26,7 @@ use navicert_types::{Diagnostics, Secret};
 use thiserror::Error;
 
 use crate::cache_key::CacheKeyType;
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 use crate::go_json::Object;
 use crate::location::{Location, LocationError};
 
@@ -44,7 +44,7 @@ pub enum AuthorError {
         source: io::Error,
     },
     /// The request does not decode.
-    #[error("invalid CredentialProviderRequest: {source}")]
+    #[error("invalid CredentialProviderRequest")]
     Decode {
         /// The cause.
         source: Diagnostics,
@@ -86,7 +86,7 @@ pub fn read_request(stdin: &mut dyn Read) -> Result<(CredentialProviderRequest, 
 pub struct ResponseBuilder {
     key_type: CacheKeyType,
     duration: Option<Duration>,
-    auth: BTreeMap<String, Credential>,
+    auth: BTreeMap<String, RegistryCredential>,
 }
 
 impl ResponseBuilder {
@@ -117,7 +117,7 @@ impl ResponseBuilder {
         if let Err(source) = Location::parse(plain.as_bytes()) {
             return Err(AuthorError::Key { key, source });
         }
-        self.auth.insert(key, Credential::new(username, password));
+        self.auth.insert(key, RegistryCredential::new(username, password));
         Ok(self)
     }
 
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(read.cache_duration.unwrap().to_string(), "1m30s");
             assert_eq!(
                 read.auth,
-                [("*.a.io/<x>".to_owned(), Credential::new("u&", "p\"\\\u{2028}".to_owned()))]
+                [("*.a.io/<x>".to_owned(), RegistryCredential::new("u&", "p\"\\\u{2028}".to_owned()))]
             );
         }
     }

@@ -18,7 +18,7 @@ use crate::response::{Response, ResponseError};
 
 /// A plugin under test.
 #[derive(Clone, Debug)]
-pub struct PluginUnderTest {
+pub struct ImagePluginUnderTest {
     /// The executable.
     pub program: PathBuf,
     /// Its arguments.
@@ -96,7 +96,7 @@ pub struct ConformanceResult {
 }
 
 /// Checks a plugin against every rule. Omits rules that cannot be decided because an earlier one failed.
-pub fn check(plugin: &PluginUnderTest, runner: &dyn Runner) -> Vec<ConformanceResult> {
+pub fn check(plugin: &ImagePluginUnderTest, runner: &dyn Runner) -> Vec<ConformanceResult> {
     let mut conformance = ConformanceRun { plugin, runner, results: Vec::new() };
     let plain = CredentialProviderRequest { image: plugin.image.clone(), ..Default::default() };
     let good = request::encode(&plain, plugin.version);
@@ -114,7 +114,7 @@ pub fn check(plugin: &PluginUnderTest, runner: &dyn Runner) -> Vec<ConformanceRe
 }
 
 struct ConformanceRun<'a> {
-    plugin: &'a PluginUnderTest,
+    plugin: &'a ImagePluginUnderTest,
     runner: &'a dyn Runner,
     results: Vec<ConformanceResult>,
 }

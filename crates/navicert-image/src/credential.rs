@@ -9,7 +9,7 @@ use crate::go_json::Object;
 /// A user name and a password for a registry. If both are empty, the pull is explicitly anonymous.
 // I108
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Credential {
+pub struct RegistryCredential {
     /// The user name.
     pub username: String,
     /// The password.
@@ -18,10 +18,10 @@ pub struct Credential {
     pub email: String,
 }
 
-impl Credential {
+impl RegistryCredential {
     /// Creates a credential without an e-mail address.
     pub fn new(username: impl Into<String>, password: impl Into<Secret<String>>) -> Self {
-        Credential { username: username.into(), password: password.into(), email: String::new() }
+        RegistryCredential { username: username.into(), password: password.into(), email: String::new() }
     }
 
     /// Whether user name and password are both empty.
@@ -49,7 +49,11 @@ mod tests {
     fn hashes_equal_the_kubelets() {
         // I141, I271
         let hash = |username: &str, password: &str, email: &str| {
-            Credential { email: email.to_owned(), ..Credential::new(username, password.to_owned()) }.hash()
+            RegistryCredential {
+                email: email.to_owned(),
+                ..RegistryCredential::new(username, password.to_owned())
+            }
+            .hash()
         };
         for (credential, expected) in [
             (hash("u", "p", ""), "edbd57ca9372e64eb1c9070ecf3a049ac553596b0529acf034c7a71d4e618e88"),
@@ -69,7 +73,7 @@ mod tests {
 
     #[test]
     fn debug_hides_the_password() {
-        let shown = format!("{:?}", Credential::new("me", "canary".to_owned()));
+        let shown = format!("{:?}", RegistryCredential::new("me", "canary".to_owned()));
         assert!(shown.contains("me") && !shown.contains("canary"), "{shown}");
     }
 }

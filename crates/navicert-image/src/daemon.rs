@@ -18,7 +18,7 @@ use crate::docker_helper::{self, HelperError, Scopes};
 use crate::metrics::TextMetrics;
 use crate::provider::{CacheListing, Providers};
 use crate::reference::Repository;
-use crate::reload::{ReloadOutcome, Reloader};
+use crate::reload::{ConfigReload, Reloader};
 use crate::socket::{DaemonReply, DaemonVerb, read_request};
 
 /// Minimum interval between two checks of the configuration files.
@@ -114,13 +114,13 @@ impl DaemonService {
         }
         *looked = now;
         match self.reloader.reload() {
-            ReloadOutcome::Rejected(rejected) => {
+            ConfigReload::Rejected(rejected) => {
                 format!(
                     "navicert: changed configuration rejected, keeping the previous one: {}\n",
                     rejected.reason
                 )
             }
-            ReloadOutcome::Unchanged | ReloadOutcome::Applied => String::new(),
+            ConfigReload::Unchanged | ConfigReload::Applied => String::new(),
         }
     }
 }

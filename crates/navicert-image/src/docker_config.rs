@@ -10,10 +10,10 @@ use navicert_types::{Diagnostic, Secret};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 
 /// The credentials of a file by key, in file order.
-pub type DockerConfig = IndexMap<String, Credential>;
+pub type DockerConfig = IndexMap<String, RegistryCredential>;
 
 /// Why a docker configuration is invalid. One invalid entry invalidates the whole file.
 // I145
@@ -113,7 +113,7 @@ fn add_entries(config: &mut DockerConfig, node: &Node, path: &str) -> Result<(),
     Ok(())
 }
 
-fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> {
+fn read_entry(node: &Node, path: &str) -> Result<RegistryCredential, DockerConfigError> {
     let members = members(node, path)?;
     let text = |name: &str| -> Result<(Zeroizing<String>, usize), DockerConfigError> {
         let mut last = (Zeroizing::default(), node.span.line);
@@ -128,14 +128,17 @@ fn read_entry(node: &Node, path: &str) -> Result<Credential, DockerConfigError> 
     let (auth, line) = text("auth")?;
     if auth.is_empty() {
         let email = email.to_string();
-        return Ok(Credential { email, ..Credential::new(username.to_string(), password.to_string()) });
+        return Ok(RegistryCredential {
+            email,
+            ..RegistryCredential::new(username.to_string(), password.to_string())
+        });
     }
     let path = format!("{path}.auth");
     let decoded =
         decode_base64(&auth).ok_or_else(|| DockerConfigError::NotBase64 { path: path.clone(), line })?;
     let (username, password) = decoded.split_once(':').ok_or(DockerConfigError::NoColon { path, line })?;
     let password = Secret::from(password.to_owned());
-    Ok(Credential { username: username.to_owned(), password, email: email.to_string() })
+    Ok(RegistryCredential { username: username.to_owned(), password, email: email.to_string() })
 }
 
 /// Decodes base64: padded if the text ends in `=`, otherwise unpadded; ignores line breaks.
@@ -179,7 +182,7 @@ fn wrong_type(node: &Node, path: &str, expected: &'static str) -> DockerConfigEr
 mod tests {
     use super::*;
 
-    fn one(text: &str) -> Credential {
+    fn one(text: &str) -> RegistryCredential {
         let config = read_config_json(text.as_bytes()).unwrap();
         assert_eq!(config.len(), 1);
         config["a.io"].clone()
@@ -188,7 +191,7 @@ mod tests {
     #[test]
     fn reads_entries_as_the_kubelet_does() {
         // I145
-        let me = Credential::new("me", "devpw".to_owned());
+        let me = RegistryCredential::new("me", "devpw".to_owned());
         for entry in [
             r#"{"auth": "bWU6ZGV2cHc="}"#,
             r#"{"AUTH": "bWU6ZGV2cHc=", "username": "x", "password": "y"}"#,
@@ -198,7 +201,7 @@ mod tests {
         ] {
             assert_eq!(one(&format!(r#"{{"auths": {{"a.io": {entry}}}}}"#)), me, "{entry}");
         }
-        assert_eq!(one(r#"{"auths": {"a.io": null}}"#), Credential::default());
+        assert_eq!(one(r#"{"auths": {"a.io": null}}"#), RegistryCredential::default());
         assert_eq!(one(r#"{"auths": {"a.io": {"auth": "bWU6YTpiOmRldg"}}}"#).password.expose(), "a:b:dev");
     }
 

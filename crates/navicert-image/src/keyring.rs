@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 use crate::index::PatternIndex;
 use crate::location::{Location, LocationError};
 use crate::pattern::ImagePattern;
@@ -20,10 +20,10 @@ const DEFAULT_REGISTRY: &[u8] = b"index.docker.io";
 /// Indexed credentials by key.
 ///
 /// ```
-/// use navicert_image::{Credential, Keyring, Profile};
+/// use navicert_image::{Keyring, Profile, RegistryCredential};
 ///
-/// let everyone = Credential::new("everyone", "secret".to_owned());
-/// let team = Credential::new("team", "secret".to_owned());
+/// let everyone = RegistryCredential::new("everyone", "secret".to_owned());
+/// let team = RegistryCredential::new("team", "secret".to_owned());
 /// let keyring = Keyring::new([("registry.example", everyone), ("https://registry.example/team/", team)], Profile::Kube);
 /// let users: Vec<_> = keyring.lookup("registry.example/team/app").iter().map(|found| &found.username).collect();
 /// assert_eq!(users, ["team", "everyone"]);
@@ -41,7 +41,7 @@ pub struct Keyring {
 #[derive(Debug)]
 struct KeyringEntry {
     key: Vec<u8>,
-    credentials: Vec<Credential>,
+    credentials: Vec<RegistryCredential>,
 }
 
 /// A key that was dropped because it does not parse.
@@ -62,7 +62,7 @@ pub struct KeyMatch<'a> {
     /// The normalized key.
     pub key: &'a [u8],
     /// Its credentials in insertion order.
-    pub credentials: &'a [Credential],
+    pub credentials: &'a [RegistryCredential],
 }
 
 impl Keyring {
@@ -70,10 +70,10 @@ impl Keyring {
     /// has no defined order.
     // I135
     pub fn new<K: AsRef<str>>(
-        credentials: impl IntoIterator<Item = (K, Credential)>,
+        credentials: impl IntoIterator<Item = (K, RegistryCredential)>,
         profile: Profile,
     ) -> Self {
-        let mut by_key: BTreeMap<Reverse<Vec<u8>>, Vec<Credential>> = BTreeMap::new();
+        let mut by_key: BTreeMap<Reverse<Vec<u8>>, Vec<RegistryCredential>> = BTreeMap::new();
         let mut rejected = Vec::new();
         for (raw, credential) in credentials {
             match normalise(raw.as_ref()) {
@@ -92,7 +92,7 @@ impl Keyring {
 
     /// The credentials to try for an image, in order.
     // I138, I139
-    pub fn lookup(&self, image: &str) -> Vec<&Credential> {
+    pub fn lookup(&self, image: &str) -> Vec<&RegistryCredential> {
         lookup_all(&[self], image).iter().flat_map(|found| found.credentials).collect()
     }
 
@@ -102,7 +102,7 @@ impl Keyring {
     }
 
     /// Every key with its credentials, in the order of attempts.
-    pub fn entries(&self) -> impl Iterator<Item = (&[u8], &[Credential])> {
+    pub fn entries(&self) -> impl Iterator<Item = (&[u8], &[RegistryCredential])> {
         self.entries.iter().map(|entry| (&*entry.key, &*entry.credentials))
     }
 

@@ -48,7 +48,7 @@ pub mod shim;
 #[cfg(unix)]
 pub mod socket;
 
-pub use credential::Credential;
+pub use credential::RegistryCredential;
 pub use error::ProviderError;
 pub use keyring::{Keyring, lookup_all};
 pub use location::{Location, LocationError};

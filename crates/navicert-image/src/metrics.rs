@@ -153,7 +153,7 @@ impl MetricsRecorder for TextMetrics {
             MetricsEvent::NoMatch => counters.no_match += 1,
             MetricsEvent::RunStarted { provider } => counters.provider_mut(provider).in_flight += 1,
             MetricsEvent::RunEnded { provider, took, end } => {
-                counters.provider_mut(provider).record_run_end(took, end)
+                counters.provider_mut(provider).record_run_end(took, end);
             }
             MetricsEvent::ResponseRejected { provider, reason } => {
                 *counters.provider_mut(provider).rejected.entry(reason).or_default() += 1;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use navicert_types::Clock;
 
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 use crate::docker_config::{DockerConfig, DockerConfigError, read_config_json, read_legacy};
 use crate::keyring::Keyring;
 use crate::profile::Profile;
@@ -105,9 +105,9 @@ fn read(path: &Path) -> Option<DockerConfig> {
 pub fn union<'a>(
     secrets: Option<&'a Keyring>,
     node: &'a Keyring,
-    providers: impl IntoIterator<Item = &'a Credential>,
+    providers: impl IntoIterator<Item = &'a RegistryCredential>,
     image: &str,
-) -> Vec<&'a Credential> {
+) -> Vec<&'a RegistryCredential> {
     let secrets = secrets.map(|secrets| secrets.lookup(image)).unwrap_or_default();
     secrets.into_iter().chain(node.lookup(image)).chain(providers).collect()
 }
@@ -169,10 +169,11 @@ mod tests {
     #[test]
     fn orders_secrets_before_node_before_providers_and_keeps_duplicates() {
         // I142
-        let keyring =
-            |user: &str| Keyring::new([("a.io", Credential::new(user, "p".to_owned()))], Profile::Kube);
+        let keyring = |user: &str| {
+            Keyring::new([("a.io", RegistryCredential::new(user, "p".to_owned()))], Profile::Kube)
+        };
         let (secrets, node, provider) =
-            (keyring("pod"), keyring("both"), Credential::new("both", "p".to_owned()));
+            (keyring("pod"), keyring("both"), RegistryCredential::new("both", "p".to_owned()));
         let users = |secrets| {
             let found = union(secrets, &node, [&provider], "a.io/x");
             found.into_iter().map(|found| found.username.clone()).collect::<Vec<_>>()

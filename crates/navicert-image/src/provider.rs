@@ -30,7 +30,7 @@ pub use resolve::Provider;
 
 use crate::cache_key::{CacheKeyType, ServiceAccountIdentity};
 use crate::config::{ImageConfig, ProviderConfig};
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 use crate::error::{ProviderError, StartError};
 use crate::index::PatternIndex;
 use crate::keyring::{Keyring, lookup_all};
@@ -195,7 +195,7 @@ impl Providers {
         let missing = outcomes.iter_mut().filter(|(_, outcome)| outcome.is_none());
         match self.shared.settings.profile {
             Profile::Kube => {
-                outcomes.extend(matching.iter().map(|&at| (at, self.resolve(at, image, identity))))
+                outcomes.extend(matching.iter().map(|&at| (at, self.resolve(at, image, identity))));
             }
             Profile::Hardened => self.resolve_concurrently(missing.collect(), image, identity),
         }
@@ -346,7 +346,7 @@ pub struct Attempt<'a> {
     /// The matching key.
     pub key: &'a [u8],
     /// The credential.
-    pub credential: &'a Credential,
+    pub credential: &'a RegistryCredential,
     /// The service account it belongs to.
     pub source: Option<&'a ServiceAccountIdentity>,
 }

@@ -56,7 +56,7 @@ pub struct RejectedConfig {
 
 /// The result of a reload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReloadOutcome {
+pub enum ConfigReload {
     /// The files have not changed.
     Unchanged,
     /// The changed configuration is in use.
@@ -91,7 +91,7 @@ impl Reloader {
     }
 
     /// Re-reads the files. Unchanged providers keep their caches.
-    pub fn reload(&self) -> ReloadOutcome {
+    pub fn reload(&self) -> ConfigReload {
         let files = match read_files(&self.path) {
             Ok(files) => files,
             Err(error) => return self.reject(RejectedConfig { hash: None, reason: error.to_string() }),
@@ -99,32 +99,32 @@ impl Reloader {
         self.apply(&files)
     }
 
-    fn apply(&self, files: &[ConfigFile]) -> ReloadOutcome {
+    fn apply(&self, files: &[ConfigFile]) -> ConfigReload {
         let hash = config::hash(files);
         let current = self.providers();
         if current.hash() == hash {
             self.lock().rejected = None;
-            return ReloadOutcome::Unchanged;
+            return ConfigReload::Unchanged;
         }
         match ImageConfig::decode(files, self.settings.profile) {
             Ok(config) => {
                 let next = Arc::new(current.reconfigured(&config));
                 *self.lock() = ReloaderState { current: next, rejected: None };
-                ReloadOutcome::Applied
+                ConfigReload::Applied
             }
             Err(error) => self.reject(RejectedConfig { hash: Some(hash), reason: error.to_string() }),
         }
     }
 
-    fn reject(&self, rejected: RejectedConfig) -> ReloadOutcome {
+    fn reject(&self, rejected: RejectedConfig) -> ConfigReload {
         let mut state = self.lock();
         if state.rejected.as_ref() == Some(&rejected) {
-            return ReloadOutcome::Unchanged;
+            return ConfigReload::Unchanged;
         }
         state.rejected = Some(rejected.clone());
         drop(state);
         self.settings.recorder.record(&MetricsEvent::ConfigRejected);
-        ReloadOutcome::Rejected(rejected)
+        ConfigReload::Rejected(rejected)
     }
 
     fn lock(&self) -> MutexGuard<'_, ReloaderState> {
@@ -176,10 +176,10 @@ mod tests {
             ProviderSettings::new(Path::new("/bin"), Environment::empty(), Arc::clone(&runner) as _, clock);
         let reloader = Reloader::open(&path, settings).unwrap();
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
-        assert_eq!(reloader.reload(), ReloadOutcome::Unchanged);
+        assert_eq!(reloader.reload(), ConfigReload::Unchanged);
 
         write(format!("{HEAD}{}{}", provider("sh", "a.io"), provider("cat", "b.io")));
-        assert_eq!(reloader.reload(), ReloadOutcome::Applied);
+        assert_eq!(reloader.reload(), ConfigReload::Applied);
         assert_eq!(
             (users(&reloader, "a.io/x"), users(&reloader, "b.io/x")),
             (vec!["first".to_owned()], vec!["second".to_owned()])
@@ -188,15 +188,15 @@ mod tests {
 
         let good = reloader.providers().hash().to_owned();
         write(format!("{HEAD}- name: broken\n"));
-        let ReloadOutcome::Rejected(rejected) = reloader.reload() else { panic!("a broken file took over") };
+        let ConfigReload::Rejected(rejected) = reloader.reload() else { panic!("a broken file took over") };
         assert!(rejected.reason.contains("providers[0](broken).matchImages"), "{}", rejected.reason);
         assert_ne!(rejected.hash.as_deref(), Some(&*good));
-        assert_eq!((reloader.providers().hash(), reloader.reload()), (&*good, ReloadOutcome::Unchanged));
+        assert_eq!((reloader.providers().hash(), reloader.reload()), (&*good, ConfigReload::Unchanged));
         assert_eq!(users(&reloader, "a.io/x"), ["first"]);
 
         fs::remove_file(&path).unwrap();
-        assert!(matches!(reloader.reload(), ReloadOutcome::Rejected(RejectedConfig { hash: None, .. })));
+        assert!(matches!(reloader.reload(), ConfigReload::Rejected(RejectedConfig { hash: None, .. })));
         write(format!("{HEAD}{}{}", provider("sh", "a.io"), provider("cat", "b.io")));
-        assert_eq!((reloader.reload(), reloader.rejected()), (ReloadOutcome::Unchanged, None));
+        assert_eq!((reloader.reload(), reloader.rejected()), (ConfigReload::Unchanged, None));
     }
 }

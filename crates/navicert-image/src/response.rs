@@ -12,7 +12,7 @@ use navicert_types::tree::{self, Node, Syntax};
 use thiserror::Error;
 
 use crate::cache_key::CacheKeyType;
-use crate::credential::Credential;
+use crate::credential::RegistryCredential;
 
 /// A valid response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Response {
     pub cache_duration: Option<Duration>,
     /// Credentials by key, sorted.
     // I135
-    pub auth: Vec<(String, Credential)>,
+    pub auth: Vec<(String, RegistryCredential)>,
 }
 
 /// Why a response is invalid. Messages never contain values of the response, which may be secrets.
@@ -130,7 +130,7 @@ impl Response {
         };
         let auth = response.auth.into_iter();
         let mut auth: Vec<_> =
-            auth.map(|(key, entry)| (key, Credential::new(entry.username, entry.password))).collect();
+            auth.map(|(key, entry)| (key, RegistryCredential::new(entry.username, entry.password))).collect();
         auth.sort_by(|(one, _), (other, _)| one.cmp(other));
         Ok(Response { cache_key_type, cache_duration: response.cache_duration, auth })
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_image::config::{ConfigFile, ImageConfig};
-use navicert_image::conformance::{ConformanceResult, ConformanceRule, PluginUnderTest, check};
+use navicert_image::conformance::{ConformanceResult, ConformanceRule, ImagePluginUnderTest, check};
 use navicert_image::provider::{Lookup, ProviderSettings, Providers};
 use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, ProviderError};
@@ -208,7 +208,7 @@ fn violated(body: &str) -> Vec<ConformanceRule> {
 
 fn results(body: &str) -> Vec<ConformanceResult> {
     let folder = tempfile::tempdir().unwrap();
-    let plugin = PluginUnderTest {
+    let plugin = ImagePluginUnderTest {
         program: script(folder.path(), "plugin", body),
         args: Vec::new(),
         environment: environment(),

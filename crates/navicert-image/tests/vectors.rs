@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use navicert_image::config::{ConfigFile, ConfigStage, ImageConfig};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
-use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
+use navicert_image::{ImagePattern, Keyring, Location, Profile, RegistryCredential};
 use navicert_testkit::vectors::{Vector, run_suite};
 use navicert_types::time::Duration;
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ fn keyring(vector: &Vector) -> Option<Keyring> {
     }
     let auths = vector.input.get("auths").and_then(Value::as_object).unwrap();
     let credential =
-        |entry: &Value| Credential::new(text(entry, "username"), text(entry, "password").to_owned());
+        |entry: &Value| RegistryCredential::new(text(entry, "username"), text(entry, "password").to_owned());
     Some(Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), Profile::Kube))
 }
 

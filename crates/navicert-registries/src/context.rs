@@ -10,7 +10,7 @@ use navicert_types::{Clock, Secret};
 
 use crate::error::RegistryError;
 use crate::explain::Journal;
-use crate::http::{HttpClient, HttpRequest, HttpResponse, Sleep};
+use crate::http::{HttpRequest, HttpResponse, RegistryHttpClient, Sleep};
 
 /// Maximum size of a token or configuration file.
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -23,7 +23,7 @@ pub struct ProviderContext {
     /// The clock.
     pub clock: Arc<dyn Clock>,
     /// The HTTP client.
-    pub http: HttpClient,
+    pub http: RegistryHttpClient,
     /// The steps for `--explain` and warnings.
     pub journal: Journal,
     /// The sysfs mount point, `/sys`, for detecting the cloud.
@@ -41,7 +41,7 @@ impl ProviderContext {
         pause: Box<dyn Sleep>,
         total: Duration,
     ) -> Result<Self, RegistryError> {
-        let http = HttpClient::new(&environment, Arc::clone(&clock), pause, total)?;
+        let http = RegistryHttpClient::new(&environment, Arc::clone(&clock), pause, total)?;
         let system = PathBuf::from("/sys");
         Ok(ProviderContext { environment, clock, http, journal: Journal::new(), sysfs: system })
     }

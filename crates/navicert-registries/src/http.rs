@@ -263,7 +263,7 @@ impl Sleep for ThreadSleep {
 
 /// The HTTP client of one run.
 #[derive(Debug)]
-pub struct HttpClient {
+pub struct RegistryHttpClient {
     clock: Arc<dyn Clock>,
     sleep: Box<dyn Sleep>,
     trust: TlsTrust,
@@ -272,7 +272,7 @@ pub struct HttpClient {
     started: Duration,
 }
 
-impl HttpClient {
+impl RegistryHttpClient {
     /// Creates a client whose requests together take at most `total`.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl HttpClient {
         let started = clock.monotonic();
         let trust = TlsTrust::from_environment(environment);
         let proxy = HttpsProxy::from_environment(environment)?;
-        Ok(HttpClient { clock, sleep: pause, trust, proxy, total, started })
+        Ok(RegistryHttpClient { clock, sleep: pause, trust, proxy, total, started })
     }
 
     /// Sends a request and returns the response with any status. Retries transient failures.

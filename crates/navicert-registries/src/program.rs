@@ -65,7 +65,7 @@ pub struct Invocation {
 
 /// The output of a program.
 #[derive(Debug, Default)]
-pub struct ProgramOutput {
+pub struct ProviderOutput {
     /// Standard output; may contain a password.
     pub stdout: Secret<Vec<u8>>,
     /// Standard error; never contains a password.
@@ -75,7 +75,7 @@ pub struct ProgramOutput {
 }
 
 /// Runs a program.
-pub fn run<P: ProviderProgram>(invocation: Invocation, stdin: &mut dyn Read) -> ProgramOutput {
+pub fn run<P: ProviderProgram>(invocation: Invocation, stdin: &mut dyn Read) -> ProviderOutput {
     let name = Path::new(&invocation.name).file_name().unwrap_or(OsStr::new("provider"));
     let name = name.to_string_lossy().into_owned();
     if name.starts_with("docker-credential-") {
@@ -88,18 +88,18 @@ fn run_provider<P: ProviderProgram>(
     name: &str,
     invocation: Invocation,
     stdin: &mut dyn Read,
-) -> Result<ProgramOutput, RegistryError> {
+) -> Result<ProviderOutput, RegistryError> {
     let which = P::KIND;
     let flags = Flags::parse(which, &invocation.arguments)?;
     if flags.help {
-        return Ok(ProgramOutput {
+        return Ok(ProviderOutput {
             stdout: Secret::new(flags::usage(which).into_bytes()),
-            ..ProgramOutput::default()
+            ..ProviderOutput::default()
         });
     }
     if flags.version {
         let version = format!("{name} {} (navicert)\n", env!("CARGO_PKG_VERSION"));
-        return Ok(ProgramOutput { stdout: Secret::new(version.into_bytes()), ..ProgramOutput::default() });
+        return Ok(ProviderOutput { stdout: Secret::new(version.into_bytes()), ..ProviderOutput::default() });
     }
     let context =
         ProviderContext::new(invocation.environment, invocation.clock, invocation.sleep, flags.timeout)?;
@@ -111,7 +111,7 @@ fn run_provider<P: ProviderProgram>(
         Ok(credentials.into_response()?.encode(version))
     });
     Ok(match answered {
-        Ok(stdout) => ProgramOutput { stdout, stderr: warnings(name, &context), code: 0 },
+        Ok(stdout) => ProviderOutput { stdout, stderr: warnings(name, &context), code: 0 },
         Err(error) => error_output(name, &error, &context.journal.warnings()),
     })
 }
@@ -202,7 +202,7 @@ fn explain<P: ProviderProgram>(
     context: &ProviderContext,
     image: &str,
     stdin: &mut dyn Read,
-) -> ProgramOutput {
+) -> ProviderOutput {
     let request = if image == "-" {
         read_request(stdin).map(|(request, _)| request).map_err(RegistryError::from)
     } else {
@@ -221,7 +221,7 @@ fn explain<P: ProviderProgram>(
             context.journal.note("hint", hint);
         }
     }
-    ProgramOutput {
+    ProviderOutput {
         stdout: Secret::new(context.journal.to_string().into_bytes()),
         stderr: String::new(),
         code,
@@ -233,11 +233,11 @@ fn warnings(name: &str, context: &ProviderContext) -> String {
 }
 
 /// The output for an error: message, causes and hint.
-fn error_output(name: &str, error: &RegistryError, warnings: &[String]) -> ProgramOutput {
+fn error_output(name: &str, error: &RegistryError, warnings: &[String]) -> ProviderOutput {
     let mut stderr: String = warnings.iter().map(|warning| format!("{name}: warning: {warning}\n")).collect();
     stderr.push_str(&format!("{name}: {}\n", redact::terminal(&chain(error))));
     if let Some(hint) = error.hint() {
         stderr.push_str(&format!("{name}: hint: {hint}\n"));
     }
-    ProgramOutput { stdout: Secret::default(), stderr, code: error.exit_code() }
+    ProviderOutput { stdout: Secret::default(), stderr, code: error.exit_code() }
 }

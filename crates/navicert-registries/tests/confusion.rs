@@ -13,7 +13,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 
-use navicert_image::{Credential, Keyring, Profile};
+use navicert_image::{Keyring, Profile, RegistryCredential};
 use navicert_testkit::cloud::{Amazon, Azure, Google};
 use support::{ACR, ECR, GCP, Run};
 
@@ -154,7 +154,7 @@ fn credential_goes_only_to_its_own_registry() {
             let response = ran.response();
             let logins = response["auth"].as_object().unwrap().iter().map(|(key, login)| {
                 let text = |name: &str| login[name].as_str().unwrap().to_owned();
-                (key.clone(), Credential::new(text("username"), text("password")))
+                (key.clone(), RegistryCredential::new(text("username"), text("password")))
             });
             let keyring = Keyring::new(logins, Profile::Kube);
             let found =

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use navicert_image::config::{ConfigFile, lint};
-use navicert_image::conformance::{PluginUnderTest, check};
+use navicert_image::conformance::{ImagePluginUnderTest, check};
 use navicert_image::provider::ProviderSettings;
 use navicert_image::service_account::PullIdentity;
 use navicert_image::{Profile, Providers, reload};
@@ -106,7 +106,7 @@ fn every_provider_follows_every_protocol_rule_in_every_version() {
         let args: Vec<OsString> =
             if program == ACR { vec![node.path("azure.json").into()] } else { Vec::new() };
         for version in WireVersion::ALL {
-            let plugin = PluginUnderTest {
+            let plugin = ImagePluginUnderTest {
                 program: program.into(),
                 args: args.clone(),
                 environment: node.environment(),

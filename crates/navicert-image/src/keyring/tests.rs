@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn named(key: &str) -> (&str, Credential) {
-    (key, Credential::new(key, "secret".to_owned()))
+fn named(key: &str) -> (&str, RegistryCredential) {
+    (key, RegistryCredential::new(key, "secret".to_owned()))
 }
 
 fn users(keys: &[&str], image: &str, profile: Profile) -> Vec<String> {
@@ -85,7 +85,7 @@ fn tries_keys_in_descending_byte_order() {
 fn credentials_of_one_key_keep_their_order() {
     // I134
     let credentials =
-        ["first", "second", "third"].map(|user| ("a.io", Credential::new(user, "x".to_owned())));
+        ["first", "second", "third"].map(|user| ("a.io", RegistryCredential::new(user, "x".to_owned())));
     let keyring = Keyring::new(credentials, Profile::Kube);
     let users: Vec<&str> = keyring.lookup("a.io/x").into_iter().map(|found| &*found.username).collect();
     assert_eq!(users, ["first", "second", "third"]);

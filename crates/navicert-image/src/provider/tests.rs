@@ -391,7 +391,7 @@ fn rejected_credential_is_removed_from_the_cache_once() {
     let scripts = (0..4).map(|_| credentials("Registry", &[("a.io", "ann")]));
     let bench = bench(Profile::Hardened, &[provider("sh", "a.io", "")], scripts);
     bench.users("a.io/x");
-    let hash = Credential::new("ann", "secret".to_owned()).hash();
+    let hash = RegistryCredential::new("ann", "secret".to_owned()).hash();
     assert!(!bench.providers.report_rejected("a.io/x", "another"));
     assert!(bench.providers.report_rejected("a.io/x", &hash));
     bench.users("a.io/x");

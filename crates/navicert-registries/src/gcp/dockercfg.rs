@@ -2,7 +2,7 @@
 // I190, I191
 
 use navicert_image::cache_key::CacheKeyType;
-use navicert_image::{Credential, ImagePattern, Location, Profile, docker_config};
+use navicert_image::{ImagePattern, Location, Profile, RegistryCredential, docker_config};
 
 use super::AuthFlow;
 use super::metadata;
@@ -59,7 +59,7 @@ fn fetch_dockercfg_url(context: &ProviderContext) -> Result<HttpResponse, Regist
 fn decode(service: &'static str, response: &HttpResponse) -> Result<Vec<Login>, RegistryError> {
     let invalid = RegistryError::InvalidResponse { service, what: "malformed docker configuration" };
     let entries = docker_config::read_legacy(response.body.expose()).map_err(|_| invalid)?;
-    let login = |(key, credential): (String, Credential)| Login {
+    let login = |(key, credential): (String, RegistryCredential)| Login {
         key,
         username: credential.username,
         password: credential.password,

@@ -20,7 +20,7 @@ impl Sleep for RecordingSleep {
 }
 
 struct Run {
-    client: HttpClient,
+    client: RegistryHttpClient,
     pauses: Arc<Mutex<Vec<Duration>>>,
     journal: Journal,
 }
@@ -31,7 +31,7 @@ impl Run {
         let pauses = Arc::default();
         let pause = RecordingSleep(Arc::clone(&clock), Arc::clone(&pauses));
         let environment = variables.iter().copied().collect();
-        let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
+        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
         Run { client, pauses, journal: Journal::new() }
     }
 
@@ -145,7 +145,7 @@ fn times_out_on_silent_and_slow_servers() {
         let clock = Arc::new(SystemClock);
         let environment = Environment::empty();
         let pause = RecordingSleep(Arc::new(ManualClock::at(0)), Arc::default());
-        let client = HttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
+        let client = RegistryHttpClient::new(&environment, clock, Box::new(pause), TOTAL_TIMEOUT).unwrap();
         let request = HttpRequest::new("GET", HttpUrl::parse(&server.url_of("/x")).unwrap());
         let request = HttpRequest { timeout: Duration::from_millis(100), attempts: 1, ..request };
         let error = client.send(&request, &Journal::new()).unwrap_err();

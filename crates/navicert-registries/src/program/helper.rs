@@ -4,12 +4,12 @@
 use std::io::Read;
 
 use navicert_image::docker_helper::{HelperAnswer, HelperError, NOT_FOUND, normalise_server};
-use navicert_image::{Credential, Keyring, Profile};
+use navicert_image::{Keyring, Profile, RegistryCredential};
 use navicert_types::Secret;
 use navicert_types::image_credential::CredentialProviderRequest;
 
 use super::flags::Flags;
-use super::{Invocation, ProgramOutput, ProviderProgram, provide_with};
+use super::{Invocation, ProviderOutput, ProviderProgram, provide_with};
 use crate::context::ProviderContext;
 use crate::error::{RegistryError, chain};
 
@@ -20,7 +20,7 @@ pub(super) fn run<P: ProviderProgram>(
     name: &str,
     invocation: Invocation,
     stdin: &mut dyn Read,
-) -> ProgramOutput {
+) -> ProviderOutput {
     let verb = match invocation.arguments.as_slice() {
         [verb] => verb.to_string_lossy().into_owned(),
         _ => String::new(),
@@ -37,11 +37,11 @@ pub(super) fn run<P: ProviderProgram>(
     }
 }
 
-fn output(text: String, code: u8) -> ProgramOutput {
-    ProgramOutput { stdout: Secret::new(text.into_bytes()), stderr: String::new(), code }
+fn output(text: String, code: u8) -> ProviderOutput {
+    ProviderOutput { stdout: Secret::new(text.into_bytes()), stderr: String::new(), code }
 }
 
-fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> ProgramOutput {
+fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn Read) -> ProviderOutput {
     let mut server = String::new();
     if stdin.take(MAX_INPUT_BYTES).read_to_string(&mut server).is_err() {
         return output("invalid server name: not UTF-8 text\n".to_owned(), 1);
@@ -54,10 +54,10 @@ fn get<P: ProviderProgram>(name: &str, invocation: Invocation, stdin: &mut dyn R
         find::<P>(&flags, &context, server.trim(), &image)
     });
     match answered {
-        Ok(answer) => ProgramOutput { stdout: answer.encode(), ..ProgramOutput::default() },
+        Ok(answer) => ProviderOutput { stdout: answer.encode(), ..ProviderOutput::default() },
         Err(HelperFailure { stdout, hint }) => {
             let stderr = hint.map(|hint| format!("{name}: hint: {hint}\n")).unwrap_or_default();
-            ProgramOutput { stderr, ..output(format!("{stdout}\n"), 1) }
+            ProviderOutput { stderr, ..output(format!("{stdout}\n"), 1) }
         }
     }
 }
@@ -92,7 +92,7 @@ fn find<P: ProviderProgram>(
     let logins = credentials
         .logins
         .into_iter()
-        .map(|login| (login.key, Credential::new(login.username, login.password)));
+        .map(|login| (login.key, RegistryCredential::new(login.username, login.password)));
     let keyring = Keyring::new(logins, Profile::Hardened);
     let found = keyring.lookup(image).into_iter().find(|credential| !credential.is_anonymous()).cloned();
     let credential = found.ok_or_else(|| HelperFailure { stdout: NOT_FOUND.to_owned(), hint: None })?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use navicert_image::config::{ConfigFile, ConfigStage, FieldErrorType, ImageConfig};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
-use navicert_image::{Credential, ImagePattern, Keyring, Location, Profile};
+use navicert_image::{ImagePattern, Keyring, Location, Profile, RegistryCredential};
 use serde_json::{Map, Value, json};
 
 use super::profile;
@@ -116,11 +116,11 @@ fn text<'a>(question: &'a Value, member: &str) -> Result<&'a str, String> {
     question.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` must be a string"))
 }
 
-fn credential(entry: &Value) -> Credential {
+fn credential(entry: &Value) -> RegistryCredential {
     let member = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-    Credential::new(member("username"), member("password"))
+    RegistryCredential::new(member("username"), member("password"))
 }
 
-fn credential_json(credential: &Credential) -> Value {
+fn credential_json(credential: &RegistryCredential) -> Value {
     json!({"username": credential.username, "password": credential.password.expose()})
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use navicert_image::conformance::{PluginUnderTest, check};
+use navicert_image::conformance::{ImagePluginUnderTest, check};
 use navicert_image::docker_config::read_config_json;
 use navicert_image::response::Response;
 use navicert_image::{ImagePattern, Keyring, Location, Profile};
@@ -55,7 +55,7 @@ pub(super) fn keyring(args: &KeyringArgs, output: &mut Output) -> Result<Exit, F
         output.warning(&format!("ignored key `{}`: {}", refused.key, refused.reason));
     }
     let found = keyring.lookup(image.as_str());
-    let password = |found: &navicert_image::Credential| {
+    let password = |found: &navicert_image::RegistryCredential| {
         if args.show_secrets { found.password.expose().clone() } else { REDACTED.to_owned() }
     };
     if output.is_json() {
@@ -121,7 +121,7 @@ pub(super) fn plugin_check(
     })?;
     let image = repository(&args.image)?;
     let mut command = args.command.into_iter();
-    let subject = PluginUnderTest {
+    let subject = ImagePluginUnderTest {
         program: PathBuf::from(command.next().unwrap_or_default()),
         args: command.collect(),
         environment: environment.inherited.clone(),
