@@ -217,7 +217,7 @@ impl Shared {
                 match target.open() {
                     Ok(opened) => out = opened,
                     Err(error) => {
-                        tracing::error!(event = "audit_reopen_failed", %error, "failed to reopen the audit log")
+                        tracing::error!(event = "audit_reopen_failed", %error, "failed to reopen the audit log");
                     }
                 }
             }

@@ -38,7 +38,7 @@ impl BackgroundTasks {
         let reload_requested = Arc::new(Notify::new());
         let keys = tokio::spawn(refresh_keys(Arc::clone(reloader.authenticator()), Arc::clone(&timer)));
         let files = tokio::spawn(reload_configuration(reloader, timer, Arc::clone(&reload_requested)));
-        BackgroundTasks { tasks: [keys, files], reload_requested: reload_requested }
+        BackgroundTasks { tasks: [keys, files], reload_requested }
     }
 
     /// Checks the files now, for example after SIGHUP.

@@ -130,7 +130,8 @@ pub async fn check(
     Ok(is_old.then_some(Missing::Uid))
 }
 
-/// The equivalent permission for constrained impersonation (KEP-5284, S237).
+/// The equivalent permission for constrained impersonation (KEP-5284).
+// S237
 async fn has_constrained_impersonation(
     upstream: &Transport,
     permission: &Permission,

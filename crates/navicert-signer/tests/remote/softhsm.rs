@@ -140,7 +140,9 @@ fn module_initialization_error_names_the_return_code() {
     let Some(token) = Token::new(KeyKind::EcP256) else { return };
     let nowhere = [("SOFTHSM2_CONF", "/nonexistent")];
     let error = ExecSigner::connect(token.settings(SignerProtocol::V1, PIN, &nowhere)).unwrap_err();
-    assert!(error.to_string().ends_with(": CKR_GENERAL_ERROR in C_Initialize"), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("failed to load PKCS#11 module"), "{text}");
+    assert!(text.ends_with(": CKR_GENERAL_ERROR in C_Initialize"), "{text}");
 }
 
 #[test]
