@@ -162,9 +162,15 @@ fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() 
     assert!(api.requests().is_empty(), "nothing was asked");
     for (answer, told) in [
         (Answer::text("canary"), "the response is not valid JSON"),
-        (Answer::json(&json!({"status": {"token": "canary"}})), "does not say when the token expires"),
-        (Answer::json(&json!({"status": {"expirationTimestamp": "2100-01-01T00:00:00Z"}})), "has no token"),
-        (Answer::status(503), "answered 503"),
+        (
+            Answer::json(&json!({"status": {"token": "canary"}})),
+            "missing `status.expirationTimestamp` in the response",
+        ),
+        (
+            Answer::json(&json!({"status": {"expirationTimestamp": "2100-01-01T00:00:00Z"}})),
+            "missing `status.token` in the response",
+        ),
+        (Answer::status(503), "responded with 503"),
     ] {
         api.answer_once(TOKEN, answer);
         let outcome = place.ask("get", &["--service-account", "team/builder"]);

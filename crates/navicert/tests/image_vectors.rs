@@ -71,6 +71,6 @@ fn a_bad_line_is_a_fault_and_not_the_end() {
         .collect();
     assert_eq!(outcome.code(), Some(0));
     assert_eq!(lines[0]["fault"], "`image` must be a string");
-    assert!(lines[1]["fault"].as_str().unwrap().starts_with("not JSON") && lines[1]["id"].is_null());
+    assert!(lines[1]["fault"].as_str().unwrap().starts_with("invalid JSON") && lines[1]["id"].is_null());
     assert_eq!((&lines[2]["id"], &lines[2]["match"]), (&Value::from(3), &Value::from(true)));
 }

@@ -79,7 +79,7 @@ async fn sigterm_drains_in_flight_requests() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("oidc:ann"), "{answer}");
     let outcome = serving.running.wait().await;
     assert_eq!(outcome.code(), Some(0));
-    assert!(String::from_utf8_lossy(&outcome.stdout).contains("everything was finished"));
+    assert!(String::from_utf8_lossy(&outcome.stdout).contains("shutdown_completed"));
 }
 
 // S198–S201, S203: kube-apiserver's own flags, with the algorithms they allow.

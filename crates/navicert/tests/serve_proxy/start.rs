@@ -28,7 +28,7 @@ fn configuration_errors_are_reported_before_listening() {
     setup.kubeconfig("proxy.kubeconfig", &setup.api.url(), &acting);
     let bad = setup.navicert(&["--check"]).run().unwrap();
     assert_eq!(bad.code(), Some(3), "{}", text(&bad.stderr));
-    assert!(text(&bad.stderr).contains("has `as`"), "{}", text(&bad.stderr));
+    assert!(text(&bad.stderr).contains("sets `as`"), "{}", text(&bad.stderr));
 }
 
 // S270: readiness names the missing rule and recovers once it exists.
