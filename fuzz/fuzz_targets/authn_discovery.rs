@@ -1,4 +1,4 @@
-//! Any bytes as a discovery document, and as the key set that it leads to.
+//! Any bytes as a discovery document and as its key set.
 
 #![no_main]
 
@@ -7,16 +7,16 @@ use std::sync::OnceLock;
 use std::task::{Context, Poll, Waker};
 
 use libfuzzer_sys::fuzz_target;
-use navicert_authn::Profile;
+use navicert_authn::AuthnProfile;
 use navicert_authn::config::{CompiledIssuer, load};
-use navicert_authn::jwks::{ScriptedFetch, look};
+use navicert_authn::jwks::{ScriptedFetch, probe_issuer};
 
 const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\njwt: [{issuer: {url: https://i, audiences: [a]}, claimMappings: {username: {claim: sub, prefix: ''}}}]\n";
 
 fn issuer() -> &'static CompiledIssuer {
     static ISSUER: OnceLock<CompiledIssuer> = OnceLock::new();
     ISSUER.get_or_init(|| {
-        let loaded = load(CONFIG.as_bytes(), &Profile::KUBE).expect("the configuration is valid");
+        let loaded = load(CONFIG.as_bytes(), &AuthnProfile::KUBE).expect("the configuration is valid");
         loaded.compiled.authenticators[0].issuer.clone()
     })
 }
@@ -24,15 +24,15 @@ fn issuer() -> &'static CompiledIssuer {
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
     let issuer = issuer();
-    for profile in [Profile::KUBE, Profile::HARDENED] {
+    for profile in [AuthnProfile::KUBE, AuthnProfile::HARDENED] {
         let fetch = ScriptedFetch::default();
         fetch.answer("https://i/.well-known/openid-configuration", 200, &text);
         fetch.answer("https://i/keys", 200, &text);
-        let mut future = pin!(look(issuer, &fetch, &profile));
-        // Nothing here waits for anything.
+        let mut future = pin!(probe_issuer(issuer, &fetch, &profile));
+        // The scripted fetch never pends.
         match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(seen) => assert_eq!(seen.seen.len(), 8),
-            Poll::Pending => panic!("a scripted answer is there at once"),
+            Poll::Ready(probe) => assert_eq!(probe.results.len(), 8),
+            Poll::Pending => panic!("a scripted response is ready immediately"),
         }
     }
 });

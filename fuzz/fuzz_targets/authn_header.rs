@@ -1,4 +1,4 @@
-//! Any bytes as the JOSE header of a token whose signature is right.
+//! Any bytes as the JOSE header of a token with a valid signature.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text as a token: judged, explained, and put into kube-apiserver's words, in both profiles.
+//! Any text as a token: authenticated, explained and logged like kube-apiserver, in both profiles.
 
 #![no_main]
 
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use navicert_authn::explain::{explain, log_line};
-use navicert_authn::{Authenticators, Outcome, Profile, Question, batch};
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
 use navicert_types::Timestamp;
 use serde_json::json;
 
@@ -15,19 +15,19 @@ const CONFIG: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: Authenticati
 fn authenticators() -> &'static [Authenticators; 2] {
     static READY: OnceLock<[Authenticators; 2]> = OnceLock::new();
     READY.get_or_init(|| {
-        let question = json!({"config": CONFIG, "jwks": {"keys": []}});
-        [Profile::KUBE, Profile::HARDENED]
-            .map(|profile| batch::authenticators(&question, &profile).expect("the configuration is valid"))
+        let line = json!({"config": CONFIG, "jwks": {"keys": []}});
+        [AuthnProfile::KUBE, AuthnProfile::HARDENED]
+            .map(|profile| batch::authenticators(&line, &profile).expect("the configuration is valid"))
     })
 }
 
 fuzz_target!(|text: &str| {
-    let asked = Question::new(text, Timestamp::from_second(1_900_000_000).expect("a time"));
+    let request = AuthnRequest::new(text, Timestamp::from_second(1_900_000_000).expect("a time"));
     let [kube, hardened] = authenticators();
     for authenticators in [kube, hardened] {
-        let explanation = explain(authenticators, &asked);
-        assert!(!matches!(explanation.outcome, Outcome::Authenticated(_)));
+        let explanation = explain(authenticators, &request);
+        assert!(!matches!(explanation.outcome, AuthnOutcome::Authenticated(_)));
     }
-    let line = log_line(kube, &asked, |_| None).expect("no key, no user");
+    let line = log_line(kube, &request, |_| None).expect("no key, no user");
     let _ = (line.shown(), line.masked());
 });

@@ -1,4 +1,4 @@
-//! Any expression over any claims: never a panic, never above the limits.
+//! Any expression over any claims: never panics, never exceeds the limits.
 //!
 //! The input is an expression, a line with a NUL byte, and the claims as JSON.
 
@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use navicert_cel::kubernetes::{claims_environment, claims_json, render};
-use navicert_cel::{Arena, Bindings, Claims, Limits, Val};
+use navicert_cel::{Arena, Bindings, Claims, EvalLimits, ValueRef};
 
 const COST: u64 = 20_000;
 const MEMORY: usize = 1 << 20;
@@ -16,8 +16,8 @@ fuzz_target!(|text: &str| {
     let Ok(claims) = claims_json::decode(payload) else { return };
     let Ok(program) = claims_environment().compile(expression) else { return };
     let arena = Arena::with_limit(MEMORY);
-    let bindings = Bindings::new().with("claims", Val::Claims(Claims::Set(&claims)));
-    let limits = Limits { cost: COST, interrupt: None };
+    let bindings = Bindings::new().with("claims", ValueRef::Claims(Claims::Set(&claims)));
+    let limits = EvalLimits { cost: COST, interrupt: None };
     match program.evaluate_within(&arena, &bindings, &limits) {
         Ok(found) => {
             assert!(found.cost <= COST);

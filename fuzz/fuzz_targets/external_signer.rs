@@ -1,5 +1,5 @@
-//! Any bytes as a message of the external signer protocol, both versions, both directions: never a panic, and what is read
-//! is read again as the same.
+//! Any bytes as a message of the external signer protocol, both versions, both directions: never panics, and
+//! decoded messages round-trip.
 
 #![no_main]
 

@@ -1,5 +1,4 @@
-//! Any two texts as pattern and image: never a panic, the reason agrees with the verdict, and the keyring's index with
-//! the matcher.
+//! Any two texts as pattern and image: never panics, and `matches` agrees with `compare`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any text as an image name: never a panic, what is accepted is its own normal form and smuggles nothing.
+//! Any text as an image name: never panics, and accepted names are normalized and contain no URL delimiters.
 
 #![no_main]
 

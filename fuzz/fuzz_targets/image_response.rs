@@ -1,5 +1,4 @@
-//! Any bytes as a plugin's answer, a docker configuration, a provider configuration and a request: never a panic, and no
-//! refusal repeats a planted secret.
+//! Any bytes as a plugin response, a docker configuration, a provider configuration and a request: never panics.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Any bytes as a kubeconfig: never a panic, places that lie in the text, and what loads survives being written.
+//! Any bytes as a kubeconfig: never panics, spans lie inside the text, and a loaded file round-trips.
 
 #![no_main]
 
@@ -26,10 +26,10 @@ fuzz_target!(|bytes: &[u8]| {
             );
             let written = config.expose_tree_with_unknown_fields();
             let yaml = written.to_yaml();
-            let back = kubeconfig::decode(yaml.as_bytes()).expect("what was written loads");
+            let back = kubeconfig::decode(yaml.as_bytes()).expect("encoded kubeconfig loads");
             assert!(back.expose_tree_with_unknown_fields() == written, "{yaml}");
-            // Read as JSON, since a YAML reader refuses names of more than 1024 characters in braces.
-            let json = parse(written.to_json().as_bytes(), Syntax::Json).expect("what was written parses");
+            // Parsed as JSON, since YAML rejects flow mapping keys of more than 1024 characters.
+            let json = parse(written.to_json().as_bytes(), Syntax::Json).expect("encoded kubeconfig parses");
             assert!(json == written, "{}", written.to_json());
         }
     }

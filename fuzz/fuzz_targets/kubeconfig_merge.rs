@@ -1,17 +1,18 @@
-//! Two kubeconfig files, merged and resolved: no panic, the first file's entries win, and no secret in what is told.
+//! Two kubeconfig files, merged and resolved: never panics, and the first file's entries win.
 
 #![no_main]
 
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use navicert_client::kubeconfig::{MemoryFolder, Merged, Overrides, Sources, load};
+use navicert_client::kubeconfig::{KubeconfigSources, MemoryFileSystem, MergedKubeconfig, Overrides, load};
 
 fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
     let root = Path::new("/no-such-root");
     let paths = [PathBuf::from("first"), PathBuf::from("second")];
-    let files = MemoryFolder::new(root, paths.iter().cloned().zip([parts.0, parts.1]).collect::<Vec<_>>());
-    let loaded = match load(&Sources::list(paths), root, &files) {
+    let files =
+        MemoryFileSystem::new(root, paths.iter().cloned().zip([parts.0, parts.1]).collect::<Vec<_>>());
+    let loaded = match load(&KubeconfigSources::list(paths), root, &files) {
         Ok(loaded) => loaded,
         Err(errors) => {
             assert!(!errors.is_empty());
@@ -20,9 +21,9 @@ fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
         }
     };
     let first = loaded.files.first().map(|file| file.config.clone()).unwrap_or_default();
-    let merged = Merged::new(loaded);
+    let merged = MergedKubeconfig::new(loaded);
     for entry in &first.users {
-        assert!(merged.user(&entry.name).is_some(), "the first file's entries are there");
+        assert!(merged.user(&entry.name).is_some(), "every entry of the first file is kept");
     }
     let contexts: Vec<String> = merged.config.contexts.iter().map(|entry| entry.name.clone()).collect();
     for context in contexts.into_iter().take(8).chain([String::new()]) {
@@ -31,7 +32,9 @@ fuzz_target!(|parts: (Vec<u8>, Vec<u8>)| {
                 let _ = (format!("{effective:?}"), effective.server(), effective.credential_kinds());
                 let _ = (effective.obstacles(&files), effective.advice());
             }
-            Err(problems) => problems.iter().for_each(|problem| drop((problem.to_string(), problem.way_out()))),
+            Err(problems) => {
+                problems.iter().for_each(|problem| drop((problem.to_string(), problem.way_out())))
+            }
         }
     }
 });

@@ -1,5 +1,5 @@
-//! A stage for tokens whose signature is right, so that what is fuzzed is what is behind it: one key, one configuration with
-//! every sort of mapping and rule, and both profiles.
+//! Signs tokens so that fuzzing reaches the code after signature verification: one key, one configuration with every kind
+//! of mapping and rule, and both profiles.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPai
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use navicert_authn::explain::{explain, log_line};
-use navicert_authn::{Authenticators, Outcome, Profile, Question, batch};
+use navicert_authn::{Authenticators, AuthnOutcome, AuthnProfile, AuthnRequest, batch};
 use navicert_types::Timestamp;
 use serde_json::json;
 
@@ -41,27 +41,28 @@ fn stage() -> &'static Stage {
         let point = key.public_key().as_ref();
         let (x, y) = (URL_SAFE_NO_PAD.encode(&point[1..33]), URL_SAFE_NO_PAD.encode(&point[33..65]));
         let jwks = json!({"keys": [{"kty": "EC", "crv": "P-256", "kid": "k", "x": x, "y": y}]});
-        let question = json!({"config": CONFIG, "jwks": jwks});
-        let ready = |profile| batch::authenticators(&question, &profile).expect("the configuration is valid");
-        Stage { kube: ready(Profile::KUBE), hardened: ready(Profile::HARDENED), key }
+        let line = json!({"config": CONFIG, "jwks": jwks});
+        let ready = |profile| batch::authenticators(&line, &profile).expect("the configuration is valid");
+        Stage { kube: ready(AuthnProfile::KUBE), hardened: ready(AuthnProfile::HARDENED), key }
     })
 }
 
-/// Signs a token and has it judged: what is accepted in hardened is accepted in kube (§13), kube-apiserver would have logged
-/// something exactly if it rejects, and a second look at the same token ends as the first.
+/// Signs and authenticates a token: hardened accepts only what kube accepts, kube-apiserver logs a line exactly if it
+/// rejects, and the explanation agrees with the decision.
+// §13
 pub fn judge(header: &[u8], payload: &[u8]) {
     let stage = stage();
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
     let signature = stage.key.sign(&SystemRandom::new(), message.as_bytes()).expect("a signature");
     let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature));
-    let asked = Question::new(&token, Timestamp::from_second(1_900_000_000).expect("a time"));
+    let request = AuthnRequest::new(&token, Timestamp::from_second(1_900_000_000).expect("a time"));
     let accepts = |authenticators: &Authenticators| {
-        let explained = matches!(explain(authenticators, &asked).outcome, Outcome::Authenticated(_));
-        let decided = matches!(authenticators.authenticate(&asked), Outcome::Authenticated(_));
-        assert_eq!(explained, decided, "an explanation ends otherwise than the decision");
+        let explained = matches!(explain(authenticators, &request).outcome, AuthnOutcome::Authenticated(_));
+        let decided = matches!(authenticators.authenticate(&request), AuthnOutcome::Authenticated(_));
+        assert_eq!(explained, decided, "the explanation differs from the decision");
         decided
     };
     let (kube, hardened) = (accepts(&stage.kube), accepts(&stage.hardened));
     assert!(kube || !hardened, "hardened accepts what kube rejects");
-    assert_eq!(log_line(&stage.kube, &asked, |_| None).is_none(), kube);
+    assert_eq!(log_line(&stage.kube, &request, |_| None).is_none(), kube);
 }

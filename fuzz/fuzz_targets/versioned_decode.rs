@@ -5,7 +5,7 @@
 use indexmap::IndexMap;
 use libfuzzer_sys::fuzz_target;
 use navicert_types::Secret;
-use navicert_types::decode::{Base64, Decode, Decoder, Mode};
+use navicert_types::decode::{Base64, Decode, DecodeMode, Decoder};
 use navicert_types::time::{Duration, Time};
 use navicert_types::tree::{Node, Syntax};
 use navicert_types::versioned::{Kind, Versions};
@@ -52,7 +52,7 @@ impl Decode for Everything {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    for mode in [Mode::Strict, Mode::Lenient] {
+    for mode in [DecodeMode::Strict, DecodeMode::Lenient] {
         for syntax in [Syntax::Yaml, Syntax::JsonOrYaml, Syntax::Json] {
             // Without defaults few inputs would get past the version.
             let versions: Versions<Everything> = Versions {
