@@ -21,7 +21,7 @@ use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-struct Door {
+struct GatewayFixture {
     api: ApiServer,
     running: RunningGateway,
     authority: Vec<u8>,
@@ -29,7 +29,7 @@ struct Door {
     base: tempfile::TempDir,
 }
 
-impl Door {
+impl GatewayFixture {
     fn open(read_only: bool) -> Self {
         let ca = Ca::new("gateway");
         let api = ApiServer::start(&ca);
@@ -47,7 +47,7 @@ impl Door {
         let config = kubeconfig::decode(&std::fs::read(running.kubeconfig().path()).unwrap()).unwrap();
         let authority = config.clusters[0].cluster.certificate_authority_data.clone();
         let token = config.users[0].user.token.expose().clone();
-        Door { api, running, authority, token, base }
+        GatewayFixture { api, running, authority, token, base }
     }
 
     fn address(&self) -> SocketAddr {
@@ -89,7 +89,7 @@ impl Door {
 // Wrong token, wrong `Host` or `Origin`.
 #[tokio::test]
 async fn gateway_requires_its_token_and_host() {
-    let gateway = Door::open(false);
+    let gateway = GatewayFixture::open(false);
     let port = gateway.address().port();
     for (lines, expected) in [
         (vec![gateway.host()], 401),
@@ -116,7 +116,7 @@ async fn gateway_requires_its_token_and_host() {
 // IPv6 loopback, and every other address of the machine.
 #[tokio::test]
 async fn gateway_listens_only_on_ipv4_loopback() {
-    let gateway = Door::open(false);
+    let gateway = GatewayFixture::open(false);
     let port = gateway.address().port();
     for other in ["[::1]", "127.0.0.2", "[::ffff:127.0.0.2]"] {
         assert!(TcpStream::connect(format!("{other}:{port}")).await.is_err(), "{other}");
@@ -125,7 +125,7 @@ async fn gateway_listens_only_on_ipv4_loopback() {
 
 #[tokio::test]
 async fn read_only_gateway_rejects_changes() {
-    let gateway = Door::open(true);
+    let gateway = GatewayFixture::open(true);
     for (request, expected) in [
         ("GET /api/v1/namespaces/a/pods", 200),
         ("POST /apis/authentication.k8s.io/v1/selfsubjectreviews", 200),
@@ -142,10 +142,10 @@ async fn read_only_gateway_rejects_changes() {
 
 #[tokio::test]
 async fn dropped_gateway_leaves_no_port_and_no_file() {
-    let gateway = Door::open(false);
+    let gateway = GatewayFixture::open(false);
     assert_eq!(gateway.ask("GET /version", &[gateway.host(), gateway.token()]).await, 200);
     let (address, folder) = (gateway.address(), gateway.running.kubeconfig().folder().to_owned());
-    let Door { running, base, .. } = gateway;
+    let GatewayFixture { running, base, .. } = gateway;
     drop(running);
     assert!(!folder.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
     // The threads end at their next poll; the port is closed from then on.

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::Fault;
 
 /// Timeout of one step.
-const PATIENCE: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,7 +192,9 @@ impl Session {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> Result<T, Fault> {
-    tokio::time::timeout(PATIENCE, future).await.map_err(|_| "a client did not answer within a minute".into())
+    tokio::time::timeout(CLIENT_TIMEOUT, future)
+        .await
+        .map_err(|_| "a client did not answer within a minute".into())
 }
 
 /// A program that is killed when this one ends, with only `PATH` and home variables in its environment.
