@@ -60,9 +60,9 @@
 //! | what | by |
 //! | --- | --- |
 //! | text | 100,000 code points, nesting 250 as the reference parser counts it |
-//! | work | [`Limits::cost`], counted as cel-go and Kubernetes count it; 1,000,000 by default |
+//! | work | [`EvalLimits::cost`], counted as cel-go and Kubernetes count it; 1,000,000 by default |
 //! | memory | [`Arena::with_limit`], looked at before a call builds its result; 8 MiB by default |
-//! | time | [`Limits::interrupt`], asked at every turn of a loop and every 1,024 units of cost |
+//! | time | [`EvalLimits::interrupt`], asked at every turn of a loop and every 1,024 units of cost |
 //!
 //! Reaching a limit is an error that `||`, `&&`, `all` and `exists` do not absorb. No expression and no data overflow
 //! the stack of a 2 MiB thread.

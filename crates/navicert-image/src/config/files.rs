@@ -77,7 +77,7 @@ pub enum ConfigFileError {
 /// Reads a file, or the configuration files of a directory in the order of their names.
 ///
 /// # Errors
-/// [`FileError`].
+/// [`ConfigFileError`].
 pub fn read_files(path: &Path) -> Result<Vec<ConfigFile>, ConfigFileError> {
     if path.as_os_str().is_empty() {
         return Err(ConfigFileError::EmptyPath);
