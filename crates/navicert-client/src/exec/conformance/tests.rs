@@ -110,10 +110,16 @@ fn rule_names_are_unique() {
 }
 
 #[test]
-fn documentation_lists_every_rule() {
+fn documentation_lists_every_rule_with_its_requirement() {
     let page = include_str!("../../../../../docs/exec-plugins.md");
-    for rule in PluginRule::ALL {
-        let row = format!("| {} | {}", rule.name(), if rule.is_advice() { "advice: " } else { "" });
-        assert!(page.lines().any(|line| line.starts_with(&row)), "{row}");
-    }
+    let (_, table) = page.split_once("| rule | requirement |\n| --- | --- |\n").unwrap();
+    let documented: Vec<&str> = table.lines().take_while(|line| line.starts_with('|')).collect();
+    let expected: Vec<String> = PluginRule::ALL
+        .iter()
+        .map(|rule| {
+            let advice = if rule.is_advice() { "advice: " } else { "" };
+            format!("| {} | {advice}{} |", rule.name(), rule.requirement())
+        })
+        .collect();
+    assert_eq!(documented, expected);
 }
