@@ -83,3 +83,15 @@ async fn first_line_comes_within_two_seconds() {
     let limit = Duration::from_secs(2);
     assert!(tokio::time::timeout(limit, first).await.is_ok(), "no output within {limit:?}");
 }
+
+#[test]
+fn demo_ends_quietly_when_its_reader_closes_the_pipe() {
+    let pipeline = Program::new("bash")
+        .arguments(["-o", "pipefail", "-c", r#""$0" --embedded | head -n 1"#, env!("CARGO_BIN_EXE_demo")])
+        .limit(Duration::from_mins(2));
+    let outcome = pipeline.run().unwrap();
+    let printed = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert_eq!(printed(&outcome.stderr), "");
+    assert_eq!(printed(&outcome.stdout), "navicert: every Kubernetes credential, on every side\n");
+    assert_eq!(outcome.code(), Some(0));
+}

@@ -1,10 +1,14 @@
-//! `make demo`: what navicert does, shown in a minute. Everything is made here, in a temporary folder; no cluster is needed,
-//! nothing is configured, nothing stays behind. Each scene runs the real binary and shows what it prints.
+//! `make demo`: shows in a minute what navicert does. It needs no cluster and no configuration, and removes its temporary
+//! directory at the end. Each scene runs the real binary and shows its output.
 //!
-//! Programs of others that are missing have a stand-in inside the demo, named at the start. `demo --embedded` uses the
-//! stand-ins alone, as on a machine where nothing is installed.
+//! The demo has a stand-in for each third-party program that is not installed (kubectl, SoftHSM, skopeo) and names it at the
+//! start. `demo --embedded` uses only stand-ins, as on a machine where nothing is installed.
 
-#![expect(clippy::print_stdout, reason = "this program prints a demonstration")]
+/// `println!` that returns an error instead of panicking when standard output is closed, as in `demo | head`.
+macro_rules! show {
+    () => { crate::print_line(format_args!("")) };
+    ($($text:tt)+) => { crate::print_line(format_args!($($text)+)) };
+}
 
 #[path = "demo/client.rs"]
 mod client;
@@ -21,15 +25,16 @@ mod proxy;
 #[path = "demo/token.rs"]
 mod token;
 
-use std::io::IsTerminal;
+use std::fmt;
+use std::io::{self, IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use navicert_testkit::program::Outcome;
 use navicert_testkit::{Program, SoftHsm};
 
-/// Where programs of the demo look for other programs, after the demo's own folder.
-const PROGRAM_FOLDERS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+/// `PATH` of the programs that the demo runs, after the demo's own directory.
+const PROGRAM_DIRS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 const KUBECONFIG: &str = "work.yaml:lab.yaml";
 
@@ -82,51 +87,78 @@ fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "kubectl") {
         return kubectl::run(&arguments);
     }
-    match print_text(arguments.iter().any(|argument| argument == "--embedded")) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            println!("\nthe demo failed: {problem}");
+    match run_scenes(arguments.iter().any(|argument| argument == "--embedded")) {
+        // As in `navicert … | head`, a reader that has seen enough is no failure.
+        Ok(()) | Err(DemoError::OutputClosed) => ExitCode::SUCCESS,
+        Err(DemoError::Failed(problem)) => {
+            let _ = show!("\nthe demo failed: {problem}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn print_text(embedded: bool) -> Result<(), String> {
-    println!("navicert: every Kubernetes credential, on every side\n");
-    let demo = Demo::set(Tools::find(embedded))?;
-    demo.name_stand_ins();
-    println!("$ export KUBECONFIG={KUBECONFIG}\n");
+/// Why the demo ends early.
+enum DemoError {
+    /// The reader of standard output closed it.
+    OutputClosed,
+    Failed(String),
+}
+
+impl From<String> for DemoError {
+    fn from(problem: String) -> Self {
+        DemoError::Failed(problem)
+    }
+}
+
+impl From<&str> for DemoError {
+    fn from(problem: &str) -> Self {
+        DemoError::Failed(problem.to_owned())
+    }
+}
+
+/// What `show!` calls.
+fn print_line(line: fmt::Arguments<'_>) -> Result<(), DemoError> {
+    writeln!(io::stdout(), "{line}").map_err(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => DemoError::OutputClosed,
+        _ => DemoError::Failed(format!("failed to write to standard output: {error}")),
+    })
+}
+
+fn run_scenes(embedded: bool) -> Result<(), DemoError> {
+    show!("navicert: every Kubernetes credential, on every side\n")?;
+    let demo = Demo::new(Tools::find(embedded))?;
+    demo.name_stand_ins()?;
+    show!("$ export KUBECONFIG={KUBECONFIG}\n")?;
 
     demo.scene(
         "Two kubeconfig files, one view. The first file that defines a name wins, and secrets stay hidden.",
-    );
+    )?;
     demo.run(&["kubeconfig", "view"], 0)?;
 
-    demo.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.");
+    demo.scene("Is this context usable? Everything that is wrong, where it is, and what to do about it.")?;
     demo.run(&["kubeconfig", "check", "--context", "lab"], 1)?;
 
-    demo.scene("The same question for a machine.");
+    demo.scene("The same question for a machine.")?;
     demo.run(&["kubeconfig", "check", "--context", "prod", "-o", "json"], 0)?;
 
-    demo.scene("A rule for tokens, before it meets one: the trap, and then the value of every part.");
+    demo.scene("A rule for tokens, before it meets one: the trap, and then the value of every part.")?;
     demo.run(&["cel", "check", "claims.groups.exists(g, g == 'admin')"], 1)?;
     let rule = "dyn(claims.groups).exists(g, g == 'admin')";
     demo.run(&["cel", "eval", "--claims", "claims.json", "--trace", rule], 0)?;
 
-    token::tell(&demo)?;
-    client::tell(&demo)?;
-    gateway::tell(&demo)?;
-    key::tell(&demo)?;
-    proxy::tell(&demo)?;
-    image::tell(&demo)?;
+    token::run(&demo)?;
+    client::run(&demo)?;
+    gateway::run(&demo)?;
+    key::run(&demo)?;
+    proxy::run(&demo)?;
+    image::run(&demo)?;
 
-    println!("End of the demo. `navicert --help` lists the commands, docs/ explains them.");
-    Ok(())
+    show!("End of the demo. `navicert --help` lists the commands, docs/ explains them.")
 }
 
-/// The programs of others that the demo uses where they are installed.
+/// Third-party programs that the demo uses if they are installed.
 struct Tools {
-    /// The folder with Debian's kubectl, where `make tools` unpacks it.
+    /// Directory of Debian's kubectl, where `make tools` unpacks it.
     kubectl: Option<PathBuf>,
     softhsm: bool,
     skopeo: bool,
@@ -143,14 +175,14 @@ impl Tools {
             kubectl: unpacked.join("kubectl").is_file().then_some(unpacked),
             // The test kit finds these two along `PATH`.
             softhsm: SoftHsm::is_installed() && runs("softhsm2-util") && runs("pkcs11-tool"),
-            skopeo: PROGRAM_FOLDERS.iter().any(|folder| Path::new(folder).join("skopeo").is_file()),
+            skopeo: PROGRAM_DIRS.iter().any(|dir| Path::new(dir).join("skopeo").is_file()),
         }
     }
 }
 
-/// A temporary folder with the demo's files, and the programs it runs.
+/// The temporary directory with the demo's files, and the programs it runs.
 struct Demo {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     navicert: PathBuf,
     tools: Tools,
     bold: &'static str,
@@ -158,25 +190,25 @@ struct Demo {
 }
 
 impl Demo {
-    fn set(tools: Tools) -> Result<Self, String> {
-        let folder =
-            tempfile::tempdir().map_err(|error| format!("failed to make a temporary folder: {error}"))?;
-        let programs = folder.path().join("bin");
+    fn new(tools: Tools) -> Result<Self, String> {
+        let dir = tempfile::tempdir()
+            .map_err(|error| format!("failed to create a temporary directory: {error}"))?;
+        let programs = dir.path().join("bin");
         std::fs::create_dir(&programs)
-            .map_err(|error| format!("failed to make {}: {error}", programs.display()))?;
+            .map_err(|error| format!("failed to create {}: {error}", programs.display()))?;
         if tools.kubectl.is_none() {
             link(&own_program()?, &programs.join("kubectl"))?;
         }
         for (name, text) in [("work.yaml", WORK), ("lab.yaml", LAB), ("claims.json", CLAIMS)] {
-            write(&folder.path().join(name), text)?;
+            write(&dir.path().join(name), text)?;
         }
         let (bold, plain) =
-            if std::io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
-        Ok(Demo { folder, navicert: beside("navicert")?, tools, bold, plain })
+            if io::stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
+        Ok(Demo { dir, navicert: beside("navicert")?, tools, bold, plain })
     }
 
-    /// Says which stand-ins are used, in one line each.
-    fn name_stand_ins(&self) {
+    /// Names the stand-ins that are used, in one line each.
+    fn name_stand_ins(&self) -> Result<(), DemoError> {
         let stand_ins = [
             (self.tools.kubectl.is_some(), "kubectl: a stand-in inside the demo sends its requests"),
             (self.tools.softhsm, "SoftHSM: a software signer stands in, with its key in a file"),
@@ -185,85 +217,83 @@ impl Demo {
         let missing: Vec<&str> =
             stand_ins.iter().filter(|(is_installed, _)| !is_installed).map(|(_, text)| *text).collect();
         for text in &missing {
-            println!("without {text}");
+            show!("without {text}")?;
         }
-        if !missing.is_empty() {
-            println!();
-        }
+        if missing.is_empty() { Ok(()) } else { show!() }
     }
 
-    /// Replaces a file in one step, as editors do, so that a program that watches it never reads half of it.
+    /// Replaces a file in one step, as editors do, so that a program that watches it never reads a partial file.
     fn replace(&self, name: &str, text: &str) -> Result<(), String> {
-        let new = self.folder.path().join(format!("{name}.new"));
+        let new = self.dir.path().join(format!("{name}.new"));
         write(&new, text)?;
-        std::fs::rename(new, self.folder.path().join(name))
+        std::fs::rename(new, self.dir.path().join(name))
             .map_err(|error| format!("failed to replace {name}: {error}"))
     }
 
-    fn scene(&self, title: &str) {
-        println!("{}# {title}{}", self.bold, self.plain);
+    fn scene(&self, title: &str) -> Result<(), DemoError> {
+        show!("{}# {title}{}", self.bold, self.plain)
     }
 
-    /// Runs navicert, shows what it prints, and checks its exit code.
-    fn run(&self, arguments: &[&str], expected: i32) -> Result<(), String> {
+    /// Runs navicert, shows its output, and checks its exit code.
+    fn run(&self, arguments: &[&str], expected: i32) -> Result<(), DemoError> {
         self.run_with(KUBECONFIG, arguments, expected)
     }
 
     /// The same with another kubeconfig.
-    fn run_with(&self, kubeconfig: &str, arguments: &[&str], expected: i32) -> Result<(), String> {
+    fn run_with(&self, kubeconfig: &str, arguments: &[&str], expected: i32) -> Result<(), DemoError> {
         let quoted = arguments.iter().map(|word| match (word.contains(' '), word.contains('$')) {
             (_, true) => format!("'{word}'"),
             (true, false) => format!("\"{word}\""),
             (false, false) => (*word).to_owned(),
         });
-        println!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "));
+        show!("$ navicert {}", quoted.collect::<Vec<_>>().join(" "))?;
         self.show_with(kubeconfig, &Program::new(&self.navicert).arguments(arguments), expected)
     }
 
-    /// Shows a command line, and what this program prints.
-    fn show(&self, line: &str, program: &Program, expected: i32) -> Result<(), String> {
-        println!("$ {line}");
+    /// Shows a command line and the output of the program.
+    fn show(&self, line: &str, program: &Program, expected: i32) -> Result<(), DemoError> {
+        show!("$ {line}")?;
         self.show_output(program, expected)
     }
 
-    /// Runs a program in the demo's folder with the demo's environment.
-    fn show_output(&self, program: &Program, expected: i32) -> Result<(), String> {
+    /// Runs a program in the demo's directory with the demo's environment, and shows its output.
+    fn show_output(&self, program: &Program, expected: i32) -> Result<(), DemoError> {
         self.show_with(KUBECONFIG, program, expected)
     }
 
-    fn show_with(&self, kubeconfig: &str, program: &Program, expected: i32) -> Result<(), String> {
+    fn show_with(&self, kubeconfig: &str, program: &Program, expected: i32) -> Result<(), DemoError> {
         let outcome = self.finish(kubeconfig, &program.clone().merged())?;
         let printed = String::from_utf8_lossy(&outcome.stdout);
         if !printed.is_empty() {
-            println!("{printed}");
+            show!("{printed}")?;
         }
         match outcome.code() {
             Some(code) if code == expected => Ok(()),
-            code => Err(format!("`{program}` ended with exit code {code:?}, expected {expected}")),
+            code => Err(format!("`{program}` ended with exit code {code:?}, expected {expected}").into()),
         }
     }
 
-    /// Runs a program to its end and shows nothing of it.
+    /// Runs a program until it exits, without showing its output.
     fn finish(&self, kubeconfig: &str, program: &Program) -> Result<Outcome, String> {
-        let own = self.folder.path().join("bin");
+        let own = self.dir.path().join("bin");
         let tools = self.tools.kubectl.as_deref().unwrap_or(&own);
-        let path = format!("{}:{}:{}", own.display(), tools.display(), PROGRAM_FOLDERS.join(":"));
+        let path = format!("{}:{}:{}", own.display(), tools.display(), PROGRAM_DIRS.join(":"));
         program
             .clone()
             .own_environment()
             .variable("PATH", path)
-            .variable("HOME", self.folder.path())
+            .variable("HOME", self.dir.path())
             .variable("KUBECONFIG", kubeconfig)
             .variable("NAVICERT_IMAGE_CONFIG", "providers.yaml")
             .variable("NAVICERT_IMAGE_BIN_DIR", "bin")
             .variable(if self.bold.is_empty() { "NO_COLOR" } else { "CLICOLOR_FORCE" }, "1")
-            .directory(self.folder.path())
+            .directory(self.dir.path())
             .run()
             .map_err(|error| format!("failed to run `{program}`: {error}"))
     }
 }
 
-/// A binary in the folder of this one: `make demo` builds them all.
+/// A binary in the directory of this one: `make demo` builds them all.
 fn beside(name: &str) -> Result<PathBuf, String> {
     let binary = own_program()?.with_file_name(name);
     if binary.is_file() {

@@ -9,40 +9,40 @@ use navicert_testkit::{Answer, ApiServer, Ca, FakeExecPlugin};
 use navicert_types::{Clock, SystemClock};
 use serde_json::json;
 
-use super::{Demo, write};
+use super::{Demo, DemoError, write};
 
-/// How long a token lives, and the request at which the server revokes the one it sees.
-const LIFE: Duration = Duration::from_secs(2);
-const REVOKED_AT: usize = 4;
+/// The lifetime of a token, and the number of the request whose token the server revokes.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(2);
+const REVOKED_AT_REQUEST: usize = 4;
 
-/// What the server remembers.
+/// What the server received.
 #[derive(Default)]
-struct Seen {
+struct Received {
     requests: usize,
     revoked: Option<String>,
-    refusals: usize,
+    rejections: usize,
     tokens: BTreeSet<String>,
     certificates: BTreeSet<String>,
 }
 
 /// Runs the demonstration.
-pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let ca = Ca::new("demo");
-    let (api, seen) = (ApiServer::start(&ca), Arc::new(Mutex::new(Seen::default())));
-    let server = Arc::clone(&seen);
+    let (api, received) = (ApiServer::start(&ca), Arc::new(Mutex::new(Received::default())));
+    let server = Arc::clone(&received);
     api.answer_with(ApiServer::WHO_AM_I, move |request| {
-        let mut seen = server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut received = server.lock().unwrap_or_else(PoisonError::into_inner);
         let token = request.bearer_token().unwrap_or_default().to_owned();
-        seen.requests += 1;
-        if seen.requests == REVOKED_AT {
-            seen.revoked = Some(token.clone());
+        received.requests += 1;
+        if received.requests == REVOKED_AT_REQUEST {
+            received.revoked = Some(token.clone());
         }
-        if seen.revoked.as_ref() == Some(&token) {
-            seen.refusals += 1;
+        if received.revoked.as_ref() == Some(&token) {
+            received.rejections += 1;
             return Answer::unauthorized();
         }
-        seen.tokens.insert(token);
-        seen.certificates.extend(request.client.as_ref().map(|client| client.common_name.clone()));
+        received.tokens.insert(token);
+        received.certificates.extend(request.client.as_ref().map(|client| client.common_name.clone()));
         Answer::json(&json!({
             "kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1",
             "status": {"userInfo": {"username": "ann"}},
@@ -53,12 +53,13 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
         let identity = issuer.client(&format!("ann, certificate {}", run.div_ceil(2))).issue();
         json!({
             "token": format!("this-is-a-secret-{run}"),
-            "expirationTimestamp": (SystemClock.now() + LIFE).to_string(),
+            "expirationTimestamp": (SystemClock.now() + TOKEN_LIFETIME).to_string(),
             "clientCertificateData": identity.chain_pem(), "clientKeyData": identity.key_pem(),
         })
     });
-    let plugins = demo.folder.path().join("plugins");
-    std::fs::create_dir(&plugins).map_err(|error| format!("cannot make {}: {error}", plugins.display()))?;
+    let plugins = demo.dir.path().join("plugins");
+    std::fs::create_dir(&plugins)
+        .map_err(|error| format!("failed to create {}: {error}", plugins.display()))?;
     let config = json!({
         "current-context": "rotating",
         "contexts": [{"name": "rotating", "context": {"cluster": "demo", "user": "ann"}}],
@@ -68,21 +69,22 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
             "command": plugin_server.write_plugin(&plugins),
         }}}],
     });
-    write(&demo.folder.path().join("rotating.yaml"), &config.to_string())?;
-    write(&demo.folder.path().join("demo.crt"), &ca.pem())?;
+    write(&demo.dir.path().join("rotating.yaml"), &config.to_string())?;
+    write(&demo.dir.path().join("demo.crt"), &ca.pem())?;
 
-    demo.scene("A plugin's token expires after two seconds, is revoked on the way, and rotates with its certificate.");
+    demo.scene("A plugin's token expires after two seconds, is revoked on the way, and rotates with its certificate.")?;
     demo.run(&["whoami", "--kubeconfig", "rotating.yaml", "--times", "6"], 0)?;
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    println!(
+    let received = received.lock().unwrap_or_else(PoisonError::into_inner);
+    show!(
         "The server saw {} tokens and {} certificates, and said 401 once; every request was answered.\n",
-        seen.tokens.len() + 1,
-        seen.certificates.len()
-    );
-    match (seen.refusals, seen.tokens.len() >= 2) {
+        received.tokens.len() + 1,
+        received.certificates.len()
+    )?;
+    match (received.rejections, received.tokens.len() >= 2) {
         (1, true) => Ok(()),
-        (refusals, _) => {
-            Err(format!("{refusals} refusals where the story has one, {} tokens", seen.tokens.len()))
+        (rejections, _) => {
+            Err(format!("expected one rejection, got {rejections}, with {} tokens", received.tokens.len())
+                .into())
         }
     }
 }

@@ -3,28 +3,30 @@
 use navicert_testkit::{ApiServer, Ca};
 use serde_json::json;
 
-use super::{Demo, write};
+use super::{Demo, DemoError, write};
 
 /// kubectl uses ann's certificate through the gateway, and never reads her key.
-pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let ca = Ca::new("demo");
     let api = ApiServer::start(&ca);
     api.add_pod("web", false);
-    let ann = ca.client("ann").organization("developers").issue().write_to(demo.folder.path(), "ann");
-    write(&demo.folder.path().join("demo-ca.crt"), &ca.pem())?;
+    let ann = ca.client("ann").organization("developers").issue().write_to(demo.dir.path(), "ann");
+    write(&demo.dir.path().join("demo-ca.crt"), &ca.pem())?;
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "demo",
         "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "ann"}}],
         "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "demo-ca.crt"}}],
         "users": [{"name": "ann", "user": {"client-certificate": ann.certificate, "client-key": ann.key}}],
     });
-    write(&demo.folder.path().join("demo.yaml"), &config.to_string())?;
+    write(&demo.dir.path().join("demo.yaml"), &config.to_string())?;
 
-    demo.scene("A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.");
+    demo.scene(
+        "A command uses a key and never sees it: its kubeconfig leads to a gateway that has the key.",
+    )?;
     let shown = "grep -v -e token -e certificate $KUBECONFIG";
     demo.run_with("demo.yaml", &["run", "--", "sh", "-c", shown], 0)?;
     demo.run_with("demo.yaml", &["run", "--", "kubectl", "get", "pods", "-o", "name"], 0)?;
-    demo.scene("An agent may look, and change nothing.");
+    demo.scene("An agent may look, and change nothing.")?;
     demo.run_with("demo.yaml", &["run", "--read-only", "--", "kubectl", "delete", "pod", "web"], 1)?;
     let requests = api.requests();
     let by_ann = requests.iter().all(|request| {
@@ -32,11 +34,10 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
         client && request.header("authorization").is_none()
     });
     if !by_ann {
-        return Err("a request came without ann's certificate".to_owned());
+        return Err("the API server received a request without ann's certificate".into());
     }
-    println!(
+    show!(
         "(requests that the API server saw: {}; all with ann's certificate, none with a token)\n",
         requests.len()
-    );
-    Ok(())
+    )
 }

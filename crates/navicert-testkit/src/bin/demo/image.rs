@@ -11,13 +11,13 @@ use navicert_testkit::http_server::Request;
 use navicert_testkit::{Answer, Ca, HttpClient, HttpServer, Program, wait};
 use serde_json::{Value, json};
 
-use super::{Demo, KUBECONFIG, beside, link, write};
+use super::{Demo, DemoError, KUBECONFIG, beside, link, write};
 
 const PASSWORD: &str = "this-is-a-password";
 const IMAGE: &str = "team/app";
 
 /// Runs the demonstration.
-pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let ca = Ca::new("demo");
     let registry = registry(&ca);
     let host = registry.address().to_string();
@@ -25,12 +25,12 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     let image = format!("{host}/{IMAGE}:v1");
     prepare(demo, &host, &address)?;
 
-    demo.scene("Image credentials: one provider, and why a kubelet would ask it. Nothing secret is shown.");
+    demo.scene("Image credentials: one provider, and why a kubelet would ask it. Nothing secret is shown.")?;
     demo.show("cat providers.yaml", &Program::new("cat").arguments(["providers.yaml"]), 0)?;
-    println!("$ export NAVICERT_IMAGE_CONFIG=providers.yaml NAVICERT_IMAGE_BIN_DIR=bin\n");
+    show!("$ export NAVICERT_IMAGE_CONFIG=providers.yaml NAVICERT_IMAGE_BIN_DIR=bin\n")?;
     demo.run(&["image", "explain", &image], 0)?;
 
-    demo.scene("The same provider for everybody else: skopeo, podman and docker ask it through a helper.");
+    demo.scene("The same provider for everybody else: skopeo, podman and docker ask it through a helper.")?;
     demo.show("cat auth.json", &Program::new("cat").arguments(["auth.json"]), 0)?;
     let source = format!("docker://{image}");
     let words =
@@ -40,13 +40,13 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
         let pull = Program::new("skopeo").arguments(["--insecure-policy"]).arguments(words);
         demo.show(&line, &pull, 0)?;
     } else {
-        println!("$ {line}");
+        show!("$ {line}")?;
         Puller { demo, client: HttpClient::trusting(&ca), host: &host }.pull()?;
     }
     demo.show_output(&Program::new("ls").arguments(["pulled"]), 0)
 }
 
-/// The stand-in for skopeo: asks the helper for the password, and copies the image with it into the folder `pulled`.
+/// The stand-in for skopeo: asks the helper for the password, and copies the image with it into the directory `pulled`.
 struct Puller<'s> {
     demo: &'s Demo,
     client: HttpClient,
@@ -55,15 +55,13 @@ struct Puller<'s> {
 
 impl Puller<'_> {
     fn pull(&self) -> Result<(), String> {
-        let password = self.password()?;
-        let folder = self.demo.folder.path().join("pulled");
-        std::fs::create_dir(&folder)
-            .map_err(|error| format!("failed to make {}: {error}", folder.display()))?;
+        let authorization = self.authorization()?;
+        let dir = self.demo.dir.path().join("pulled");
+        std::fs::create_dir(&dir).map_err(|error| format!("failed to create {}: {error}", dir.display()))?;
         let save = |name: &str, bytes: &[u8]| {
-            std::fs::write(folder.join(name), bytes)
-                .map_err(|error| format!("failed to write {name}: {error}"))
+            std::fs::write(dir.join(name), bytes).map_err(|error| format!("failed to write {name}: {error}"))
         };
-        let bytes = self.fetch("manifests/v1", &password)?;
+        let bytes = self.fetch("manifests/v1", &authorization)?;
         save("manifest.json", &bytes)?;
         let manifest: Value =
             serde_json::from_slice(&bytes).map_err(|error| format!("invalid manifest: {error}"))?;
@@ -71,25 +69,25 @@ impl Puller<'_> {
         for part in manifest.get("config").into_iter().chain(layers) {
             let digest =
                 part.get("digest").and_then(Value::as_str).ok_or("missing digest in the manifest")?;
-            let bytes = self.fetch(&format!("blobs/{digest}"), &password)?;
+            let bytes = self.fetch(&format!("blobs/{digest}"), &authorization)?;
             save(digest.trim_start_matches("sha256:"), &bytes)?;
         }
         Ok(())
     }
 
-    /// The value of `Authorization`, from what the helper answers.
-    fn password(&self) -> Result<String, String> {
-        let helper = Program::new(self.demo.folder.path().join("bin/docker-credential-navicert"));
+    /// The value of `Authorization`, from the helper's response.
+    fn authorization(&self) -> Result<String, String> {
+        let helper = Program::new(self.demo.dir.path().join("bin/docker-credential-navicert"));
         let outcome = self.demo.finish(KUBECONFIG, &helper.arguments(["get"]).stdin(self.host))?;
-        let answer: Value = serde_json::from_slice(&outcome.stdout)
-            .map_err(|error| format!("invalid answer of docker-credential-navicert: {error}"))?;
-        let field = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default();
+        let response: Value = serde_json::from_slice(&outcome.stdout)
+            .map_err(|error| format!("invalid response of docker-credential-navicert: {error}"))?;
+        let field = |name: &str| response.get(name).and_then(Value::as_str).unwrap_or_default();
         Ok(format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{}", field("Username"), field("Secret")))))
     }
 
-    fn fetch(&self, path: &str, password: &str) -> Result<bytes::Bytes, String> {
+    fn fetch(&self, path: &str, authorization: &str) -> Result<bytes::Bytes, String> {
         let request = http::Request::get(format!("https://{}/v2/{IMAGE}/{path}", self.host))
-            .header("authorization", password)
+            .header("authorization", authorization)
             .body(bytes::Bytes::new())
             .map_err(|error| error.to_string())?;
         let reply = wait::blocking(async { self.client.send(request).await })
@@ -102,26 +100,26 @@ impl Puller<'_> {
     }
 }
 
-/// The configuration, the provider, and where skopeo looks for helpers.
+/// Writes the configuration, the provider, and skopeo's `auth.json`.
 fn prepare(demo: &Demo, host: &str, address: &str) -> Result<(), String> {
-    let folder = demo.folder.path();
+    let dir = demo.dir.path();
     let config = format!(
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: registry-login\n  \
          matchImages: ['{address}', '{host}']\n  defaultCacheDuration: 10m\n  \
          apiVersion: credentialprovider.kubelet.k8s.io/v1\n"
     );
-    write(&folder.join("providers.yaml"), &config)?;
-    let answer = json!({
+    write(&dir.join("providers.yaml"), &config)?;
+    let response = json!({
         "kind": "CredentialProviderResponse",
         "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
         "cacheKeyType": "Registry",
         "auth": {host: {"username": "ann", "password": PASSWORD}},
     });
     let helpers = json!({"credHelpers": {host: "navicert"}});
-    write(&folder.join("auth.json"), &format!("{helpers}\n"))?;
-    let bin = folder.join("bin");
+    write(&dir.join("auth.json"), &format!("{helpers}\n"))?;
+    let bin = dir.join("bin");
     let provider = bin.join("registry-login");
-    write(&provider, &format!("#!/bin/sh\ncat >/dev/null\necho '{answer}'\n"))?;
+    write(&provider, &format!("#!/bin/sh\ncat >/dev/null\necho '{response}'\n"))?;
     std::fs::set_permissions(&provider, Permissions::from_mode(0o755))
         .map_err(|error| format!("failed to make {} executable: {error}", provider.display()))?;
     link(&beside("docker-credential-navicert")?, &bin.join("docker-credential-navicert"))

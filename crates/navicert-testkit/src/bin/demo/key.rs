@@ -5,37 +5,37 @@ use std::os::unix::fs::PermissionsExt as _;
 use navicert_testkit::{ApiServer, Ca, ClientAuth, KeyKind, Program, SoftHsm};
 use serde_json::{Value, json};
 
-use super::{Demo, beside, link, write};
+use super::{Demo, DemoError, beside, link, write};
 
 const PIN: &str = "demo-pin-271828";
 
-/// With SoftHSM where it is installed, else with a signer whose key is in a file.
-pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+/// Uses SoftHSM if it is installed, otherwise a signer whose key is in a file.
+pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let ca = Ca::new("demo keys");
     let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Required(ca.clone())));
     api.add_pod("web", false);
-    write(&demo.folder.path().join("keys-ca.crt"), &ca.pem())?;
+    write(&demo.dir.path().join("keys-ca.crt"), &ca.pem())?;
     let outcome = if demo.tools.softhsm { in_softhsm(demo, &ca, &api) } else { in_software(demo, &ca, &api) };
-    // The other scenes have no such policy.
-    let _ = std::fs::remove_file(demo.folder.path().join(".kube/kuberc"));
+    // The plugin policy is for this scene only.
+    let _ = std::fs::remove_file(demo.dir.path().join(".kube/kuberc"));
     outcome
 }
 
-fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
+fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), DemoError> {
     let hsm = SoftHsm::new("demo", PIN);
     let module = hsm.module().display().to_string();
-    demo.scene("A key is born in a token. Its certificate is issued for the public half; the private half has no copy.");
-    println!(
+    demo.scene("A key is born in a token. Its certificate is issued for the public half; the private half has no copy.")?;
+    show!(
         "$ pkcs11-tool --module {module} --token-label demo --login --keypairgen --key-type EC:prime256v1 --id 01 --label ann"
-    );
+    )?;
     let key = hsm.generate(KeyKind::EcP256, "01", "ann");
     let chain = ca.client("ann").organization("developers").issue_for(&key.public_key);
-    println!(
+    show!(
         "$ pkcs11-tool --module {module} --token-label demo --login --write-object ann.der --type cert --id 01 --label ann\n"
-    );
+    )?;
     hsm.import_certificate(chain.first().ok_or("no certificate")?, "01", "ann");
 
-    let pinentry = demo.folder.path().join("pinentry");
+    let pinentry = demo.dir.path().join("pinentry");
     write(&pinentry, &format!("#!/bin/sh\ncat >/dev/null\nprintf 'OK\\nD {PIN}\\nOK\\n'\n"))?;
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(&pinentry, executable).map_err(|error| error.to_string())?;
@@ -48,9 +48,9 @@ fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
         ("NAVICERT_PKCS11_MODULE", module.clone()),
         ("NAVICERT_PINENTRY", pinentry.display().to_string()),
     ];
-    used(demo, api, &settings, &variables)?;
+    use_key(demo, api, &settings, &variables)?;
 
-    demo.scene("The private half cannot be read: not by kubectl, not by navicert, not with the PIN.");
+    demo.scene("The private half cannot be read: not by kubectl, not by navicert, not with the PIN.")?;
     let shown = ["--list-objects", "--type", "privkey"];
     let mut program = Program::new("pkcs11-tool")
         .arguments(["--module", &module, "--token-label", "demo", "--login", "--pin", PIN])
@@ -63,43 +63,48 @@ fn in_softhsm(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
     if objects.contains("never extractable") {
         Ok(())
     } else {
-        Err(format!("it could be extracted: {objects}"))
+        Err(format!("the private key is extractable: {objects}").into())
     }
 }
 
-/// The same with the signer that the tests use.
-fn in_software(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), String> {
-    demo.scene("A key that only a signer program reads: here in a file, elsewhere in a token.");
-    println!();
-    let folder = demo.folder.path().join("signer");
-    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+/// Uses the tests' signer, whose key is in a file.
+fn in_software(demo: &Demo, ca: &Ca, api: &ApiServer) -> Result<(), DemoError> {
+    demo.scene("A key that only a signer program reads: here in a file, elsewhere in a token.")?;
+    show!()?;
+    let dir = demo.dir.path().join("signer");
+    std::fs::create_dir_all(&dir).map_err(|error| error.to_string())?;
     let ann = ca.client("ann").organization("developers").issue();
-    std::fs::write(folder.join("key.der"), ann.key_der()).map_err(|error| error.to_string())?;
-    write(&folder.join("chain.pem"), &ann.chain_pem())?;
+    std::fs::write(dir.join("key.der"), ann.key_der()).map_err(|error| error.to_string())?;
+    write(&dir.join("chain.pem"), &ann.chain_pem())?;
     let settings = json!({"pathExec": stage_link(demo, "navicert-fake-signer")?, "signerApiVersion": "v1"});
-    let variables = vec![("FAKE_SIGNER_FOLDER", folder.display().to_string())];
-    used(demo, api, &settings, &variables)
+    let variables = vec![("FAKE_SIGNER_FOLDER", dir.display().to_string())];
+    use_key(demo, api, &settings, &variables)
 }
 
-/// kubectl with the key behind these settings.
-fn used(demo: &Demo, api: &ApiServer, settings: &Value, variables: &[(&str, String)]) -> Result<(), String> {
+/// Runs kubectl with the key that these settings of the signer select.
+fn use_key(
+    demo: &Demo,
+    api: &ApiServer,
+    settings: &Value,
+    variables: &[(&str, String)],
+) -> Result<(), DemoError> {
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "key",
         "contexts": [{"name": "key", "context": {"cluster": "demo", "user": "ann"}}],
         "clusters": [{"name": "demo", "cluster": {"server": api.url(), "certificate-authority": "keys-ca.crt"}}],
         "users": [{"name": "ann", "user": {"auth-provider": {"name": "externalSigner", "config": settings}}}],
     });
-    write(&demo.folder.path().join("key.yaml"), &config.to_string())?;
+    write(&demo.dir.path().join("key.yaml"), &config.to_string())?;
     let kuberc = json!({
         "apiVersion": "kubectl.config.k8s.io/v1beta1", "kind": "Preference", "credentialPluginPolicy": "Allowlist",
         "credentialPluginAllowlist": [{"command": settings["pathExec"]}],
     });
-    std::fs::create_dir_all(demo.folder.path().join(".kube")).map_err(|error| error.to_string())?;
-    write(&demo.folder.path().join(".kube/kuberc"), &kuberc.to_string())?;
+    std::fs::create_dir_all(demo.dir.path().join(".kube")).map_err(|error| error.to_string())?;
+    write(&demo.dir.path().join(".kube/kuberc"), &kuberc.to_string())?;
 
-    demo.scene("kubectl uses it, through a gateway that asks the signer for one signature per connection.");
+    demo.scene("kubectl uses it, through a gateway that asks the signer for one signature per connection.")?;
     let run = |line: &str, arguments: &[&str]| {
-        println!("$ navicert {line}");
+        show!("$ navicert {line}")?;
         let mut program = Program::new(&demo.navicert).arguments(arguments);
         for (name, value) in variables {
             program = program.variable(name, value);
@@ -117,12 +122,12 @@ fn used(demo: &Demo, api: &ApiServer, settings: &Value, variables: &[(&str, Stri
     {
         Ok(())
     } else {
-        Err("a request came without ann's certificate".to_owned())
+        Err("the API server received a request without ann's certificate".into())
     }
 }
 
-/// A program of ours, by its name alone in the demo's own `PATH`.
+/// Links one of navicert's programs into the demo's `PATH` and returns its name.
 fn stage_link(demo: &Demo, name: &str) -> Result<String, String> {
-    link(&beside(name)?, &demo.folder.path().join("bin").join(name))?;
+    link(&beside(name)?, &demo.dir.path().join("bin").join(name))?;
     Ok(name.to_owned())
 }

@@ -1,5 +1,7 @@
-//! A stand-in for kubectl where it is not installed: this program under that name, with the two commands that the demo runs.
-//! It reads the kubeconfig it is given and sends the request of each command, as kubectl does.
+//! A stand-in for kubectl on machines without it: this program, linked as `kubectl`, with the two commands that the demo runs.
+//! It reads the kubeconfig of `KUBECONFIG` and sends the request of each command, as kubectl does.
+
+#![expect(clippy::print_stdout, reason = "the demo reads the output through a pipe and shows it")]
 
 use std::process::ExitCode;
 
@@ -12,14 +14,14 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Runs `get pods -o name` or `delete pod NAME`.
 pub(super) fn run(arguments: &[String]) -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let answer = match words.as_slice() {
+    let result = match words.as_slice() {
         ["get", "pods", "-o", "name"] => send("GET", PODS).map(|pods| names(&pods)),
         ["delete", "pod", name] => {
             send("DELETE", &format!("{PODS}/{name}")).map(|_| format!("pod \"{name}\" deleted\n"))
         }
         _ => Err("unknown command; the stand-in has `get pods -o name` and `delete pod NAME`".to_owned()),
     };
-    match answer {
+    match result {
         Ok(text) => {
             print!("{text}");
             ExitCode::SUCCESS
@@ -31,11 +33,11 @@ pub(super) fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Sends a request to the cluster of the kubeconfig; its answer, or what the server says against it.
+/// Sends a request to the cluster of the kubeconfig and returns the response, or the server's error.
 fn send(method: &str, path: &str) -> Result<Value, String> {
     #[expect(
         clippy::disallowed_methods,
-        reason = "a program of its own, which is told where its kubeconfig is"
+        reason = "a separate program that finds its kubeconfig like kubectl"
     )]
     let file = std::env::var("KUBECONFIG").map_err(|_| "missing KUBECONFIG".to_owned())?;
     let text = std::fs::read(&file).map_err(|error| format!("failed to read {file}: {error}"))?;
@@ -52,11 +54,11 @@ fn send(method: &str, path: &str) -> Result<Value, String> {
     let reply = HttpClient::trusting_pem(&cluster.cluster.certificate_authority_data)
         .and_then(|client| wait::blocking(async { client.send(request).await }))
         .map_err(|error| format!("failed to reach the server: {error}"))?;
-    let answer: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+    let response: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
     if reply.status.is_success() {
-        return Ok(answer);
+        return Ok(response);
     }
-    let text = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let text = |name: &str| response.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     Err(format!("Error from server ({}): {}", text("reason"), text("message")))
 }
 

@@ -7,7 +7,7 @@ use navicert_testkit::{Ca, HttpClient, Program, wait};
 use navicert_types::{Clock as _, SystemClock};
 use serde_json::{Value, json};
 
-use super::{Demo, write};
+use super::{Demo, DemoError, write};
 
 const CONFIGURATION: &str = "\
 apiVersion: apiserver.config.k8s.io/v1
@@ -21,7 +21,7 @@ jwt:
     groups: {claim: groups, prefix: \"oidc:\"}
 ";
 
-const SIDE_CAR: &str = "\
+const NAVICERT_CONFIGURATION: &str = "\
 apiVersion: navicert/v1alpha1
 kind: NavicertConfiguration
 revocationList: revoked.yaml
@@ -42,7 +42,7 @@ tokens:
 ";
 
 /// Runs the demonstration.
-pub(super) fn tell(demo: &Demo) -> Result<(), String> {
+pub(super) fn run(demo: &Demo) -> Result<(), DemoError> {
     let key = SigningKey::generate(Algorithm::Es256, "k1");
     let now = SystemClock.now().as_second();
     let token = key.token(&json!({
@@ -51,43 +51,42 @@ pub(super) fn tell(demo: &Demo) -> Result<(), String> {
     }));
     let keys = json!({"keys": [key.jwk()]}).to_string();
     let ca = Ca::new("tokens");
-    ca.server().issue().write_to(demo.folder.path(), "webhook");
+    ca.server().issue().write_to(demo.dir.path(), "webhook");
     for (name, text) in [
         ("authn.yaml", CONFIGURATION),
-        ("navicert.yaml", SIDE_CAR),
+        ("navicert.yaml", NAVICERT_CONFIGURATION),
         ("revoked.yaml", NOTHING_REVOKED),
         ("token.jwt", token.as_str()),
         ("keys.json", keys.as_str()),
         ("api-server-ca.crt", &ca.pem()),
     ] {
-        write(&demo.folder.path().join(name), text)?;
+        write(&demo.dir.path().join(name), text)?;
     }
-    // One thread for the scene, so that it can wait for the server.
     wait::blocking(scene(demo, &ca, &token))
 }
 
-async fn scene(demo: &Demo, ca: &Ca, token: &str) -> Result<(), String> {
+async fn scene(demo: &Demo, ca: &Ca, token: &str) -> Result<(), DemoError> {
     let server = Server::start(demo, ca, token).await?;
-    demo.scene("A token is refused, and the API server says no more than `Unauthorized`. Why?");
-    println!("$ navicert {}\n", Server::COMMAND);
-    server.says("not authenticated").await?;
-    let question = ["--config", "authn.yaml", "--jwks", "keys.json", "--token-file", "token.jwt"];
-    let words: Vec<&str> = ["authn", "explain"].into_iter().chain(question).collect();
+    demo.scene("A token is refused, and the API server says no more than `Unauthorized`. Why?")?;
+    show!("$ navicert {}\n", Server::COMMAND)?;
+    server.review_until("not authenticated").await?;
+    let arguments = ["--config", "authn.yaml", "--jwks", "keys.json", "--token-file", "token.jwt"];
+    let words: Vec<&str> = ["authn", "explain"].into_iter().chain(arguments).collect();
     demo.run(&words, 1)?;
 
-    demo.scene("Fixed while the server runs: the same token is accepted.");
-    println!("$ sed -i 's/Kubernetes]/kubernetes]/' authn.yaml");
+    demo.scene("Fixed while the server runs: the same token is accepted.")?;
+    show!("$ sed -i 's/Kubernetes]/kubernetes]/' authn.yaml")?;
     demo.replace("authn.yaml", &CONFIGURATION.replace("[Kubernetes]", "[kubernetes]"))?;
-    server.says("authenticated as oidc:ann, in oidc:dev").await?;
+    server.review_until("authenticated as oidc:ann, in oidc:dev").await?;
 
-    demo.scene("And now it is revoked, which kube-apiserver has no way to do.");
+    demo.scene("And now it is revoked, which kube-apiserver has no way to do.")?;
     demo.replace("revoked.yaml", REVOKED)?;
     demo.show("cat revoked.yaml", &Program::new("cat").arguments(["revoked.yaml"]), 0)?;
-    server.says("not authenticated").await?;
-    server.end().await
+    server.review_until("not authenticated").await?;
+    Ok(server.end().await?)
 }
 
-/// `navicert serve webhook`, and an API server that asks it about one token.
+/// `navicert serve webhook`, and an API server's client that reviews one token.
 struct Server<'s> {
     program: Running,
     client: HttpClient,
@@ -104,41 +103,41 @@ impl<'s> Server<'s> {
         let program = Program::new(&demo.navicert)
             .arguments(Server::COMMAND.split_whitespace())
             .own_environment()
-            .variable("HOME", demo.folder.path())
-            .directory(demo.folder.path())
+            .variable("HOME", demo.dir.path())
+            .directory(demo.dir.path())
             .start_running()
-            .map_err(|error| format!("cannot start the webhook: {error}"))?;
-        let told = program.wait_for_output("listening on ").await;
-        let address = told.split_whitespace().skip_while(|word| *word != "on").nth(1).unwrap_or_default();
+            .map_err(|error| format!("failed to start the webhook: {error}"))?;
+        let output = program.wait_for_output("listening on ").await;
+        let address = output.split_whitespace().skip_while(|word| *word != "on").nth(1).unwrap_or_default();
         let client = HttpClient::with_identity(ca, &ca.client("kube-apiserver").issue());
         Ok(Server { url: format!("https://{address}/authenticate"), program, client, token })
     }
 
-    /// Asks until the answer begins like this: files are watched, and a change takes a moment.
-    async fn says(&self, expected: &str) -> Result<(), String> {
-        let asked = async {
+    /// Repeats the review until its result begins with `expected`: a changed file is reloaded with a delay.
+    async fn review_until(&self, expected: &str) -> Result<(), DemoError> {
+        let reviewed = async {
             loop {
-                let answer = self.ask().await?;
-                if answer.starts_with(expected) {
-                    return Ok::<_, String>(answer);
+                let result = self.review().await?;
+                if result.starts_with(expected) {
+                    return Ok::<_, String>(result);
                 }
             }
         };
-        println!(
+        show!(
             "the API server asks the webhook whose token it is\n{}\n",
-            wait::within(expected, asked).await?
-        );
-        Ok(())
+            wait::within(expected, reviewed).await?
+        )
     }
 
-    async fn ask(&self) -> Result<String, String> {
+    /// Sends one TokenReview and describes its result.
+    async fn review(&self) -> Result<String, String> {
         let review = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": self.token},
         });
         let reply = Box::pin(self.client.post_json(&self.url, &review)).await;
         let reply = reply.map_err(|error| error.to_string())?;
-        let answer: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
-        let status = answer.get("status").ok_or_else(|| format!("no status in {answer}"))?;
+        let response: Value = serde_json::from_slice(&reply.body).map_err(|error| error.to_string())?;
+        let status = response.get("status").ok_or_else(|| format!("missing `status` in {response}"))?;
         let text = |path: &str| status.pointer(path).and_then(Value::as_str).unwrap_or_default();
         if status.get("authenticated") != Some(&Value::Bool(true)) {
             return Ok("not authenticated".to_owned());
@@ -150,7 +149,7 @@ impl<'s> Server<'s> {
         self.program.signal("TERM");
         match self.program.wait().await.code() {
             Some(0) => Ok(()),
-            code => Err(format!("the webhook ends with {code:?}")),
+            code => Err(format!("the webhook exited with {code:?}")),
         }
     }
 }
