@@ -77,9 +77,9 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn read() -> Result<Self, Fault> {
-        let folder = vectors::folder().join("bench");
+        let dir = vectors::dir().join("bench");
         let read =
-            |name: &str| std::fs::read_to_string(folder.join(name)).map_err(|why| format!("{name}: {why}"));
+            |name: &str| std::fs::read_to_string(dir.join(name)).map_err(|why| format!("{name}: {why}"));
         let token = |name: &'static str| read(name).map(|text| (name, text.trim().to_owned()));
         Ok(Input {
             jwks: read("jwks.json")?,
@@ -146,8 +146,8 @@ impl Whole {
 
     pub(crate) fn run(&self) -> Result<(), Fault> {
         let (authenticators, token) = &*self.0;
-        let question = AuthnRequest::new(std::hint::black_box(token), Timestamp::from_second(NOW)?);
-        accepted(&authenticators.authenticate(&question))
+        let request = AuthnRequest::new(std::hint::black_box(token), Timestamp::from_second(NOW)?);
+        accepted(&authenticators.authenticate(&request))
     }
 
     pub(crate) fn once(&self) -> impl FnMut() -> Result<(), Fault> + 'static {
@@ -193,15 +193,15 @@ fn cache_hit(input: &Input) -> Result<Contest, Fault> {
 
 /// What a server does with a token that it has just accepted.
 pub(crate) fn remembered(input: &Input) -> Result<impl FnMut() -> Result<(), Fault> + use<>, Fault> {
-    let folder = tempfile::tempdir()?;
-    let at = |name: &str| folder.path().join(name);
+    let dir = tempfile::tempdir()?;
+    let at = |name: &str| dir.path().join(name);
     std::fs::write(at("config.yaml"), &input.cel)?;
     std::fs::write(at("keys.json"), &input.jwks)?;
-    let side_car = serde_json::json!({
+    let navicert_config = serde_json::json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
         "issuers": [{"url": "https://127.0.0.1:24443", "jwksFile": at("keys.json")}],
     });
-    std::fs::write(at("navicert.yaml"), side_car.to_string())?;
+    std::fs::write(at("navicert.yaml"), navicert_config.to_string())?;
     let clock: Arc<dyn Clock> = Arc::new(At(Timestamp::from_second(NOW)?));
     let around = JwksContext {
         fetch: Arc::new(NoFetch),

@@ -59,15 +59,15 @@ struct Setup {
 
 impl Setup {
     fn new() -> Result<Self, Fault> {
-        let folder = tempfile::tempdir()?;
-        let plugin = folder.path().join("plugin");
-        let answer = "#!/bin/cat\n{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
+        let dir = tempfile::tempdir()?;
+        let plugin = dir.path().join("plugin");
+        let response = "#!/bin/cat\n{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
             \"status\": {\"token\": \"a-token-of-some-length\", \"expirationTimestamp\": \"2100-01-01T00:00:00Z\"}}\n";
-        fs::write(&plugin, answer)?;
+        fs::write(&plugin, response)?;
         fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755))?;
         let ca = Ca::new("bench");
         let server = BareServer::start(&ca)?;
-        Ok(Setup { ca, server, plugin, _folder: folder })
+        Ok(Setup { ca, server, plugin, _folder: dir })
     }
 
     fn source(&self) -> Result<Arc<dyn CredentialSource>, Fault> {

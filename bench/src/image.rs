@@ -90,8 +90,8 @@ fn scan(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
 
 /// A lookup that finds its answer in the cache. Every provider is a link to one program that is run once.
 fn cached(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
-    let folder = helper::Folder::new(&format!("cached-{count}"))?;
-    folder.provider("answer", "registry-0.example")?;
+    let dir = helper::ProviderDir::new(&format!("cached-{count}"))?;
+    dir.provider("answer", "registry-0.example")?;
     let provider = |number: usize| {
         format!(
         "- {{name: answer, matchImages: [registry-{number}.example], defaultCacheDuration: 10h, apiVersion: credentialprovider.kubelet.k8s.io/v1}}\n"
@@ -102,13 +102,13 @@ fn cached(count: usize) -> Result<impl FnMut() -> Result<(), Fault>, Fault> {
         format!("apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n{list}");
     let config =
         ImageConfig::decode(&[ConfigFile { path: "bench".into(), text: text.into() }], Profile::Hardened)?;
-    std::os::unix::fs::symlink(folder.path().join("answer"), folder.path().join("answer-0"))?;
+    std::os::unix::fs::symlink(dir.path().join("answer"), dir.path().join("answer-0"))?;
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let providers = Providers::new(&config, ProviderSettings::new(folder.path(), environment, runner, clock));
+    let providers = Providers::new(&config, ProviderSettings::new(dir.path(), environment, runner, clock));
     Ok(move || {
-        let _kept: &Path = folder.path();
+        let _kept: &Path = dir.path();
         let found =
             providers.lookup(std::hint::black_box("registry-0.example/team/app"), &PullIdentity::None);
         if found.attempts().len() == 1 { Ok(()) } else { Err(format!("{:?}", found.errors().next()).into()) }

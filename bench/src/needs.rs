@@ -12,7 +12,7 @@ const LIST: &str = include_str!("../needs.list");
 pub(crate) enum Need {
     /// By its name in `bench/needs.list`.
     Installed(&'static str),
-    /// A binary of this workspace, in the folder of this program.
+    /// A binary of this workspace, in the directory of this program.
     Built(&'static str),
 }
 
@@ -87,7 +87,7 @@ impl Entry {
                 reason = "a binary crate that looks for a program as a shell does"
             )]
             let folders = std::env::var_os("PATH")?;
-            std::env::split_paths(&folders).map(|folder| folder.join(place)).find(|path| path.is_file())
+            std::env::split_paths(&folders).map(|dir| dir.join(place)).find(|path| path.is_file())
         })
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn races() -> Vec<Race> {
         let setup = plain.clone();
         let prepare = move || {
             let setup = setup.get()?;
-            let launcher = Rc::new(weighed::launcher(setup.folder.path())?);
+            let launcher = Rc::new(weighed::launcher(setup.dir.path())?);
             let weighed = |program: PathBuf| {
                 let (setup, launcher) = (Rc::clone(&setup), Rc::clone(&launcher));
                 move || setup.weigh(&launcher, &program, is_helper)
@@ -78,25 +78,25 @@ pub(crate) fn races() -> Vec<Race> {
     races
 }
 
-/// Amazon, and the home folder of every program.
+/// Amazon, and the home directory of every program.
 struct Setup {
     amazon: Amazon,
-    folder: TempDir,
+    dir: TempDir,
 }
 
 impl Setup {
     fn new(over_tls: bool) -> Result<Self, Fault> {
-        let folder = tempfile::tempdir()?;
-        symlink(needs::built(OURS)?, folder.path().join("docker-credential-ecr"))?;
+        let dir = tempfile::tempdir()?;
+        symlink(needs::built(OURS)?, dir.path().join("docker-credential-ecr"))?;
         let ca = Ca::new("bench");
-        fs::write(folder.path().join("ca.pem"), ca.pem())?;
+        fs::write(dir.path().join("ca.pem"), ca.pem())?;
         let amazon = if over_tls { Amazon::start_tls(&ca) } else { Amazon::start() };
-        Ok(Setup { amazon, folder })
+        Ok(Setup { amazon, dir })
     }
 
     /// Our program under the name it has to have.
     fn ours(&self, is_helper: bool) -> Result<PathBuf, Fault> {
-        if is_helper { Ok(self.folder.path().join("docker-credential-ecr")) } else { needs::built(OURS) }
+        if is_helper { Ok(self.dir.path().join("docker-credential-ecr")) } else { needs::built(OURS) }
     }
 
     /// One call, from the start of the process to its end.
@@ -111,10 +111,10 @@ impl Setup {
     }
 
     fn call(&self, program: &Path, first: &[&str], is_helper: bool) -> Result<Done, Fault> {
-        let home = self.folder.path().display().to_string();
+        let home = self.dir.path().display().to_string();
         let url = self.amazon.server().url();
-        let nowhere = self.folder.path().join("nowhere").display().to_string();
-        let authorities = self.folder.path().join("ca.pem").display().to_string();
+        let nowhere = self.dir.path().join("nowhere").display().to_string();
+        let authorities = self.dir.path().join("ca.pem").display().to_string();
         let environment = [
             ("AWS_ENDPOINT_URL", url.as_str()),
             ("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE"),
@@ -123,7 +123,7 @@ impl Setup {
             ("AWS_ECR_DISABLE_CACHE", "true"),
             ("HOME", &home),
             ("SSL_CERT_FILE", &authorities),
-            // Or some would also read every file of the system's folder.
+            // Or some would also read every file of the system's dir.
             ("SSL_CERT_DIR", &nowhere),
         ];
         let (verb, stdin) = if is_helper { (&["get"][..], HOST) } else { (&[][..], REQUEST) };

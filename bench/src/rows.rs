@@ -110,7 +110,7 @@ impl fmt::Display for Measurement {
 
 /// A file of the race's inputs.
 fn input(name: &str) -> Result<String, Fault> {
-    let path = vectors::folder().join("bench").join(name);
+    let path = vectors::dir().join("bench").join(name);
     std::fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()).into())
 }
 

@@ -102,12 +102,12 @@ impl Setup {
             }))
         };
         let tokens: Vec<String> = (0..TOKENS).map(token).collect();
-        let folder = tempfile::tempdir()?;
-        let live = live(folder.path(), &key)?;
+        let dir = tempfile::tempdir()?;
+        let live = live(dir.path(), &key)?;
         let (server, stop, address) = serve(&live)?;
         let cached = request(tokens.first().ok_or("no token")?);
-        let (webhook, answer) = Load::open(address, &cached)?;
-        let bare = BareServer::start(answer, THREADS);
+        let (webhook, response) = Load::open(address, &cached)?;
+        let bare = BareServer::start(response, THREADS);
         let (load, _) = Load::open(bare.address(), &cached)?;
         let signed: Option<Vec<_>> = tokens.iter().map(|token| signed(token)).collect();
         Ok(Setup {
@@ -120,7 +120,7 @@ impl Setup {
             signed: signed.ok_or("a token without a signature")?,
             _server: (server, stop),
             _bare: bare,
-            _folder: folder,
+            _folder: dir,
         })
     }
 
@@ -152,8 +152,8 @@ impl Setup {
     }
 }
 
-fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fault> {
-    let at = |name: &str| folder.join(name);
+fn live(dir: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuthenticator>, Fault> {
+    let at = |name: &str| dir.join(name);
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": [{
@@ -165,11 +165,11 @@ fn live(folder: &std::path::Path, key: &SigningKey) -> Result<Arc<ReloadableAuth
     });
     std::fs::write(at("config.yaml"), config.to_string())?;
     std::fs::write(at("keys.json"), json!({"keys": [key.jwk()]}).to_string())?;
-    let side_car = json!({
+    let navicert_config = json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
         "issuers": [{"url": "https://issuer.example", "jwksFile": at("keys.json")}],
     });
-    std::fs::write(at("navicert.yaml"), side_car.to_string())?;
+    std::fs::write(at("navicert.yaml"), navicert_config.to_string())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let around = JwksContext {
         fetch: Arc::new(NoFetch),
@@ -246,12 +246,12 @@ impl Load {
             (0..THREADS).map(|_| (0..CONNECTIONS).map(line).collect()).collect();
         let mut first = line(0)?;
         first.write_all(request)?;
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let mut buffer = [0; 4096];
         loop {
             let read = first.read(&mut buffer)?;
-            answer.extend_from_slice(buffer.get(..read).unwrap_or_default());
-            let text = String::from_utf8_lossy(&answer);
+            response.extend_from_slice(buffer.get(..read).unwrap_or_default());
+            let text = String::from_utf8_lossy(&response);
             let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
             let length = head.to_ascii_lowercase();
             let length = length.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
@@ -261,7 +261,7 @@ impl Load {
                     return Err(format!("not the answer that was expected: {text}").into());
                 }
                 let body = body.as_bytes().to_vec();
-                return Ok((Load { lines: lines?, length: answer.len() }, body));
+                return Ok((Load { lines: lines?, length: response.len() }, body));
             }
             if read == 0 {
                 return Err("no answer".into());
@@ -289,13 +289,13 @@ impl Load {
     }
 
     fn ask_on(&self, lines: &[TcpStream], requests: &[Vec<u8>]) -> std::io::Result<()> {
-        let mut answer = vec![0; self.length];
+        let mut response = vec![0; self.length];
         for batch in requests.chunks(lines.len()) {
             for (mut line, request) in lines.iter().zip(batch) {
                 line.write_all(request)?;
             }
             for (mut line, _) in lines.iter().zip(batch) {
-                line.read_exact(&mut answer)?;
+                line.read_exact(&mut response)?;
             }
         }
         Ok(())

@@ -13,19 +13,19 @@ pub fn run() -> Report {
         let id = line.get("id").and_then(Json::as_str).unwrap_or("");
         let input = line.get("input").unwrap_or(&Json::Null);
         let expect = line.get("expect").unwrap_or(&Json::Null);
-        let answer = batch::answer(input);
-        let mut verdict = compare(input, expect, &answer);
+        let response = batch::answer(input);
+        let mut verdict = compare(input, expect, &response);
         if let (Ok(()), None) = (&verdict, skips::reason("cel.cost", id)) {
-            verdict = compare_cost(input, expect, &answer);
+            verdict = compare_cost(input, expect, &response);
         }
         report.note(id, verdict);
     }
     report
 }
 
-fn compare(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
+fn compare(input: &Json, expect: &Json, response: &Json) -> Result<(), String> {
     for member in ["compiled", "ok", "type", "value"] {
-        let (wanted, found) = (expect.get(member), answer.get(member));
+        let (wanted, found) = (expect.get(member), response.get(member));
         let same = match (wanted, found) {
             (None, _) => true,
             (Some(wanted), Some(found)) => same_json(wanted, found),
@@ -33,18 +33,18 @@ fn compare(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
         };
         if !same {
             let expr = input.get("expr").and_then(Json::as_str).unwrap_or("");
-            return Err(format!("{expr}: `{member}` differs: {answer} instead of {expect}"));
+            return Err(format!("{expr}: `{member}` differs: {response} instead of {expect}"));
         }
     }
     Ok(())
 }
 
 /// The cost is informative; ours is meant to be the same.
-fn compare_cost(input: &Json, expect: &Json, answer: &Json) -> Result<(), String> {
-    let (wanted, found) = (expect.get("cost"), answer.get("cost"));
+fn compare_cost(input: &Json, expect: &Json, response: &Json) -> Result<(), String> {
+    let (wanted, found) = (expect.get("cost"), response.get("cost"));
     if wanted.is_some() && wanted != found {
         let expr = input.get("expr").and_then(Json::as_str).unwrap_or("");
-        return Err(format!("{expr}: cost {found:?} instead of {wanted:?}: {answer}"));
+        return Err(format!("{expr}: cost {found:?} instead of {wanted:?}: {response}"));
     }
     Ok(())
 }

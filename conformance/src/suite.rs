@@ -53,10 +53,10 @@ static KUBERNETES: LazyLock<EnvironmentBuilder> = LazyLock::new(|| Environment::
 ///
 /// # Panics
 /// If a file of the suite is missing or is not JSON.
-pub fn tests(folder: &Path) -> Vec<Json> {
+pub fn tests(dir: &Path) -> Vec<Json> {
     let mut found = Vec::new();
     for file in FILES {
-        let json = json(folder, &format!("{file}.json"));
+        let json = json(dir, &format!("{file}.json"));
         let tests = json.get("tests").and_then(Json::as_array).cloned().unwrap_or_default();
         found.extend(tests.into_iter().filter(|test| !flag(test, "needs_proto")));
     }
@@ -64,8 +64,8 @@ pub fn tests(folder: &Path) -> Vec<Json> {
 }
 
 #[expect(clippy::panic, reason = "a suite without its files proves nothing")]
-fn json(folder: &Path, name: &str) -> Json {
-    let path = folder.join(name);
+fn json(dir: &Path, name: &str) -> Json {
+    let path = dir.join(name);
     let text = std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("failed to read the CEL suite's {}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{} is not JSON: {error}", path.display()))
@@ -162,9 +162,9 @@ fn evaluate<T>(
 ///
 /// # Panics
 /// If a file of the suite is missing.
-pub fn standard(folder: &Path) -> Report {
+pub fn standard(dir: &Path) -> Report {
     let mut report = Report::default();
-    for test in tests(folder) {
+    for test in tests(dir) {
         let id = text(&test, "id").to_owned();
         if let Some(reason) = skips::reason("cel.standard", &id) {
             report.skipped.push((id, reason.to_owned()));
@@ -210,11 +210,11 @@ pub fn same_type(ours: &str, theirs: &str) -> bool {
 ///
 /// # Panics
 /// If a file of the suite or the outcomes are missing.
-pub fn kubernetes(folder: &Path) -> Report {
+pub fn kubernetes(dir: &Path) -> Report {
     let mut report = Report::default();
-    let recorded = json(folder, "k8s/outcomes-1.37.json");
+    let recorded = json(dir, "k8s/outcomes-1.37.json");
     let outcomes = recorded.get("outcomes");
-    for test in tests(folder) {
+    for test in tests(dir) {
         let id = text(&test, "id").to_owned();
         match outcomes.and_then(|outcomes| outcomes.get(&id)) {
             None => report.note(&id, Err("no outcome is recorded".to_owned())),

@@ -12,14 +12,14 @@ fn holds(suite: &str, outcome: &Report, at_least: usize) {
 
 #[test]
 fn the_standard_environment_passes_the_language_suite() {
-    let Some(folder) = vectors::published_cel_suite() else { return };
-    holds("cel-conformance", &suite::standard(&folder), 1717);
+    let Some(dir) = vectors::published_cel_suite() else { return };
+    holds("cel-conformance", &suite::standard(&dir), 1717);
 }
 
 #[test]
 fn the_kubernetes_environment_gives_the_recorded_value_phase_type_and_cost() {
-    let Some(folder) = vectors::published_cel_suite() else { return };
-    holds("cel-conformance-k8s", &suite::kubernetes(&folder), 1742);
+    let Some(dir) = vectors::published_cel_suite() else { return };
+    holds("cel-conformance-k8s", &suite::kubernetes(&dir), 1742);
 }
 
 // S61–S96

@@ -14,10 +14,10 @@ const CONTEXTS: usize = 1_000;
 pub(super) fn race() -> Race {
     let what = "client: view --minify of 1,000 contexts, process included / Debian's kubectl";
     let prepare = || {
-        let folder = Arc::new(tempfile::tempdir()?);
-        fs::write(folder.path().join("config"), text()?)?;
-        let ours = contestant(needs::built("navicert")?, "kubeconfig", Arc::clone(&folder));
-        Ok(Contest::time(ours, contestant(needs::installed("kubectl")?, "config", folder)))
+        let dir = Arc::new(tempfile::tempdir()?);
+        fs::write(dir.path().join("config"), text()?)?;
+        let ours = contestant(needs::built("navicert")?, "kubeconfig", Arc::clone(&dir));
+        Ok(Contest::time(ours, contestant(needs::installed("kubectl")?, "config", dir)))
     };
     Race::new(what, 0.2, prepare).needs(&[Need::Installed("kubectl"), Need::Built("navicert")])
 }
@@ -25,7 +25,7 @@ pub(super) fn race() -> Race {
 fn contestant(
     program: PathBuf,
     verb: &'static str,
-    folder: Arc<tempfile::TempDir>,
+    dir: Arc<tempfile::TempDir>,
 ) -> impl FnMut() -> Result<(), Fault> {
     move || {
         #[expect(
@@ -36,8 +36,8 @@ fn contestant(
         let outcome = command
             .args([verb, "view", "--minify"])
             .env_clear()
-            .env("HOME", folder.path())
-            .env("KUBECONFIG", folder.path().join("config"))
+            .env("HOME", dir.path())
+            .env("KUBECONFIG", dir.path().join("config"))
             .stdin(Stdio::null())
             .output()?;
         // Both have to have found the one in the middle, and nothing else.

@@ -90,8 +90,8 @@ impl BareClient {
             "GET /version HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer a-token-of-some-length\r\n\r\n"
         );
         stream.write_all(head.as_bytes())?;
-        let mut answer = vec![0; ANSWER.len()];
-        stream.read_exact(&mut answer)?;
-        if answer == ANSWER { Ok(()) } else { Err("another answer".into()) }
+        let mut response = vec![0; ANSWER.len()];
+        stream.read_exact(&mut response)?;
+        if response == ANSWER { Ok(()) } else { Err("another answer".into()) }
     }
 }

@@ -27,24 +27,24 @@ pub(super) fn race() -> Race {
 }
 
 fn contest() -> Result<Contest, Fault> {
-    let folder = Folder::new("helper")?;
-    let printer = c_program(&folder)?;
-    let socket = serve(&folder)?;
-    let question = folder.path().join("question");
-    fs::write(&question, "registry-0.example")?;
-    let folder = Arc::new(folder);
-    let ours = contestant(needs::built(HELPER)?, Some(socket), question.clone(), Arc::clone(&folder));
-    Ok(Contest::time(ours, contestant(printer, None, question, folder)))
+    let dir = ProviderDir::new("helper")?;
+    let printer = c_program(&dir)?;
+    let socket = serve(&dir)?;
+    let request = dir.path().join("request");
+    fs::write(&request, "registry-0.example")?;
+    let dir = Arc::new(dir);
+    let ours = contestant(needs::built(HELPER)?, Some(socket), request.clone(), Arc::clone(&dir));
+    Ok(Contest::time(ours, contestant(printer, None, request, dir)))
 }
 
 fn contestant(
     program: PathBuf,
     socket: Option<PathBuf>,
-    question: PathBuf,
-    folder: Arc<Folder>,
+    request: PathBuf,
+    dir: Arc<ProviderDir>,
 ) -> impl FnMut() -> Result<(), Fault> {
     move || {
-        let _kept = &folder;
+        let _kept = &dir;
         #[expect(
             clippy::disallowed_methods,
             reason = "the race is about starting a program, with nothing of ours around it"
@@ -53,7 +53,7 @@ fn contestant(
         command
             .arg("get")
             .env_clear()
-            .stdin(fs::File::open(&question)?)
+            .stdin(fs::File::open(&request)?)
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
         if let Some(socket) = &socket {
@@ -72,8 +72,8 @@ fn contestant(
 }
 
 /// A dynamically linked program that reads its input and prints the answer.
-fn c_program(folder: &Folder) -> Result<PathBuf, Fault> {
-    let (source, program) = (folder.path().join("print.c"), folder.path().join("print"));
+fn c_program(dir: &ProviderDir) -> Result<PathBuf, Fault> {
+    let (source, program) = (dir.path().join("print.c"), dir.path().join("print"));
     let escaped = ANSWER.replace('"', "\\\"");
     fs::write(
         &source,
@@ -85,9 +85,9 @@ fn c_program(folder: &Folder) -> Result<PathBuf, Fault> {
     Ok(program)
 }
 
-fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
-    folder.provider("answer", "registry-0.example")?;
-    let config = folder.path().join("config.yaml");
+fn serve(dir: &ProviderDir) -> Result<PathBuf, Fault> {
+    dir.provider("answer", "registry-0.example")?;
+    let config = dir.path().join("config.yaml");
     fs::write(
         &config,
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
@@ -96,28 +96,28 @@ fn serve(folder: &Folder) -> Result<PathBuf, Fault> {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let settings = ProviderSettings::new(folder.path(), environment, runner, Arc::clone(&clock) as _);
+    let settings = ProviderSettings::new(dir.path(), environment, runner, Arc::clone(&clock) as _);
     let service = DaemonService::new(
         Reloader::open(&config, settings)?,
         Scopes::new(),
         Arc::new(TextMetrics::new()),
         clock,
     );
-    let socket = folder.path().join("run/image.sock");
+    let socket = dir.path().join("run/image.sock");
     let daemon = Daemon::bind(&socket, service)?;
     thread::spawn(move || daemon.run());
     Ok(socket)
 }
 
-/// A folder under the system's temporary one, gone when dropped.
-pub(super) struct Folder(PathBuf);
+/// A directory under the system's temporary one, gone when dropped.
+pub(super) struct ProviderDir(PathBuf);
 
-impl Folder {
+impl ProviderDir {
     pub(super) fn new(name: &str) -> io::Result<Self> {
         let path = std::env::temp_dir().join(format!("navicert-bench-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path)?;
-        Ok(Folder(path))
+        Ok(ProviderDir(path))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -137,7 +137,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for ProviderDir {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

@@ -61,8 +61,8 @@ pub(super) fn run(
 }
 
 /// Compiles the small program.
-pub(super) fn launcher(folder: &Path) -> Result<PathBuf, Fault> {
-    let (source, program) = (folder.join("launch.c"), folder.join("launch"));
+pub(super) fn launcher(dir: &Path) -> Result<PathBuf, Fault> {
+    let (source, program) = (dir.join("launch.c"), dir.join("launch"));
     fs::write(&source, LAUNCHER)?;
     needs::compile_c(&["-O2", "-static"], &source, &program)?;
     Ok(program)

@@ -27,17 +27,17 @@ const ANSWER: &str = r#"{"kind":"CredentialProviderResponse","apiVersion":"crede
 
 /// So many providers match the image, and all have an answer for it in their cache, as for one pull.
 fn cached(count: usize) -> Result<Contestant, Fault> {
-    let folder = tempfile::tempdir()?;
-    let answer = folder.path().join("answer.json");
-    std::fs::write(&answer, ANSWER)?;
+    let dir = tempfile::tempdir()?;
+    let response = dir.path().join("answer.json");
+    std::fs::write(&response, ANSWER)?;
     let mut text =
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n".to_owned();
     for number in 0..count {
-        symlink("/bin/cat", folder.path().join(format!("cat-{number}")))?;
+        symlink("/bin/cat", dir.path().join(format!("cat-{number}")))?;
         text += &format!(
             "- name: cat-{number}\n  matchImages: ['*.dkr.ecr.*.amazonaws.com']\n  defaultCacheDuration: 1h\n  \
             apiVersion: credentialprovider.kubelet.k8s.io/v1\n  args: [{}]\n",
-            answer.display()
+            response.display()
         );
     }
     let file = ConfigFile { path: "race".into(), text: text.into() };
@@ -47,12 +47,12 @@ fn cached(count: usize) -> Result<Contestant, Fault> {
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
     let settings = ProviderSettings {
         profile: Profile::Kube,
-        ..ProviderSettings::new(folder.path(), environment, runner, clock)
+        ..ProviderSettings::new(dir.path(), environment, runner, clock)
     };
     let providers = Providers::new(&config, settings);
     providers.lookup(IMAGE, &PullIdentity::None);
     Ok(Box::new(move || {
-        let _kept = &folder;
+        let _kept = &dir;
         let found = providers.lookup(std::hint::black_box(IMAGE), &PullIdentity::None);
         match found.answers().count() {
             answers if answers == count => Ok(()),

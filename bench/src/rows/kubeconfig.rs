@@ -11,11 +11,11 @@ use crate::race::{Contestant, Fault};
 pub(super) const ROWS: [Row; 1] = [("kubeconfig-load", load)];
 
 fn load() -> Result<Contestant, Fault> {
-    let folder = tempfile::tempdir()?;
-    let sources = KubeconfigSources::Explicit(folder.path().join("config"));
-    fs::write(folder.path().join("config"), a_thousand_contexts()?)?;
+    let dir = tempfile::tempdir()?;
+    let sources = KubeconfigSources::Explicit(dir.path().join("config"));
+    fs::write(dir.path().join("config"), a_thousand_contexts()?)?;
     Ok(Box::new(move || {
-        let (_, effective) = select(&sources, &Overrides::default(), folder.path(), &OsFileSystem)?;
+        let (_, effective) = select(&sources, &Overrides::default(), dir.path(), &OsFileSystem)?;
         let is_right = effective.cluster.server == "https://server-500.example:6443"
             && !effective.user.client_certificate_data.is_empty();
         if is_right { Ok(()) } else { Err(effective.cluster.server.into()) }

@@ -7,9 +7,9 @@ use navicert_conformance::{authn, cel_lines, generated, suite};
 use navicert_testkit::vectors;
 
 fn main() {
-    if let Some(folder) = vectors::published_cel_suite() {
-        print("cel-conformance", &suite::standard(&folder));
-        print("cel-conformance-k8s", &suite::kubernetes(&folder));
+    if let Some(dir) = vectors::published_cel_suite() {
+        print("cel-conformance", &suite::standard(&dir));
+        print("cel-conformance-k8s", &suite::kubernetes(&dir));
     }
     print("authn-1.37", &authn::run());
     print("generated-1.37", &generated::run());

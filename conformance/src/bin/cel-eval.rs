@@ -8,17 +8,17 @@ use std::io::BufRead as _;
 
 fn main() -> std::io::Result<()> {
     for line in std::io::stdin().lock().lines() {
-        let answer = match serde_json::from_str::<Value>(&line?) {
+        let response = match serde_json::from_str::<Value>(&line?) {
             Ok(input) => {
-                let mut answer = batch::answer(&input);
-                if let (Some(members), Some(id)) = (answer.as_object_mut(), input.get("id")) {
+                let mut response = batch::answer(&input);
+                if let (Some(members), Some(id)) = (response.as_object_mut(), input.get("id")) {
                     members.insert("id".to_owned(), id.clone());
                 }
-                answer
+                response
             }
             Err(error) => json!({ "fault": error.to_string() }),
         };
-        println!("{answer}");
+        println!("{response}");
     }
     Ok(())
 }

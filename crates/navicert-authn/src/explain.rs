@@ -90,7 +90,7 @@ impl AuthnStep {
         if several_audiences {
             order.retain(|step| *step != AuthnStep::Audience);
             let after =
-                order.iter().position(|step| *step == AuthnStep::Signature).map_or(0, |place| place + 1);
+                order.iter().position(|step| *step == AuthnStep::Signature).map_or(0, |index| index + 1);
             order.insert(after, AuthnStep::Audience);
         }
         order

@@ -336,8 +336,8 @@ fn times() {
 fn with_trailing_bits(token: &str) -> String {
     const ALPHABET: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let (rest, last) = token.split_at(token.len() - 1);
-    let place = ALPHABET.find(last).unwrap() + 1;
-    format!("{rest}{}", &ALPHABET[place..=place])
+    let index = ALPHABET.find(last).unwrap() + 1;
+    format!("{rest}{}", &ALPHABET[index..=index])
 }
 
 // A26–A30, A41, TV32–TV36, H9

@@ -82,11 +82,11 @@ proptest! {
         request["jwks"] = keys.get(material())["jwks"].clone();
         request["config"] = config.get(material())["config"].clone();
         request["now"] = Value::from(request["now"].as_i64().unwrap() + clock);
-        if let Some((place, symbol)) = damage {
+        if let Some((index, symbol)) = damage {
             let mut text: Vec<char> = request["token"].as_str().unwrap().chars().collect();
             if !text.is_empty() {
-                let place = place.index(text.len());
-                text[place] = symbol;
+                let index = index.index(text.len());
+                text[index] = symbol;
             }
             request["token"] = Value::from(text.into_iter().collect::<String>());
         }

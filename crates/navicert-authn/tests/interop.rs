@@ -53,12 +53,12 @@ fn tokens_of_jose_verify() {
         assert_eq!(outcome.code(), Some(0), "{arguments:?}: {}", String::from_utf8_lossy(&outcome.stderr));
         String::from_utf8(outcome.stdout).expect("text")
     };
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let claims =
         json!({"iss": "https://issuer.example.com", "aud": "kube", "sub": "ann", "exp": 1_900_000_000});
     for algorithm in ["ES256", "ES384", "ES512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512"] {
         let key = jose(&["jwk", "gen", "-i", &json!({"alg": algorithm, "kid": "k"}).to_string()], "");
-        let private = folder.path().join(algorithm);
+        let private = dir.path().join(algorithm);
         std::fs::write(&private, &key).unwrap();
         let public: Value = serde_json::from_str(&jose(&["jwk", "pub", "-i", "-"], &key)).unwrap();
         let header = json!({"protected": {"alg": algorithm, "kid": "k"}}).to_string();

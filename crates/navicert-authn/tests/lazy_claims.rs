@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 
 const NOW: i64 = 1_800_000_000;
 
-struct Rig {
+struct Fixture {
     key: SigningKey,
     fetch: Arc<ScriptedFetch>,
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
-        Rig { key: SigningKey::generate(Algorithm::Es256, "k"), fetch: Arc::default() }
+        Fixture { key: SigningKey::generate(Algorithm::Es256, "k"), fetch: Arc::default() }
     }
 
     /// Serves a claim at an endpoint of the issuer.
@@ -34,8 +34,8 @@ impl Rig {
 
     /// The outcome of a token with distributed claims `team` and `rank`, under one rule.
     async fn outcome(&self, rule: &str, is_lazy: bool) -> String {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
         let write = |name: &str, value: &Value| std::fs::write(at(name), value.to_string()).unwrap();
         write(
             "config.yaml",
@@ -99,9 +99,9 @@ impl Rig {
 // S181, S306
 #[tokio::test]
 async fn claim_is_fetched_once_when_an_expression_uses_it() {
-    let rig = Rig::new();
-    rig.serve("team", &json!("red"));
-    rig.serve("rank", &json!(7));
+    let fixture = Fixture::new();
+    fixture.serve("team", &json!("red"));
+    fixture.serve("rank", &json!(7));
     for (rule, outcome, fetches) in [
         ("claims.team == 'red'", "ann", [1, 0]),
         ("claims.team == 'blue'", "claim_rule", [1, 0]),
@@ -112,9 +112,9 @@ async fn claim_is_fetched_once_when_an_expression_uses_it() {
         ("claims.sub == 'ann'", "ann", [0, 0]),
         ("claims.sub == 'ann' || claims.team == 'red'", "ann", [0, 0]),
     ] {
-        let earlier = rig.counts();
-        assert_eq!(rig.outcome(rule, true).await, outcome, "{rule}");
-        assert_eq!(rig.fetched(earlier), fetches, "{rule}");
+        let earlier = fixture.counts();
+        assert_eq!(fixture.outcome(rule, true).await, outcome, "{rule}");
+        assert_eq!(fixture.fetched(earlier), fetches, "{rule}");
     }
 }
 
@@ -122,25 +122,25 @@ async fn claim_is_fetched_once_when_an_expression_uses_it() {
 #[tokio::test]
 async fn failed_fetch_fails_the_expression_that_uses_the_claim() {
     const UNREACHABLE: &str = "failed to reach the source of a distributed claim";
-    let rig = Rig::new();
-    rig.serve("rank", &json!(7));
+    let fixture = Fixture::new();
+    fixture.serve("rank", &json!(7));
     for (rule, outcome, fetches) in [
         ("claims.team == 'red'", UNREACHABLE, [1, 0]),
         ("claims.team == 'red' || claims.rank == 7", "ann", [1, 1]),
         ("claims.team == 'red' || claims.rank == 8", UNREACHABLE, [1, 1]),
     ] {
-        let earlier = rig.counts();
-        assert_eq!(rig.outcome(rule, true).await, outcome, "{rule}");
-        assert_eq!(rig.fetched(earlier), fetches, "{rule}");
+        let earlier = fixture.counts();
+        assert_eq!(fixture.outcome(rule, true).await, outcome, "{rule}");
+        assert_eq!(fixture.fetched(earlier), fetches, "{rule}");
     }
 }
 
 // S181: off by default, in both profiles.
 #[tokio::test]
 async fn nothing_is_fetched_for_expressions_by_default() {
-    let rig = Rig::new();
-    rig.serve("team", &json!("red"));
-    assert_eq!(rig.outcome("has(claims.team)", false).await, "claim_rule");
-    assert_eq!(rig.outcome("claims.team == 'red'", false).await, "no such key: team");
-    assert_eq!(rig.counts(), [0, 0]);
+    let fixture = Fixture::new();
+    fixture.serve("team", &json!("red"));
+    assert_eq!(fixture.outcome("has(claims.team)", false).await, "claim_rule");
+    assert_eq!(fixture.outcome("claims.team == 'red'", false).await, "no such key: team");
+    assert_eq!(fixture.counts(), [0, 0]);
 }

@@ -187,26 +187,27 @@ async fn shown(rule: Hardening, profile: &AuthnProfile) -> String {
         }
         Hardening::BoundedResponses => format!("{}", FetchLimits::for_profile(profile).bytes == 1 << 20),
         Hardening::HttpsKeys => {
-            let rig = refresher_rig(profile);
+            let fixture = refresher_rig(profile);
             let plain = r#"{"issuer": "https://i", "jwks_uri": "http://i/keys"}"#;
-            rig.fetch.answer("https://i/.well-known/openid-configuration", 200, plain);
-            rig.refresher.run_due().await;
-            accepted(rig.refresher.health().is_discovered)
+            fixture.fetch.answer("https://i/.well-known/openid-configuration", 200, plain);
+            fixture.refresher.run_due().await;
+            accepted(fixture.refresher.health().is_discovered)
         }
         Hardening::DiscoveryRetry => {
-            let rig = refresher_rig(profile);
-            rig.fetch.fail("https://i/.well-known/openid-configuration", FetchStage::Connect);
-            format!("again in {:?}", rig.refresher.run_due().await)
+            let fixture = refresher_rig(profile);
+            fixture.fetch.fail("https://i/.well-known/openid-configuration", FetchStage::Connect);
+            format!("again in {:?}", fixture.refresher.run_due().await)
         }
         Hardening::SkipUnusableKeys => {
             let keys = jwks(|keys| keys["keys"].as_array_mut().unwrap().push(json!({"kty": "odd"})));
             outcome(&config(|_| {}), &keys, &key().token(&payload(|_| {})), profile)
         }
         Hardening::KeyLifetime => {
-            let rig = refresher_rig(profile);
-            rig.refresher.run_due().await;
-            let first = rig.refresher.refresh(RefreshReason::Signature, rig.refresher.version()).await
-                == RefreshResult::Newer;
+            let fixture = refresher_rig(profile);
+            fixture.refresher.run_due().await;
+            let first =
+                fixture.refresher.refresh(RefreshReason::Signature, fixture.refresher.version()).await
+                    == RefreshResult::Newer;
             format!("a token fetches keys: {first}")
         }
         Hardening::DistributedClaimSources => distributed(profile).await,
@@ -229,7 +230,7 @@ async fn deadline(profile: &AuthnProfile) -> String {
             self.0.monotonic()
         }
     }
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let slow = config(|jwt| {
         let expression = "dyn(claims.list).all(a, dyn(claims.list).all(b, a == b))";
         jwt["claimValidationRules"] = json!([{"expression": expression, "message": "no"}]);
@@ -237,16 +238,15 @@ async fn deadline(profile: &AuthnProfile) -> String {
     let navicert_config = json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "profile": "kube",
         "rules": {"H6": profile.has(Hardening::ExpressionDeadline)},
-        "issuers": [{"url": "https://i", "jwksFile": folder.path().join("keys.json")}],
+        "issuers": [{"url": "https://i", "jwksFile": dir.path().join("keys.json")}],
     });
-    let write =
-        |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    let write = |name: &str, value: &Value| std::fs::write(dir.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &slow);
     write("navicert.yaml", &navicert_config);
     write("keys.json", &jwks(|_| {}));
     let sources = ConfigSources {
-        config: folder.path().join("config.yaml").into(),
-        navicert_config: Some(folder.path().join("navicert.yaml")),
+        config: dir.path().join("config.yaml").into(),
+        navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
     };
     let fetch = Arc::new(ScriptedFetch::default());
@@ -277,21 +277,20 @@ jwt: [{issuer: {url: \
 
 /// Whether groups are fetched over http.
 async fn distributed(profile: &AuthnProfile) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let (fetch, clock) = (Arc::new(ScriptedFetch::default()), Arc::new(ManualClock::at(NOW)));
     let navicert_config = json!({
         "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration", "profile": "kube",
         "rules": {"H23": profile.has(Hardening::DistributedClaimSources)},
-        "issuers": [{"url": "https://i", "jwksFile": folder.path().join("keys.json")}],
+        "issuers": [{"url": "https://i", "jwksFile": dir.path().join("keys.json")}],
     });
-    let write =
-        |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    let write = |name: &str, value: &Value| std::fs::write(dir.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &config(|_| {}));
     write("navicert.yaml", &navicert_config);
     write("keys.json", &jwks(|_| {}));
     let sources = ConfigSources {
-        config: folder.path().join("config.yaml").into(),
-        navicert_config: Some(folder.path().join("navicert.yaml")),
+        config: dir.path().join("config.yaml").into(),
+        navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
     };
     let reloader = AuthnReloader::open(sources, context(&fetch, &clock)).unwrap();
@@ -304,10 +303,9 @@ async fn distributed(profile: &AuthnProfile) -> String {
 }
 
 async fn reloaded(profile: &AuthnProfile) -> bool {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let (fetch, clock) = (Arc::new(ScriptedFetch::default()), Arc::new(ManualClock::at(NOW)));
-    let write =
-        |name: &str, value: &Value| std::fs::write(folder.path().join(name), value.to_string()).unwrap();
+    let write = |name: &str, value: &Value| std::fs::write(dir.path().join(name), value.to_string()).unwrap();
     write("config.yaml", &config(|_| {}));
     let rules = json!({"H24": profile.has(Hardening::IncrementalReload)});
     write(
@@ -317,8 +315,8 @@ async fn reloaded(profile: &AuthnProfile) -> bool {
         }),
     );
     let sources = ConfigSources {
-        config: folder.path().join("config.yaml").into(),
-        navicert_config: Some(folder.path().join("navicert.yaml")),
+        config: dir.path().join("config.yaml").into(),
+        navicert_config: Some(dir.path().join("navicert.yaml")),
         profile: None,
     };
     let document = r#"{"issuer": "https://i", "jwks_uri": "https://i/keys"}"#;

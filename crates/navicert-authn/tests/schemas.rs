@@ -55,11 +55,11 @@ fn holds(schema: &str, parse: fn(&[u8]) -> Result<(), String>) {
     let mut places = Vec::new();
     objects(&whole, "", &mut places);
     // Server settings are not decoded here.
-    for place in places.iter().filter(|place| !place.starts_with("/servers")) {
+    for pointer in places.iter().filter(|pointer| !pointer.starts_with("/servers")) {
         let mut more = whole.clone();
-        more.pointer_mut(place).unwrap().as_object_mut().unwrap().insert("surplus".to_owned(), json!(true));
+        more.pointer_mut(pointer).unwrap().as_object_mut().unwrap().insert("surplus".to_owned(), json!(true));
         let wrong = parse(more.to_string().as_bytes()).unwrap_err();
-        assert!(wrong.contains("surplus"), "{place}: {wrong}");
+        assert!(wrong.contains("surplus"), "{pointer}: {wrong}");
     }
     for name in schema.get("required").and_then(Value::as_array).unwrap() {
         let mut less = whole.clone();

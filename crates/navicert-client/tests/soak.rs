@@ -99,8 +99,8 @@ fn every_request_succeeds_and_nothing_leaks_while_tokens_and_certificates_rotate
         certificates: Arc::clone(&certificates),
     };
     let plugin = FakeExecPlugin::start(move |run| issuer.status(run));
-    let folder = tempfile::tempdir().unwrap();
-    let config = kubeconfig(&folder, &ca, &api, &plugin);
+    let dir = tempfile::tempdir().unwrap();
+    let config = kubeconfig(&dir, &ca, &api, &plugin);
 
     let pause = if is_long { "40" } else { "20" };
     let outcome = Program::new(CLIENT)
@@ -129,19 +129,19 @@ fn every_request_succeeds_and_nothing_leaks_while_tokens_and_certificates_rotate
     assert!(memory <= number("/kibibytes/0") + allowance, "{report}");
 }
 
-fn kubeconfig(folder: &tempfile::TempDir, ca: &Ca, api: &ApiServer, plugin: &FakeExecPlugin) -> PathBuf {
-    let folder = folder.path();
-    fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
+fn kubeconfig(dir: &tempfile::TempDir, ca: &Ca, api: &ApiServer, plugin: &FakeExecPlugin) -> PathBuf {
+    let dir = dir.path();
+    fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
     let config = json!({
         "current-context": "x",
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
         "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
         "users": [{"name": "u", "user": {"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": plugin.write_plugin(folder),
+            "command": plugin.write_plugin(dir),
         }}}],
     });
-    let path = folder.join("config");
+    let path = dir.join("config");
     fs::write(&path, config.to_string()).unwrap();
     path
 }

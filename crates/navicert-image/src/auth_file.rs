@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn file_has_mode_0600_and_is_replaced_atomically() {
         use std::os::unix::fs::PermissionsExt as _;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("auth.json");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("auth.json");
         fs::write(&path, "old").unwrap();
         let mut file = AuthFile::new();
         file.0.insert("a.io/x".into(), RegistryCredential::new("ann", "p<w".to_owned()));
@@ -134,6 +134,6 @@ mod tests {
             "{\"auths\":{\"a.io/x\":{\"auth\":\"YW5uOnA8dw==\"}}}\n"
         );
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
     }
 }

@@ -147,11 +147,11 @@ impl Daemon {
     /// [`DaemonError`].
     pub fn bind(path: &Path, service: DaemonService) -> Result<Self, DaemonError> {
         let failed = |source| DaemonError::Listen { path: path.to_owned(), source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-        let owner = fs::metadata(folder).map_err(failed)?;
+        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
+        let owner = fs::metadata(dir).map_err(failed)?;
         if owner.uid() != rustix::process::geteuid().as_raw() || owner.mode() & 0o077 != 0 {
-            return Err(DaemonError::NotPrivate(folder.to_owned()));
+            return Err(DaemonError::NotPrivate(dir.to_owned()));
         }
         if UnixStream::connect(path).is_ok() {
             return Err(DaemonError::AlreadyRunning(path.to_owned()));
@@ -167,8 +167,8 @@ impl Daemon {
             return Err(failed(source));
         }
         let found = fs::symlink_metadata(path).map_err(failed)?;
-        let place = SocketFile { path: path.to_owned(), identity: (found.dev(), found.ino()) };
-        Ok(Daemon { listener, socket_file: place, service: Arc::new(service) })
+        let socket_file = SocketFile { path: path.to_owned(), identity: (found.dev(), found.ino()) };
+        Ok(Daemon { listener, socket_file, service: Arc::new(service) })
     }
 
     /// The socket file, for signal handlers that remove it.
@@ -257,8 +257,8 @@ mod tests {
     use crate::provider::ProviderSettings;
     use crate::socket::call;
 
-    fn service(folder: &Path, scripts: impl IntoIterator<Item = Script>) -> DaemonService {
-        let path = folder.join("config.yaml");
+    fn service(dir: &Path, scripts: impl IntoIterator<Item = Script>) -> DaemonService {
+        let path = dir.join("config.yaml");
         let text = "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n\
             - {name: sh, matchImages: [a.io], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n";
         fs::write(&path, text).unwrap();
@@ -274,15 +274,15 @@ mod tests {
     #[test]
     fn serves_helper_over_private_socket() {
         // I240
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let script = || {
             Script::prints(
                 r#"{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1",
             "cacheKeyType":"Registry","auth":{"a.io":{"username":"ann","password":"p"}}}"#,
             )
         };
-        let service = service(folder.path(), [script(), script()]);
-        let socket = folder.path().join("private/image.sock");
+        let service = service(dir.path(), [script(), script()]);
+        let socket = dir.path().join("private/image.sock");
         let daemon = Daemon::bind(&socket, service).unwrap();
         assert_eq!(fs::metadata(&socket).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(socket.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
@@ -319,11 +319,11 @@ mod tests {
 
     #[test]
     fn removes_only_its_own_socket_on_exit() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("private/image.sock");
-        let first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("private/image.sock");
+        let first = Daemon::bind(&socket, service(dir.path(), [])).unwrap();
         fs::remove_file(&socket).unwrap();
-        let second = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
+        let second = Daemon::bind(&socket, service(dir.path(), [])).unwrap();
         drop(first);
         assert!(socket.exists(), "the second daemon's socket stays");
         drop(second);
@@ -332,16 +332,16 @@ mod tests {
 
     #[test]
     fn rejects_second_daemon_and_shared_directory() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("private/image.sock");
-        let _first = Daemon::bind(&socket, service(folder.path(), [])).unwrap();
-        let second = Daemon::bind(&socket, service(folder.path(), []));
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("private/image.sock");
+        let _first = Daemon::bind(&socket, service(dir.path(), [])).unwrap();
+        let second = Daemon::bind(&socket, service(dir.path(), []));
         assert!(matches!(second, Err(DaemonError::AlreadyRunning(_))));
-        let open = folder.path().join("open");
+        let open = dir.path().join("open");
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(matches!(
-            Daemon::bind(&open.join("s"), service(folder.path(), [])),
+            Daemon::bind(&open.join("s"), service(dir.path(), [])),
             Err(DaemonError::NotPrivate(_))
         ));
     }

@@ -42,14 +42,14 @@ impl DefaultPaths {
         let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let path = |name: &str| variable(name).map(PathBuf::from);
         let home_config = path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")));
-        let folder = home_config.map(|folder| folder.join("navicert/image")).filter(|folder| folder.is_dir());
-        let folder = folder.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
+        let dir = home_config.map(|dir| dir.join("navicert/image")).filter(|dir| dir.is_dir());
+        let dir = dir.unwrap_or_else(|| PathBuf::from("/etc/navicert/image"));
         let text = |name: &str| variable(name).map(|text| text.to_string_lossy().into_owned());
         let mut scopes = parse_scopes(&text(SCOPES_VARIABLE).unwrap_or_default())?;
         scopes.extend(parse_mirrors(&text(MIRRORS_VARIABLE).unwrap_or_default())?);
         Ok(DefaultPaths {
-            config: path(CONFIG_VARIABLE).unwrap_or_else(|| folder.join("config")),
-            bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| folder.join("bin")),
+            config: path(CONFIG_VARIABLE).unwrap_or_else(|| dir.join("config")),
+            bin_dir: path(BIN_DIR_VARIABLE).unwrap_or_else(|| dir.join("bin")),
             socket: DefaultPaths::socket(&variable),
             scopes,
         })
@@ -58,8 +58,7 @@ impl DefaultPaths {
     /// The socket path alone, for helpers that query the daemon.
     pub fn socket(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         let path = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        path(SOCKET_VARIABLE)
-            .or_else(|| path("XDG_RUNTIME_DIR").map(|folder| folder.join("navicert/image.sock")))
+        path(SOCKET_VARIABLE).or_else(|| path("XDG_RUNTIME_DIR").map(|dir| dir.join("navicert/image.sock")))
     }
 }
 

@@ -38,8 +38,8 @@ impl NodeDirectories {
         let new =
             [Some(self.root.clone()), Some(self.working.clone()), home(".docker"), Some("/.docker".into())];
         let old = [Some(self.root.clone()), Some(self.working.clone()), home(""), Some(system)];
-        let new = new.into_iter().flatten().map(|folder| folder.join("config.json"));
-        new.chain(old.into_iter().flatten().map(|folder| folder.join(".dockercfg"))).collect()
+        let new = new.into_iter().flatten().map(|dir| dir.join("config.json"));
+        new.chain(old.into_iter().flatten().map(|dir| dir.join(".dockercfg"))).collect()
     }
 }
 
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn first_readable_file_wins_and_config_json_precedes_dockercfg() {
         // I144
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
         for name in ["root", "work", "home/.docker"] {
             fs::create_dir_all(path(name)).unwrap();
         }
@@ -152,18 +152,18 @@ mod tests {
     #[test]
     fn caches_result_for_five_minutes_even_if_empty() {
         // I144
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path().to_owned();
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().to_owned();
         let clock = Arc::new(ManualClock::at(0));
         let folders = NodeDirectories { working: root.join("w"), home: None, root };
         let keyring = NodeKeyring::new(folders, Profile::Kube, Arc::clone(&clock) as _);
         assert_eq!(user(&keyring), None);
-        fs::write(folder.path().join("config.json"), config("ann")).unwrap();
+        fs::write(dir.path().join("config.json"), config("ann")).unwrap();
         clock.advance(CACHE_TTL - Duration::from_secs(1));
         assert_eq!(user(&keyring), None);
         clock.advance(Duration::from_secs(1));
         assert_eq!(user(&keyring).unwrap(), "ann");
-        assert_eq!(keyring.current().file, Some(folder.path().join("config.json")));
+        assert_eq!(keyring.current().file, Some(dir.path().join("config.json")));
     }
 
     #[test]

@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn applies_changes_keeps_caches_of_unchanged_providers_and_rejects_invalid_files() {
         // I250
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config.yaml");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("config.yaml");
         let write = |text: String| fs::write(&path, text).unwrap();
         write(format!("{HEAD}{}", provider("sh", "a.io")));
         let runner = Arc::new(ScriptedRunner::new([answer("first"), answer("second")]));

@@ -30,8 +30,8 @@ esac
 case "$request" in *'/v99'*|*'"image":""'*) exit 1;; esac
 "#;
 
-fn script(folder: &Path, name: &str, body: &str) -> PathBuf {
-    let path = folder.join(name);
+fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
+    let path = dir.join(name);
     fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
@@ -41,18 +41,18 @@ fn environment() -> Environment {
     [("PATH", "/usr/bin:/bin"), ("INHERITED", "yes")].into_iter().collect()
 }
 
-fn settings(folder: &Path) -> ProviderSettings {
+fn settings(dir: &Path) -> ProviderSettings {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
-    let mut settings = ProviderSettings::new(folder, environment(), runner, clock);
+    let mut settings = ProviderSettings::new(dir, environment(), runner, clock);
     settings.limits.run = Duration::from_millis(1_500);
     settings
 }
 
 /// Runs one lookup with a plugin of this shell script.
 fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
-    let folder = tempfile::tempdir().unwrap();
-    script(folder.path(), "plugin", body);
+    let dir = tempfile::tempdir().unwrap();
+    script(dir.path(), "plugin", body);
     let text = format!(
         "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- name: plugin\n  \
          matchImages: [registry.example]\n  defaultCacheDuration: 1m\n  apiVersion: credentialprovider.kubelet.k8s.io/v1\n{more}"
@@ -60,9 +60,9 @@ fn lookup(body: &str, more: &str) -> (TempDir, Lookup) {
     let config =
         ImageConfig::decode(&[ConfigFile { path: "c".into(), text: text.into() }], Profile::Hardened)
             .unwrap();
-    let providers = Providers::new(&config, settings(folder.path()));
+    let providers = Providers::new(&config, settings(dir.path()));
     let lookup = providers.lookup("registry.example/app", &PullIdentity::None);
-    (folder, lookup)
+    (dir, lookup)
 }
 
 fn error(body: &str) -> ProviderError {
@@ -138,9 +138,9 @@ fn grandchild_neither_delays_the_response_nor_outlives_it() {
         "sleep 1000 & echo $! > \"$0.pid\"; wait".to_owned(),
     ] {
         let started = SystemClock.monotonic();
-        let (folder, _) = lookup(&body, "");
+        let (dir, _) = lookup(&body, "");
         assert!(SystemClock.monotonic().saturating_sub(started) < Duration::from_secs(30));
-        let pid = fs::read_to_string(folder.path().join("plugin.pid")).unwrap();
+        let pid = fs::read_to_string(dir.path().join("plugin.pid")).unwrap();
         wait_until_gone(pid.trim());
     }
 }
@@ -161,12 +161,12 @@ fn wait_until_gone(pid: &str) {
 #[test]
 fn error_for_missing_plugin_names_its_path() {
     // I5–I7
-    let (folder, found) = lookup(&format!("echo '{GOOD}'"), "");
+    let (dir, found) = lookup(&format!("echo '{GOOD}'"), "");
     assert_eq!(found.attempts().len(), 1);
-    let path = folder.path().join("plugin");
+    let path = dir.path().join("plugin");
     let config = ConfigFile { path: "c".into(), text: b"apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n- {name: plugin, matchImages: [registry.example], defaultCacheDuration: 0s, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n".to_vec() };
     let providers =
-        Providers::new(&ImageConfig::decode(&[config], Profile::Kube).unwrap(), settings(folder.path()));
+        Providers::new(&ImageConfig::decode(&[config], Profile::Kube).unwrap(), settings(dir.path()));
     let ask = || providers.lookup("registry.example/app", &PullIdentity::None);
     assert_eq!(ask().attempts().len(), 1);
     fs::remove_file(&path).unwrap();
@@ -207,9 +207,9 @@ fn violated(body: &str) -> Vec<ConformanceRule> {
 }
 
 fn results(body: &str) -> Vec<ConformanceResult> {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let plugin = ImagePluginUnderTest {
-        program: script(folder.path(), "plugin", body),
+        program: script(dir.path(), "plugin", body),
         args: Vec::new(),
         environment: environment(),
         image: "registry.example/app".to_owned(),

@@ -30,8 +30,7 @@ fn skopeo_and_podman_pull_with_the_helper_alone() {
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     }
     assert!(home.runs() >= 2, "the provider runs for each pull");
-    let anonymous =
-        home.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", home.folder("none")).run().unwrap();
+    let anonymous = home.skopeo(&registry).variable("NAVICERT_IMAGE_CONFIG", home.dir("none")).run().unwrap();
     assert_ne!(anonymous.code(), Some(0), "the registry requires a password");
 }
 
@@ -43,10 +42,10 @@ fn wrong_credential_stays_cached_until_erased_or_invalidated() {
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
-    let settings = ProviderSettings::new(&home.folder("bin"), environment, runner, Arc::clone(&clock) as _);
-    let reloader = Reloader::open(&home.folder("config.yaml"), settings).unwrap();
+    let settings = ProviderSettings::new(&home.dir("bin"), environment, runner, Arc::clone(&clock) as _);
+    let reloader = Reloader::open(&home.dir("config.yaml"), settings).unwrap();
     let service = DaemonService::new(reloader, Scopes::new(), Arc::new(TextMetrics::new()), clock);
-    let daemon = Daemon::bind(&home.folder("run/navicert/image.sock"), service).unwrap();
+    let daemon = Daemon::bind(&home.dir("run/navicert/image.sock"), service).unwrap();
     thread::spawn(move || daemon.run());
 
     let erase = || {
@@ -54,7 +53,7 @@ fn wrong_credential_stays_cached_until_erased_or_invalidated() {
         assert_eq!((erased.code(), erased.stdout.as_slice()), (Some(0), &b""[..]));
     };
     // The request that `navicert image invalidate IMAGE` sends to the daemon.
-    let socket = home.folder("run/navicert/image.sock");
+    let socket = home.dir("run/navicert/image.sock");
     let image = registry.image();
     let invalidate =
         || assert_eq!(&**call(&socket, DaemonVerb::Invalidate, &image).unwrap().unwrap().stdout, b"1\n");
@@ -66,11 +65,11 @@ fn wrong_credential_stays_cached_until_erased_or_invalidated() {
     ];
     for (puller, forget) in rounds {
         erase();
-        fs::write(home.folder("password"), "wrong-password").unwrap();
+        fs::write(home.dir("password"), "wrong-password").unwrap();
         let pull = || puller.run().unwrap().code();
         assert_ne!(pull(), Some(0), "{puller}: a wrong password");
         let runs = home.runs();
-        fs::write(home.folder("password"), PASSWORD).unwrap();
+        fs::write(home.dir("password"), PASSWORD).unwrap();
         assert_ne!(pull(), Some(0), "{puller}: the daemon still caches the wrong one");
         assert_eq!(home.runs(), runs);
         forget();
@@ -87,21 +86,21 @@ fn podman_pulls_with_generated_auth_file() {
     let Some(registry) = registry() else { return };
     let home = PullerHome::new(&registry, HELPER);
     let config =
-        navicert_image::reload::load(&home.folder("config.yaml"), navicert_image::Profile::Hardened).unwrap();
+        navicert_image::reload::load(&home.dir("config.yaml"), navicert_image::Profile::Hardened).unwrap();
     let clock = Arc::new(SystemClock);
     let runner = Arc::new(ProcessRunner::new(Arc::clone(&clock) as _));
     let environment: Environment = [("PATH", "/usr/bin:/bin")].into_iter().collect();
     let providers = navicert_image::Providers::new(
         &config,
-        ProviderSettings::new(&home.folder("bin"), environment, runner, clock),
+        ProviderSettings::new(&home.dir("bin"), environment, runner, clock),
     );
     let image = navicert_image::Repository::from_image(&registry.image()).unwrap();
     let mut file = navicert_image::auth_file::AuthFile::new();
     assert!(
         file.add(&providers.lookup(image.as_str(), &navicert_image::service_account::PullIdentity::None))
     );
-    navicert_image::auth_file::write_private(&home.folder("auth.json"), file.encode().expose()).unwrap();
-    fs::remove_file(home.folder("bin/docker-credential-navicert")).unwrap();
+    navicert_image::auth_file::write_private(&home.dir("auth.json"), file.encode().expose()).unwrap();
+    fs::remove_file(home.dir("bin/docker-credential-navicert")).unwrap();
     let outcome = home.podman(&registry).run().unwrap();
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
 }
@@ -109,10 +108,10 @@ fn podman_pulls_with_generated_auth_file() {
 #[test]
 fn helper_follows_the_protocol() {
     // I220, I221, I222, I223, I238: no registry needed.
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let helper = |arguments: &[&str], stdin: &str| {
         let program = Program::new(HELPER).arguments(arguments).stdin(stdin).own_environment();
-        let outcome = program.variable("NAVICERT_IMAGE_CONFIG", folder.path().join("absent")).run().unwrap();
+        let outcome = program.variable("NAVICERT_IMAGE_CONFIG", dir.path().join("absent")).run().unwrap();
         (outcome.code(), String::from_utf8(outcome.stdout).unwrap())
     };
     for (arguments, stdin, code, stdout) in [

@@ -17,15 +17,15 @@ use navicert_types::image_credential::WireVersion;
 
 const SHIM: &str = env!("CARGO_BIN_EXE_navicert-image-provider");
 
-fn plugin(folder: &Path, name: &str, key_type: &str, duration: &str) {
+fn plugin(dir: &Path, name: &str, key_type: &str, duration: &str) {
     let text = format!(
         "#!/bin/sh\nrequest=$(cat)\ncase \"$request\" in *serviceAccountToken*) user=with-token;; *) user={name};; esac\n\
          echo \"{{\\\"kind\\\":\\\"CredentialProviderResponse\\\",\\\"apiVersion\\\":\\\"credentialprovider.kubelet.k8s.io/v1\\\",\
          \\\"cacheKeyType\\\":\\\"{key_type}\\\",\\\"cacheDuration\\\":\\\"{duration}\\\",\
          \\\"auth\\\":{{\\\"a.io\\\":{{\\\"username\\\":\\\"$user\\\",\\\"password\\\":\\\"p\\\"}}}}}}\"\n"
     );
-    fs::write(folder.join(name), text).unwrap();
-    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(dir.join(name), text).unwrap();
+    fs::set_permissions(dir.join(name), fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn config(providers: &[&str], more: &str) -> String {
@@ -39,14 +39,14 @@ fn config(providers: &[&str], more: &str) -> String {
     head + &providers.iter().map(provider).collect::<String>()
 }
 
-fn call(folder: &Path, version: WireVersion, more: &str) -> Outcome {
+fn call(dir: &Path, version: WireVersion, more: &str) -> Outcome {
     let request = format!(
         r#"{{"kind":"CredentialProviderRequest","apiVersion":"{}","image":"a.io/x"{more}}}"#,
         version.api_version()
     );
     Program::new(SHIM)
         .arguments(["--config", "config.yaml", "--bin-dir", "bin", "--last-good", "last-good.yaml"])
-        .directory(folder)
+        .directory(dir)
         .stdin(request)
         .run()
         .unwrap()
@@ -57,20 +57,20 @@ fn answer(outcome: &Outcome, version: WireVersion) -> Response {
     Response::decode(&outcome.stdout, version).unwrap()
 }
 
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("bin")).unwrap();
-    plugin(&folder.path().join("bin"), "one", "Registry", "2h");
-    plugin(&folder.path().join("bin"), "two", "Image", "3h");
-    fs::write(folder.path().join("config.yaml"), config(&["one"], "")).unwrap();
-    folder
+fn dir() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join("bin")).unwrap();
+    plugin(&dir.path().join("bin"), "one", "Registry", "2h");
+    plugin(&dir.path().join("bin"), "two", "Image", "3h");
+    fs::write(dir.path().join("config.yaml"), config(&["one"], "")).unwrap();
+    dir
 }
 
 #[test]
 fn applies_change_at_the_next_call_and_tolerates_partial_writes() {
     // I8, I250
-    let folder = folder();
-    let (path, done) = (folder.path().join("config.yaml"), AtomicBool::new(false));
+    let dir = dir();
+    let (path, done) = (dir.path().join("config.yaml"), AtomicBool::new(false));
     let users: BTreeSet<String> = thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0.. {
@@ -92,7 +92,7 @@ fn applies_change_at_the_next_call_and_tolerates_partial_writes() {
             }
         });
         let users = (0..40).map(|_| {
-            let answer = answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
+            let answer = answer(&call(dir.path(), WireVersion::V1, ""), WireVersion::V1);
             answer.auth.first().unwrap().1.username.clone()
         });
         let users = users.collect();
@@ -105,23 +105,23 @@ fn applies_change_at_the_next_call_and_tolerates_partial_writes() {
 #[test]
 fn falls_back_to_last_valid_configuration_with_a_warning() {
     // I250
-    let folder = folder();
-    answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
-    fs::write(folder.path().join("config.yaml"), "providers: [").unwrap();
-    let outcome = call(folder.path(), WireVersion::V1, "");
+    let dir = dir();
+    answer(&call(dir.path(), WireVersion::V1, ""), WireVersion::V1);
+    fs::write(dir.path().join("config.yaml"), "providers: [").unwrap();
+    let outcome = call(dir.path(), WireVersion::V1, "");
     assert_eq!(answer(&outcome, WireVersion::V1).auth.first().unwrap().1.username, "one");
     assert!(String::from_utf8_lossy(&outcome.stderr).contains("using the last valid configuration"));
-    fs::remove_file(folder.path().join("last-good.yaml")).unwrap();
-    let outcome = call(folder.path(), WireVersion::V1, "");
+    fs::remove_file(dir.path().join("last-good.yaml")).unwrap();
+    let outcome = call(dir.path(), WireVersion::V1, "");
     assert_eq!((outcome.code(), outcome.stdout.len()), (Some(1), 0));
 }
 
 #[test]
 fn merges_responses_with_narrowest_scope_and_shortest_lifetime() {
-    let folder = folder();
-    fs::write(folder.path().join("config.yaml"), config(&["one", "two"], "")).unwrap();
+    let dir = dir();
+    fs::write(dir.path().join("config.yaml"), config(&["one", "two"], "")).unwrap();
     for version in WireVersion::ALL {
-        let joined = answer(&call(folder.path(), version, ""), version);
+        let joined = answer(&call(dir.path(), version, ""), version);
         assert_eq!(joined.cache_key_type.as_str(), "Image");
         assert_eq!(joined.cache_duration.unwrap().to_string(), "2h0m0s");
         assert_eq!(joined.auth.first().unwrap().1.username, "one", "the first provider's credential wins");
@@ -131,20 +131,20 @@ fn merges_responses_with_narrowest_scope_and_shortest_lifetime() {
 #[test]
 fn passes_on_the_kubelets_token() {
     // I109
-    let folder = folder();
+    let dir = dir();
     let more = "  tokenAttributes: {serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: true}\n";
-    fs::write(folder.path().join("config.yaml"), config(&["one"], more)).unwrap();
-    let with = call(folder.path(), WireVersion::V1, r#","serviceAccountToken":"t""#);
+    fs::write(dir.path().join("config.yaml"), config(&["one"], more)).unwrap();
+    let with = call(dir.path(), WireVersion::V1, r#","serviceAccountToken":"t""#);
     assert_eq!(answer(&with, WireVersion::V1).auth.first().unwrap().1.username, "with-token");
-    assert!(answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1).auth.is_empty());
+    assert!(answer(&call(dir.path(), WireVersion::V1, ""), WireVersion::V1).auth.is_empty());
 }
 
 #[test]
 fn returns_empty_response_if_no_provider_matches() {
     // I106
-    let folder = folder();
-    fs::write(folder.path().join("config.yaml"), config(&["one"], "").replace("[a.io]", "[b.io]")).unwrap();
-    let nothing = answer(&call(folder.path(), WireVersion::V1, ""), WireVersion::V1);
+    let dir = dir();
+    fs::write(dir.path().join("config.yaml"), config(&["one"], "").replace("[a.io]", "[b.io]")).unwrap();
+    let nothing = answer(&call(dir.path(), WireVersion::V1, ""), WireVersion::V1);
     assert!(nothing.auth.is_empty());
     assert_eq!(nothing.cache_duration.unwrap().to_string(), "30s");
 }

@@ -31,7 +31,7 @@ struct Cluster {
     pods: Watch,
     /// The accepted credential: a token, or the common name of a certificate.
     accepted: Arc<Mutex<String>>,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     clock: Arc<ManualClock>,
 }
 
@@ -53,8 +53,8 @@ impl Cluster {
                 "items": [pod("listed")],
             }))
         });
-        let folder = tempfile::tempdir().unwrap();
-        Cluster { api, pods, accepted, folder, clock: Arc::new(ManualClock::at(1_800_000_000)) }
+        let dir = tempfile::tempdir().unwrap();
+        Cluster { api, pods, accepted, dir, clock: Arc::new(ManualClock::at(1_800_000_000)) }
     }
 
     fn accept(&self, credential: &str) {
@@ -66,26 +66,26 @@ impl Cluster {
         let answer = json!({
             "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status,
         });
-        fs::write(self.folder.path().join("answer"), answer.to_string()).unwrap();
+        fs::write(self.dir.path().join("answer"), answer.to_string()).unwrap();
     }
 
     fn runs(&self) -> usize {
-        fs::read_to_string(self.folder.path().join("runs")).map_or(0, |runs| runs.lines().count())
+        fs::read_to_string(self.dir.path().join("runs")).map_or(0, |runs| runs.lines().count())
     }
 
     fn client(&self, ca: &Ca) -> kube::Client {
-        let folder = self.folder.path();
-        let script = folder.join("plugin");
-        let (runs, answer) = (folder.join("runs"), folder.join("answer"));
+        let dir = self.dir.path();
+        let script = dir.join("plugin");
+        let (runs, answer) = (dir.join("runs"), dir.join("answer"));
         let text = format!(
             "#!/bin/sh\necho run >> '{}'\n[ ! -e '{}' ] || exit 1\nexec cat '{}'\n",
             runs.display(),
-            folder.join("fails").display(),
+            dir.join("fails").display(),
             answer.display()
         );
         fs::write(&script, text).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
+        fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
         let config = json!({
             "current-context": "x",
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
@@ -94,7 +94,7 @@ impl Cluster {
                 "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": "./plugin",
             }}}],
         });
-        let path = folder.join("config");
+        let path = dir.join("config");
         fs::write(&path, config.to_string()).unwrap();
         navicert_kube::client(self.transport(&path), "default")
     }
@@ -102,7 +102,7 @@ impl Cluster {
     fn transport(&self, path: &Path) -> transport::Transport {
         let sources = KubeconfigSources::locate(Some(path), None, None);
         let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), self.folder.path(), &OsFileSystem).unwrap();
+            kubeconfig::select(&sources, &Overrides::default(), self.dir.path(), &OsFileSystem).unwrap();
         let path = (OsString::from("PATH"), OsString::from("/usr/bin:/bin"));
         let environment = std::iter::once(path).collect();
         let around = Surroundings {
@@ -216,7 +216,7 @@ async fn informer_recovers_when_its_plugin_does_and_the_plugin_runs_back_off() {
     let cluster = Cluster::new(&ca);
     cluster.accept("one");
     cluster.set_plugin_status(&json!({"token": "one"}));
-    let fails = cluster.folder.path().join("fails");
+    let fails = cluster.dir.path().join("fails");
     fs::write(&fails, "").unwrap();
     let client = cluster.client(&ca);
     let mut events: Events = Box::pin(watcher(Api::<Pod>::all(client), watcher::Config::default()));

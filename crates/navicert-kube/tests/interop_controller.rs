@@ -52,17 +52,17 @@ fn rotating(cluster: &'static Cluster, authority: Ca, with_certificate: bool) ->
     })
 }
 
-fn kubeconfig(cluster: &Cluster, plugin: &FakeExecPlugin, folder: &Path, namespace: &str) -> PathBuf {
+fn kubeconfig(cluster: &Cluster, plugin: &FakeExecPlugin, dir: &Path, namespace: &str) -> PathBuf {
     let config = json!({
         "current-context": "x",
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u", "namespace": namespace}}],
         "clusters": [{"name": "c", "cluster": {"server": cluster.server(), "certificate-authority": cluster.ca()}}],
         "users": [{"name": "u", "user": {"exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-            "command": plugin.write_plugin(folder),
+            "command": plugin.write_plugin(dir),
         }}}],
     });
-    let path = folder.join("config");
+    let path = dir.join("config");
     fs::write(&path, config.to_string()).unwrap();
     path
 }
@@ -96,8 +96,8 @@ async fn survives(with_certificate: bool, runs: usize) {
     );
 
     let plugin = rotating(cluster, cluster.client_authority(), with_certificate);
-    let folder = tempfile::tempdir().unwrap();
-    let config = kubeconfig(cluster, &plugin, folder.path(), namespace);
+    let dir = tempfile::tempdir().unwrap();
+    let config = kubeconfig(cluster, &plugin, dir.path(), namespace);
     let client = counting::client(&config).unwrap();
     assert_eq!(client.default_namespace(), namespace);
     let admin = counting::client(cluster.admin_kubeconfig()).unwrap();

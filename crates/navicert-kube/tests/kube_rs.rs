@@ -17,8 +17,8 @@ use navicert_types::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 /// Writes a kubeconfig for this server with this exec section.
-fn kubeconfig(folder: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
-    fs::write(folder.join("ca.crt"), ca.pem()).unwrap();
+fn kubeconfig(dir: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf {
+    fs::write(dir.join("ca.crt"), ca.pem()).unwrap();
     let mut config = json!({
         "current-context": "x",
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
@@ -29,7 +29,7 @@ fn kubeconfig(folder: &Path, api: &ApiServer, ca: &Ca, exec: &Value) -> PathBuf 
     });
     let section = config.pointer_mut("/users/0/user/exec").unwrap().as_object_mut().unwrap();
     section.extend(exec.as_object().unwrap().clone());
-    let path = folder.join("config");
+    let path = dir.join("config");
     fs::write(&path, config.to_string()).unwrap();
     path
 }
@@ -63,9 +63,9 @@ fn ours_at(path: &Path, clock: Arc<dyn Clock>) -> kube::Client {
 #[tokio::test]
 async fn kube_rs_runs_the_plugin_three_times_to_build_a_client_and_navicert_not_at_all() {
     let ca = Ca::new("root");
-    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     let plugin = FakeExecPlugin::start(|_| json!({"token": "t"}));
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
+    let path = kubeconfig(dir.path(), &api, &ca, &json!({"command": plugin.write_plugin(dir.path())}));
     let _client = stock(&path).await.unwrap();
     assert_eq!(plugin.runs().len(), 3);
     let _client = ours(&path);
@@ -76,12 +76,12 @@ async fn kube_rs_runs_the_plugin_three_times_to_build_a_client_and_navicert_not_
 #[tokio::test]
 async fn kube_rs_keeps_a_revoked_token_and_navicert_refreshes_it() {
     let ca = Ca::new("root");
-    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     for run in 1..=9 {
         api.accept_token(&format!("token-{run}"), "ann", &[]);
     }
     let plugin = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
+    let path = kubeconfig(dir.path(), &api, &ca, &json!({"command": plugin.write_plugin(dir.path())}));
     let (theirs, ours) = (stock(&path).await.unwrap(), ours(&path));
     for client in [&theirs, &ours] {
         client.apiserver_version().await.unwrap();
@@ -99,7 +99,7 @@ async fn kube_rs_keeps_a_revoked_token_and_navicert_refreshes_it() {
 #[tokio::test]
 async fn kube_rs_always_presents_its_first_certificate_and_navicert_the_current_one() {
     let ca = Ca::new("root");
-    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     let issuer = ca.clone();
     let plugin = FakeExecPlugin::start(move |run| {
         let identity = issuer.client(&format!("client-{run}")).issue();
@@ -109,7 +109,7 @@ async fn kube_rs_always_presents_its_first_certificate_and_navicert_the_current_
             "expirationTimestamp": "2020-01-01T00:00:00Z",
         })
     });
-    let path = kubeconfig(folder.path(), &api, &ca, &json!({"command": plugin.write_plugin(folder.path())}));
+    let path = kubeconfig(dir.path(), &api, &ca, &json!({"command": plugin.write_plugin(dir.path())}));
     let theirs = stock(&path).await.unwrap();
     let seen = || api.requests().last().unwrap().client.clone().unwrap().common_name;
     theirs.apiserver_version().await.unwrap();
@@ -133,12 +133,12 @@ async fn kube_rs_always_presents_its_first_certificate_and_navicert_the_current_
 #[tokio::test]
 async fn kube_rs_prints_the_plugins_environment_and_output_in_an_error_and_navicert_neither() {
     let ca = Ca::new("root");
-    let (api, folder) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
+    let (api, dir) = (ApiServer::start(&ca), tempfile::tempdir().unwrap());
     let exec = json!({
         "command": "/bin/sh", "args": ["-c", "echo canary-in-output; exit 1"],
         "env": [{"name": "PASSWORD", "value": "canary-in-environment"}],
     });
-    let path = kubeconfig(folder.path(), &api, &ca, &exec);
+    let path = kubeconfig(dir.path(), &api, &ca, &exec);
     let theirs = stock(&path).await.err().unwrap();
     let theirs = format!("{theirs} {theirs:?}");
     assert!(theirs.contains("canary-in-environment") && theirs.contains("canary-in-output"), "{theirs}");

@@ -40,17 +40,17 @@ struct ProxyFixture {
     issuer: Arc<Issuer>,
     api: ApiServer,
     address: SocketAddr,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     _keeping: BackgroundTasks,
     _stop: watch::Sender<bool>,
 }
 
 impl ProxyFixture {
     async fn start() -> Self {
-        let (ca, folder) = (Ca::new("kube-rs"), tempfile::tempdir().unwrap());
+        let (ca, dir) = (Ca::new("kube-rs"), tempfile::tempdir().unwrap());
         let (issuer, api) = (Arc::new(Issuer::start(&ca)), ApiServer::start(&ca));
         api.accept_everyone();
-        let reloader = reloader(&issuer, &ca, folder.path());
+        let reloader = reloader(&issuer, &ca, dir.path());
         let keeping = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -65,17 +65,17 @@ impl ProxyFixture {
             }
         };
         wait::within("the issuer's keys", known).await;
-        ProxyFixture { ca, issuer, api, address, folder, _keeping: keeping, _stop: stop }
+        ProxyFixture { ca, issuer, api, address, dir, _keeping: keeping, _stop: stop }
     }
 
     fn kubeconfig(&self, user: &Value) -> String {
-        let folder = self.folder.path();
-        fs::write(folder.join("ca.crt"), self.ca.pem()).unwrap();
+        let dir = self.dir.path();
+        fs::write(dir.join("ca.crt"), self.ca.pem()).unwrap();
         json!({
             "current-context": "x",
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": {
-                "server": format!("https://{}", self.address), "certificate-authority": folder.join("ca.crt"),
+                "server": format!("https://{}", self.address), "certificate-authority": dir.join("ca.crt"),
             }}],
             "users": [{"name": "u", "user": user}],
         })
@@ -92,7 +92,7 @@ impl ProxyFixture {
 
     /// kube-rs with navicert's transport.
     fn ours(&self, user: &Value) -> kube::Client {
-        let path = self.folder.path().join("config");
+        let path = self.dir.path().join("config");
         fs::write(&path, self.kubeconfig(user)).unwrap();
         let sources = kubeconfig::KubeconfigSources::locate(Some(&path), None, None);
         let (_, effective) =
@@ -132,7 +132,7 @@ impl ProxyFixture {
     }
 }
 
-fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<AuthnReloader> {
+fn reloader(issuer: &Issuer, ca: &Ca, dir: &Path) -> Arc<AuthnReloader> {
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": [{
@@ -140,7 +140,7 @@ fn reloader(issuer: &Issuer, ca: &Ca, folder: &Path) -> Arc<AuthnReloader> {
             "claimMappings": {"username": {"claim": "sub", "prefix": "corp:"}},
         }],
     });
-    let path = folder.join("authentication.yaml");
+    let path = dir.join("authentication.yaml");
     fs::write(&path, config.to_string()).unwrap();
     let around = JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
@@ -179,10 +179,10 @@ fn token(issuer: &Issuer, change: &Value) -> String {
     issuer.token(&claims)
 }
 
-fn exec(plugin: &FakeExecPlugin, folder: &Path) -> Value {
+fn exec(plugin: &FakeExecPlugin, dir: &Path) -> Value {
     json!({"exec": {
         "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never",
-        "command": plugin.write_plugin(folder),
+        "command": plugin.write_plugin(dir),
     }})
 }
 
@@ -198,7 +198,7 @@ async fn kube_rs_with_an_exec_plugin_lists_and_watches_as_the_mapped_user() {
     let proxy = ProxyFixture::start().await;
     let issuer = Arc::clone(&proxy.issuer);
     let plugin = FakeExecPlugin::start(move |_| json!({"token": token(&issuer, &json!({}))}));
-    let client = proxy.stock(&exec(&plugin, proxy.folder.path())).await;
+    let client = proxy.stock(&exec(&plugin, proxy.dir.path())).await;
     proxy.list_and_watch(client).await;
     assert!(!plugin.runs().is_empty());
 }
@@ -212,7 +212,7 @@ async fn navicert_runs_its_plugin_again_when_the_proxy_rejects_a_token() {
         let change = if run == 1 { json!({"exp": 1_000_000_000}) } else { json!({}) };
         json!({"token": token(&issuer, &change)})
     });
-    let client = proxy.ours(&exec(&plugin, proxy.folder.path()));
+    let client = proxy.ours(&exec(&plugin, proxy.dir.path()));
     proxy.list_and_watch(client).await;
     assert_eq!(plugin.runs().len(), 2, "one expired token, and one for all further requests");
 }

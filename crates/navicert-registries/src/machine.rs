@@ -73,13 +73,13 @@ mod tests {
             (&[("class/dmi/id/sys_vendor", "QEMU"), ("hypervisor/uuid", "0000")], Cloud::Other),
             (&[], Cloud::Unknown),
         ] {
-            let folder = tempfile::tempdir().unwrap();
+            let dir = tempfile::tempdir().unwrap();
             for (name, text) in files {
-                let path = folder.path().join(name);
+                let path = dir.path().join(name);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            assert_eq!(Cloud::detect(folder.path()), cloud, "{files:?}");
+            assert_eq!(Cloud::detect(dir.path()), cloud, "{files:?}");
         }
         assert!(Cloud::Unknown.may_be(Cloud::Google) && !Cloud::Other.may_be(Cloud::Google));
     }

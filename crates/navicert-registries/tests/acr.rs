@@ -26,12 +26,12 @@ const REFRESH_TOKEN_USERNAME: &str = "00000000-0000-0000-0000-000000000000";
 /// A node with its configuration file, and an Azure fake.
 struct Node {
     azure: Azure,
-    folder: TempDir,
+    dir: TempDir,
 }
 
 impl Node {
     fn new(config: &Value) -> Self {
-        let node = Node { azure: Azure::start(HOST, "tenant-1"), folder: tempfile::tempdir().unwrap() };
+        let node = Node { azure: Azure::start(HOST, "tenant-1"), dir: tempfile::tempdir().unwrap() };
         fs::write(node.config(), config.to_string()).unwrap();
         node
     }
@@ -43,7 +43,7 @@ impl Node {
     }
 
     fn config(&self) -> PathBuf {
-        self.folder.path().join("azure.json")
+        self.dir.path().join("azure.json")
     }
 
     fn run(&self, image: &str) -> Run {
@@ -125,7 +125,7 @@ fn authenticates_with_service_account_token() {
 fn authenticates_with_mounted_token() {
     let node = Node::managed();
     node.azure.trust("app-1", "canary-mounted");
-    let token = node.folder.path().join("token");
+    let token = node.dir.path().join("token");
     fs::write(&token, "canary-mounted\n").unwrap();
     let run = node
         .near(Run::new(ACR, IMAGE).arguments(&["--from-environment"]))
@@ -193,7 +193,7 @@ fn reads_custom_cloud_metadata() {
         REFRESH_TOKEN_USERNAME
     );
     assert!(run("mine.azurecr.stack.example.evil.example/x").is_empty());
-    let described = node.folder.path().join("environment.json");
+    let described = node.dir.path().join("environment.json");
     fs::write(
         &described,
         json!({"activeDirectoryEndpoint": url, "containerRegistryDNSSuffix": "azurecr.stack.example"})
@@ -222,7 +222,7 @@ fn requests_bound_identity_at_the_api_server() {
         "/",
         Answer::json(&json!({"access_token": "access-token-of-the-directory", "expires_in": 1})),
     );
-    let authority = node.folder.path().join("ca.crt");
+    let authority = node.dir.path().join("ca.crt");
     fs::write(&authority, ca.pem()).unwrap();
     let name = format!("bindings.example:{}", server.address().port());
     let flags = [

@@ -124,8 +124,8 @@ fn credential_goes_only_to_its_own_registry() {
     // I168, I169, I170
     let (amazon, google) = (Amazon::start(), Google::start("canary-google", Some(3600)));
     let azure = Azure::start("mine.azurecr.io", "t");
-    let folder = tempfile::tempdir().unwrap();
-    let config = folder.path().join("azure.json");
+    let dir = tempfile::tempdir().unwrap();
+    let config = dir.path().join("azure.json");
     fs::write(&config, r#"{"useManagedIdentityExtension": true, "tenantId": "t"}"#).unwrap();
     let ask = |owner: Owner, image: &str| match owner {
         Owner::Amazon => Run::new(ECR, image)

@@ -121,8 +121,8 @@ fn environment_overrides_endpoints_of_one_or_all_services() {
 #[test]
 fn finds_credentials_in_every_source() {
     // I178, I179
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
     let amazon = Amazon::start();
     amazon.trust(ROLE, "canary-web-token", "session-of-web-identity");
     amazon.trust("arn:aws:iam::1:role/chained", "external", "session-of-chain");
@@ -165,7 +165,7 @@ fn finds_credentials_in_every_source() {
             run().variable("AWS_WEB_IDENTITY_TOKEN_FILE", path("token")).variable("AWS_ROLE_ARN", ROLE),
         ),
         ("default profile", files()),
-        ("home", run().variable("HOME", folder.path())),
+        ("home", run().variable("HOME", dir.path())),
         ("keys", files().variable("AWS_PROFILE", "keys")),
         ("chained", files().variable("AWS_PROFILE", "chained")),
         ("process", files().variable("AWS_PROFILE", "process")),
@@ -219,9 +219,9 @@ fn finds_credentials_in_every_source() {
 #[test]
 fn tls_trusts_system_roots_or_a_ca_file() {
     let (ca, other) = (Ca::new("machine"), Ca::new("other"));
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, ca: &Ca| {
-        let path = folder.path().join(name);
+        let path = dir.path().join(name);
         fs::write(&path, ca.pem()).unwrap();
         path
     };
@@ -242,7 +242,7 @@ fn tls_trusts_system_roots_or_a_ca_file() {
         ran.assert_error(4, "TLS connection to");
         assert!(ran.stderr.contains("hint: the system root certificates"), "{}", ran.stderr);
     }
-    let nothing = run().variable("AWS_CA_BUNDLE", folder.path().join("absent")).run();
+    let nothing = run().variable("AWS_CA_BUNDLE", dir.path().join("absent")).run();
     nothing.assert_error(4, "absent");
 }
 

@@ -41,7 +41,7 @@ struct Node {
     amazon: Amazon,
     google: Google,
     azure: Azure,
-    folder: TempDir,
+    dir: TempDir,
 }
 
 impl Node {
@@ -50,7 +50,7 @@ impl Node {
             amazon: Amazon::start(),
             google: Google::start("canary-google-token", Some(3600)),
             azure: Azure::start("mine.azurecr.io", "t"),
-            folder: tempfile::tempdir().unwrap(),
+            dir: tempfile::tempdir().unwrap(),
         };
         #[expect(clippy::cast_precision_loss, reason = "seconds of this century are exact")]
         node.amazon.hand_out("canary-amazon-password", Some((now() + 12 * 3600) as f64));
@@ -65,7 +65,7 @@ impl Node {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     fn variables(&self) -> Vec<(&'static str, String)> {
@@ -86,8 +86,8 @@ impl Node {
 
     /// An example of the project, with this node's paths in it.
     fn example(&self, name: &str) -> PathBuf {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
-        let text = fs::read_to_string(folder.join(name)).unwrap();
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
+        let text = fs::read_to_string(dir.join(name)).unwrap();
         let text = text.replace("/etc/kubernetes/azure.json", self.path("azure.json").to_str().unwrap());
         fs::write(self.path(name), text).unwrap();
         self.path(name)
@@ -199,9 +199,9 @@ fn service_account_token_reaches_its_cloud_with_the_examples() {
 
 #[test]
 fn examples_have_no_configuration_errors() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/image-providers");
     let mut seen = 0;
-    for entry in fs::read_dir(folder).unwrap() {
+    for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let text = fs::read(&path).unwrap();
         let findings = lint(&[ConfigFile { path: path.clone(), text }], None);

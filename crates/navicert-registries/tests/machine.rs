@@ -26,8 +26,8 @@ impl Sleep for NoPause {
 
 /// A run on a machine with this firmware vendor and product.
 fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (ProviderContext, TempDir) {
-    let folder = tempfile::tempdir().unwrap();
-    let firmware = folder.path().join("class/dmi/id");
+    let dir = tempfile::tempdir().unwrap();
+    let firmware = dir.path().join("class/dmi/id");
     fs::create_dir_all(&firmware).unwrap();
     fs::write(firmware.join("sys_vendor"), vendor).unwrap();
     fs::write(firmware.join("product_name"), product).unwrap();
@@ -35,8 +35,8 @@ fn on_machine(vendor: &str, product: &str, variables: &[(&str, &str)]) -> (Provi
     let limit = Duration::from_secs(5);
     let mut context =
         ProviderContext::new(environment, Arc::new(SystemClock), Box::new(NoPause), limit).unwrap();
-    context.sysfs = folder.path().to_owned();
-    (context, folder)
+    context.sysfs = dir.path().to_owned();
+    (context, dir)
 }
 
 fn ask<P: RegistryProvider>(

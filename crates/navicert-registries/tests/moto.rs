@@ -26,10 +26,10 @@ const ROLE: &str = "arn:aws:iam::123456789012:role/puller";
 fn logs_in_to_moto_and_does_not_cache_its_expired_token() {
     // I172–I177, I181: moto's tokens expired on 2015-01-01.
     let Some(moto) = Moto::start() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    let token = folder.path().join("token");
+    let dir = tempfile::tempdir().unwrap();
+    let token = dir.path().join("token");
     fs::write(&token, "header.payload.signature").unwrap();
-    let config = folder.path().join("config");
+    let config = dir.path().join("config");
     fs::write(&config, format!("[default]\nrole_arn = {ROLE}\nsource_profile = keys\n[profile keys]\naws_access_key_id = a\naws_secret_access_key = b\n")).unwrap();
     let run = || {
         Run::new(ECR, IMAGE)

@@ -30,16 +30,16 @@ fn skopeo_and_podman_pull_with_ecr_credentials() {
     let Some(registry) = ImageRegistry::start(USER) else { return };
     let amazon = Amazon::start();
     amazon.hand_out(USER.password, None);
-    let (folder, _) = linked(ECR, "docker-credential-ecr-login");
-    let path = |name: &str| folder.path().join(name);
+    let (dir, _) = linked(ECR, "docker-credential-ecr-login");
+    let path = |name: &str| dir.path().join(name);
     let auth = format!("{{\"credHelpers\":{{\"{}\":\"ecr-login\"}}}}", registry.host());
     fs::write(path("auth.json"), auth).unwrap();
     let puller = |name: &str, arguments: &[&str]| {
         Program::new(name)
             .arguments(arguments)
-            .variable("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display()))
-            .variable("HOME", folder.path())
-            .variable("XDG_RUNTIME_DIR", folder.path())
+            .variable("PATH", format!("{}:/usr/bin:/bin:/usr/sbin:/sbin", dir.path().display()))
+            .variable("HOME", dir.path())
+            .variable("XDG_RUNTIME_DIR", dir.path())
             .variable("REGISTRY_AUTH_FILE", path("auth.json"))
             .variable("AWS_ENDPOINT_URL", amazon.server().url())
             .variable("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

@@ -295,8 +295,8 @@ mod tests {
 
     #[test]
     fn writes_one_json_line_per_decision_including_the_last() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("audit.log");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("audit.log");
         let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(1_000))).unwrap();
         for reason in ["expired", "signature"] {
             audit.record(&event(reason));
@@ -314,8 +314,8 @@ mod tests {
 
     #[test]
     fn reopen_creates_a_rotated_file_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, moved) = (folder.path().join("audit.log"), folder.path().join("audit.log.1"));
+        let dir = tempfile::tempdir().unwrap();
+        let (path, moved) = (dir.path().join("audit.log"), dir.path().join("audit.log.1"));
         let audit = AuditLog::open(AuditTarget::from_path(&path), Arc::new(ManualClock::at(0))).unwrap();
         audit.record(&event("expired"));
         fs::rename(&path, &moved).unwrap();

@@ -72,7 +72,7 @@ impl ServerSettings {
 
     /// Resolves relative file names against the configuration's directory. `-` stays as it is.
     #[must_use]
-    pub fn resolve_paths(mut self, folder: &Path) -> Self {
+    pub fn resolve_paths(mut self, dir: &Path) -> Self {
         let files = [
             &mut self.tls_cert_file,
             &mut self.tls_private_key_file,
@@ -81,7 +81,7 @@ impl ServerSettings {
             &mut self.audit_log_path,
         ];
         for path in files.into_iter().flatten().filter(|path| **path != *Path::new("-")) {
-            *path = folder.join(&*path);
+            *path = dir.join(&*path);
         }
         self
     }

@@ -28,8 +28,8 @@ impl Watcher {
     pub fn watch(&mut self, files: &[PathBuf]) {
         let Some(events) = &self.0 else { return };
         let folders: BTreeSet<PathBuf> = files.iter().flat_map(|file| folders(file)).collect();
-        for folder in folders {
-            let _ = events.add(&folder);
+        for dir in folders {
+            let _ = events.add(&dir);
         }
     }
 
@@ -44,13 +44,13 @@ impl Watcher {
 
 /// The parent directory of the path, and of the symbolic link's target.
 fn folders(file: &Path) -> Vec<PathBuf> {
-    let folder = |path: &Path| match path.parent() {
+    let dir = |path: &Path| match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Some(PathBuf::from(".")),
         Some(parent) => Some(parent.to_owned()),
         None => None,
     };
     let target = std::fs::canonicalize(file).ok();
-    [folder(file), target.as_deref().and_then(folder)].into_iter().flatten().collect()
+    [dir(file), target.as_deref().and_then(dir)].into_iter().flatten().collect()
 }
 
 #[cfg(target_os = "linux")]
@@ -77,7 +77,7 @@ mod platform {
             AsyncFd::new(events).map(Events)
         }
 
-        pub(super) fn add(&self, folder: &Path) -> io::Result<()> {
+        pub(super) fn add(&self, dir: &Path) -> io::Result<()> {
             let changes = WatchFlags::CLOSE_WRITE
                 | WatchFlags::CREATE
                 | WatchFlags::DELETE
@@ -86,7 +86,7 @@ mod platform {
                 | WatchFlags::DELETE_SELF
                 | WatchFlags::MOVE_SELF
                 | WatchFlags::ONLYDIR;
-            inotify::add_watch(self.0.get_ref(), folder, changes)?;
+            inotify::add_watch(self.0.get_ref(), dir, changes)?;
             Ok(())
         }
 

@@ -58,8 +58,8 @@ fn sources(config: PathBuf, profile: BaseProfile) -> ConfigSources {
     ConfigSources { config: config.into(), navicert_config: None, profile: Some(profile) }
 }
 
-fn open(folder: &Path, text: &str, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
-    let path = folder.join("config.yaml");
+fn open(dir: &Path, text: &str, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
+    let path = dir.join("config.yaml");
     fs::write(&path, text).unwrap();
     let reloader = Arc::new(AuthnReloader::open(sources(path, profile), around()).unwrap());
     let tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
@@ -92,13 +92,13 @@ async fn until(authenticator: &ReloadableAuthenticator, token: &str, expected: &
 // S108, S161, S191, TV37: a token is rejected until its issuer is available, then accepted.
 #[tokio::test]
 async fn issuer_may_become_available_after_its_first_token() {
-    let (ca, folder) = (Ca::new("late"), tempfile::tempdir().unwrap());
+    let (ca, dir) = (Ca::new("late"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     let gate = Gate::new();
     issuer.answer_once(issuer.discovery_path(), Answer::json(&issuer.discovery_document()).after(&gate));
     let url = issuer.issuer_url();
     let (reloader, _tasks) =
-        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+        open(dir.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
     let refused = described(&reloader.authenticator().authenticate(&token).await);
     assert_eq!(refused, "rejected: oidc: authenticator for this issuer is not initialized");
@@ -115,11 +115,11 @@ async fn issuer_may_become_available_after_its_first_token() {
 // Key IDs of different issuers never mix (S116, A60).
 #[tokio::test]
 async fn key_ids_are_scoped_to_their_issuer() {
-    let (ca, folder) = (Ca::new("two"), tempfile::tempdir().unwrap());
+    let (ca, dir) = (Ca::new("two"), tempfile::tempdir().unwrap());
     let (one, two) = (Issuer::start(&ca), Issuer::start(&ca));
     let (first, second) = (one.issuer_url(), two.issuer_url());
     let text = config(&[(&first, &ca), (&second, &ca)], &named(""), None);
-    let (reloader, _tasks) = open(folder.path(), &text, BaseProfile::Hardened);
+    let (reloader, _tasks) = open(dir.path(), &text, BaseProfile::Hardened);
     assert_eq!(one.key().id(), two.key().id());
     until(reloader.authenticator(), &one.token(&one.claims("ann", "aud1", SystemClock.now())), "ann []")
         .await;
@@ -133,12 +133,12 @@ async fn key_ids_are_scoped_to_their_issuer() {
 // S168 (b), S170, RV2: finds a rotated key although the issuer allowed caching for an hour.
 #[tokio::test]
 async fn finds_new_keys_at_once_and_drops_removed_ones() {
-    let (ca, folder) = (Ca::new("rotation"), tempfile::tempdir().unwrap());
+    let (ca, dir) = (Ca::new("rotation"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
     let url = issuer.issuer_url();
     let (reloader, _tasks) =
-        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+        open(dir.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     let claims = issuer.claims("ann", "aud1", SystemClock.now());
     let (old, authenticator) = (issuer.token(&claims), reloader.authenticator());
     until(authenticator, &old, "ann []").await;
@@ -152,12 +152,12 @@ async fn finds_new_keys_at_once_and_drops_removed_ones() {
 // The provider rotates its key under concurrent load: every token is accepted, whichever key signed it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn key_rotation_under_load_loses_no_request() {
-    let (ca, folder) = (Ca::new("load"), tempfile::tempdir().unwrap());
+    let (ca, dir) = (Ca::new("load"), tempfile::tempdir().unwrap());
     let issuer = Arc::new(Issuer::start(&ca));
     issuer.set_jwks_headers(&[("cache-control", "max-age=3600")]);
     let url = issuer.issuer_url();
     let (reloader, _tasks) =
-        open(folder.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
+        open(dir.path(), &config(&[(&url, &ca)], &named(""), None), BaseProfile::Hardened);
     until(
         reloader.authenticator(),
         &issuer.token(&issuer.claims("first", "aud1", SystemClock.now())),
@@ -198,18 +198,18 @@ async fn key_rotation_under_load_loses_no_request() {
 // for a poll.
 #[tokio::test]
 async fn reloads_files_however_they_change() {
-    let (ca, folder) = (Ca::new("files"), tempfile::tempdir().unwrap());
+    let (ca, dir) = (Ca::new("files"), tempfile::tempdir().unwrap());
     let issuer = Issuer::start(&ca);
     let url = issuer.issuer_url();
     let text = |prefix: &str| config(&[(&url, &ca)], &named(prefix), None);
     let token = issuer.token(&issuer.claims("ann", "aud1", SystemClock.now()));
 
-    let (reloader, tasks) = open(folder.path(), &text("one:"), BaseProfile::Hardened);
+    let (reloader, tasks) = open(dir.path(), &text("one:"), BaseProfile::Hardened);
     until(reloader.authenticator(), &token, "one:ann []").await;
-    fs::write(folder.path().join("config.yaml"), text("two:")).unwrap();
+    fs::write(dir.path().join("config.yaml"), text("two:")).unwrap();
     until(reloader.authenticator(), &token, "two:ann []").await;
-    fs::write(folder.path().join("next"), text("three:")).unwrap();
-    fs::rename(folder.path().join("next"), folder.path().join("config.yaml")).unwrap();
+    fs::write(dir.path().join("next"), text("three:")).unwrap();
+    fs::rename(dir.path().join("next"), dir.path().join("config.yaml")).unwrap();
     until(reloader.authenticator(), &token, "three:ann []").await;
     drop(tasks);
 
@@ -234,13 +234,13 @@ async fn reloads_files_however_they_change() {
 struct Spread {
     ca: Ca,
     issuer: Issuer,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Spread {
     fn new() -> Self {
         let ca = Ca::new("distributed");
-        Spread { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
+        Spread { issuer: Issuer::start(&ca), ca, dir: tempfile::tempdir().unwrap() }
     }
 
     fn claims(&self) -> Value {
@@ -269,7 +269,7 @@ impl Spread {
     }
 
     fn open(&self, profile: BaseProfile) -> (Arc<AuthnReloader>, BackgroundTasks) {
-        open(self.folder.path(), &self.config(), profile)
+        open(self.dir.path(), &self.config(), profile)
     }
 
     async fn ready(&self, reloader: &AuthnReloader) {
@@ -280,66 +280,68 @@ impl Spread {
 // GV1, GV2, GV4, GV5, GV6, S172, S173, S174, S175 (GV1), S176 (GV4), S178, S180 (GV6), in profile `kube`.
 #[tokio::test]
 async fn resolves_distributed_groups_as_kube_apiserver_does() {
-    let rig = Spread::new();
+    let fixture = Spread::new();
     let plain = HttpServer::start_plain();
-    let (reloader, _tasks) = rig.open(BaseProfile::Kube);
-    rig.ready(&reloader).await;
+    let (reloader, _tasks) = fixture.open(BaseProfile::Kube);
+    fixture.ready(&reloader).await;
     let authenticator = reloader.authenticator();
-    let good = rig.answer(&rig.issuer, |_| {});
-    rig.issuer.answer("/groups", Answer::text(&good));
-    let endpoint = |path: &str| json!({"endpoint": rig.issuer.url_of(path), "access_token": "s3cret"});
+    let good = fixture.answer(&fixture.issuer, |_| {});
+    fixture.issuer.answer("/groups", Answer::text(&good));
+    let endpoint = |path: &str| json!({"endpoint": fixture.issuer.url_of(path), "access_token": "s3cret"});
     // GV1: the first token that names a new issuer finds no verifier; a later one does.
-    let token = rig.token(&endpoint("/groups"));
+    let token = fixture.token(&endpoint("/groups"));
     let first = described(&authenticator.authenticate(&token).await);
     assert_eq!(first, "rejected: verifier not initialized for the issuer of a distributed claim");
     until(authenticator, &token, r#"ann ["p:dg"]"#).await;
-    let asked = rig.issuer.requests();
+    let asked = fixture.issuer.requests();
     let asked = asked.iter().find(|request| request.path() == "/groups").unwrap();
     assert_eq!(asked.header("authorization").unwrap(), "Bearer s3cret");
 
     // GV2
-    rig.issuer.answer("/226", Answer::text(&format!("{good}\n")).with_status(226));
-    rig.issuer.answer("/302", Answer::redirect(302, "/groups"));
+    fixture.issuer.answer("/226", Answer::text(&format!("{good}\n")).with_status(226));
+    fixture.issuer.answer("/302", Answer::redirect(302, "/groups"));
     plain.answer("/groups", Answer::text(&good));
     for source in [endpoint("/226"), endpoint("/302"), json!({"endpoint": plain.url_of("/groups")})] {
         assert_eq!(
-            described(&authenticator.authenticate(&rig.token(&source)).await),
+            described(&authenticator.authenticate(&fixture.token(&source)).await),
             r#"ann ["p:dg"]"#,
             "{source}"
         );
     }
     // GV4: any issuer may vouch for any user.
-    let foreign = Issuer::start(&rig.ca);
-    rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |claims| claims["sub"] = json!("eve"))));
-    until(authenticator, &rig.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
+    let foreign = Issuer::start(&fixture.ca);
+    fixture
+        .issuer
+        .answer("/foreign", Answer::text(&fixture.answer(&foreign, |claims| claims["sub"] = json!("eve"))));
+    until(authenticator, &fixture.token(&endpoint("/foreign")), r#"ann ["p:dg"]"#).await;
     // GV5, GV6: a claim in the token takes precedence, even null; an aggregated claim is ignored.
-    let count = rig.issuer.count("/groups");
+    let count = fixture.issuer.count("/groups");
     for (groups, expected) in [(json!(["own"]), r#"ann ["p:own"]"#), (Value::Null, "ann []")] {
-        let mut claims = rig.claims();
+        let mut claims = fixture.claims();
         claims["groups"] = groups;
         claims["_claim_names"] = json!({"groups": "src"});
         claims["_claim_sources"] = json!({"src": endpoint("/groups")});
-        assert_eq!(described(&authenticator.authenticate(&rig.issuer.token(&claims)).await), expected);
+        assert_eq!(described(&authenticator.authenticate(&fixture.issuer.token(&claims)).await), expected);
     }
-    assert_eq!(described(&authenticator.authenticate(&rig.token(&json!({"JWT": good}))).await), "ann []");
-    assert_eq!(rig.issuer.count("/groups"), count);
+    assert_eq!(described(&authenticator.authenticate(&fixture.token(&json!({"JWT": good}))).await), "ann []");
+    assert_eq!(fixture.issuer.count("/groups"), count);
 }
 
 // GV3, GV7, GV8
 #[tokio::test]
 async fn invalid_distributed_claim_fails_the_token() {
-    let rig = Spread::new();
-    let (reloader, _tasks) = rig.open(BaseProfile::Hardened);
-    rig.ready(&reloader).await;
+    let fixture = Spread::new();
+    let (reloader, _tasks) = fixture.open(BaseProfile::Hardened);
+    fixture.ready(&reloader).await;
     let authenticator = reloader.authenticator();
-    let path = |path: &str| json!({"endpoint": rig.issuer.url_of(path)});
+    let path = |path: &str| json!({"endpoint": fixture.issuer.url_of(path)});
     let removed = |name: &'static str| {
-        rig.answer(&rig.issuer, move |claims| {
+        fixture.answer(&fixture.issuer, move |claims| {
             claims.as_object_mut().unwrap().remove(name);
         })
     };
     let of = |answer: &str| Answer::text(answer);
-    let other_audience = rig.answer(&rig.issuer, |claims| claims["aud"] = json!("other"));
+    let other_audience = fixture.answer(&fixture.issuer, |claims| claims["aud"] = json!("other"));
     for (name, answer, why) in [
         ("/exp", of(&removed("exp")), "the token with a distributed claim has expired"),
         ("/aud", of(&other_audience), "the token with a distributed claim has another audience"),
@@ -347,8 +349,8 @@ async fn invalid_distributed_claim_fails_the_token() {
         ("/json", Answer::json(&json!({"groups": ["dg"]})), "did not return a token"),
         ("/404", Answer::status(404), "the source of a distributed claim returned an error status"),
     ] {
-        rig.issuer.answer(name, answer);
-        let outcome = described(&authenticator.authenticate(&rig.token(&path(name))).await);
+        fixture.issuer.answer(name, answer);
+        let outcome = described(&authenticator.authenticate(&fixture.token(&path(name))).await);
         assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{name}: {outcome}");
     }
     // GV7, GV8
@@ -357,12 +359,12 @@ async fn invalid_distributed_claim_fails_the_token() {
         (json!({"other": "src"}), json!({"src": path("/404")}), true),
         (json!({}), Value::Null, false),
     ] {
-        let mut claims = rig.claims();
+        let mut claims = fixture.claims();
         claims["_claim_names"] = names.clone();
         if !sources.is_null() {
             claims["_claim_sources"] = sources;
         }
-        let outcome = described(&authenticator.authenticate(&rig.issuer.token(&claims)).await);
+        let outcome = described(&authenticator.authenticate(&fixture.issuer.token(&claims)).await);
         assert_eq!(outcome == "ann []", accepted, "{names}: {outcome}");
     }
 }
@@ -370,39 +372,41 @@ async fn invalid_distributed_claim_fails_the_token() {
 // GV9, GV10, S85, S178
 #[tokio::test]
 async fn expressions_see_resolved_claims_and_fetch_nothing() {
-    let rig = Spread::new();
-    let mut text: Value = serde_json::from_str(&rig.config()).unwrap();
+    let fixture = Spread::new();
+    let mut text: Value = serde_json::from_str(&fixture.config()).unwrap();
     text["jwt"][0]["claimValidationRules"] =
         json!([{"expression": "!has(claims.groups) || \"dg\" in claims.groups", "message": "no dg"}]);
-    let (reloader, _tasks) = open(rig.folder.path(), &text.to_string(), BaseProfile::Hardened);
-    rig.ready(&reloader).await;
-    let source = json!({"endpoint": rig.issuer.url_of("/groups")});
-    rig.issuer
-        .answer("/groups", Answer::text(&rig.answer(&rig.issuer, |claims| claims["groups"] = json!(["no"]))));
-    let refused = described(&reloader.authenticator().authenticate(&rig.token(&source)).await);
+    let (reloader, _tasks) = open(fixture.dir.path(), &text.to_string(), BaseProfile::Hardened);
+    fixture.ready(&reloader).await;
+    let source = json!({"endpoint": fixture.issuer.url_of("/groups")});
+    fixture.issuer.answer(
+        "/groups",
+        Answer::text(&fixture.answer(&fixture.issuer, |claims| claims["groups"] = json!(["no"]))),
+    );
+    let refused = described(&reloader.authenticator().authenticate(&fixture.token(&source)).await);
     assert!(refused.contains("no dg"), "{refused}");
-    let rig = Spread::new();
-    text = serde_json::from_str(&rig.config()).unwrap();
+    let fixture = Spread::new();
+    text = serde_json::from_str(&fixture.config()).unwrap();
     text["jwt"][0]["claimMappings"]["groups"] = json!({"expression": "claims.?groups.orValue([])"});
-    let (reloader, _tasks) = open(rig.folder.path(), &text.to_string(), BaseProfile::Kube);
-    rig.ready(&reloader).await;
-    rig.issuer.answer("/groups", Answer::text(&rig.answer(&rig.issuer, |_| {})));
-    let source = json!({"endpoint": rig.issuer.url_of("/groups")});
-    assert_eq!(described(&reloader.authenticator().authenticate(&rig.token(&source)).await), "ann []");
-    assert_eq!(rig.issuer.count("/groups"), 0);
+    let (reloader, _tasks) = open(fixture.dir.path(), &text.to_string(), BaseProfile::Kube);
+    fixture.ready(&reloader).await;
+    fixture.issuer.answer("/groups", Answer::text(&fixture.answer(&fixture.issuer, |_| {})));
+    let source = json!({"endpoint": fixture.issuer.url_of("/groups")});
+    assert_eq!(described(&reloader.authenticator().authenticate(&fixture.token(&source)).await), "ann []");
+    assert_eq!(fixture.issuer.count("/groups"), 0);
 }
 
 // H23, S179, GV4, A56
 #[tokio::test]
 async fn hardened_profile_contacts_only_configured_hosts() {
-    let rig = Spread::new();
+    let fixture = Spread::new();
     let (foreign, plain, elsewhere) =
-        (Issuer::start(&rig.ca), HttpServer::start_plain(), HttpServer::start(&rig.ca));
-    let config = rig.folder.path().join("config.yaml");
-    fs::write(&config, rig.config()).unwrap();
-    let navicert_config = rig.folder.path().join("navicert.yaml");
+        (Issuer::start(&fixture.ca), HttpServer::start_plain(), HttpServer::start(&fixture.ca));
+    let config = fixture.dir.path().join("config.yaml");
+    fs::write(&config, fixture.config()).unwrap();
+    let navicert_config = fixture.dir.path().join("navicert.yaml");
     let allow = |issuers: &[String]| {
-        let own = rig.issuer.issuer_url();
+        let own = fixture.issuer.issuer_url();
         let settings = json!({
             "apiVersion": "navicert/v1alpha1", "kind": "NavicertConfiguration",
             "issuers": [{"url": own, "distributedClaimIssuers": issuers}],
@@ -417,17 +421,17 @@ async fn hardened_profile_contacts_only_configured_hosts() {
     };
     let reloader = Arc::new(AuthnReloader::open(sources, around()).unwrap());
     let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));
-    rig.ready(&reloader).await;
+    fixture.ready(&reloader).await;
     let authenticator = reloader.authenticator();
-    let good = rig.answer(&rig.issuer, |_| {});
-    for server in [&*rig.issuer, &plain, &elsewhere] {
+    let good = fixture.answer(&fixture.issuer, |_| {});
+    for server in [&*fixture.issuer, &plain, &elsewhere] {
         server.answer("/groups", Answer::text(&good));
     }
-    rig.issuer.answer("/away", Answer::redirect(302, &elsewhere.url_of("/groups")));
-    rig.issuer.answer("/foreign", Answer::text(&rig.answer(&foreign, |_| {})));
-    let eve = rig.answer(&rig.issuer, |claims| claims["sub"] = json!("eve"));
-    rig.issuer.answer("/eve", Answer::text(&eve));
-    let own = |path: &str| rig.issuer.url_of(path);
+    fixture.issuer.answer("/away", Answer::redirect(302, &elsewhere.url_of("/groups")));
+    fixture.issuer.answer("/foreign", Answer::text(&fixture.answer(&foreign, |_| {})));
+    let eve = fixture.answer(&fixture.issuer, |claims| claims["sub"] = json!("eve"));
+    fixture.issuer.answer("/eve", Answer::text(&eve));
+    let own = |path: &str| fixture.issuer.url_of(path);
     for (endpoint, why) in [
         (plain.url_of("/groups"), "the source of a distributed claim is not an https URL"),
         (elsewhere.url_of("/groups"), "not a trusted host"),
@@ -436,27 +440,31 @@ async fn hardened_profile_contacts_only_configured_hosts() {
         (own("/eve"), "has another subject"),
     ] {
         let outcome =
-            described(&authenticator.authenticate(&rig.token(&json!({"endpoint": endpoint}))).await);
+            described(&authenticator.authenticate(&fixture.token(&json!({"endpoint": endpoint}))).await);
         assert!(outcome.starts_with("rejected: ") && outcome.contains(why), "{endpoint}: {outcome}");
     }
     assert_eq!((plain.requests().len(), elsewhere.requests().len(), foreign.requests().len()), (0, 0, 0));
 
     // The issuer itself may vouch immediately, and its response is cached.
     let source = json!({"endpoint": own("/groups"), "access_token": "one"});
-    let count = rig.issuer.count("/groups");
+    let count = fixture.issuer.count("/groups");
     for _ in 0..3 {
-        let mut claims = rig.claims();
+        let mut claims = fixture.claims();
         claims["_claim_names"] = json!({"groups": "src"});
         claims["_claim_sources"] = json!({"src": source});
         claims["nonce"] = json!(format!("{:?}", SystemClock.monotonic()));
         assert_eq!(
-            described(&authenticator.authenticate(&rig.issuer.token(&claims)).await),
+            described(&authenticator.authenticate(&fixture.issuer.token(&claims)).await),
             r#"ann ["p:dg"]"#
         );
     }
-    assert_eq!(rig.issuer.count("/groups"), count + 1, "kept by issuer, subject, source and access token");
+    assert_eq!(
+        fixture.issuer.count("/groups"),
+        count + 1,
+        "kept by issuer, subject, source and access token"
+    );
 
     // A listed issuer may vouch, without a second attempt.
     allow(&[foreign.issuer_url()]);
-    until(authenticator, &rig.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
+    until(authenticator, &fixture.token(&json!({"endpoint": own("/foreign")})), r#"ann ["p:dg"]"#).await;
 }

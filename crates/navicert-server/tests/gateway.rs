@@ -144,10 +144,10 @@ async fn read_only_gateway_rejects_changes() {
 async fn dropped_gateway_leaves_no_port_and_no_file() {
     let gateway = GatewayFixture::open(false);
     assert_eq!(gateway.ask("GET /version", &[gateway.host(), gateway.token()]).await, 200);
-    let (address, folder) = (gateway.address(), gateway.running.kubeconfig().folder().to_owned());
+    let (address, dir) = (gateway.address(), gateway.running.kubeconfig().dir().to_owned());
     let GatewayFixture { running, base, .. } = gateway;
     drop(running);
-    assert!(!folder.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
+    assert!(!dir.exists() && std::fs::read_dir(base.path()).unwrap().count() == 0);
     // The threads end at their next poll; the port is closed from then on.
     while TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;

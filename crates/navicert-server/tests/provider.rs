@@ -34,7 +34,7 @@ struct Provider {
 }
 
 impl Provider {
-    async fn start(ca: &Ca, folder: &std::path::Path) -> Option<Self> {
+    async fn start(ca: &Ca, dir: &std::path::Path) -> Option<Self> {
         let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
         tools::unpacked("oidc-provider", "oidc-provider/node_modules/oidc-provider")?;
         tools::installed("nodejs", "node")?;
@@ -43,12 +43,12 @@ impl Provider {
         for (name, text) in
             [("ca.pem", ca.pem()), ("certificate.pem", identity.chain_pem()), ("key.pem", identity.key_pem())]
         {
-            std::fs::write(folder.join(name), text).unwrap();
+            std::fs::write(dir.join(name), text).unwrap();
         }
         let mut child = Command::new("node")
             .arg(here.join("tests/data/openid-provider.mjs"))
-            .args([modules, folder.join("certificate.pem"), folder.join("key.pem")])
-            .env("NODE_EXTRA_CA_CERTS", folder.join("ca.pem"))
+            .args([modules, dir.join("certificate.pem"), dir.join("key.pem")])
+            .env("NODE_EXTRA_CA_CERTS", dir.join("ca.pem"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -87,8 +87,8 @@ impl Provider {
 
 #[tokio::test]
 async fn accepts_a_certified_providers_tokens_across_key_rotation() {
-    let (ca, folder) = (Ca::new("provider"), tempfile::tempdir().unwrap());
-    let Some(mut provider) = Provider::start(&ca, folder.path()).await else { return };
+    let (ca, dir) = (Ca::new("provider"), tempfile::tempdir().unwrap());
+    let Some(mut provider) = Provider::start(&ca, dir.path()).await else { return };
     let config = json!({
         "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
         "jwt": [{
@@ -97,7 +97,7 @@ async fn accepts_a_certified_providers_tokens_across_key_rotation() {
             "claimMappings": {"username": {"expression": "claims.email"}},
         }],
     });
-    let path = folder.path().join("config.yaml");
+    let path = dir.path().join("config.yaml");
     std::fs::write(&path, config.to_string()).unwrap();
     let around = JwksContext {
         fetch: Arc::new(HttpFetch::new(ProxyEnvironment::default())),
@@ -109,8 +109,8 @@ async fn accepts_a_certified_providers_tokens_across_key_rotation() {
         ConfigSources { config: path.into(), navicert_config: None, profile: Some(BaseProfile::Hardened) };
     let reloader = Arc::new(AuthnReloader::open(sources, around).unwrap());
     let live = Arc::clone(reloader.authenticator());
-    for keeper in live.refreshers() {
-        keeper.run_due().await;
+    for refresher in live.refreshers() {
+        refresher.run_due().await;
     }
     assert!(live.health()[0].1.is_ready, "{:?}", live.health());
     let _tasks = BackgroundTasks::start(Arc::clone(&reloader), Arc::new(TokioTimer));

@@ -46,9 +46,8 @@ impl SignerEnvironment {
 
     /// The socket path of the signer server: `NAVICERT_SIGNER_SOCKET`, or a path in the user's runtime directory.
     pub fn socket(&self) -> Option<PathBuf> {
-        let runtime = || {
-            self.variable("XDG_RUNTIME_DIR").map(|folder| PathBuf::from(folder).join("navicert/signer.sock"))
-        };
+        let runtime =
+            || self.variable("XDG_RUNTIME_DIR").map(|dir| PathBuf::from(dir).join("navicert/signer.sock"));
         self.variable(SOCKET_VARIABLE).map(PathBuf::from).or_else(runtime)
     }
 

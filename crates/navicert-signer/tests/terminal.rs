@@ -24,9 +24,9 @@ fn terminal() -> (File, PathBuf, File) {
 /// Requests a PIN, waits for the prompt, types the input, and returns everything the terminal displayed.
 fn ask(typed: &[u8]) -> (Result<String, PinError>, String) {
     let (mut screen, path, held) = terminal();
-    let question = PinPrompt { token: "my \u{1b}[31mtoken".to_owned(), last_try: true };
+    let request = PinPrompt { token: "my \u{1b}[31mtoken".to_owned(), last_try: true };
     let asked = std::thread::spawn(move || {
-        TerminalPin::with_path(path).request_pin(&question).map(|pin| pin.expose().clone())
+        TerminalPin::with_path(path).request_pin(&request).map(|pin| pin.expose().clone())
     });
     let mut shown = Vec::new();
     while !shown.ends_with(b": ") {

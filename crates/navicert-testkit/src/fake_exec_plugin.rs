@@ -20,9 +20,9 @@ use crate::platform;
 /// use navicert_testkit::{FakeExecPlugin, Program};
 /// use serde_json::json;
 ///
-/// let folder = tempfile::tempdir().unwrap();
+/// let dir = tempfile::tempdir().unwrap();
 /// let fake = FakeExecPlugin::start(|run| json!({"token": format!("token-{run}")}));
-/// let plugin = fake.write_plugin(folder.path());
+/// let plugin = fake.write_plugin(dir.path());
 /// let outcome = Program::new(&plugin).run().unwrap();
 /// assert!(String::from_utf8_lossy(&outcome.stdout).contains("token-1"));
 /// assert_eq!(fake.runs().len(), 1);
@@ -86,8 +86,8 @@ impl FakeExecPlugin {
     ///
     /// # Panics
     /// If it cannot be written.
-    pub fn write_plugin(&self, folder: &Path) -> PathBuf {
-        let path = folder.join("plugin");
+    pub fn write_plugin(&self, dir: &Path) -> PathBuf {
+        let path = dir.join("plugin");
         let (host, port) = (self.address.ip(), self.address.port());
         fs::write(&path, format!("#!/bin/bash\nexec cat < /dev/tcp/{host}/{port}\n"))
             .expect("to write a plugin");

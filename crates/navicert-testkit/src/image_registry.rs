@@ -19,7 +19,7 @@ pub struct ImageRegistry {
     child: Child,
     host: String,
     user: User,
-    folder: TempDir,
+    dir: TempDir,
 }
 
 /// The registry's user. The password is only used in tests; its bcrypt hash is given because the kit cannot compute one.
@@ -59,8 +59,8 @@ impl ImageRegistry {
     }
 
     fn serve(user: User) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let path = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = |name: &str| dir.path().join(name);
         fs::write(path("htpasswd"), format!("{}:{}\n", user.name, user.hash)).expect("to write htpasswd");
         let config = format!(
             "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\n\
@@ -92,12 +92,12 @@ impl ImageRegistry {
         };
         // Keep reading, or the registry blocks on its full log pipe.
         std::thread::spawn(move || io::copy(&mut log, &mut io::sink()));
-        ImageRegistry { child, host, user, folder }
+        ImageRegistry { child, host, user, dir }
     }
 
     /// Puts a small image there, with the password on the command line: this is set-up, not the test.
     fn push(&self) {
-        let layout = self.folder.path().join("layout");
+        let layout = self.dir.path().join("layout");
         write_layout(&layout).expect("to write an image");
         let outcome = Program::new("skopeo")
             .arguments(["copy", "--dest-tls-verify=false", "--dest-creds"])
@@ -120,8 +120,8 @@ impl Drop for ImageRegistry {
 }
 
 /// An image of one small layer, made by hand in the OCI layout.
-fn write_layout(folder: &Path) -> io::Result<()> {
-    let blobs = folder.join("blobs/sha256");
+fn write_layout(dir: &Path) -> io::Result<()> {
+    let blobs = dir.join("blobs/sha256");
     fs::create_dir_all(&blobs)?;
     let put = |bytes: &[u8]| -> io::Result<Value> {
         let digest = digest::digest(&digest::SHA256, bytes);
@@ -143,6 +143,6 @@ fn write_layout(folder: &Path) -> io::Result<()> {
     let mut manifest = put(manifest.to_string().as_bytes())?;
     manifest["mediaType"] = media_type.into();
     manifest["annotations"] = json!({"org.opencontainers.image.ref.name": "latest"});
-    fs::write(folder.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
-    fs::write(folder.join("index.json"), json!({"schemaVersion": 2, "manifests": [manifest]}).to_string())
+    fs::write(dir.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?;
+    fs::write(dir.join("index.json"), json!({"schemaVersion": 2, "manifests": [manifest]}).to_string())
 }

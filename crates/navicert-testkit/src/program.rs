@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_an_error_and_a_signal_is_told() {
+    fn reports_missing_programs_and_signals() {
         assert_eq!(Program::new("/no/such/program").run().unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(shell("kill -9 $$").run().unwrap().signal(), Some(9));
     }

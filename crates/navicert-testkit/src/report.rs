@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn facts_are_appended_one_per_line() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("report");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("report");
         record(Some(file.clone().into()), &["checked", "kubeconfig", "278"]);
         skip("softhsm2", "softhsm2-util\tis not\ninstalled", false, Some(file.clone().into()));
         skip("advisories", "no network", true, Some(file.clone().into()));
@@ -102,8 +102,8 @@ mod tests {
 
     #[test]
     fn a_suites_line_is_seen_although_the_harness_captures_output_and_reaches_the_report() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("report");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("report");
         let outcome = Program::new(std::env::current_exe().unwrap())
             .arguments(["--exact", "report::tests::a_suite_that_agrees"])
             .variable(FILE, &file)

@@ -101,13 +101,13 @@ impl Connection {
             Play::Exec { .. } => Ok(()),
             Play::PortForward => {
                 // Each connection has an error stream, then a data stream.
-                let place = self.opened.iter().position(|opened| *opened == id).unwrap_or_default();
+                let index = self.opened.iter().position(|opened| *opened == id).unwrap_or_default();
                 let said = self.pending.remove(&id).unwrap_or_default();
-                if place % 2 == 0 || said.is_empty() {
+                if index % 2 == 0 || said.is_empty() {
                     return Ok(());
                 }
                 data(stream, id, &said.to_ascii_uppercase(), true).await?;
-                data(stream, self.opened[place - 1], b"", true).await
+                data(stream, self.opened[index - 1], b"", true).await
             }
         }
     }

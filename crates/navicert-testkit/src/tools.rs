@@ -60,7 +60,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = environment::variable("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(std::env::split_paths(SYSTEM))
-        .map(|folder| folder.join(program))
+        .map(|dir| dir.join(program))
         .find(|file| file.is_file())
 }
 
@@ -73,16 +73,16 @@ fn left_out(package: &str) -> bool {
     left_out
 }
 
-fn below_target(folder: &str, package: &str, file: &str) -> Option<PathBuf> {
+fn below_target(dir: &str, package: &str, file: &str) -> Option<PathBuf> {
     if left_out(package) {
         return None;
     }
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let path = target.join(folder).join(file);
+    let path = target.join(dir).join(file);
     if path.exists() {
         return Some(path);
     }
-    report::skipped(package, &format!("it is not in target/{folder}"));
+    report::skipped(package, &format!("it is not in target/{dir}"));
     None
 }
 

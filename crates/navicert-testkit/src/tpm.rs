@@ -65,7 +65,7 @@ cat >/dev/null
 /// }
 /// ```
 pub struct SoftTpm {
-    folder: TempDir,
+    dir: TempDir,
     module: PathBuf,
     pin: String,
     bus: String,
@@ -80,14 +80,14 @@ impl SoftTpm {
     /// If it does not come up although everything is installed, or if nothing may be skipped.
     pub fn start(pin: &str) -> Option<Self> {
         let module = installed()?;
-        let folder = tempfile::tempdir().expect("a temporary directory");
+        let dir = tempfile::tempdir().expect("a temporary directory");
         for name in ["state", "store"] {
-            std::fs::create_dir(folder.path().join(name)).expect("a directory in our own");
+            std::fs::create_dir(dir.path().join(name)).expect("a directory in our own");
         }
         // The empty first line makes standard input a pipe that closes when this process ends.
         let running = Program::new("dbus-run-session")
             .arguments(["--", "bash", "-c", SCRIPT])
-            .directory(folder.path())
+            .directory(dir.path())
             .variable("PORT", two_ports().to_string())
             .variable("PATH", PATH)
             .stdin("\n")
@@ -96,7 +96,7 @@ impl SoftTpm {
         let told = wait::blocking(running.wait_for_output(">\n"));
         let bus = told.lines().find_map(|line| line.strip_prefix("bus <")?.strip_suffix('>'));
         let bus = bus.unwrap_or_else(|| panic!("no bus but: {told}")).to_owned();
-        let tpm = SoftTpm { folder, module, pin: pin.to_owned(), bus, running };
+        let tpm = SoftTpm { dir, module, pin: pin.to_owned(), bus, running };
         tpm.tool(&["init"]);
         tpm.tool(&[
             "addtoken",
@@ -127,7 +127,7 @@ impl SoftTpm {
         vec![
             ("DBUS_SESSION_BUS_ADDRESS".into(), self.bus.clone().into()),
             ("TPM2_PKCS11_TCTI".into(), BROKER.into()),
-            ("TPM2_PKCS11_STORE".into(), self.folder.path().join("store").into()),
+            ("TPM2_PKCS11_STORE".into(), self.dir.path().join("store").into()),
         ]
     }
 
@@ -154,14 +154,14 @@ impl SoftTpm {
     /// # Panics
     /// If it is refused.
     pub fn import_certificate(&self, der: &[u8], key_label: &str) {
-        let file = self.folder.path().join("certificate.pem");
+        let file = self.dir.path().join("certificate.pem");
         std::fs::write(&file, pem("CERTIFICATE", der)).expect("a file in our own directory");
         let file = file.to_str().expect("a temporary path is text");
         self.tool(&["addcert", "--label", LABEL, "--key-label", key_label, file]);
     }
 
     fn tool(&self, arguments: &[&str]) {
-        let store = self.folder.path().join("store");
+        let store = self.dir.path().join("store");
         let store = store.to_str().expect("a temporary path is text");
         self.run("tpm2_ptool", &[arguments, &["--path", store]].concat());
     }

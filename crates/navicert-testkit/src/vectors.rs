@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::program::Program;
 use crate::{environment, report};
 
-/// Names a folder whose `vectors/cel-conformance` has the published CEL suite as JSON.
+/// Names a directory whose `vectors/cel-conformance` has the published CEL suite as JSON.
 const SHARED: &str = "NAVICERT_SHARED";
 /// The name under which the published CEL suite is counted and reported.
 const CEL_SUITE: &str = "cel-conformance";
@@ -30,36 +30,36 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// What goes in, with the `id` that its answer will have.
-    pub fn question(&self) -> Value {
-        let mut question = self.input.clone();
-        question["id"] = Value::from(self.id.clone());
-        question
+    /// The input with the `id` that the response must have.
+    pub fn request(&self) -> Value {
+        let mut request = self.input.clone();
+        request["id"] = Value::from(self.id.clone());
+        request
     }
 }
 
-/// Puts questions to a command that answers each line of JSON with one, and gives the answers by their `id`.
+/// Sends requests to a command that prints one JSON line per input line, and returns the responses by `id`.
 ///
 /// # Panics
-/// If the command does not end well, or does not answer every question with its `id`.
-pub fn answers(command: Program, questions: impl IntoIterator<Item = Value>) -> HashMap<String, Value> {
-    let lines: Vec<String> = questions.into_iter().map(|question| format!("{question}\n")).collect();
+/// If the command fails, or does not print one response with its `id` for every request.
+pub fn responses(command: Program, requests: impl IntoIterator<Item = Value>) -> HashMap<String, Value> {
+    let lines: Vec<String> = requests.into_iter().map(|request| format!("{request}\n")).collect();
     let outcome = command.stdin(lines.concat()).run().expect("the command starts");
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
-    let answer = |line: &str| {
-        let answer: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    let parse = |line: &str| {
+        let response: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let id =
-            answer["id"].as_str().unwrap_or_else(|| panic!("an answer without an id: {line}")).to_owned();
-        (id, answer)
+            response["id"].as_str().unwrap_or_else(|| panic!("a response without an id: {line}")).to_owned();
+        (id, response)
     };
-    let answers: HashMap<String, Value> =
-        String::from_utf8_lossy(&outcome.stdout).lines().map(answer).collect();
-    assert_eq!(answers.len(), lines.len(), "every question has one answer");
-    answers
+    let responses: HashMap<String, Value> =
+        String::from_utf8_lossy(&outcome.stdout).lines().map(parse).collect();
+    assert_eq!(responses.len(), lines.len(), "every request has one response");
+    responses
 }
 
-/// The folder of the recorded decisions.
-pub fn folder() -> PathBuf {
+/// The directory of the recorded decisions.
+pub fn dir() -> PathBuf {
     workspace().join("conformance/vectors")
 }
 
@@ -68,7 +68,7 @@ pub fn folder() -> PathBuf {
 /// # Panics
 /// If it is missing or is not text.
 pub fn text(file: &str) -> String {
-    read(&folder(), file)
+    read(&dir(), file)
 }
 
 /// A JSON document of the recorded decisions, such as `authn-configs.json`.
@@ -99,13 +99,13 @@ pub fn vectors(file: &str) -> Vec<Vector> {
     parse(&text(file)).unwrap_or_else(|problem| panic!("{file}: {problem}"))
 }
 
-/// The folder with the published CEL conformance suite as JSON; `None`, reported as skipped, if there is none.
+/// The directory with the published CEL conformance suite as JSON; `None`, reported as skipped, if there is none.
 ///
-/// It is looked for in `vectors/cel-conformance` of the folder that `NAVICERT_SHARED` names (by default `../shared` beside
+/// It is looked for in `vectors/cel-conformance` of the directory that `NAVICERT_SHARED` names (by default `../shared` beside
 /// the workspace) and in `target/peers/cel-conformance`, where `make peers` writes it.
 ///
 /// # Panics
-/// If `NAVICERT_SHARED` is set and has no such folder, or if nothing may be skipped.
+/// If `NAVICERT_SHARED` is set and has no such directory, or if nothing may be skipped.
 pub fn published_cel_suite() -> Option<PathBuf> {
     let workspace = workspace();
     let named = environment::variable(SHARED).map(PathBuf::from);
@@ -187,21 +187,21 @@ fn workspace() -> PathBuf {
     here.ancestors().nth(2).expect("this crate is two folders below the workspace").to_owned()
 }
 
-fn read(folder: &Path, file: &str) -> String {
-    let path = folder.join(file);
+fn read(dir: &Path, file: &str) -> String {
+    let path = dir.join(file);
     std::fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("failed to read recorded decisions {}: {error}", path.display()))
 }
 
-/// A folder that was asked for has to exist; otherwise the first that exists.
+/// A directory that was asked for has to exist; otherwise the first that exists.
 fn locate(named: Option<&Path>, shared: &Path, made: &Path) -> Option<PathBuf> {
-    let inside = |folder: &Path| folder.join("vectors").join(CEL_SUITE);
+    let inside = |dir: &Path| dir.join("vectors").join(CEL_SUITE);
     if let Some(named) = named {
-        let folder = inside(named);
-        assert!(folder.is_dir(), "{SHARED} is set, but `{}` is missing", folder.display());
-        return Some(folder);
+        let dir = inside(named);
+        assert!(dir.is_dir(), "{SHARED} is set, but `{}` is missing", dir.display());
+        return Some(dir);
     }
-    [inside(shared), made.to_owned()].into_iter().find(|folder| folder.is_dir())
+    [inside(shared), made.to_owned()].into_iter().find(|dir| dir.is_dir())
 }
 
 fn parse(text: &str) -> Result<Vec<Vector>, String> {
@@ -298,7 +298,7 @@ mod tests {
     fn deleted_file_is_a_failure() {
         let copy = tempfile::tempdir().unwrap();
         for (file, _) in FILES.iter().filter(|(file, _)| !file.starts_with("k8s/")) {
-            std::fs::copy(folder().join(file), copy.path().join(file)).unwrap();
+            std::fs::copy(dir().join(file), copy.path().join(file)).unwrap();
         }
         assert_eq!(read(copy.path(), "cel.jsonl"), text("cel.jsonl"));
         std::fs::remove_file(copy.path().join("cel.jsonl")).unwrap();
@@ -307,8 +307,8 @@ mod tests {
 
     #[test]
     fn published_suite_is_found_where_it_was_asked_for_or_written() {
-        let place = tempfile::tempdir().unwrap();
-        let (shared, made) = (place.path().join("shared"), place.path().join("made"));
+        let temp = tempfile::tempdir().unwrap();
+        let (shared, made) = (temp.path().join("shared"), temp.path().join("made"));
         let inside = shared.join("vectors/cel-conformance");
         assert_eq!(locate(None, &shared, &made), None);
         std::fs::create_dir(&made).unwrap();

@@ -109,12 +109,12 @@ fn defined() -> BTreeMap<Number, PathBuf> {
     numbers
 }
 
-fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(workspace().join(folder)) else { return };
+fn files_below(dir: &Path, files: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(workspace().join(dir)) else { return };
     for entry in entries {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
-        let path = folder.join(&name);
+        let path = dir.join(&name);
         let kind = entry.file_type().unwrap();
         if kind.is_dir() && !name.starts_with('.') && !NOT_OURS.contains(&name.as_str()) {
             files_below(&path, files);
@@ -130,8 +130,8 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
 /// Everything that may cite a number: the specifications themselves too, for their references to each other.
 fn citing_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
-    for folder in FOLDERS {
-        files_below(Path::new(folder), &mut files);
+    for dir in FOLDERS {
+        files_below(Path::new(dir), &mut files);
     }
     for page in ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"] {
         if workspace().join(page).exists() {

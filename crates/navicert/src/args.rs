@@ -106,7 +106,7 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     GatewayGuard {
         /// Directory of the gateway
-        folder: PathBuf,
+        dir: PathBuf,
     },
     /// Show and check kubeconfig files
     #[command(subcommand)]

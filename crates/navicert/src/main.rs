@@ -38,7 +38,7 @@ fn run(cli: Cli) -> Exit {
     let result = match cli.verb {
         Verb::Run(args) => command::run::run(&args, &environment, &mut output),
         Verb::Gateway(args) => command::gateway::run(&args, &environment, &mut output),
-        Verb::GatewayGuard { folder } => command::gateway::guard(&folder),
+        Verb::GatewayGuard { dir } => command::gateway::guard(&dir),
         Verb::Kubeconfig(verb) => command::kubeconfig::run(verb, &environment, &mut output),
         Verb::Whoami(args) => command::whoami::run(&args, &environment, &mut output),
         Verb::Doctor(args) => command::doctor::run(&args, &environment, &mut output),
@@ -72,9 +72,9 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// Prints only the location of a panic: its message may quote a secret.
 fn redact_panic_messages() {
     panic::set_hook(Box::new(|info| {
-        let place = info.location().map(ToString::to_string).unwrap_or_default();
+        let location = info.location().map(ToString::to_string).unwrap_or_default();
         anstream::eprintln!(
-            "error: internal error in navicert at {place}; please report it with the command line you used"
+            "error: internal error in navicert at {location}; please report it with the command line you used"
         );
     }));
 }

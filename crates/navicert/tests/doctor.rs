@@ -14,7 +14,7 @@ const GOOD: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lzc3Vlci5leGFtcGx
 const OPAQUE: &str = "canary-unknown-token";
 const KNOWN: &str = "canary-token-of-ann";
 
-/// A server, and a folder with the kubeconfig for it.
+/// A server, and a directory with the kubeconfig for it.
 struct Setup {
     ca: Ca,
     api: ApiServer,
@@ -117,15 +117,16 @@ fn working_context_has_no_problems() {
 #[test]
 fn the_plugin_is_run_once() {
     let context = Setup::new().plugin("v1").context(34);
-    let answer = json!({
+    let response = json!({
         "kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1", "status": {"token": KNOWN},
     });
-    let context = context.file("login", &format!("#!/bin/sh\necho run >> runs\necho '{answer}'\n"));
+    let context = context.file("login", &format!("#!/bin/sh\necho run >> runs\necho '{response}'\n"));
     make_executable(&context.directory().join("login"));
     assert_eq!(context.run("navicert doctor").code(), Some(4), "the server of this kubeconfig is gone");
     assert!(!context.directory().join("runs").exists(), "the plugin is not run if the server is unreachable");
     let setup = Setup::new().plugin("v1");
-    let context = setup.context(34).file("login", &format!("#!/bin/sh\necho run >> runs\necho '{answer}'\n"));
+    let context =
+        setup.context(34).file("login", &format!("#!/bin/sh\necho run >> runs\necho '{response}'\n"));
     make_executable(&context.directory().join("login"));
     for runs in 1..=2 {
         assert_eq!(context.run("navicert doctor").code(), Some(0));

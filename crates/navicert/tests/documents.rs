@@ -47,8 +47,8 @@ fn every_page_that_is_linked_to_exists() {
             if target.is_empty() || target.contains("://") {
                 continue;
             }
-            let folder = name.parent().unwrap_or(Path::new(""));
-            assert!(workspace().join(folder).join(target).exists(), "{} links to {target}", name.display());
+            let dir = name.parent().unwrap_or(Path::new(""));
+            assert!(workspace().join(dir).join(target).exists(), "{} links to {target}", name.display());
         }
     }
 }
@@ -67,8 +67,8 @@ fn the_readme_shows_what_the_program_prints() {
         transcript.push('\n');
     }
     assert_eq!(transcript.matches("[exit 1]\n").count(), 2, "`doctor` and `authn explain`");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("README.md");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("README.md");
     std::fs::write(&path, transcript).unwrap();
     let context = TestContext::new().program("navicert", env!("CARGO_BIN_EXE_navicert"));
     copy_examples(&context.directory().join("examples"));

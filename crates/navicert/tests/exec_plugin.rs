@@ -12,9 +12,9 @@ use serde_json::Value;
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
-fn answers(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
+fn responses(verb: &str, vectors: &[Vector]) -> HashMap<String, Value> {
     let command = Program::new(NAVICERT).arguments(["exec-plugin", verb, "--jsonl"]);
-    vectors::answers(command, vectors.iter().map(Vector::question))
+    vectors::responses(command, vectors.iter().map(Vector::request))
 }
 
 /// Lines on which navicert is stricter on purpose: they have to be refused, and are counted apart.
@@ -22,9 +22,9 @@ const STRICTER: [&str; 3] = ["token: ", "duplicate status key", "(throw-away tes
 
 // §3.4, C240–C244, C330–C336, T01
 #[test]
-fn every_recorded_output_decision_agrees() {
+fn decodes_plugin_output_as_recorded() {
     let recorded = vectors::vectors("exec-output.jsonl");
-    let answers = answers("decode", &recorded);
+    let responses = responses("decode", &recorded);
     let stricter: Vec<String> = vectors::text("exec-output.jsonl")
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -34,34 +34,34 @@ fn every_recorded_output_decision_agrees() {
     let (strict, usual): (Vec<Vector>, Vec<Vector>) =
         recorded.into_iter().partition(|vector| stricter.contains(&vector.id));
     vectors::check("exec-output", &usual, |vector| {
-        let answer = &answers[&vector.id];
+        let response = &responses[&vector.id];
         for member in ["ok", "token", "hasCert", "expires"] {
-            if vector.expect.get(member) != answer.get(member) {
-                return Err(format!("{member}: {answer} instead of {}", vector.expect));
+            if vector.expect.get(member) != response.get(member) {
+                return Err(format!("{member}: {response} instead of {}", vector.expect));
             }
         }
-        let error = answer.get("error").and_then(Value::as_str).unwrap_or_default();
+        let error = response.get("error").and_then(Value::as_str).unwrap_or_default();
         let token = vector.expect["token"].as_str().unwrap_or("tok-alpha");
         if error.contains(token) { Err(format!("the token is in the error: {error}")) } else { Ok(()) }
     });
     vectors::check("exec-output-stricter", &strict, |vector| {
         assert!(STRICTER.iter().any(|note| vector.note.contains(note)), "{}", vector.note);
-        let refused = answers[&vector.id]["ok"] == false;
+        let refused = responses[&vector.id]["ok"] == false;
         if refused { Ok(()) } else { Err("accepted".to_owned()) }
     });
 }
 
 // C210–C213, C220–C225, C230
 #[test]
-fn every_recorded_question_agrees_to_the_byte() {
+fn exec_info_equals_every_recorded_request_byte_for_byte() {
     let recorded = vectors::vectors("exec-info.jsonl");
-    let answers = answers("info", &recorded);
+    let responses = responses("info", &recorded);
     vectors::check("exec-info", &recorded, |vector| {
-        let answer = &answers[&vector.id];
-        if vector.expect["info"] != answer["info"] {
-            return Err(format!("{answer} instead of {}", vector.expect));
+        let response = &responses[&vector.id];
+        if vector.expect["info"] != response["info"] {
+            return Err(format!("{response} instead of {}", vector.expect));
         }
-        let (expected, found) = (vector.expect.get("error"), answer.get("error"));
+        let (expected, found) = (vector.expect.get("error"), response.get("error"));
         if expected.is_some() == found.is_some() {
             Ok(())
         } else {
@@ -71,7 +71,7 @@ fn every_recorded_question_agrees_to_the_byte() {
 }
 
 #[test]
-fn a_bad_line_is_answered_with_its_fault_and_does_not_end_the_run() {
+fn invalid_lines_yield_a_fault_and_processing_continues() {
     let outcome = Program::new(NAVICERT)
         .arguments(["exec-plugin", "decode", "--jsonl"])
         .stdin("c4nary\n{\"id\":\"a\"}\n\n{\"id\":\"b\",\"apiVersion\":\"v9\",\"stdout\":\"\",\"exit\":0}\n")
@@ -89,8 +89,8 @@ fn a_bad_line_is_answered_with_its_fault_and_does_not_end_the_run() {
 }
 
 fn check(script: &str, extra: &[&str]) -> Outcome {
-    let folder = tempfile::tempdir().unwrap();
-    let plugin = folder.path().join("plugin");
+    let dir = tempfile::tempdir().unwrap();
+    let plugin = dir.path().join("plugin");
     fs::write(&plugin, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&plugin, fs::Permissions::from_mode(0o755)).unwrap();
     // Long enough for a busy machine, except for the one that never ends.
@@ -108,7 +108,7 @@ answer() { printf '{"kind":"ExecCredential","apiVersion":"%s","status":{%s}}\n' 
 
 // C607
 #[test]
-fn a_good_plugin_is_called_good_in_every_case() {
+fn accepts_a_conforming_plugin_in_every_case() {
     let outcome = check(&format!("{GOOD}\nanswer '\"token\":\"t\"'"), &[]);
     let report: Value = serde_json::from_slice(&outcome.stdout).unwrap();
     assert_eq!((outcome.code(), &report["conforms"]), (Some(0), &Value::Bool(true)), "{report}");
@@ -119,7 +119,7 @@ fn a_good_plugin_is_called_good_in_every_case() {
 
 // C607: twelve and more broken plugins, each named by its rule.
 #[test]
-fn every_broken_plugin_is_named_by_its_rule() {
+fn names_the_rule_that_each_broken_plugin_violates() {
     let rows = [
         ("exit 3", "exits-zero"),
         ("kill -9 $$", "exits-zero"),
@@ -157,7 +157,7 @@ fn every_broken_plugin_is_named_by_its_rule() {
 
 // C607, C222
 #[test]
-fn a_plugin_that_cannot_do_without_a_terminal_fails_only_without_one() {
+fn plugin_that_needs_a_terminal_fails_only_without_one() {
     let outcome =
         check(&format!("{GOOD}\ntest -t 0 || exit 7; answer '\"token\":\"t\"'"), &["--api-version", "v1"]);
     let report: Value = serde_json::from_slice(&outcome.stdout).unwrap();
@@ -169,12 +169,12 @@ fn a_plugin_that_cannot_do_without_a_terminal_fails_only_without_one() {
 }
 
 #[test]
-fn what_a_question_says_comes_back_to_the_last_character() {
-    let question = "{\"id\":1,\"apiVersion\":\"client.authentication.k8s.io/v1\",\"server\":\"https://h\",\
+fn exec_info_preserves_every_character_of_the_cluster_config() {
+    let request = "{\"id\":1,\"apiVersion\":\"client.authentication.k8s.io/v1\",\"server\":\"https://h\",\
         \"interactiveMode\":\"Never\",\"provideClusterInfo\":true,\"clusterConfig\":\"a\\u007fb\\u0080c\\ufeffd\\u001be\"}\n";
     let outcome =
-        Program::new(NAVICERT).arguments(["exec-plugin", "info", "--jsonl"]).stdin(question).run().unwrap();
-    let answer: Value = serde_json::from_slice(&outcome.stdout).unwrap();
-    let info: Value = serde_json::from_str(answer["info"].as_str().unwrap()).unwrap();
+        Program::new(NAVICERT).arguments(["exec-plugin", "info", "--jsonl"]).stdin(request).run().unwrap();
+    let response: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+    let info: Value = serde_json::from_str(response["info"].as_str().unwrap()).unwrap();
     assert_eq!(info["spec"]["cluster"]["config"], "a\u{7f}b\u{80}c\u{feff}d\u{1b}e");
 }

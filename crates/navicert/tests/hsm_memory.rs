@@ -95,8 +95,8 @@ impl Setup {
     fn temporary_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut folders = vec![self.home.path().join("run"), self.home.path().join("tmp")];
         let mut files = Vec::new();
-        while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        while let Some(dir) = folders.pop() {
+            for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
                 match entry.metadata() {
                     Ok(facts) if facts.is_dir() => folders.push(entry),
                     Ok(facts) if facts.is_file() => files.push((entry.clone(), fs::read(entry).unwrap())),
@@ -138,9 +138,9 @@ fn may_look(process: Process) -> bool {
 }
 
 fn assert_shows_none(what: &str, process: Process, secrets: &[Vec<u8>]) {
-    for place in [process.memory(), process.environment(), process.arguments()].map(Result::unwrap) {
+    for bytes in [process.memory(), process.environment(), process.arguments()].map(Result::unwrap) {
         for (number, secret) in secrets.iter().enumerate() {
-            assert!(!contains(&place, secret), "{what} shows secret {number}");
+            assert!(!contains(&bytes, secret), "{what} shows secret {number}");
         }
     }
 }

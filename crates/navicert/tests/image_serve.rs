@@ -13,7 +13,7 @@ use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, Stdio};
 
-use image_support::Place;
+use image_support::Fixture;
 use navicert_image::socket::{DaemonVerb, call};
 use navicert_testkit::Program;
 
@@ -24,14 +24,14 @@ struct Daemon(Child);
 
 impl Daemon {
     /// Returns once it listens.
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    fn start(fixture: &Fixture, arguments: &[&str]) -> Self {
         let mut child = Command::new(NAVICERT)
             .args(["image", "serve", "--config", "config.yaml", "--bin-dir", "bin"])
             .args(arguments)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("XDG_RUNTIME_DIR", place.path("run"))
-            .current_dir(place.path("."))
+            .env("XDG_RUNTIME_DIR", fixture.path("run"))
+            .current_dir(fixture.path("."))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -61,9 +61,9 @@ impl Drop for Daemon {
     }
 }
 
-fn navicert(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) {
+fn navicert(fixture: &Fixture, arguments: &[&str]) -> (Option<i32>, String, String) {
     let program = Program::new(NAVICERT).arguments(arguments).own_environment();
-    let outcome = program.variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
+    let outcome = program.variable("XDG_RUNTIME_DIR", fixture.path("run")).run().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (outcome.code(), text(outcome.stdout), text(outcome.stderr))
 }
@@ -71,13 +71,13 @@ fn navicert(place: &Place, arguments: &[&str]) -> (Option<i32>, String, String) 
 #[test]
 fn stopped_daemon_removes_its_socket() {
     for signal in ["-TERM", "-INT"] {
-        let place = Place::new(NO_ACCOUNT);
-        let daemon = Daemon::start(&place, &[]);
-        let socket = place.path("run/navicert/image.sock");
+        let fixture = Fixture::new(NO_ACCOUNT);
+        let daemon = Daemon::start(&fixture, &[]);
+        let socket = fixture.path("run/navicert/image.sock");
         assert!(socket.exists());
         assert_eq!(daemon.stop(signal), (Some(0), String::new()));
         assert!(!socket.exists(), "{signal}");
-        let (code, _, said) = navicert(&place, &["image", "metrics"]);
+        let (code, _, said) = navicert(&fixture, &["image", "metrics"]);
         assert_eq!(code, Some(4));
         assert!(said.contains("no daemon is listening on"), "{said}");
     }
@@ -87,8 +87,8 @@ fn stopped_daemon_removes_its_socket() {
 #[cfg(target_os = "linux")]
 fn a_daemon_leaves_no_core_dump() {
     // I266
-    let place = Place::new(NO_ACCOUNT);
-    let daemon = Daemon::start(&place, &[]);
+    let fixture = Fixture::new(NO_ACCOUNT);
+    let daemon = Daemon::start(&fixture, &[]);
     let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.0.id())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().skip(4).collect::<Vec<_>>(), ["0", "0", "bytes"]);
@@ -97,18 +97,18 @@ fn a_daemon_leaves_no_core_dump() {
 #[test]
 fn daemon_metrics_and_invalidation_work() {
     // I156, I163, I253, I261, I264
-    let place = Place::new(NO_ACCOUNT);
-    let daemon = Daemon::start(&place, &["--mirror", "mirror.example:5000=registry.example"]);
-    let socket = place.path("run/navicert/image.sock");
+    let fixture = Fixture::new(NO_ACCOUNT);
+    let daemon = Daemon::start(&fixture, &["--mirror", "mirror.example:5000=registry.example"]);
+    let socket = fixture.path("run/navicert/image.sock");
     for server in ["registry.example", "mirror.example:5000"] {
         let reply = call(&socket, DaemonVerb::Get, server).unwrap().unwrap();
-        let answer = String::from_utf8(reply.stdout.to_vec()).unwrap();
+        let response = String::from_utf8(reply.stdout.to_vec()).unwrap();
         assert_eq!(
-            answer,
+            response,
             format!("{{\"ServerURL\":\"{server}\",\"Username\":\"ann\",\"Secret\":\"canary\"}}\n")
         );
     }
-    let (code, metrics, _) = navicert(&place, &["image", "metrics"]);
+    let (code, metrics, _) = navicert(&fixture, &["image", "metrics"]);
     assert_eq!(code, Some(0));
     for line in [
         "kubelet_credential_provider_plugin_duration_count{plugin_name=\"workload\"} 1\n",
@@ -121,19 +121,19 @@ fn daemon_metrics_and_invalidation_work() {
     assert!(!metrics.contains("canary"), "{metrics}");
     let program = Program::new(NAVICERT).arguments(["image", "explain", "--dry-run", "registry.example/app"]);
     let program =
-        program.arguments(["--config", "config.yaml", "--bin-dir", "bin"]).directory(&place.path("."));
-    let outcome = program.own_environment().variable("XDG_RUNTIME_DIR", place.path("run")).run().unwrap();
+        program.arguments(["--config", "config.yaml", "--bin-dir", "bin"]).directory(&fixture.path("."));
+    let outcome = program.own_environment().variable("XDG_RUNTIME_DIR", fixture.path("run")).run().unwrap();
     let explained = String::from_utf8(outcome.stdout).unwrap();
     assert!(
         explained.contains("  daemon     cached response for registry.example (Registry) until 2"),
         "{explained}"
     );
     for (forgotten, count) in [("1 cached response removed", 1), ("0 cached responses removed", 0)] {
-        let (code, said, _) = navicert(&place, &["image", "invalidate", "registry.example/app"]);
+        let (code, said, _) = navicert(&fixture, &["image", "invalidate", "registry.example/app"]);
         assert_eq!((code, said), (Some(0), format!("registry.example/app: {forgotten}\n")), "{count}");
     }
     let (code, _, said) =
-        navicert(&place, &["image", "serve", "--config", place.path("config.yaml").to_str().unwrap()]);
+        navicert(&fixture, &["image", "serve", "--config", fixture.path("config.yaml").to_str().unwrap()]);
     assert_eq!(code, Some(3));
     assert!(said.contains("a daemon is already listening on"), "{said}");
     drop(daemon);
@@ -142,12 +142,12 @@ fn daemon_metrics_and_invalidation_work() {
 #[test]
 fn missing_provider_does_not_stop_the_daemon_from_serving_others() {
     // I251
-    let place = Place::new(NO_ACCOUNT);
-    let config = fs::read_to_string(place.path("config.yaml")).unwrap();
+    let fixture = Fixture::new(NO_ACCOUNT);
+    let config = fs::read_to_string(fixture.path("config.yaml")).unwrap();
     let absent = "- {name: absent, matchImages: [other.example], defaultCacheDuration: 1m, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n";
-    fs::write(place.path("config.yaml"), format!("{config}{absent}")).unwrap();
-    let daemon = Daemon::start(&place, &[]);
-    let socket = place.path("run/navicert/image.sock");
+    fs::write(fixture.path("config.yaml"), format!("{config}{absent}")).unwrap();
+    let daemon = Daemon::start(&fixture, &[]);
+    let socket = fixture.path("run/navicert/image.sock");
     assert_eq!(call(&socket, DaemonVerb::Get, "registry.example").unwrap().unwrap().code, 0);
     let failed = call(&socket, DaemonVerb::Get, "other.example").unwrap().unwrap();
     assert!(failed.code == 1 && String::from_utf8_lossy(&failed.stdout).contains("absent"));
@@ -157,11 +157,11 @@ fn missing_provider_does_not_stop_the_daemon_from_serving_others() {
 
 #[test]
 fn missing_configuration_error_names_the_flag_to_set() {
-    let place = Place::new(NO_ACCOUNT);
-    fs::create_dir_all(place.path("xdg/navicert/image")).unwrap();
+    let fixture = Fixture::new(NO_ACCOUNT);
+    fs::create_dir_all(fixture.path("xdg/navicert/image")).unwrap();
     let program =
         Program::new(NAVICERT).arguments(["image", "get", "registry.example/app"]).own_environment();
-    let outcome = program.variable("XDG_CONFIG_HOME", place.path("xdg")).run().unwrap();
+    let outcome = program.variable("XDG_CONFIG_HOME", fixture.path("xdg")).run().unwrap();
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.code(), Some(3));
     assert!(said.contains("xdg/navicert/image/config` does not exist; set `--image-"), "{said}");

@@ -7,7 +7,7 @@ mod image_support;
 
 use std::fs;
 
-use image_support::Place;
+use image_support::Fixture;
 use navicert_testkit::{Answer, ApiServer, Ca};
 use serde_json::{Value, json};
 
@@ -17,18 +17,18 @@ const ACCOUNT: &str = "/api/v1/namespaces/team/serviceaccounts/builder";
 const TOKEN: &str = "/api/v1/namespaces/team/serviceaccounts/builder/token";
 const POD: &str = "/api/v1/namespaces/team/pods/app-0";
 
-fn api_server(place: &Place) -> ApiServer {
+fn api_server(fixture: &Fixture) -> ApiServer {
     let ca = Ca::new("service accounts");
     let api = ApiServer::start(&ca);
     api.accept_token("node", "system:node:n", &["system:nodes"]);
-    fs::write(place.path("ca.pem"), ca.pem()).unwrap();
+    fs::write(fixture.path("ca.pem"), ca.pem()).unwrap();
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
         "users": [{"name": "u", "user": {"token": "node"}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     });
-    fs::write(place.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    fs::write(fixture.path("kubeconfig"), kubeconfig.to_string()).unwrap();
     let annotations = json!({"example.com/role": "puller", "example.com/private": "x"});
     let account = json!({"metadata": {"uid": "uid-1", "annotations": annotations}});
     api.answer(ACCOUNT, Answer::json(&account));
@@ -52,14 +52,14 @@ fn token_request(api: &ApiServer) -> Value {
 #[test]
 fn a_service_account_s_token_and_the_annotations_asked_for_reach_the_provider() {
     // I109, I112–I114
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
-    let outcome = place.ask("get", &["--service-account", "team/builder", "-o", "json"]);
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
+    let outcome = fixture.ask("get", &["--service-account", "team/builder", "-o", "json"]);
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
-    let answer: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(answer.pointer("/credentials/0/username"), Some(&json!("ann")));
-    assert_eq!(answer.pointer("/credentials/0/serviceAccount"), Some(&json!("team/builder")), "I118");
+    let response: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(response.pointer("/credentials/0/username"), Some(&json!("ann")));
+    assert_eq!(response.pointer("/credentials/0/serviceAccount"), Some(&json!("team/builder")), "I118");
     assert!(!said.contains("canary"), "{said}");
     let asked = token_request(&api);
     assert_eq!(
@@ -69,7 +69,7 @@ fn a_service_account_s_token_and_the_annotations_asked_for_reach_the_provider() 
             "metadata": {"uid": "uid-1"}, "spec": {"audiences": ["registry"]},
         })
     );
-    let request = place.request().unwrap();
+    let request = fixture.request().unwrap();
     assert_eq!(request.pointer("/serviceAccountToken"), Some(&json!("canary-token")));
     assert_eq!(request.pointer("/serviceAccountAnnotations"), Some(&json!({"example.com/role": "puller"})));
 }
@@ -77,9 +77,9 @@ fn a_service_account_s_token_and_the_annotations_asked_for_reach_the_provider() 
 #[test]
 fn several_providers_ask_the_api_server_at_the_same_time() {
     // I148
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
-    let config = fs::read_to_string(place.path("config.yaml")).unwrap();
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
+    let config = fs::read_to_string(fixture.path("config.yaml")).unwrap();
     let (head, provider) = config.split_once("- name: workload\n").unwrap();
     let named = |number: usize| {
         format!(
@@ -87,11 +87,12 @@ fn several_providers_ask_the_api_server_at_the_same_time() {
             provider.replace("ce: registry", &format!("ce: registry-{number}"))
         )
     };
-    fs::write(place.path("config.yaml"), format!("{head}{}", (0..4).map(named).collect::<String>())).unwrap();
+    fs::write(fixture.path("config.yaml"), format!("{head}{}", (0..4).map(named).collect::<String>()))
+        .unwrap();
     for number in 0..4 {
-        fs::copy(place.path("bin/workload"), place.path(&format!("bin/workload-{number}"))).unwrap();
+        fs::copy(fixture.path("bin/workload"), fixture.path(&format!("bin/workload-{number}"))).unwrap();
     }
-    let outcome = place.ask("get", &["--pod", "team/app-0"]);
+    let outcome = fixture.ask("get", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
     assert_eq!(said.lines().count(), 4, "{said}");
@@ -101,9 +102,9 @@ fn several_providers_ask_the_api_server_at_the_same_time() {
 #[test]
 fn a_pod_s_token_is_bound_to_the_pod() {
     // I114
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
-    let outcome = place.ask("explain", &["--pod", "team/app-0"]);
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
+    let outcome = fixture.ask("explain", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stdout).into_owned();
     assert_eq!(outcome.code(), Some(0), "{said}{}", String::from_utf8_lossy(&outcome.stderr));
     assert!(said.contains("token      service account token for audience registry"), "{said}");
@@ -115,22 +116,22 @@ fn a_pod_s_token_is_bound_to_the_pod() {
 #[test]
 fn explain_shows_the_run_time_of_slow_plugins() {
     // I264
-    let place =
-        Place::new("{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}");
-    let plugin = fs::read_to_string(place.path("bin/workload")).unwrap();
-    fs::write(place.path("bin/workload"), plugin.replace("cat >", "sleep 1; cat >")).unwrap();
-    let text = String::from_utf8(place.ask("explain", &[]).stdout).unwrap();
+    let fixture =
+        Fixture::new("{serviceAccountTokenAudience: a, cacheType: Token, requireServiceAccount: false}");
+    let plugin = fs::read_to_string(fixture.path("bin/workload")).unwrap();
+    fs::write(fixture.path("bin/workload"), plugin.replace("cat >", "sleep 1; cat >")).unwrap();
+    let text = String::from_utf8(fixture.ask("explain", &[]).stdout).unwrap();
     assert!(text.contains("  took       1."), "{text}");
-    fs::write(place.path("bin/workload"), plugin).unwrap();
-    let json: Value = serde_json::from_slice(&place.ask("explain", &["-o", "json"]).stdout).unwrap();
+    fs::write(fixture.path("bin/workload"), plugin).unwrap();
+    let json: Value = serde_json::from_slice(&fixture.ask("explain", &["-o", "json"]).stdout).unwrap();
     assert!(json.pointer("/providers/0/outcome/tookMilliseconds").unwrap().is_u64(), "{json}");
 }
 
 #[test]
 fn api_server_rejection_names_the_missing_role() {
     // I112, I116, I243
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
     let refusal = "serviceaccounts \"builder\" is forbidden: audience: User \"system:node:n\" is not authorized to request \
         tokens for audience \"registry\"";
     for (path, message, told) in [
@@ -138,29 +139,29 @@ fn api_server_rejection_names_the_missing_role() {
         (TOKEN, refusal, "verbs: [\"request-serviceaccounts-token-audience\"]"),
     ] {
         api.answer_once(path, Answer::failure(403, "Forbidden", message));
-        let outcome = place.ask("get", &["--service-account", "team/builder"]);
+        let outcome = fixture.ask("get", &["--service-account", "team/builder"]);
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert_eq!(outcome.code(), Some(1), "{said}");
         assert!(said.contains(message) && said.contains(told), "{said}");
     }
-    assert_eq!(place.request(), None, "the provider was not run");
+    assert_eq!(fixture.request(), None, "the provider was not run");
     api.answer(POD, Answer::failure(404, "NotFound", "pods \"app-0\" not found"));
-    let outcome = place.ask("get", &["--pod", "team/app-0"]);
+    let outcome = fixture.ask("get", &["--pod", "team/app-0"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert_eq!(outcome.code(), Some(4), "{said}");
     assert!(said.contains("failed to read pod `team/app-0`: pods \"app-0\" not found"), "{said}");
 }
 
 #[test]
-fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() {
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
+fn rejects_names_with_path_segments_and_responses_without_a_token() {
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
     for name in ["team/..", "team/a?b", "../x", "team/a%2fb", "Team/a"] {
-        let outcome = place.ask("get", &["--service-account", name]);
+        let outcome = fixture.ask("get", &["--service-account", name]);
         assert_ne!(outcome.code(), Some(0), "{name}");
     }
     assert!(api.requests().is_empty(), "nothing was asked");
-    for (answer, told) in [
+    for (response, told) in [
         (Answer::text("canary"), "the response is not valid JSON"),
         (
             Answer::json(&json!({"status": {"token": "canary"}})),
@@ -172,8 +173,8 @@ fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() 
         ),
         (Answer::status(503), "responded with 503"),
     ] {
-        api.answer_once(TOKEN, answer);
-        let outcome = place.ask("get", &["--service-account", "team/builder"]);
+        api.answer_once(TOKEN, response);
+        let outcome = fixture.ask("get", &["--service-account", "team/builder"]);
         let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
         assert!(outcome.code() == Some(1) && said.contains(told) && !said.contains("canary"), "{said}");
     }
@@ -182,8 +183,8 @@ fn a_name_cannot_lead_to_another_object_and_an_answer_without_a_token_is_told() 
 #[test]
 fn kuberc_policy_applies_to_image_lookups() {
     // C740
-    let place = Place::new(ATTRIBUTES);
-    let api = api_server(&place);
+    let fixture = Fixture::new(ATTRIBUTES);
+    let api = api_server(&fixture);
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.pem"}}],
@@ -192,12 +193,12 @@ fn kuberc_policy_applies_to_image_lookups() {
         }}}],
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
     });
-    fs::write(place.path("kubeconfig"), kubeconfig.to_string()).unwrap();
-    fs::create_dir(place.path(".kube")).unwrap();
+    fs::write(fixture.path("kubeconfig"), kubeconfig.to_string()).unwrap();
+    fs::create_dir(fixture.path(".kube")).unwrap();
     let kuberc =
         "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolicy: DenyAll\n";
-    fs::write(place.path(".kube/kuberc"), kuberc).unwrap();
-    let outcome = place.ask("get", &["--service-account", "team/builder"]);
+    fs::write(fixture.path(".kube/kuberc"), kuberc).unwrap();
+    let outcome = fixture.ask("get", &["--service-account", "team/builder"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(outcome.code() == Some(1) && said.to_lowercase().contains("denyall"), "{said}");
 }

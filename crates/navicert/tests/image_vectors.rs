@@ -11,52 +11,52 @@ use serde_json::Value;
 fn suite(file: &str, verb: &str, compare: fn(&Value, &Value) -> bool) {
     let recorded = vectors::vectors(file);
     let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(["image", verb, "--jsonl"]);
-    let answers = vectors::answers(command, recorded.iter().map(vectors::Vector::question));
+    let responses = vectors::responses(command, recorded.iter().map(vectors::Vector::request));
     vectors::check(file.trim_end_matches(".jsonl"), &recorded, |vector| {
-        let answer = &answers[&vector.id];
-        if compare(&vector.expect, answer) {
+        let response = &responses[&vector.id];
+        if compare(&vector.expect, response) {
             Ok(())
         } else {
-            Err(format!("{answer} instead of {}", vector.expect))
+            Err(format!("{response} instead of {}", vector.expect))
         }
     });
 }
 
 #[test]
 fn image_match_agrees() {
-    suite("image-match.jsonl", "match", |expected, answer| expected["match"] == answer["match"]);
+    suite("image-match.jsonl", "match", |expected, response| expected["match"] == response["match"]);
 }
 
 #[test]
 fn image_keyring_agrees() {
-    suite("image-keyring.jsonl", "keyring", |expected, answer| {
-        expected["credentials"] == answer["credentials"]
-            && expected["error"].is_null() == answer["error"].is_null()
+    suite("image-keyring.jsonl", "keyring", |expected, response| {
+        expected["credentials"] == response["credentials"]
+            && expected["error"].is_null() == response["error"].is_null()
     });
 }
 
 #[test]
 fn image_response_agrees() {
-    suite("image-response.jsonl", "response", |expected, answer| {
+    suite("image-response.jsonl", "response", |expected, response| {
         let members = ["ok", "cacheKeyType", "cacheDuration", "auth"];
-        members.iter().all(|member| expected[member] == answer[member])
+        members.iter().all(|member| expected[member] == response[member])
     });
 }
 
 #[test]
 fn image_check_agrees() {
-    suite("image-config.jsonl", "check", |expected, answer| {
+    suite("image-config.jsonl", "check", |expected, response| {
         let errors = |value: &Value| -> BTreeSet<String> {
             let list = value["errors"].as_array().cloned().unwrap_or_default();
             list.iter().map(|error| format!("{} {}", error["type"], error["field"])).collect()
         };
         let validated = expected["stage"] == "validate";
-        expected["valid"] == answer["valid"] && (!validated || errors(expected) == errors(answer))
+        expected["valid"] == response["valid"] && (!validated || errors(expected) == errors(response))
     });
 }
 
 #[test]
-fn a_bad_line_is_a_fault_and_not_the_end() {
+fn invalid_lines_yield_a_fault_and_processing_continues() {
     let outcome = Program::new(env!("CARGO_BIN_EXE_navicert"))
         .arguments(["image", "match", "--jsonl"])
         .stdin(

@@ -72,14 +72,14 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A folder with built programs, a home, and a folder to install into.
+/// A directory with built programs, a home, and a directory to install into.
 struct Setup {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Setup {
     fn new() -> Self {
-        let setup = Setup { folder: tempfile::tempdir().unwrap() };
+        let setup = Setup { dir: tempfile::tempdir().unwrap() };
         for name in ["built", "home"] {
             fs::create_dir(setup.path(name)).unwrap();
         }
@@ -91,7 +91,7 @@ impl Setup {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     /// `make TARGET`, with variables of make.
@@ -131,17 +131,17 @@ fn succeed(outcome: &Outcome) -> String {
     text(outcome)
 }
 
-/// Every file and link below a folder, relative to it.
-fn files(folder: &Path) -> BTreeSet<String> {
+/// Every file and link below a directory, relative to it.
+fn files(dir: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    let mut open = vec![folder.to_owned()];
+    let mut open = vec![dir.to_owned()];
     while let Some(current) = open.pop() {
         for entry in fs::read_dir(&current).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() && !path.is_symlink() {
                 open.push(path);
             } else {
-                found.insert(path.strip_prefix(folder).unwrap().display().to_string());
+                found.insert(path.strip_prefix(dir).unwrap().display().to_string());
             }
         }
     }
@@ -247,7 +247,7 @@ fn works_from_a_home_folder_and_as_a_kubectl_plugin() {
     }
 }
 
-/// The kubeconfig of docs/hsm.md names the signer without a folder: it is found where `navicert` is installed.
+/// The kubeconfig of docs/hsm.md names the signer without a directory: it is found where `navicert` is installed.
 #[test]
 fn installed_navicert_finds_its_signer() {
     let setup = Setup::new();
@@ -301,7 +301,7 @@ fn installer_errors_are_one_sentence() {
 
 /// Root may write everywhere, so that the test gives the right up.
 #[test]
-fn a_folder_that_is_not_writable_is_named_before_anything_is_built() {
+fn unwritable_directory_is_reported_before_the_build() {
     let setup = Setup::new();
     let closed = setup.path("closed");
     fs::create_dir(&closed).unwrap();

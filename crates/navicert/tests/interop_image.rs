@@ -6,7 +6,7 @@ mod image_support;
 
 use std::fs;
 
-use image_support::Place;
+use image_support::Fixture;
 use navicert_testkit::cluster::Cluster;
 use serde_json::{Value, json};
 
@@ -14,16 +14,16 @@ const ATTRIBUTES: &str = "{serviceAccountTokenAudience: registry.example, cacheT
     requiredServiceAccountAnnotationKeys: [example.com/role]}";
 
 /// The claims of the token that reached the provider.
-fn claims(place: &Place) -> Value {
+fn claims(fixture: &Fixture) -> Value {
     use base64::Engine as _;
-    let request = place.request().unwrap();
+    let request = fixture.request().unwrap();
     let token = request.pointer("/serviceAccountToken").and_then(Value::as_str).unwrap().to_owned();
     let payload = token.split('.').nth(1).unwrap();
     serde_json::from_slice(&base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(payload).unwrap()).unwrap()
 }
 
 #[test]
-fn a_real_api_server_gives_the_token_that_reaches_the_provider() {
+fn provider_receives_a_token_from_a_real_api_server() {
     // I112–I114
     let cluster = Cluster::shared();
     let kubectl = |arguments: &[&str]| {
@@ -36,19 +36,19 @@ fn a_real_api_server_gives_the_token_that_reaches_the_provider() {
     let pod = json!({"spec": {"serviceAccountName": "builder"}}).to_string();
     kubectl(&["run", "app-0", "-n", "images", "--image=registry.example/app", "--overrides", &pod]);
 
-    let place = Place::new(ATTRIBUTES);
-    fs::copy(cluster.admin_kubeconfig(), place.path("kubeconfig")).unwrap();
+    let fixture = Fixture::new(ATTRIBUTES);
+    fs::copy(cluster.admin_kubeconfig(), fixture.path("kubeconfig")).unwrap();
     for (flag, of, bound) in
         [("--service-account", "images/builder", None), ("--pod", "images/app-0", Some(json!("app-0")))]
     {
-        let outcome = place.ask("get", &[flag, of]);
+        let outcome = fixture.ask("get", &[flag, of]);
         assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
-        let claims = claims(&place);
+        let claims = claims(&fixture);
         assert_eq!(claims.pointer("/aud/0"), Some(&json!("registry.example")));
         assert_eq!(claims.pointer("/sub"), Some(&json!("system:serviceaccount:images:builder")));
         assert_eq!(claims.pointer("/kubernetes.io/pod/name"), bound.as_ref());
     }
-    let outcome = place.ask("get", &["--service-account", "images/missing"]);
+    let outcome = fixture.ask("get", &["--service-account", "images/missing"]);
     let said = String::from_utf8_lossy(&outcome.stderr).into_owned();
     assert!(said.contains("failed to get service account: serviceaccounts \"missing\" not found"), "{said}");
 }

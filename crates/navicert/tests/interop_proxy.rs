@@ -30,10 +30,10 @@ fn prepare(cluster: &Cluster, proxy: &str, user: &Value) -> Setup {
         MAPPINGS.replace('\n', " "),
     );
     setup.configure(proxy, &json!({"claim": "sub", "prefix": ""}));
-    fs::write(setup.folder.path().join("authentication.yaml"), config).unwrap();
+    fs::write(setup.dir.path().join("authentication.yaml"), config).unwrap();
     setup.kubeconfig("proxy.kubeconfig", cluster.server(), user);
     // That kubeconfig is for the cluster's own authority.
-    let path = setup.folder.path().join("proxy.kubeconfig");
+    let path = setup.dir.path().join("proxy.kubeconfig");
     let mut kubeconfig: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     kubeconfig["clusters"][0]["cluster"]["certificate-authority"] = json!(cluster.ca());
     fs::write(path, kubeconfig.to_string()).unwrap();
@@ -129,8 +129,8 @@ async fn readiness(serving: &Serving, code: u16, without: &str) -> String {
 async fn impersonation_passes_the_mapped_user_once_the_reported_rules_exist() {
     let cluster = Cluster::shared();
     let identity = cluster.client_authority().client("navicert-proxy").issue();
-    let folder = tempfile::tempdir().unwrap();
-    let files = identity.write_to(folder.path(), "own");
+    let dir = tempfile::tempdir().unwrap();
+    let files = identity.write_to(dir.path(), "own");
     let user = json!({"client-certificate": files.certificate, "client-key": files.key});
     let setup = prepare(cluster, "{}", &user);
     let serving = setup.start(&[]).await;
@@ -172,8 +172,8 @@ async fn as_a_front_proxy_the_api_server_sees_the_mapped_user() {
 async fn untrusted_front_proxy_is_not_ready() {
     let cluster = Cluster::shared();
     let identity = cluster.client_authority().client("navicert-other").issue();
-    let folder = tempfile::tempdir().unwrap();
-    let files = identity.write_to(folder.path(), "own");
+    let dir = tempfile::tempdir().unwrap();
+    let files = identity.write_to(dir.path(), "own");
     let user = json!({"client-certificate": files.certificate, "client-key": files.key});
     let setup = prepare(cluster, "{mode: requestHeader}", &user);
     let serving = setup.start(&[]).await;
@@ -193,8 +193,8 @@ async fn service_account_tokens_are_forwarded_or_impersonated() {
     let token = text(&made.stdout).trim().to_owned();
     let user = {
         let identity = cluster.client_authority().client("navicert-accounts").issue();
-        let folder = tempfile::tempdir().unwrap().keep();
-        let files = identity.write_to(&folder, "own");
+        let dir = tempfile::tempdir().unwrap().keep();
+        let files = identity.write_to(&dir, "own");
         json!({"client-certificate": files.certificate, "client-key": files.key})
     };
     let rules = "- {apiGroups: [authentication.k8s.io], resources: [tokenreviews], verbs: [create]}\n\

@@ -17,7 +17,7 @@ const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 /// A webhook with an issuer that the API server knows nothing of.
 struct Webhook {
     issuer: Issuer,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     running: Running,
     kubeconfig: PathBuf,
     health: String,
@@ -27,8 +27,8 @@ impl Webhook {
     fn start() -> Self {
         let (ca, callers) = (Ca::new("webhook"), Ca::new("callers"));
         let issuer = Issuer::start(&ca);
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
         let config = json!({
             "apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration",
             "jwt": [{
@@ -56,7 +56,7 @@ impl Webhook {
                 .arguments(["--tls-cert-file", "tls.crt", "--tls-private-key-file", "tls.key"])
                 .arguments(["--client-ca-file", "callers.pem", "--client-allowed-names", "kube-apiserver"])
                 .arguments(["--api-audiences", "https://kubernetes.default.svc"])
-                .directory(folder.path())
+                .directory(dir.path())
         };
         let running = program()
             .arguments([
@@ -84,7 +84,7 @@ impl Webhook {
         assert_eq!(printed.code(), Some(0), "{}", String::from_utf8_lossy(&printed.stderr));
         let kubeconfig = at("webhook.kubeconfig");
         fs::write(&kubeconfig, printed.stdout).unwrap();
-        Webhook { kubeconfig, health: text("health"), issuer, folder, running }
+        Webhook { kubeconfig, health: text("health"), issuer, dir, running }
     }
 
     fn token(&self) -> String {
@@ -104,8 +104,8 @@ impl Webhook {
     }
 }
 
-fn kubeconfig(cluster: &Cluster, folder: &Path, token: &str) -> PathBuf {
-    let path = folder.join("user.kubeconfig");
+fn kubeconfig(cluster: &Cluster, dir: &Path, token: &str) -> PathBuf {
+    let path = dir.join("user.kubeconfig");
     let config = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "c",
         "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
@@ -134,7 +134,7 @@ fn kube_apiserver_accepts_reviews_in_both_versions() {
         ];
         let cluster = Cluster::start_with(&flags.each_ref().map(String::as_str));
         wait::blocking(webhook.is_ready());
-        let path = kubeconfig(&cluster, webhook.folder.path(), &webhook.token());
+        let path = kubeconfig(&cluster, webhook.dir.path(), &webhook.token());
         let (code, told, complaint) = whoami(&cluster, &path);
         assert_eq!(code, Some(0), "{version}: {complaint}\n{}", webhook.running.output());
         let expected = json!({
@@ -146,9 +146,9 @@ fn kube_apiserver_accepts_reviews_in_both_versions() {
         assert_eq!(told.pointer("/status/userInfo"), Some(&expected), "{version}");
         // A bad token is a 401 of the API server without retries.
         let bad = navicert_testkit::jws::with_tampered_signature(&webhook.token());
-        let (code, _, complaint) = whoami(&cluster, &kubeconfig(&cluster, webhook.folder.path(), &bad));
+        let (code, _, complaint) = whoami(&cluster, &kubeconfig(&cluster, webhook.dir.path(), &bad));
         assert!(code != Some(0) && complaint.contains("Unauthorized"), "{complaint}");
-        let audit = fs::read_to_string(webhook.folder.path().join("audit.log")).unwrap();
+        let audit = fs::read_to_string(webhook.dir.path().join("audit.log")).unwrap();
         assert!(
             audit.contains("\"caller\":\"kube-apiserver\"") && audit.contains("\"username\":\"web:ann\""),
             "{audit}"

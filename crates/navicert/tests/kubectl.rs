@@ -63,13 +63,13 @@ fn kubectl() -> PathBuf {
     tools::kubectl().unwrap()
 }
 
-fn view(program: &Path, folder: &Path, arguments: &[&str]) -> Value {
+fn view(program: &Path, dir: &Path, arguments: &[&str]) -> Value {
     let outcome = Program::new(program)
         .arguments(arguments)
         .own_environment()
-        .variable("HOME", folder)
+        .variable("HOME", dir)
         .variable("KUBECONFIG", "first.yaml:absent.yaml:second.yaml")
-        .directory(folder)
+        .directory(dir)
         .run()
         .unwrap();
     assert_eq!(outcome.code(), Some(0), "{}", String::from_utf8_lossy(&outcome.stderr));
@@ -99,9 +99,9 @@ fn of_1_20(mut value: Value, raw: bool) -> Value {
 #[test]
 fn two_files_merge_and_are_redacted_as_kubectl_shows_them() {
     let Some(_) = tools::kubectl() else { return };
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("first.yaml"), FIRST).unwrap();
-    std::fs::write(folder.path().join("second.yaml"), SECOND).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("first.yaml"), FIRST).unwrap();
+    std::fs::write(dir.path().join("second.yaml"), SECOND).unwrap();
     let navicert = Path::new(env!("CARGO_BIN_EXE_navicert"));
     for (theirs, ours) in [
         (
@@ -115,18 +115,18 @@ fn two_files_merge_and_are_redacted_as_kubectl_shows_them() {
         ),
     ] {
         let raw = ours.contains(&"--raw");
-        let (theirs, ours) = (view(&kubectl(), folder.path(), theirs), view(navicert, folder.path(), ours));
+        let (theirs, ours) = (view(&kubectl(), dir.path(), theirs), view(navicert, dir.path(), ours));
         assert_eq!(of_1_20(ours, raw), of_1_20(theirs, raw));
     }
 }
 
 #[test]
-fn the_default_view_hides_at_least_what_kubectl_hides() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("first.yaml"), FIRST).unwrap();
-    std::fs::write(folder.path().join("second.yaml"), SECOND).unwrap();
+fn default_view_redacts_at_least_what_kubectl_redacts() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("first.yaml"), FIRST).unwrap();
+    std::fs::write(dir.path().join("second.yaml"), SECOND).unwrap();
     let navicert = Path::new(env!("CARGO_BIN_EXE_navicert"));
-    let shown = view(navicert, folder.path(), &["kubeconfig", "view", "-o", "json"]).to_string();
+    let shown = view(navicert, dir.path(), &["kubeconfig", "view", "-o", "json"]).to_string();
     for secret in ["canary", "Y2FuYXJ5", "north"] {
         assert!(!shown.contains(secret), "{secret} in {shown}");
     }

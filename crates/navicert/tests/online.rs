@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 struct Setup {
     ca: Ca,
     issuer: Issuer,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 impl Setup {
     fn new() -> Self {
         let ca = Ca::new("online");
-        Setup { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() }
+        Setup { issuer: Issuer::start(&ca), ca, dir: tempfile::tempdir().unwrap() }
     }
 
     /// Writes a configuration for an issuer URL.
@@ -36,12 +36,12 @@ impl Setup {
                 "claimMappings": {"username": {"claim": "sub", "prefix": "oidc:"}},
             }],
         });
-        std::fs::write(self.folder.path().join("authn.yaml"), config.to_string()).unwrap();
+        std::fs::write(self.dir.path().join("authn.yaml"), config.to_string()).unwrap();
     }
 
     fn run(&self, arguments: &[&str], input: &str) -> Output {
         let mut child = Command::new(env!("CARGO_BIN_EXE_navicert"))
-            .current_dir(self.folder.path())
+            .current_dir(self.dir.path())
             .args(["-o", "json", "authn"])
             .args(arguments)
             .env_remove("HTTPS_PROXY")
@@ -58,8 +58,8 @@ impl Setup {
     /// `(exit code, [(step, verdict)])` of a check.
     fn check(&self) -> (Option<i32>, Vec<(String, String)>) {
         let output = self.run(&["check", "--online", "authn.yaml"], "");
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let steps = answer["online"][0]["steps"].as_array().unwrap().iter().map(|step| {
+        let response: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let steps = response["online"][0]["steps"].as_array().unwrap().iter().map(|step| {
             let text = |name: &str| step[name].as_str().unwrap().to_owned();
             (text("step"), text("verdict"))
         });
@@ -119,20 +119,20 @@ fn token_is_evaluated_and_explained_with_fetched_keys() {
         let output = setup.run(&[verb, "--online", "--config", "authn.yaml"], token);
         (output.status.code(), serde_json::from_slice::<Value>(&output.stdout).unwrap())
     };
-    let (code, answer) = judged("eval", &good);
-    assert_eq!((code, &answer["user"]["username"]), (Some(0), &json!("oidc:ann")), "{answer}");
+    let (code, response) = judged("eval", &good);
+    assert_eq!((code, &response["user"]["username"]), (Some(0), &json!("oidc:ann")), "{response}");
     claims["aud"] = json!("other");
     let other = setup.issuer.token(&claims);
-    let (code, answer) = judged("explain", &other);
-    assert_eq!((code, &answer["class"]), (Some(1), &json!("audience")), "{answer}");
-    let logged = answer["kubeWouldLog"].as_str().unwrap();
+    let (code, response) = judged("explain", &other);
+    assert_eq!((code, &response["class"]), (Some(1), &json!("audience")), "{response}");
+    let logged = response["kubeWouldLog"].as_str().unwrap();
     assert_eq!(logged, "oidc: verify token: oidc: expected audience \"kube\" got …");
     // The issuer changes its keys: the old token's key is gone, and that is said.
     setup.issuer.replace_keys([navicert_testkit::jws::SigningKey::generate(
         navicert_testkit::jws::Algorithm::Es256,
         "k9",
     )]);
-    let (code, answer) = judged("explain", &good);
-    assert_eq!((code, &answer["class"]), (Some(1), &json!("kid_unknown")), "{answer}");
-    assert!(answer["hints"].to_string().contains("`k9`"), "{answer}");
+    let (code, response) = judged("explain", &good);
+    assert_eq!((code, &response["class"]), (Some(1), &json!("kid_unknown")), "{response}");
+    assert!(response["hints"].to_string().contains("`k9`"), "{response}");
 }

@@ -55,7 +55,7 @@ fn sample(schema: &Value, definitions: &Value) -> Value {
 }
 
 #[test]
-fn the_schema_of_suites_is_what_is_read() {
+fn suite_schema_matches_the_parser() {
     let schema = schema("authentication-test.json");
     let definitions = &schema["$defs"];
     let whole = sample(&schema, definitions);
@@ -74,16 +74,16 @@ fn the_schema_of_suites_is_what_is_read() {
         AuthenticationTest::parse(other.to_string().as_bytes()).unwrap();
     }
     // Nothing else is read.
-    for place in ["", "/cases/0", "/cases/0/expect", "/cases/0/expect/user"] {
+    for pointer in ["", "/cases/0", "/cases/0/expect", "/cases/0/expect/user"] {
         let mut other = whole.clone();
-        other.pointer_mut(place).unwrap()["zz"] = json!(1);
+        other.pointer_mut(pointer).unwrap()["zz"] = json!(1);
         let wrong = AuthenticationTest::parse(other.to_string().as_bytes()).unwrap_err().to_string();
-        assert!(wrong.contains("unknown field"), "{place}: {wrong}");
+        assert!(wrong.contains("unknown field"), "{pointer}: {wrong}");
     }
 }
 
 #[test]
-fn the_schema_of_servers_is_what_is_read() {
+fn server_schema_matches_the_parser() {
     let schema = schema("navicert-configuration.json");
     let definitions = &schema["$defs"];
     let mut servers = sample(&definitions["servers"], definitions);
@@ -110,10 +110,10 @@ fn the_schema_of_servers_is_what_is_read() {
     assert!(
         read.proxy.proxy_protocol && read.proxy.allowed_names == proxy::identity_headers::AllowedNames::ALL
     );
-    for place in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {
+    for pointer in ["", "/limits", "/webhook", "/proxy", "/proxy/requestHeaders", "/proxy/allowedNames"] {
         let mut other = servers.clone();
-        other.pointer_mut(place).unwrap()["zz"] = json!(1);
+        other.pointer_mut(pointer).unwrap()["zz"] = json!(1);
         let wrong = parse(&other).unwrap_err();
-        assert!(wrong.contains("unknown field"), "{place}: {wrong}");
+        assert!(wrong.contains("unknown field"), "{pointer}: {wrong}");
     }
 }

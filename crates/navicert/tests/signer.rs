@@ -100,7 +100,7 @@ fn page(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_transcripts_are_what_the_command_line_prints() {
+fn transcripts_equal_the_output_of_the_command_line() {
     let Some(setup) = Setup::new(KeyKind::EcP256) else { return };
     check_file(&page("keys.md"), setup.context(PIN));
     let Some(setup) = Setup::new(KeyKind::Rsa2048) else { return };
@@ -114,13 +114,13 @@ fn the_transcripts_are_what_the_command_line_prints() {
 }
 
 #[test]
-fn what_signer_list_prints_works_when_pasted_verbatim() {
+fn output_of_signer_list_works_when_pasted() {
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::Ed25519] {
         let Some(setup) = Setup::new(kind) else { return };
         let context = setup.context(PIN);
         setup.paste(&context);
-        let answer = stdout(&context.run("navicert whoami"));
-        assert!(answer.starts_with("username  ann\n"), "{kind:?}: {answer}");
+        let response = stdout(&context.run("navicert whoami"));
+        assert!(response.starts_with("username  ann\n"), "{kind:?}: {response}");
         assert_eq!(times_asked(&context), 1, "one signature, one PIN");
         let client = setup.api.requests().first().unwrap().client.clone().unwrap();
         assert_eq!(client.common_name, "ann");
@@ -253,7 +253,7 @@ fn removed_token_is_reported_and_works_again_after_insertion() {
     drop(serving);
 }
 
-/// The folder of SoftHSM's tokens, moved away while this lives.
+/// The directory of SoftHSM's tokens, moved away while this lives.
 struct TokenRemoved(PathBuf);
 
 impl TokenRemoved {
@@ -391,8 +391,8 @@ fn other_user_cannot_use_a_running_signer() {
         return say("not root, or no second user: nothing to see here");
     }
     let home = context.home();
-    for folder in [home.parent().unwrap(), &home, &home.join("run"), &home.join("run/navicert")] {
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for dir in [home.parent().unwrap(), &home, &home.join("run"), &home.join("run/navicert")] {
+        std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o755)).unwrap();
     }
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o666)).unwrap();
     assert!(said("connected and heard nothing"));
@@ -404,11 +404,11 @@ fn as_the_other_user(socket: &Path) {
     let Ok(mut stream) = std::os::unix::net::UnixStream::connect(socket) else {
         return say("cannot connect");
     };
-    let question = r#"{"apiVersion":"external-signer.authentication.k8s.io/v1","kind":"CertificateRequest","configuration":{"uri":"pkcs11:token=my%20token;id=%01;type=private"},"interactive":false}"#;
-    let _ = stream.write_all(format!("{question}\n").as_bytes());
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    say(if answer.is_empty() { "connected and heard nothing" } else { "was answered" });
+    let request = r#"{"apiVersion":"external-signer.authentication.k8s.io/v1","kind":"CertificateRequest","configuration":{"uri":"pkcs11:token=my%20token;id=%01;type=private"},"interactive":false}"#;
+    let _ = stream.write_all(format!("{request}\n").as_bytes());
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    say(if response.is_empty() { "connected and heard nothing" } else { "was answered" });
 }
 
 fn say(text: &str) {

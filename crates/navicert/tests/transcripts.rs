@@ -9,6 +9,6 @@ fn context() -> TestContext {
 }
 
 #[test]
-fn the_transcripts_are_what_the_command_line_prints() {
+fn transcripts_equal_the_output_of_the_command_line() {
     transcript::check_directory(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts"), context);
 }

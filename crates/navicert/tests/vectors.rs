@@ -19,21 +19,22 @@ fn every_recorded_expression_agrees() {
 
 #[test]
 fn every_recorded_authentication_configuration_agrees() {
-    through("authn-config", &["authn", "check", "--jsonl", "--profile", "kube"], |expected, answer| {
+    through("authn-config", &["authn", "check", "--jsonl", "--profile", "kube"], |expected, response| {
         let errors = |value: &Value| -> BTreeSet<String> {
             let list = value["errors"].as_array().unwrap().iter();
             list.map(|error| format!("{} {}", error["type"], error["field"])).collect()
         };
-        let agrees = expected["valid"] == answer["valid"] && errors(expected) == errors(answer);
-        if agrees { Ok(()) } else { Err(answer.to_string()) }
+        let agrees = expected["valid"] == response["valid"] && errors(expected) == errors(response);
+        if agrees { Ok(()) } else { Err(response.to_string()) }
     });
 }
 
 #[test]
 fn every_recorded_token_agrees() {
-    through("authn-token", &["authn", "eval", "--jsonl", "--profile", "kube"], |expected, answer| {
-        let agrees = expected["outcome"] == answer["outcome"] && expected.get("user") == answer.get("user");
-        if agrees { Ok(()) } else { Err(answer.to_string()) }
+    through("authn-token", &["authn", "eval", "--jsonl", "--profile", "kube"], |expected, response| {
+        let agrees =
+            expected["outcome"] == response["outcome"] && expected.get("user") == response.get("user");
+        if agrees { Ok(()) } else { Err(response.to_string()) }
     });
 }
 
@@ -45,46 +46,46 @@ fn through(suite: &str, command: &[&str], compare: impl Fn(&Value, &Value) -> Re
         ("jwks", "jwks_ref", vectors::json("authn-jwks.json")),
     ];
     let command = Program::new(env!("CARGO_BIN_EXE_navicert")).arguments(command);
-    let answers = vectors::answers(command, recorded.iter().map(|vector| question(vector, &tables)));
-    vectors::check(suite, &recorded, |vector| compare(&vector.expect, &answers[&vector.id]));
+    let responses = vectors::responses(command, recorded.iter().map(|vector| request(vector, &tables)));
+    vectors::check(suite, &recorded, |vector| compare(&vector.expect, &responses[&vector.id]));
 }
 
-fn question(vector: &vectors::Vector, tables: &[(&str, &str, Value)]) -> Value {
-    let mut question = vector.question();
+fn request(vector: &vectors::Vector, tables: &[(&str, &str, Value)]) -> Value {
+    let mut request = vector.request();
     // Configurations and key sets are named, and lie in tables of their own.
     for (member, reference, table) in tables {
         if let Some(name) = vector.input.get(reference).and_then(Value::as_str) {
-            question[member] = table[name].clone();
+            request[member] = table[name].clone();
         }
     }
-    question
+    request
 }
 
 /// By the rules of the vectors' README: texts are never compared, absent, null and empty are the same.
-fn compare_kubeconfig(expected: &Value, answer: &Value) -> Result<(), String> {
-    if let Some(fault) = answer.get("fault") {
+fn compare_kubeconfig(expected: &Value, response: &Value) -> Result<(), String> {
+    if let Some(fault) = response.get("fault") {
         return Err(format!("fault: {fault}"));
     }
     for member in ["loads", "valid"] {
-        if expected[member] != answer[member] {
-            return Err(format!("{member}: {} instead of {}", answer[member], expected[member]));
+        if expected[member] != response[member] {
+            return Err(format!("{member}: {} instead of {}", response[member], expected[member]));
         }
     }
     for member in ["merged", "resolved", "redacted"] {
-        let (expected, answer) = (expected.get(member), answer.get(member));
-        let unexpected = member == "resolved" && expected.is_none() && answer.is_some();
-        if unexpected || expected.is_some_and(|expected| Some(normal(expected)) != answer.map(normal)) {
-            return Err(format!("{member}: {answer:?} instead of {expected:?}"));
+        let (expected, response) = (expected.get(member), response.get(member));
+        let unexpected = member == "resolved" && expected.is_none() && response.is_some();
+        if unexpected || expected.is_some_and(|expected| Some(normal(expected)) != response.map(normal)) {
+            return Err(format!("{member}: {response:?} instead of {expected:?}"));
         }
     }
     let count = |value: &Value| value["errors"].as_array().map_or(0, Vec::len);
-    if expected["loads"] == true && count(expected) != count(answer) {
-        return Err(format!("errors: {} instead of {}", answer["errors"], expected["errors"]));
+    if expected["loads"] == true && count(expected) != count(response) {
+        return Err(format!("errors: {} instead of {}", response["errors"], expected["errors"]));
     }
     // A key pair that does not match is found by the TLS library, when the client is built.
     let expected_obstacle = expected.pointer("/client/build_error").and_then(Value::as_str);
     let pair = expected_obstacle.is_some_and(|text| text.starts_with("tls: private key"));
-    let obstacle = answer.pointer("/client/build_error");
+    let obstacle = response.pointer("/client/build_error");
     if !pair && expected_obstacle.is_some() != obstacle.is_some() {
         return Err(format!("build_error: {obstacle:?} instead of {expected_obstacle:?}"));
     }
@@ -92,11 +93,11 @@ fn compare_kubeconfig(expected: &Value, answer: &Value) -> Result<(), String> {
 }
 
 /// Inside lists and maps numbers compare by value; the members named here are all that is compared.
-fn compare_expression(expected: &Value, answer: &Value) -> Result<(), String> {
+fn compare_expression(expected: &Value, response: &Value) -> Result<(), String> {
     for member in ["compiled", "ok", "type", "value"] {
-        let (expected, answer) = (expected.get(member), answer.get(member));
-        if expected.is_some_and(|expected| answer.is_none_or(|answer| !same(expected, answer))) {
-            return Err(format!("{member}: {answer:?} instead of {expected:?}"));
+        let (expected, response) = (expected.get(member), response.get(member));
+        if expected.is_some_and(|expected| response.is_none_or(|response| !same(expected, response))) {
+            return Err(format!("{member}: {response:?} instead of {expected:?}"));
         }
     }
     Ok(())

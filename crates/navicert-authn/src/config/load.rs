@@ -71,9 +71,9 @@ fn with_location_hint(mut wrong: Diagnostic) -> Diagnostic {
     }
     let path = wrong.path.to_string();
     let name = path.rsplit('.').next().unwrap_or_default();
-    if let Some((place, _)) = FIELDS_BY_PARENT.iter().find(|(_, fields)| fields.contains(&name)) {
-        let place = if place.contains(' ') { (*place).to_owned() } else { format!("`{place}`") };
-        wrong.hint = Some(format!("`{name}` belongs in {place}"));
+    if let Some((location, _)) = FIELDS_BY_PARENT.iter().find(|(_, fields)| fields.contains(&name)) {
+        let location = if location.contains(' ') { (*location).to_owned() } else { format!("`{location}`") };
+        wrong.hint = Some(format!("`{name}` belongs in {location}"));
     } else if name == "metadata" {
         wrong.hint = Some("remove it: this kind has no metadata".to_owned());
     }

@@ -129,10 +129,10 @@ impl NavicertConfiguration {
 
     /// Resolves relative paths against the folder of the file.
     #[must_use]
-    pub fn resolve_paths(mut self, folder: &Path) -> Self {
+    pub fn resolve_paths(mut self, dir: &Path) -> Self {
         let files = self.issuers.iter_mut().filter_map(|issuer| issuer.jwks_file.as_mut());
         for path in files.chain(self.revocation_list.as_mut()).chain(self.last_good_copy.as_mut()) {
-            *path = folder.join(&*path);
+            *path = dir.join(&*path);
         }
         self
     }

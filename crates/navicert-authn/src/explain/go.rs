@@ -136,8 +136,8 @@ impl Scanner {
             ScanState::Word { word, at } => {
                 let expected = word.as_bytes().get(at).copied().unwrap_or_default();
                 if byte != expected {
-                    let place = format!("in literal {word} (expecting {})", character(expected));
-                    return wrong(byte, &place);
+                    let context = format!("in literal {word} (expecting {})", character(expected));
+                    return wrong(byte, &context);
                 }
                 if at + 1 == word.len() {
                     self.ended();
@@ -220,8 +220,8 @@ impl Scanner {
     }
 }
 
-fn wrong(byte: u8, place: &str) -> Result<(), String> {
-    Err(format!("invalid character {} {place}", character(byte)))
+fn wrong(byte: u8, context: &str) -> Result<(), String> {
+    Err(format!("invalid character {} {context}", character(byte)))
 }
 
 fn character(byte: u8) -> String {

@@ -217,9 +217,9 @@ fn type_error(claims: &UnverifiedClaims<'_>) -> Option<String> {
                 first.get_or_insert_with(|| field(found, "idToken._claim_names", wanted));
             }
         } else if is("_claim_sources")
-            && let Some((found, place, wanted)) = source_misfit(*value)
+            && let Some((found, field_path, wanted)) = source_misfit(*value)
         {
-            first.get_or_insert_with(|| field(found, &place, wanted));
+            first.get_or_insert_with(|| field(found, &field_path, wanted));
         }
     }
     first
@@ -237,9 +237,9 @@ fn audience_misfit(value: Raw<'_>) -> Option<(Kind, &'static str)> {
 }
 
 fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
-    let place = "idToken._claim_sources";
+    let field_path = "idToken._claim_sources";
     if value.kind() != Kind::Object {
-        return Some((value.kind(), place.to_owned(), "map[string]oidc.claimSource"));
+        return Some((value.kind(), field_path.to_owned(), "map[string]oidc.claimSource"));
     }
     for (_, source) in value.members() {
         match source.kind() {
@@ -251,12 +251,12 @@ fn source_misfit(value: Raw<'_>) -> Option<(Kind, String, &'static str)> {
                     if let Some(known) = known
                         && !matches!(text.kind(), Kind::Null | Kind::String)
                     {
-                        let place = format!("claimSource._claim_sources.{known}");
-                        return Some((text.kind(), place, "string"));
+                        let field_path = format!("claimSource._claim_sources.{known}");
+                        return Some((text.kind(), field_path, "string"));
                     }
                 }
             }
-            other => return Some((other, place.to_owned(), "oidc.claimSource")),
+            other => return Some((other, field_path.to_owned(), "oidc.claimSource")),
         }
     }
     None

@@ -64,8 +64,8 @@ fn deep_containers_are_distinguished() {
                 .chars()
                 .enumerate()
                 .map(
-                    |(place, bracket)| {
-                        if place == at { if bracket == ']' { '}' } else { ']' } } else { bracket }
+                    |(index, bracket)| {
+                        if index == at { if bracket == ']' { '}' } else { ']' } } else { bracket }
                     },
                 )
                 .collect();

@@ -70,12 +70,12 @@ pub(super) fn map<'a>(
     profile: &AuthnProfile,
 ) -> Result<AuthenticatedUser, Refusal> {
     // A field path costs several allocations, and is needed only for errors.
-    let place = |name| MappingLocation { authenticator: &configuration.path, name };
-    let username = username(&configuration.username, claims, evaluator, &place("username"), profile)?;
+    let location = |name| MappingLocation { authenticator: &configuration.path, name };
+    let username = username(&configuration.username, claims, evaluator, &location("username"), profile)?;
     evaluator.request.passed(AuthnStep::Username);
-    let groups = groups(configuration.groups.as_ref(), claims, evaluator, &place("groups"))?;
+    let groups = groups(configuration.groups.as_ref(), claims, evaluator, &location("groups"))?;
     evaluator.request.passed(AuthnStep::Groups);
-    let uid = uid(configuration.uid.as_ref(), claims, evaluator, &place("uid"))?;
+    let uid = uid(configuration.uid.as_ref(), claims, evaluator, &location("uid"))?;
     evaluator.request.passed(AuthnStep::Uid);
     let extra = extra(configuration, claims, evaluator)?;
     evaluator.request.passed(AuthnStep::Extra);
@@ -99,14 +99,14 @@ fn username<'a>(
     mapping: &'a AttributeMapping,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &MappingLocation<'_>,
+    location: &MappingLocation<'_>,
     profile: &AuthnProfile,
 ) -> Result<String, Refusal> {
     let name = match mapping {
         AttributeMapping::Claim { claim, prefix } => {
-            let value = text_claim(claims, claim, place)?;
+            let value = text_claim(claims, claim, location)?;
             if claim == "email" {
-                email_is_verified(claims, place)?;
+                email_is_verified(claims, location)?;
             }
             if value.is_empty() && profile.has(Hardening::NonEmptyUsername) {
                 return Err(Refusal::EmptyUsername);
@@ -125,12 +125,12 @@ fn username<'a>(
 }
 
 /// A missing `email_verified` is accepted, any value but `true` is not.
-fn email_is_verified(claims: &VerifiedClaims<'_>, place: &MappingLocation<'_>) -> Result<(), Refusal> {
+fn email_is_verified(claims: &VerifiedClaims<'_>, location: &MappingLocation<'_>) -> Result<(), Refusal> {
     match claims.claim("email_verified") {
         Some(raw) if matches!(raw.kind(), Kind::Bool | Kind::Null) && !raw.is_true() => {
             Err(Refusal::EmailNotVerified)
         }
-        Some(raw) if raw.kind() != Kind::Bool => Err(wrong_type(place, "email_verified", "a boolean")),
+        Some(raw) if raw.kind() != Kind::Bool => Err(wrong_type(location, "email_verified", "a boolean")),
         _ => Ok(()),
     }
 }
@@ -140,14 +140,14 @@ fn groups<'a>(
     mapping: Option<&'a AttributeMapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &MappingLocation<'_>,
+    location: &MappingLocation<'_>,
 ) -> Result<Vec<String>, Refusal> {
     let (claim, prefix) = match mapping {
         None => return Ok(Vec::new()),
         Some(AttributeMapping::Expression(expression)) => return strings(expression, evaluator),
         Some(AttributeMapping::Claim { claim, prefix }) => (claim, prefix),
     };
-    let wrong = || wrong_type(place, claim, "a string or a list of strings");
+    let wrong = || wrong_type(location, claim, "a string or a list of strings");
     let Some(raw) = claims.claim(claim).filter(|raw| !raw.is_null()) else { return Ok(Vec::new()) };
     let group = |raw: Raw<'_>| {
         let name = if raw.is_null() { Cow::Borrowed("") } else { raw.string()? };
@@ -165,11 +165,13 @@ fn uid<'a>(
     mapping: Option<&'a AttributeMapping>,
     claims: &VerifiedClaims<'_>,
     evaluator: &Evaluator<'a, '_>,
-    place: &MappingLocation<'_>,
+    location: &MappingLocation<'_>,
 ) -> Result<String, Refusal> {
     match mapping {
         None => Ok(String::new()),
-        Some(AttributeMapping::Claim { claim, .. }) => text_claim(claims, claim, place).map(Cow::into_owned),
+        Some(AttributeMapping::Claim { claim, .. }) => {
+            text_claim(claims, claim, location).map(Cow::into_owned)
+        }
         Some(AttributeMapping::Expression(expression)) => text(expression, evaluator),
     }
 }
@@ -213,14 +215,14 @@ fn extra<'a>(
 fn text_claim<'c>(
     claims: &VerifiedClaims<'c>,
     claim: &str,
-    place: &MappingLocation<'_>,
+    location: &MappingLocation<'_>,
 ) -> Result<Cow<'c, str>, Refusal> {
-    let missing = || Refusal::MissingClaim { path: place.path(), claim: claim.to_owned() };
+    let missing = || Refusal::MissingClaim { path: location.path(), claim: claim.to_owned() };
     let raw = claims.claim(claim).ok_or_else(missing)?;
     if raw.is_null() {
         return Ok(Cow::Borrowed(""));
     }
-    raw.string().ok_or_else(|| wrong_type(place, claim, "a string"))
+    raw.string().ok_or_else(|| wrong_type(location, claim, "a string"))
 }
 
 fn joined(left: &str, right: &str) -> String {
@@ -275,6 +277,6 @@ fn no_string_list(expression: &CompiledExpression) -> Refusal {
     }
 }
 
-fn wrong_type(place: &MappingLocation<'_>, claim: &str, expected: &'static str) -> Refusal {
-    Refusal::MappingType { path: place.path(), claim: claim.to_owned(), expected }
+fn wrong_type(location: &MappingLocation<'_>, claim: &str, expected: &'static str) -> Refusal {
+    Refusal::MappingType { path: location.path(), claim: claim.to_owned(), expected }
 }

@@ -116,14 +116,14 @@ fn token_without_a_kid_tries_a_bounded_number_of_keys() {
     let token = key().token_without_id(&json!({"iss": "https://i", "aud": "a", "exp": NOW + 300, "c": "u"}));
     let config = json!({"apiVersion": "apiserver.config.k8s.io/v1", "kind": "AuthenticationConfiguration", "jwt": [authenticator(|_| {})]});
     let other = SigningKey::generate(Algorithm::Es256, "other").jwk();
-    for (place, kube, hardened) in [(31, "authenticated", "authenticated"), (32, "authenticated", "rejected")]
+    for (index, kube, hardened) in [(31, "authenticated", "authenticated"), (32, "authenticated", "rejected")]
     {
         let mut keys = vec![other.clone(); 40];
-        keys[place] = key().jwk();
+        keys[index] = key().jwk();
         for ((_, profile), expected) in PROFILES.iter().zip([kube, hardened]) {
             let request =
                 json!({"config": config.to_string(), "jwks": {"keys": keys}, "token": token, "now": NOW});
-            assert_eq!(batch::eval(&request, profile)["outcome"], expected, "{place}");
+            assert_eq!(batch::eval(&request, profile)["outcome"], expected, "{index}");
         }
     }
 }

@@ -158,8 +158,8 @@ async fn signer_that_is_not_allowed_does_not_run_and_the_error_shows_the_kuberc_
         assert!(setup.signer.kinds().is_empty());
         assert!(error.to_string().ends_with(lines.as_str()), "{error}");
         // These lines, pasted verbatim, allow it.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kuberc");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kuberc");
         std::fs::write(&path, lines).unwrap();
         let policy =
             kuberc::load(&KubercSource::Named(path), &navicert_client::kubeconfig::OsFileSystem).unwrap();
@@ -200,8 +200,8 @@ async fn signer_can_be_referenced_by_a_name_from_the_users_allowlist() {
     let api = server(&ca, &[&TLS13]);
     let digest = digest_of(PROGRAM);
     let kuberc = |more: &str| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("kuberc");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kuberc");
         let text = format!(
             "apiVersion: kubectl.config.k8s.io/v1beta1\nkind: Preference\ncredentialPluginPolicy: Allowlist\n\
              credentialPluginAllowlist:\n- signer: work\n  command: {PROGRAM}\n{more}"

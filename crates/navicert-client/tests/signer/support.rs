@@ -250,7 +250,7 @@ impl Setup {
         settings: &exec::ExecSettings,
         around: &Surroundings,
     ) -> Result<Transport, BuildError> {
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         user["auth-provider"] = json!({"name": "externalSigner", "config": config});
         let text = json!({
             "current-context": "x",
@@ -258,12 +258,12 @@ impl Setup {
             "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
             "users": [{"name": "u", "user": user}],
         });
-        std::fs::write(folder.path().join("ca.crt"), ca.pem()).unwrap();
-        let path = folder.path().join("config");
+        std::fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
+        let path = dir.path().join("config");
         std::fs::write(&path, text.to_string()).unwrap();
         let sources = KubeconfigSources::locate(Some(&path), None, None);
         let (_, effective) =
-            kubeconfig::select(&sources, &Overrides::default(), folder.path(), &OsFileSystem).unwrap();
+            kubeconfig::select(&sources, &Overrides::default(), dir.path(), &OsFileSystem).unwrap();
         transport::connect(&effective, settings, around, &TransportEnvironment::default())
     }
 

@@ -23,7 +23,7 @@ const PLUGIN: &str = env!("CARGO_BIN_EXE_navicert-fake-exec-plugin");
 
 /// A directory with a kubeconfig for a server, and a plugin that returns token-1, token-2 and so on.
 struct Setup {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     clock: Arc<ManualClock>,
     transport: Transport,
 }
@@ -41,14 +41,14 @@ impl Setup {
         plugin_exit: Option<&str>,
         user: impl FnOnce(&Path) -> Value,
     ) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut user = user(folder.path());
+        let dir = tempfile::tempdir().unwrap();
+        let mut user = user(dir.path());
         if let Some(exit) = plugin_exit {
             let stdout = json!({
                 "apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
                 "status": {"token": "token-{n}"},
             });
-            let runs = folder.path().join("runs");
+            let runs = dir.path().join("runs");
             user["exec"] = json!({
                 "apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never", "command": PLUGIN,
                 "env": [
@@ -58,14 +58,14 @@ impl Setup {
                 ],
             });
         }
-        fs::write(folder.path().join("ca.crt"), ca.pem()).unwrap();
+        fs::write(dir.path().join("ca.crt"), ca.pem()).unwrap();
         let config = json!({
             "current-context": "x",
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": {"server": api.url(), "certificate-authority": "ca.crt"}}],
             "users": [{"name": "u", "user": user}],
         });
-        let path = folder.path().join("config");
+        let path = dir.path().join("config");
         fs::write(&path, config.to_string()).unwrap();
         let clock = Arc::new(ManualClock::at(1_800_000_000));
         let around = Surroundings {
@@ -73,9 +73,9 @@ impl Setup {
             registry: AuthenticatorRegistry::new(),
             ..Surroundings::new(navicert_plugin::Environment::empty())
         };
-        let effective = selected(&path, folder.path());
+        let effective = selected(&path, dir.path());
         let transport = transport::connect(&effective, settings, &around, &TransportEnvironment::default());
-        Setup { transport: transport.unwrap(), folder, clock }
+        Setup { transport: transport.unwrap(), dir, clock }
     }
 
     async fn status(&self) -> u16 {
@@ -83,13 +83,13 @@ impl Setup {
     }
 
     fn runs(&self) -> usize {
-        fs::read_to_string(self.folder.path().join("runs")).map_or(0, |runs| runs.lines().count())
+        fs::read_to_string(self.dir.path().join("runs")).map_or(0, |runs| runs.lines().count())
     }
 }
 
-fn selected(path: &Path, folder: &Path) -> Effective {
+fn selected(path: &Path, dir: &Path) -> Effective {
     let sources = KubeconfigSources::locate(Some(path), None, None);
-    kubeconfig::select(&sources, &Overrides::default(), folder, &OsFileSystem).unwrap().1
+    kubeconfig::select(&sources, &Overrides::default(), dir, &OsFileSystem).unwrap().1
 }
 
 async fn status(transport: Transport) -> u16 {
@@ -145,9 +145,9 @@ async fn revoked_token_causes_one_run_and_a_server_that_always_rejects_causes_fe
 async fn static_credential_disables_the_plugin_whether_accepted_or_rejected() {
     let ca = Ca::new("root");
     let ann = ca.client("ann").issue();
-    let in_files = |folder: &Path| {
-        ann.write_to(folder, "ann");
-        fs::write(folder.join("token"), "static\n").unwrap();
+    let in_files = |dir: &Path| {
+        ann.write_to(dir, "ann");
+        fs::write(dir.join("token"), "static\n").unwrap();
     };
     for (user, rejected) in [
         (json!({"token": "static"}), 401),
@@ -156,8 +156,8 @@ async fn static_credential_disables_the_plugin_whether_accepted_or_rejected() {
         (json!({"client-certificate": "ann.crt", "client-key": "ann.key"}), 200),
     ] {
         let api = ApiServer::start(&ca);
-        let make = |folder: &Path| {
-            in_files(folder);
+        let make = |dir: &Path| {
+            in_files(dir);
             user.clone()
         };
         let setup = Setup::new(&api, &ca, true, make);
@@ -178,13 +178,13 @@ async fn static_credential_disables_the_plugin_whether_accepted_or_rejected() {
 async fn certificate_files_of_a_kubeconfig_user_are_reloaded() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
-    let write = |folder: &Path, name: &str| ca.client(name).issue().write_to(folder, "user");
-    let setup = Setup::new(&api, &ca, false, |folder| {
-        write(folder, "ann");
+    let write = |dir: &Path, name: &str| ca.client(name).issue().write_to(dir, "user");
+    let setup = Setup::new(&api, &ca, false, |dir| {
+        write(dir, "ann");
         json!({"client-certificate": "user.crt", "client-key": "user.key"})
     });
     assert_eq!(setup.status().await, 200);
-    write(setup.folder.path(), "bob");
+    write(setup.dir.path(), "bob");
     setup.clock.advance(Duration::from_secs(1));
     assert_eq!(setup.status().await, 200);
     let users: Vec<_> =

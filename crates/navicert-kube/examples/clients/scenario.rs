@@ -97,20 +97,20 @@ impl Scenario {
         let plugin = FakeExecPlugin::start_in("client.authentication.k8s.io/v1beta1", move |run| {
             self.status(run, &issuer)
         });
-        let folder = tempfile::tempdir()?;
-        fs::write(folder.path().join("ca.crt"), ca.pem())?;
+        let dir = tempfile::tempdir()?;
+        fs::write(dir.path().join("ca.crt"), ca.pem())?;
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "x",
             "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
             "clusters": [{"name": "c", "cluster": {
-                "server": api.url(), "certificate-authority": folder.path().join("ca.crt"),
+                "server": api.url(), "certificate-authority": dir.path().join("ca.crt"),
             }}],
             "users": [{"name": "u", "user": {"exec": {
                 "apiVersion": "client.authentication.k8s.io/v1beta1", "interactiveMode": "Never",
-                "command": plugin.write_plugin(folder.path()), "args": [], "env": [], "provideClusterInfo": false,
+                "command": plugin.write_plugin(dir.path()), "args": [], "env": [], "provideClusterInfo": false,
             }}}],
         });
-        let path = folder.path().join("config");
+        let path = dir.path().join("config");
         fs::write(&path, config.to_string())?;
         let mut session = client.start(&path).await?;
         if self == Scenario::Concurrency {

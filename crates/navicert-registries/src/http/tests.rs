@@ -177,8 +177,8 @@ fn never_sends_header_with_line_break() {
 #[test]
 fn tls_trusts_only_configured_authorities() {
     let (ca, other) = (Ca::new("trusted"), Ca::new("other"));
-    let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("ca.pem");
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("ca.pem");
     std::fs::write(&bundle, ca.pem()).unwrap();
     let variables = [("AWS_CA_BUNDLE", bundle.to_str().unwrap())];
     let server = HttpServer::start(&ca);
@@ -206,8 +206,8 @@ fn warns_of_clock_skew() {
 fn proxies_tls_calls_and_connects_directly_to_metadata_servers() {
     // I213
     let ca = Ca::new("root");
-    let folder = tempfile::tempdir().unwrap();
-    let bundle = folder.path().join("ca.pem");
+    let dir = tempfile::tempdir().unwrap();
+    let bundle = dir.path().join("ca.pem");
     std::fs::write(&bundle, ca.pem()).unwrap();
     let proxy = RawServer::start(vec![Step::read_head(), Step::write("HTTP/1.1 403 Nope\r\n\r\n")]);
     let address = format!("user:canary-password@{}", proxy.address());

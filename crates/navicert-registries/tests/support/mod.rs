@@ -108,10 +108,10 @@ impl RunOutput {
 
 /// A directory with a link to a program under another name.
 pub(crate) fn linked(program: &str, name: &str) -> (TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let link = folder.path().join(name);
+    let dir = tempfile::tempdir().unwrap();
+    let link = dir.path().join(name);
     std::os::unix::fs::symlink(program, &link).unwrap();
-    (folder, link)
+    (dir, link)
 }
 
 /// Seconds since the epoch, now.

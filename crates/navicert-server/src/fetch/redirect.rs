@@ -22,8 +22,8 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     } else if reference.starts_with('?') || reference.is_empty() {
         format!("{scheme}://{authority}{}{reference}", base.path())
     } else {
-        let folder = base.path().rsplit_once('/').map_or("", |(folder, _)| folder);
-        format!("{scheme}://{authority}{folder}/{reference}")
+        let dir = base.path().rsplit_once('/').map_or("", |(dir, _)| dir);
+        format!("{scheme}://{authority}{dir}/{reference}")
     };
     let url: Uri = whole.parse().ok()?;
     let is_http = matches!(url.scheme_str(), Some("http" | "https"));

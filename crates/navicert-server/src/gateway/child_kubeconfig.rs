@@ -48,24 +48,24 @@ pub(super) struct GatewayEndpoint<'a> {
 /// A private directory with a kubeconfig, removed when dropped.
 #[derive(Debug)]
 pub struct ChildKubeconfig {
-    folder: PathBuf,
+    dir: PathBuf,
     _lock: File,
 }
 
 impl ChildKubeconfig {
     /// Creates the directory below `base` and writes the file.
     pub(super) fn write(base: &Path, endpoint: &GatewayEndpoint<'_>) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(UNLOCKED_PREFIX).rand_bytes(16).tempdir_in(base)?;
+        let dir = tempfile::Builder::new().prefix(UNLOCKED_PREFIX).rand_bytes(16).tempdir_in(base)?;
         // Independent of the umask.
-        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-        let lock = private_file(&folder.path().join(LOCK))?;
+        fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        let lock = private_file(&dir.path().join(LOCK))?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         // Other processes look at this name only once the lock is held.
-        let name = folder.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = dir.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let locked = base.join(name.replacen(UNLOCKED_PREFIX, PREFIX, 1));
-        fs::rename(folder.path(), &locked)?;
-        let _ = folder.keep();
-        let child = ChildKubeconfig { folder: locked, _lock: lock };
+        fs::rename(dir.path(), &locked)?;
+        let _ = dir.keep();
+        let child = ChildKubeconfig { dir: locked, _lock: lock };
         private_file(&child.path())?.write_all(text(endpoint).as_bytes())?;
         Ok(child)
     }
@@ -75,23 +75,23 @@ impl ChildKubeconfig {
     /// # Errors
     /// The key file cannot be written.
     pub fn announce(&self, key: &str) -> io::Result<()> {
-        private_file(&self.folder.join(KEY))?.write_all(key.as_bytes())
+        private_file(&self.dir.join(KEY))?.write_all(key.as_bytes())
     }
 
     /// Path of the kubeconfig.
     pub fn path(&self) -> PathBuf {
-        self.folder.join(KUBECONFIG)
+        self.dir.join(KUBECONFIG)
     }
 
     /// The directory, for [`remove_when_abandoned`].
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 }
 
 impl Drop for ChildKubeconfig {
     fn drop(&mut self) {
-        remove(&self.folder);
+        remove(&self.dir);
     }
 }
 
@@ -105,12 +105,12 @@ pub fn private_base_directory(runtime: Option<&Path>, temporary: &Path) -> io::R
     let is_private = |metadata: &fs::Metadata| metadata.uid() == me && metadata.mode() & 0o077 == 0;
     if let Some(runtime) = runtime.filter(|path| path.metadata().is_ok_and(|metadata| is_private(&metadata)))
     {
-        let folder = runtime.join("navicert");
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => return Ok(folder),
+        let dir = runtime.join("navicert");
+        match DirBuilder::new().mode(0o700).create(&dir) {
+            Ok(()) => return Ok(dir),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if folder.symlink_metadata().is_ok_and(|found| found.is_dir() && is_private(&found)) {
-                    return Ok(folder);
+                if dir.symlink_metadata().is_ok_and(|found| found.is_dir() && is_private(&found)) {
+                    return Ok(dir);
                 }
             }
             Err(_) => {}
@@ -130,15 +130,15 @@ pub fn private_base_directory(runtime: Option<&Path>, temporary: &Path) -> io::R
 
 /// Removes the directories of killed gateways.
 pub fn remove_abandoned(base: &Path) {
-    for folder in folders(base).filter(|folder| is_abandoned(folder)) {
-        remove(&folder);
+    for dir in folders(base).filter(|dir| is_abandoned(dir)) {
+        remove(&dir);
     }
 }
 
 /// The kubeconfig of a running gateway of this user that announced this key.
 pub fn find_announced(base: &Path, key: &str) -> Option<PathBuf> {
-    let is_it = |folder: &PathBuf| fs::read(folder.join(KEY)).is_ok_and(|found| found == key.as_bytes());
-    folders(base).filter(is_it).find(|folder| !is_abandoned(folder)).map(|folder| folder.join(KUBECONFIG))
+    let is_it = |dir: &PathBuf| fs::read(dir.join(KEY)).is_ok_and(|found| found == key.as_bytes());
+    folders(base).filter(is_it).find(|dir| !is_abandoned(dir)).map(|dir| dir.join(KUBECONFIG))
 }
 
 /// The directories of this user's gateways, running or not.
@@ -152,8 +152,8 @@ fn folders(base: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Whether the lock is free. The check takes a shared lock for a moment, which blocks nothing.
-fn is_abandoned(folder: &Path) -> bool {
-    let lock = File::open(folder.join(LOCK));
+fn is_abandoned(dir: &Path) -> bool {
+    let lock = File::open(dir.join(LOCK));
     lock.is_ok_and(|lock| rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared).is_ok())
 }
 
@@ -161,12 +161,12 @@ fn is_abandoned(folder: &Path) -> bool {
 ///
 /// # Errors
 /// The directory does not belong to a gateway.
-pub fn remove_when_abandoned(folder: &Path) -> io::Result<()> {
-    let is_ours = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+pub fn remove_when_abandoned(dir: &Path) -> io::Result<()> {
+    let is_ours = dir.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
     if !is_ours {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a gateway directory"));
     }
-    let lock = match File::open(folder.join(LOCK)) {
+    let lock = match File::open(dir.join(LOCK)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         lock => lock?,
     };
@@ -175,16 +175,16 @@ pub fn remove_when_abandoned(folder: &Path) -> io::Result<()> {
             return Err(error.into());
         }
     }
-    remove(folder);
+    remove(dir);
     Ok(())
 }
 
 /// Removes the gateway's files, and the directory if it is then empty.
-fn remove(folder: &Path) {
+fn remove(dir: &Path) {
     for name in [KUBECONFIG, KEY, LOCK] {
-        let _ = fs::remove_file(folder.join(name));
+        let _ = fs::remove_file(dir.join(name));
     }
-    let _ = fs::remove_dir(folder);
+    let _ = fs::remove_dir(dir);
 }
 
 fn private_file(path: &Path) -> io::Result<File> {

@@ -35,7 +35,7 @@ pub(super) struct ConnectionSlots {
 }
 
 impl ConnectionSlots {
-    /// Creates `most` slots.
+    /// Creates the slots.
     pub(super) fn new(limit: usize, min_idle: Duration, metrics: Arc<ListenerMetrics>) -> Arc<Self> {
         let limit = limit.min(Semaphore::MAX_PERMITS);
         Arc::new(ConnectionSlots {

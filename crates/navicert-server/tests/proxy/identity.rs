@@ -94,8 +94,8 @@ async fn reserved_groups_must_be_allowed_by_the_operator() {
     let front = Front::start().await;
     assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 401);
     assert_eq!(front.api.connections().len(), 0);
-    let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
-    let front = Front::with(Plan { side_car, ..Plan::default() }).await;
+    let navicert_config = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
+    let front = Front::with(Plan { navicert_config, ..Plan::default() }).await;
     assert_eq!(front.get("/api", &front.token("ann", &masters)).await.status, 200);
     // S268, S269: some names need another setting.
     for name in ["system:serviceaccount:a:b", "system:node:n", "system:anonymous"] {
@@ -109,8 +109,8 @@ async fn reserved_groups_must_be_allowed_by_the_operator() {
         self_check: SelfCheck::Off,
         ..ProxySettings::default()
     };
-    let side_car = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
-    let front = Front::with(Plan { side_car, settings, ..Plan::default() }).await;
+    let navicert_config = "issuers: [{url: ISSUER, allowSystemPrefix: true}]\n".to_owned();
+    let front = Front::with(Plan { navicert_config, settings, ..Plan::default() }).await;
     let token = front.token("system:serviceaccount:a:b", &json!({}));
     assert_eq!(front.get("/api", &token).await.status, 200);
 }

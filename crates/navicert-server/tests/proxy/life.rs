@@ -35,11 +35,11 @@ async fn cached_token_is_rejected_after_its_issuer_is_removed() {
     let front = Front::start().await;
     let token = front.ann();
     assert_eq!(front.get("/api", &token).await.status, 200);
-    fs::write(front.folder.path().join("authentication.yaml"), configuration(&[], None)).unwrap();
+    fs::write(front.dir.path().join("authentication.yaml"), configuration(&[], None)).unwrap();
     front.until(401, &token).await;
     assert_eq!(front.observer.last(), "401 - - unknown_issuer /api");
     let issuer = (front.issuer.issuer_url(), &front.ca);
-    fs::write(front.folder.path().join("authentication.yaml"), configuration(&[(&issuer.0, issuer.1)], None))
+    fs::write(front.dir.path().join("authentication.yaml"), configuration(&[(&issuer.0, issuer.1)], None))
         .unwrap();
     front.until(200, &token).await;
 }
@@ -47,15 +47,15 @@ async fn cached_token_is_rejected_after_its_issuer_is_removed() {
 // A65: a token is rejected from the moment it is on the revocation list, even if it was just accepted.
 #[tokio::test]
 async fn revoked_token_is_rejected_although_cached() {
-    let folder = tempfile::tempdir().unwrap();
-    let list = folder.path().join("revoked.yaml");
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("revoked.yaml");
     let write = |tokens: &Value| {
         let text = json!({"apiVersion": "navicert/v1alpha1", "kind": "RevocationList", "tokens": tokens});
         fs::write(&list, text.to_string()).unwrap();
     };
     write(&json!([]));
-    let side_car = format!("revocationList: {}\n", list.display());
-    let front = Front::with(Plan { side_car, ..Plan::default() }).await;
+    let navicert_config = format!("revocationList: {}\n", list.display());
+    let front = Front::with(Plan { navicert_config, ..Plan::default() }).await;
     let (token, other) = (front.ann(), front.token("bob", &json!({"jti": "other"})));
     assert_eq!(front.get("/api", &token).await.status, 200);
     write(&json!([{"issuer": front.issuer.issuer_url(), "jti": "4f2a"}]));

@@ -54,7 +54,7 @@ struct Front {
     reloader: Arc<AuthnReloader>,
     observer: Arc<Recorded>,
     clock: Arc<dyn Clock>,
-    folder: TempDir,
+    dir: TempDir,
     _tasks: BackgroundTasks,
     _stop: watch::Sender<bool>,
 }
@@ -64,7 +64,7 @@ struct Plan {
     settings: ProxySettings,
     profile: BaseProfile,
     /// Lines of the `NavicertConfiguration` after its type.
-    side_car: String,
+    navicert_config: String,
     anonymous: Option<Value>,
     clock: Arc<dyn Clock>,
     timer: Arc<dyn Timer>,
@@ -77,7 +77,7 @@ impl Default for Plan {
         Plan {
             settings: ProxySettings { self_check: SelfCheck::Off, ..ProxySettings::default() },
             profile: BaseProfile::Hardened,
-            side_car: String::new(),
+            navicert_config: String::new(),
             anonymous: None,
             clock: Arc::new(SystemClock),
             timer: Arc::new(TokioTimer),
@@ -122,18 +122,18 @@ impl Front {
     }
 
     async fn with(plan: Plan) -> Self {
-        let (ca, folder) = (Ca::new("front"), tempfile::tempdir().unwrap());
+        let (ca, dir) = (Ca::new("front"), tempfile::tempdir().unwrap());
         let (issuer, api) = (Issuer::start(&ca), ApiServer::start(&ca));
         api.accept_token(OWN, "proxy", &[]);
-        let config = folder.path().join("authentication.yaml");
+        let config = dir.path().join("authentication.yaml");
         fs::write(&config, configuration(&[(&issuer.issuer_url(), &ca)], plan.anonymous.as_ref())).unwrap();
-        let side_car = folder.path().join("navicert.yaml");
+        let navicert_config = dir.path().join("navicert.yaml");
         let head = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\n";
-        let own = plan.side_car.replace("ISSUER", &issuer.issuer_url());
-        fs::write(&side_car, format!("{head}{own}")).unwrap();
+        let own = plan.navicert_config.replace("ISSUER", &issuer.issuer_url());
+        fs::write(&navicert_config, format!("{head}{own}")).unwrap();
         let sources = ConfigSources {
             config: ConfigOrigin::File(config),
-            navicert_config: Some(side_car),
+            navicert_config: Some(navicert_config),
             profile: Some(plan.profile),
         };
         let around = JwksContext {
@@ -165,7 +165,7 @@ impl Front {
             reloader,
             observer,
             clock: plan.clock,
-            folder,
+            dir,
             _tasks: tasks,
             _stop: stop,
         };

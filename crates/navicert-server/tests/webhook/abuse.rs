@@ -8,10 +8,10 @@ use navicert_server::client_auth::{ClientAuth, TokenFile};
 use navicert_server::webhook::WebhookSettings;
 use navicert_testkit::{Ca, Canaries, HttpClient, RawClient};
 
-use super::{Options, Rig, review};
+use super::{Fixture, Options, review};
 
-async fn raw(rig: &Rig) -> RawClient {
-    RawClient::connect_tls(rig.address, &rig.ca, None, &["http/1.1"]).await
+async fn raw(fixture: &Fixture) -> RawClient {
+    RawClient::connect_tls(fixture.address, &fixture.ca, None, &["http/1.1"]).await
 }
 
 /// Status of the first response, and all received data.
@@ -28,7 +28,7 @@ fn post(headers: &str, body: &str) -> Vec<u8> {
 // S217: limits and invalid bodies; S218: the response names the problem, but does not echo the body.
 #[tokio::test]
 async fn invalid_body_is_400_and_not_echoed() {
-    let rig = Rig::start(Options::default()).await;
+    let fixture = Fixture::start(Options::default()).await;
     let mut canaries = Canaries::new();
     let secret = canaries.plant("token");
     let head = r#""kind":"TokenReview","apiVersion":"authentication.k8s.io/v1""#;
@@ -49,33 +49,39 @@ async fn invalid_body_is_400_and_not_echoed() {
         "\u{0}".repeat(1_000),
     ] {
         let headers = format!("content-length: {}\r\n", body.len());
-        let (code, all) = answered(raw(&rig).await, &post(&headers, &body)).await;
+        let (code, all) = answered(raw(&fixture).await, &post(&headers, &body)).await;
         assert_eq!(code, "400", "{body:.80}");
         assert!(all.contains("\"kind\":\"Status\"") && all.contains("connection: close"), "{all}");
         canaries.assert_absent("an answer", all.as_bytes());
     }
-    assert_eq!(rig.status(&rig.ann()).await["authenticated"], true, "and good ones are still answered");
-    rig.until("the last line of the audit log", || rig.audit().contains("\"decision\":\"allow\"")).await;
-    canaries.assert_absent("the audit log", rig.audit().as_bytes());
+    assert_eq!(
+        fixture.status(&fixture.ann()).await["authenticated"],
+        true,
+        "and good ones are still answered"
+    );
+    fixture
+        .until("the last line of the audit log", || fixture.audit().contains("\"decision\":\"allow\""))
+        .await;
+    canaries.assert_absent("the audit log", fixture.audit().as_bytes());
 }
 
 // S217: 413 with or without a declared length, before the whole body is read.
 #[tokio::test]
 async fn too_large_body_is_413() {
     let settings = WebhookSettings { max_body_bytes: 4_096, ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let (code, _) = answered(raw(&rig).await, &post("content-length: 99999999\r\n", "{")).await;
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let (code, _) = answered(raw(&fixture).await, &post("content-length: 99999999\r\n", "{")).await;
     assert_eq!(code, "413");
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(4_096)).repeat(2);
-    let (code, _) = answered(raw(&rig).await, &post("transfer-encoding: chunked\r\n", &chunk)).await;
+    let (code, _) = answered(raw(&fixture).await, &post("transfer-encoding: chunked\r\n", &chunk)).await;
     assert_eq!(code, "413");
-    let body = review("v1", &rig.ann(), &[]).to_string();
+    let body = review("v1", &fixture.ann(), &[]).to_string();
     let mut chunks = String::new();
     for piece in body.as_bytes().chunks(7) {
         chunks += &format!("{:x}\r\n{}\r\n", piece.len(), std::str::from_utf8(piece).unwrap());
     }
     let (code, all) = answered(
-        raw(&rig).await,
+        raw(&fixture).await,
         &post("transfer-encoding: chunked\r\nconnection: close\r\n", &format!("{chunks}0\r\n\r\n")),
     )
     .await;
@@ -86,7 +92,7 @@ async fn too_large_body_is_413() {
 // A75: rejects ambiguous requests.
 #[tokio::test]
 async fn rejects_ambiguous_requests() {
-    let rig = Rig::start(Options::default()).await;
+    let fixture = Fixture::start(Options::default()).await;
     for headers in [
         "content-length: 1\r\ncontent-length: 2\r\n",
         "content-length: 2\r\ntransfer-encoding: chunked\r\n",
@@ -96,7 +102,7 @@ async fn rejects_ambiguous_requests() {
         "x: a\nb: c\r\ncontent-length: 2\r\n",
         "content-length: +2\r\n",
     ] {
-        let (code, _) = answered(raw(&rig).await, &post(headers, "{}")).await;
+        let (code, _) = answered(raw(&fixture).await, &post(headers, "{}")).await;
         assert_eq!(code, "400", "{headers:?}");
     }
 }
@@ -105,16 +111,16 @@ async fn rejects_ambiguous_requests() {
 #[tokio::test]
 async fn slow_body_times_out() {
     let settings = WebhookSettings { body_timeout: Duration::from_millis(50), ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let (code, _) = answered(raw(&rig).await, &post("content-length: 10\r\n", "{")).await;
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let (code, _) = answered(raw(&fixture).await, &post("content-length: 10\r\n", "{")).await;
     assert_eq!(code, "408");
 }
 
 // S223, A71: unauthenticated clients learn nothing about a token.
 #[tokio::test]
 async fn requires_an_allowed_certificate_or_token() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("token");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
     std::fs::write(&path, "a-long-enough-secret\n").unwrap();
     let clients = Ca::new("clients");
     let options = |names: &[&str], token: Option<Arc<TokenFile>>| Options {
@@ -125,20 +131,23 @@ async fn requires_an_allowed_certificate_or_token() {
     let apiserver = clients.client("kube-apiserver").issue();
     let other = clients.client("other-client").issue();
     let stranger = Ca::new("strangers").client("kube-apiserver").issue();
-    let rig = Rig::start(options(&["kube-apiserver"], None)).await;
-    let asked = async |rig: &Rig, client: HttpClient| {
-        let body = review("v1", &rig.ann(), &[]);
-        client.post_json(&rig.url("/authenticate"), &body).await.map(|reply| reply.status.as_u16())
+    let fixture = Fixture::start(options(&["kube-apiserver"], None)).await;
+    let asked = async |fixture: &Fixture, client: HttpClient| {
+        let body = review("v1", &fixture.ann(), &[]);
+        client.post_json(&fixture.url("/authenticate"), &body).await.map(|reply| reply.status.as_u16())
     };
-    assert_eq!(asked(&rig, HttpClient::with_identity(&rig.ca, &apiserver)).await.unwrap(), 200);
-    assert_eq!(asked(&rig, HttpClient::with_identity(&rig.ca, &other)).await.unwrap(), 403);
-    assert_eq!(asked(&rig, rig.client()).await.unwrap(), 401);
-    assert!(asked(&rig, HttpClient::with_identity(&rig.ca, &stranger)).await.is_err(), "not even TLS");
+    assert_eq!(asked(&fixture, HttpClient::with_identity(&fixture.ca, &apiserver)).await.unwrap(), 200);
+    assert_eq!(asked(&fixture, HttpClient::with_identity(&fixture.ca, &other)).await.unwrap(), 403);
+    assert_eq!(asked(&fixture, fixture.client()).await.unwrap(), 401);
+    assert!(
+        asked(&fixture, HttpClient::with_identity(&fixture.ca, &stranger)).await.is_err(),
+        "not even TLS"
+    );
     let who = "\"caller\":\"kube-apiserver\"";
-    rig.until("who asked is in the audit log", || rig.audit().contains(who)).await;
+    fixture.until("who asked is in the audit log", || fixture.audit().contains(who)).await;
 
     let token = TokenFile::open(&path).unwrap();
-    let rig = Rig::start(options(&["kube-apiserver"], Some(Arc::clone(&token)))).await;
+    let fixture = Fixture::start(options(&["kube-apiserver"], Some(Arc::clone(&token)))).await;
     for (authorization, code) in [
         ("Bearer a-long-enough-secret", 200),
         ("bearer a-long-enough-secret", 200),
@@ -148,9 +157,9 @@ async fn requires_an_allowed_certificate_or_token() {
         ("Basic a-long-enough-secret", 401),
         ("", 401),
     ] {
-        let body = bytes::Bytes::from(review("v1", &rig.ann(), &[]).to_string());
-        let request = Request::post(rig.url("/authenticate")).header("authorization", authorization);
-        let reply = rig.client().send(request.body(body).unwrap()).await.unwrap();
+        let body = bytes::Bytes::from(review("v1", &fixture.ann(), &[]).to_string());
+        let request = Request::post(fixture.url("/authenticate")).header("authorization", authorization);
+        let reply = fixture.client().send(request.body(body).unwrap()).await.unwrap();
         assert_eq!(reply.status, code, "{authorization}");
     }
     assert!(!format!("{token:?}").contains("long-enough"));

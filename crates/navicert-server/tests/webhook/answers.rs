@@ -6,17 +6,17 @@ use navicert_testkit::jws::with_tampered_signature;
 use navicert_testkit::{Answer, Ca, Gate, Issuer};
 use serde_json::json;
 
-use super::{Options, Rig, now, review};
+use super::{Fixture, Options, now, review};
 
 // S217, S218, S219, S222, S223: the mapped user, in the requested version.
 #[tokio::test]
 async fn returns_the_mapped_user_in_the_requested_version() {
-    let rig = Rig::start(Options::default()).await;
-    let token = rig.ann();
+    let fixture = Fixture::start(Options::default()).await;
+    let token = fixture.ann();
     for http2 in [false, true] {
         for version in ["v1", "v1beta1"] {
-            let client = if http2 { rig.client().http2() } else { rig.client() };
-            let url = rig.url("/authenticate?timeout=30s");
+            let client = if http2 { fixture.client().http2() } else { fixture.client() };
+            let url = fixture.url("/authenticate?timeout=30s");
             let reply = client.post_json(&url, &review(version, &token, &[])).await.unwrap();
             assert_eq!(
                 (reply.status.as_u16(), reply.header("content-type")),
@@ -37,24 +37,26 @@ async fn returns_the_mapped_user_in_the_requested_version() {
 // S219, WV6: an invalid token gets a response without a reason.
 #[tokio::test]
 async fn invalid_token_gets_a_cacheable_response_without_details() {
-    let rig = Rig::start(Options::default()).await;
-    let other = Issuer::start(&rig.ca);
+    let fixture = Fixture::start(Options::default()).await;
+    let other = Issuer::start(&fixture.ca);
     let second = now().as_second();
     for (token, reason) in [
         ("opaque".to_owned(), "unknown_token"),
         ("a.b.c".to_owned(), "unknown_token"),
         (other.token(&super::claims(&other, json!({}))), "unknown_token"),
-        (with_tampered_signature(&rig.ann()), "signature"),
-        (rig.token(json!({"exp": second - 60})), "expired"),
-        (rig.token(json!({"aud": "another-service"})), "audience"),
-        (rig.token(json!({"evil": true})), "claim_rule"),
-        (rig.token(json!({"sub": "a\nb"})), "identity_encoding"),
-        (rig.token(json!({"groups": ["system:masters"]})), "mapping"),
+        (with_tampered_signature(&fixture.ann()), "signature"),
+        (fixture.token(json!({"exp": second - 60})), "expired"),
+        (fixture.token(json!({"aud": "another-service"})), "audience"),
+        (fixture.token(json!({"evil": true})), "claim_rule"),
+        (fixture.token(json!({"sub": "a\nb"})), "identity_encoding"),
+        (fixture.token(json!({"groups": ["system:masters"]})), "mapping"),
     ] {
-        assert_eq!(rig.status(&token).await, json!({"authenticated": false}), "{reason}");
-        rig.until(reason, || rig.audit().lines().last().is_some_and(|line| line.contains(reason))).await;
+        assert_eq!(fixture.status(&token).await, json!({"authenticated": false}), "{reason}");
+        fixture
+            .until(reason, || fixture.audit().lines().last().is_some_and(|line| line.contains(reason)))
+            .await;
     }
-    let audit = rig.audit();
+    let audit = fixture.audit();
     // S224: nothing is logged about tokens of unknown issuers; other tokens are identified by a hash.
     let hashes = audit.lines().filter(|line| line.contains("\"jtiHash\":\"sha256:")).count();
     assert!(hashes == 6 && !audit.contains("j-1"), "{audit}");
@@ -64,12 +66,12 @@ async fn invalid_token_gets_a_cacheable_response_without_details() {
 // S219: transient failures are marked, so that kube-apiserver does not cache them.
 #[tokio::test]
 async fn transient_failures_return_their_class() {
-    let rig = Rig::start(Options::default()).await;
+    let fixture = Fixture::start(Options::default()).await;
     let unknown = navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, "unknown-key");
-    let claims = super::claims(&rig.issuer, json!({}));
-    let later = rig.token(json!({"nbf": now().as_second() + 600}));
+    let claims = super::claims(&fixture.issuer, json!({}));
+    let later = fixture.token(json!({"nbf": now().as_second() + 600}));
     for (token, class) in [(unknown.token(&claims), "kid_unknown"), (later, "not_yet_valid")] {
-        assert_eq!(rig.status(&token).await, json!({"authenticated": false, "error": class}));
+        assert_eq!(fixture.status(&token).await, json!({"authenticated": false, "error": class}));
     }
 }
 
@@ -81,14 +83,15 @@ async fn unready_issuer_is_an_http_error_only_if_configured() {
         let issuer = Issuer::start(&ca);
         issuer.answer(issuer.discovery_path(), Answer::status(500));
         let settings = WebhookSettings { not_ready_status: status, ..WebhookSettings::default() };
-        let rig = Rig::with(ca, issuer, Options { settings, is_ready: false, ..Options::default() }).await;
-        let reply = rig.review(&rig.ann()).await;
+        let fixture =
+            Fixture::with(ca, issuer, Options { settings, is_ready: false, ..Options::default() }).await;
+        let reply = fixture.review(&fixture.ann()).await;
         assert_eq!(reply.status, code);
         assert_eq!(reply.header("retry-after"), None, "S215");
         if code == 200 {
             assert_eq!(reply.json()["status"], json!({"authenticated": false, "error": "not_ready"}));
         }
-        assert!(rig.health.report().1.contains("[-]issuers failed"));
+        assert!(fixture.health.report().1.contains("[-]issuers failed"));
     }
 }
 
@@ -96,10 +99,10 @@ async fn unready_issuer_is_an_http_error_only_if_configured() {
 #[tokio::test]
 async fn exposes_the_reason_only_if_configured_and_never_a_claim() {
     let settings = WebhookSettings { expose_errors: true, ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let expired = rig.token(json!({"exp": now().as_second() - 60}));
-    assert_eq!(rig.status(&expired).await, json!({"authenticated": false, "error": "token is expired"}));
-    let status = rig.status(&rig.token(json!({"evil": "s3cret-claim"}))).await;
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let expired = fixture.token(json!({"exp": now().as_second() - 60}));
+    assert_eq!(fixture.status(&expired).await, json!({"authenticated": false, "error": "token is expired"}));
+    let status = fixture.status(&fixture.token(json!({"evil": "s3cret-claim"}))).await;
     let told = status["error"].as_str().unwrap();
     assert!(told.contains("no evil here") && !told.contains("s3cret-claim"), "{told}");
 }
@@ -109,10 +112,12 @@ async fn exposes_the_reason_only_if_configured_and_never_a_claim() {
 async fn returns_only_configured_audiences() {
     let server_audiences = vec!["api".to_owned(), "api2".to_owned()];
     let settings = WebhookSettings { server_audiences, ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let token = rig.ann();
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let token = fixture.ann();
     let asked = async |audiences: &[&str], path: &str| {
-        rig.client().post_json(&rig.url(path), &review("v1", &token, audiences)).await.unwrap().json()["status"].clone()
+        fixture.client().post_json(&fixture.url(path), &review("v1", &token, audiences)).await.unwrap().json()
+            ["status"]
+            .clone()
     };
     for (audiences, authenticated, told) in [
         (&[][..], true, json!(null)),
@@ -134,23 +139,23 @@ async fn returns_only_configured_audiences() {
     // S146: the token is not verified: no attempt is counted.
     let attempts =
         |page: String| page.lines().find(|line| line.contains("result=\"success\"")).unwrap().to_owned();
-    let before = attempts(rig.metrics.render());
+    let before = attempts(fixture.metrics.render());
     asked(&["aud1"], "/authenticate").await;
-    assert_eq!(attempts(rig.metrics.render()), before);
+    assert_eq!(attempts(fixture.metrics.render()), before);
 }
 
 // S221
 #[tokio::test]
 async fn token_mode_returns_the_tokens_audiences() {
     let settings = WebhookSettings { audience_mode: AudienceMode::Token, ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let token = rig.token(json!({"aud": ["aud1", "more"]}));
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let token = fixture.token(json!({"aud": ["aud1", "more"]}));
     for (audiences, status) in
         [(&["more", "x"][..], json!(["more"])), (&["x"], json!(null)), (&["aud1"], json!(["aud1"]))]
     {
-        let reply = rig
+        let reply = fixture
             .client()
-            .post_json(&rig.url("/authenticate"), &review("v1", &token, audiences))
+            .post_json(&fixture.url("/authenticate"), &review("v1", &token, audiences))
             .await
             .unwrap();
         let told = reply.json()["status"].clone();
@@ -166,8 +171,8 @@ async fn token_mode_returns_the_tokens_audiences() {
 #[tokio::test]
 async fn rejects_unknown_paths_and_methods() {
     let settings = WebhookSettings { path: "/review".into(), auth_path: None, ..WebhookSettings::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
-    let body = review("v1", &rig.ann(), &[]);
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
+    let body = review("v1", &fixture.ann(), &[]);
     for (path, code) in [
         ("/review", 200),
         ("/apis/authentication.k8s.io/v1/tokenreviews", 201),
@@ -180,12 +185,16 @@ async fn rejects_unknown_paths_and_methods() {
         ("/healthz", 404),
         ("/", 404),
     ] {
-        assert_eq!(rig.client().post_json(&rig.url(path), &body).await.unwrap().status, code, "{path}");
+        assert_eq!(
+            fixture.client().post_json(&fixture.url(path), &body).await.unwrap().status,
+            code,
+            "{path}"
+        );
     }
     for method in ["GET", "PUT", "DELETE", "OPTIONS", "HEAD"] {
         let request =
-            Request::builder().method(method).uri(rig.url("/review")).body(bytes::Bytes::new()).unwrap();
-        let reply = rig.client().send(request).await.unwrap();
+            Request::builder().method(method).uri(fixture.url("/review")).body(bytes::Bytes::new()).unwrap();
+        let reply = fixture.client().send(request).await.unwrap();
         assert_eq!((reply.status.as_u16(), reply.header("allow")), (405, Some("POST")), "{method}");
     }
 }
@@ -197,24 +206,24 @@ async fn returns_429_above_the_in_flight_limit() {
     let issuer = Issuer::start(&ca);
     let gate = Gate::new();
     let limits = navicert_server::ServerLimits { requests: 2, ..Default::default() };
-    let rig = Rig::with(ca, issuer, Options { limits, ..Options::default() }).await;
+    let fixture = Fixture::with(ca, issuer, Options { limits, ..Options::default() }).await;
     // An unknown key makes the webhook fetch keys from a slow issuer.
-    rig.issuer.answer(rig.issuer.jwks_path(), Answer::json(&rig.issuer.jwks()).after(&gate));
-    let claims = super::claims(&rig.issuer, json!({}));
+    fixture.issuer.answer(fixture.issuer.jwks_path(), Answer::json(&fixture.issuer.jwks()).after(&gate));
+    let claims = super::claims(&fixture.issuer, json!({}));
     let unknown = |id: &str| {
         navicert_testkit::SigningKey::generate(navicert_testkit::Algorithm::Es256, id).token(&claims)
     };
     let (one, two) = (unknown("one"), unknown("two"));
-    let waiting = async { tokio::join!(rig.review(&one), rig.review(&two)) };
+    let waiting = async { tokio::join!(fixture.review(&one), fixture.review(&two)) };
     let third = async {
         gate.wait_for_arrivals(1).await;
         let metric = "navicert_requests_in_flight{server=\"webhook\"} 2";
-        rig.until("two in flight", || rig.metrics.render().contains(metric)).await;
-        let reply = rig.review("opaque").await;
+        fixture.until("two in flight", || fixture.metrics.render().contains(metric)).await;
+        let reply = fixture.review("opaque").await;
         assert_eq!((reply.status.as_u16(), reply.header("retry-after")), (429, None));
         gate.open();
     };
     let ((one, two), ()) = tokio::join!(waiting, third);
     assert_eq!((one.status.as_u16(), two.status.as_u16()), (200, 200));
-    assert_eq!(rig.status(&rig.ann()).await["authenticated"], true);
+    assert_eq!(fixture.status(&fixture.ann()).await["authenticated"], true);
 }

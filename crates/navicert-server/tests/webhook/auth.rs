@@ -5,21 +5,21 @@ use navicert_server::client_auth::{ClientAuth, TokenFile};
 use navicert_testkit::http_client::Reply;
 use serde_json::json;
 
-use super::{Options, Rig};
+use super::{Fixture, Options};
 
-async fn ask(rig: &Rig, headers: &[(&str, &str)]) -> Reply {
-    let mut request = Request::get(rig.url("/auth"));
+async fn ask(fixture: &Fixture, headers: &[(&str, &str)]) -> Reply {
+    let mut request = Request::get(fixture.url("/auth"));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    rig.client().send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap()
+    fixture.client().send(request.body(bytes::Bytes::new()).unwrap()).await.unwrap()
 }
 
 // S261–S265
 #[tokio::test]
 async fn valid_token_returns_identity_headers() {
-    let rig = Rig::start(Options::default()).await;
-    let reply = ask(&rig, &[("authorization", &format!("Bearer {}", rig.ann()))]).await;
+    let fixture = Fixture::start(Options::default()).await;
+    let reply = ask(&fixture, &[("authorization", &format!("Bearer {}", fixture.ann()))]).await;
     assert_eq!((reply.status.as_u16(), reply.body.len()), (200, 0));
     assert_eq!(reply.header("x-remote-user"), Some("oidc:ann"));
     assert_eq!(reply.header("x-remote-uid"), Some("u-1"));
@@ -27,20 +27,22 @@ async fn valid_token_returns_identity_headers() {
     assert_eq!(groups, ["dev", "ops, all"]);
     assert_eq!(reply.header("x-remote-groups"), None, "a comma in a group's name would make two of it");
     assert_eq!(reply.header("x-remote-extra-example.org%2fteam"), Some("a"));
-    let reply =
-        ask(&rig, &[("authorization", &format!("Bearer {}", rig.token(json!({"groups": ["a", "b"]}))))])
-            .await;
+    let reply = ask(
+        &fixture,
+        &[("authorization", &format!("Bearer {}", fixture.token(json!({"groups": ["a", "b"]}))))],
+    )
+    .await;
     assert_eq!(reply.header("x-remote-groups"), Some("a,b"));
-    let umlaut = rig.token(json!({"sub": "é"}));
-    let reply = ask(&rig, &[("authorization", &format!("Bearer {umlaut}"))]).await;
+    let umlaut = fixture.token(json!({"sub": "é"}));
+    let reply = ask(&fixture, &[("authorization", &format!("Bearer {umlaut}"))]).await;
     assert_eq!(reply.headers.get("x-remote-user").unwrap().as_bytes(), "oidc:é".as_bytes(), "S262");
 }
 
 // S271: every rejection has the same response.
 #[tokio::test]
 async fn rejects_other_requests_without_a_reason() {
-    let rig = Rig::start(Options::default()).await;
-    let expired = format!("Bearer {}", rig.token(json!({"exp": 1_000})));
+    let fixture = Fixture::start(Options::default()).await;
+    let expired = format!("Bearer {}", fixture.token(json!({"exp": 1_000})));
     let mut bodies = Vec::new();
     for headers in [
         &[][..],
@@ -51,35 +53,35 @@ async fn rejects_other_requests_without_a_reason() {
         &[("authorization", "Basic YTpi")],
         &[("cookie", "token=x")],
     ] {
-        let reply = ask(&rig, headers).await;
+        let reply = ask(&fixture, headers).await;
         assert_eq!((reply.status.as_u16(), reply.header("x-remote-user")), (401, None), "{headers:?}");
         bodies.push(reply.body);
     }
     assert!(bodies.windows(2).all(|two| two[0] == two[1]));
-    let good = format!("Bearer {}", rig.ann());
-    let reply = ask(&rig, &[("authorization", &good), ("authorization", &good)]).await;
+    let good = format!("Bearer {}", fixture.ann());
+    let reply = ask(&fixture, &[("authorization", &good), ("authorization", &good)]).await;
     assert_eq!(reply.status, 400, "two of them");
 }
 
 // S223: the caller's own token is separate from the client's.
 #[tokio::test]
 async fn caller_token_is_in_proxy_authorization_and_required() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("token");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("token");
     std::fs::write(&path, "a-long-enough-secret").unwrap();
     let client_auth = ClientAuth::require(None, Some(TokenFile::open(&path).unwrap()));
-    let rig = Rig::start(Options { client_auth, ..Options::default() }).await;
-    let good = format!("Bearer {}", rig.ann());
+    let fixture = Fixture::start(Options { client_auth, ..Options::default() }).await;
+    let good = format!("Bearer {}", fixture.ann());
     let own = "Bearer a-long-enough-secret";
-    assert_eq!(ask(&rig, &[("authorization", &good)]).await.status, 403);
-    assert_eq!(ask(&rig, &[("authorization", &good), ("proxy-authorization", own)]).await.status, 200);
-    assert_eq!(ask(&rig, &[("authorization", own)]).await.status, 403);
+    assert_eq!(ask(&fixture, &[("authorization", &good)]).await.status, 403);
+    assert_eq!(ask(&fixture, &[("authorization", &good), ("proxy-authorization", own)]).await.status, 200);
+    assert_eq!(ask(&fixture, &[("authorization", own)]).await.status, 403);
 }
 
 // Envoy sends its client's method and appends its path.
 #[tokio::test]
 async fn accepts_envoys_method_and_path() {
-    let rig = Rig::start(Options::default()).await;
+    let fixture = Fixture::start(Options::default()).await;
     for (method, path, code) in [
         ("GET", "/auth", 200),
         ("GET", "/auth?next=/page", 200),
@@ -88,9 +90,9 @@ async fn accepts_envoys_method_and_path() {
         ("GET", "/authx", 404),
         ("GET", "/x/auth", 404),
     ] {
-        let request = Request::builder().method(method).uri(rig.url(path));
-        let request = request.header("authorization", format!("Bearer {}", rig.ann()));
-        let reply = rig.client().send(request.body(bytes::Bytes::from("{}")).unwrap()).await.unwrap();
+        let request = Request::builder().method(method).uri(fixture.url(path));
+        let request = request.header("authorization", format!("Bearer {}", fixture.ann()));
+        let reply = fixture.client().send(request.body(bytes::Bytes::from("{}")).unwrap()).await.unwrap();
         assert_eq!(reply.status, code, "{method} {path}");
     }
 }

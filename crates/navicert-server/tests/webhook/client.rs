@@ -11,7 +11,7 @@ use navicert_testkit::{Answer, Ca, HttpServer};
 use navicert_types::token_review::{TokenReviewVersion, UserInfo};
 use serde_json::{Value, json};
 
-use super::{Options, Rig};
+use super::{Fixture, Options};
 
 /// A timer whose short sleeps take no time.
 #[derive(Debug)]
@@ -126,11 +126,11 @@ async fn returns_the_requested_audiences_that_the_server_confirms() {
 #[tokio::test]
 async fn webhook_and_client_interoperate() {
     let settings = webhook::WebhookSettings { server_audiences: vec!["api".into()], ..Default::default() };
-    let rig = Rig::start(Options { settings, ..Options::default() }).await;
+    let fixture = Fixture::start(Options { settings, ..Options::default() }).await;
     for path in ["/authenticate", "/apis/authentication.k8s.io/v1/tokenreviews"] {
         for version in TokenReviewVersion::ALL {
-            let client = client(&rig.ca, &rig.url(""), path, version, &["api"]);
-            let outcome = client.review(&rig.ann(), &["api".to_owned()]).await.unwrap();
+            let client = client(&fixture.ca, &fixture.url(""), path, version, &["api"]);
+            let outcome = client.review(&fixture.ann(), &["api".to_owned()]).await.unwrap();
             let ReviewOutcome::Authenticated { user, audiences } = outcome else { panic!("{outcome:?}") };
             let expected = UserInfo {
                 username: "oidc:ann".into(),
@@ -145,7 +145,7 @@ async fn webhook_and_client_interoperate() {
             assert_eq!((user, audiences), (expected, vec!["api".to_owned()]), "{path}");
             assert_eq!(client.review("opaque", &[]).await.unwrap(), ReviewOutcome::Unauthenticated);
             assert_eq!(
-                client.review(&rig.ann(), &["other".to_owned()]).await.unwrap(),
+                client.review(&fixture.ann(), &["other".to_owned()]).await.unwrap(),
                 ReviewOutcome::Unauthenticated
             );
         }

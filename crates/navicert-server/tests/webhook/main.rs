@@ -43,10 +43,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// A running webhook, with its issuer.
-struct Rig {
+struct Fixture {
     ca: Ca,
     issuer: Issuer,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     address: SocketAddr,
     reloader: Arc<AuthnReloader>,
     health: Health,
@@ -81,18 +81,18 @@ impl Default for Options {
     }
 }
 
-impl Rig {
+impl Fixture {
     async fn start(options: Options) -> Self {
         let ca = Ca::new("webhook");
         let issuer = Issuer::start(&ca);
-        Rig::with(ca, issuer, options).await
+        Fixture::with(ca, issuer, options).await
     }
 
     async fn with(ca: Ca, issuer: Issuer, options: Options) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
         fs::write(at("config.yaml"), config(&[(&issuer.issuer_url(), &ca)])).unwrap();
-        write_identity(folder.path(), &ca.server().issue());
+        write_identity(dir.path(), &ca.server().issue());
         let client_authority = options.client_authority.map(|authority| {
             fs::write(at("clients.pem"), authority.pem()).unwrap();
             at("clients.pem")
@@ -150,10 +150,10 @@ impl Rig {
             };
             runtime.serve(server, None, stopped).await.unwrap();
         });
-        let rig = Rig {
+        let fixture = Fixture {
             ca,
             issuer,
-            folder,
+            dir,
             address,
             reloader,
             health,
@@ -164,9 +164,9 @@ impl Rig {
             served,
         };
         if options.is_ready {
-            rig.until("the issuer is ready", || rig.health.report().0).await;
+            fixture.until("the issuer is ready", || fixture.health.report().0).await;
         }
-        rig
+        fixture
     }
 
     async fn until(&self, what: &str, is_so: impl Fn() -> bool) {
@@ -179,7 +179,7 @@ impl Rig {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     fn url(&self, path: &str) -> String {
@@ -262,8 +262,8 @@ fn review(version: &str, token: &str, audiences: &[&str]) -> Value {
     review
 }
 
-fn write_identity(folder: &Path, identity: &Identity) {
+fn write_identity(dir: &Path, identity: &Identity) {
     // The key first: a mismatched pair is not loaded.
-    fs::write(folder.join("tls.key"), identity.key_pem()).unwrap();
-    fs::write(folder.join("tls.crt"), identity.chain_pem()).unwrap();
+    fs::write(dir.join("tls.key"), identity.key_pem()).unwrap();
+    fs::write(dir.join("tls.crt"), identity.chain_pem()).unwrap();
 }

@@ -7,21 +7,21 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use super::{Options, Rig, now, review};
+use super::{Fixture, Options, now, review};
 
-fn tokens(rig: &Rig) -> impl Strategy<Value = String> + use<> {
-    let good = rig.ann();
+fn tokens(fixture: &Fixture) -> impl Strategy<Value = String> + use<> {
+    let good = fixture.ann();
     let second = now().as_second();
     let made: Vec<String> = vec![
         good.clone(),
         with_tampered_signature(&good),
-        with_payload(&good, &json!({"iss": rig.issuer.issuer_url()})),
-        unsigned(&json!({"alg": "none"}), &json!({"iss": rig.issuer.issuer_url(), "sub": "ann"})),
-        rig.token(json!({"exp": second - 60})),
-        rig.token(json!({"nbf": second + 600})),
-        rig.token(json!({"sub": 5, "groups": {"a": 1}})),
-        rig.token(json!({"sub": "\u{1b}[2J\"\\\n"})),
-        rig.token(json!({"evil": 1})),
+        with_payload(&good, &json!({"iss": fixture.issuer.issuer_url()})),
+        unsigned(&json!({"alg": "none"}), &json!({"iss": fixture.issuer.issuer_url(), "sub": "ann"})),
+        fixture.token(json!({"exp": second - 60})),
+        fixture.token(json!({"nbf": second + 600})),
+        fixture.token(json!({"sub": 5, "groups": {"a": 1}})),
+        fixture.token(json!({"sub": "\u{1b}[2J\"\\\n"})),
+        fixture.token(json!({"evil": 1})),
         format!("{good}."),
         ".".repeat(5_000),
     ];
@@ -47,14 +47,15 @@ fn responses_always_have_a_shape_that_kube_apiserver_accepts() {
         ..WebhookSettings::default()
     };
     for settings in [settings(false, AudienceMode::Server), settings(true, AudienceMode::Token)] {
-        let rig = runtime.block_on(Rig::start(Options { settings, ..Options::default() }));
+        let fixture = runtime.block_on(Fixture::start(Options { settings, ..Options::default() }));
         let audiences = prop::collection::vec(prop_oneof![Just("api".to_owned()), "\\PC{0,8}"], 0..4);
         let version = prop::sample::select(vec!["v1", "v1beta1"]);
         let mut runner = TestRunner::new(Config { cases: 150, ..Config::default() });
-        let outcome = runner.run(&(tokens(&rig), audiences, version), |(token, audiences, version)| {
+        let outcome = runner.run(&(tokens(&fixture), audiences, version), |(token, audiences, version)| {
             let audiences: Vec<&str> = audiences.iter().map(String::as_str).collect();
             let asked = review(version, &token, &audiences);
-            let reply = runtime.block_on(rig.client().post_json(&rig.url("/authenticate"), &asked)).unwrap();
+            let reply =
+                runtime.block_on(fixture.client().post_json(&fixture.url("/authenticate"), &asked)).unwrap();
             // WV2, WV8–WV10
             prop_assert_eq!(reply.status.as_u16(), 200);
             prop_assert!(!reply.body.is_empty() && reply.header("retry-after").is_none());
@@ -77,6 +78,6 @@ fn responses_always_have_a_shape_that_kube_apiserver_accepts() {
             Ok(())
         });
         outcome.unwrap();
-        runtime.block_on(async { drop(rig) });
+        runtime.block_on(async { drop(fixture) });
     }
 }

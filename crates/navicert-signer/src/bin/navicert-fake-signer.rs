@@ -33,7 +33,7 @@ impl KeyStore for FolderKeyStore {
 }
 
 fn main() -> ExitCode {
-    let folder = PathBuf::from(variable("FAKE_SIGNER_FOLDER").unwrap_or_default());
+    let dir = PathBuf::from(variable("FAKE_SIGNER_FOLDER").unwrap_or_default());
     let request_text = match variable(REQUEST_FD_VARIABLE) {
         Some(_) => {
             let mut text = String::new();
@@ -42,12 +42,12 @@ fn main() -> ExitCode {
         }
         None => variable(CONFIG_VARIABLE).unwrap_or_default(),
     };
-    record(&folder, &request_text);
+    record(&dir, &request_text);
     let is_sign = request_text.contains("\"kind\":\"Sign");
     match variable("FAKE_SIGNER_MODE").as_deref() {
         // Blocks forever: nothing writes to the pipe.
         Some("hang") if is_sign => {
-            let _ = std::fs::read(folder.join("pipe"));
+            let _ = std::fs::read(dir.join("pipe"));
         }
         Some("garbage") if is_sign => return print("\u{1b}[2Jsegmentation fault\n"),
         Some("fail") if is_sign => return ExitCode::from(3),
@@ -63,9 +63,9 @@ fn main() -> ExitCode {
         _ => {}
     }
     let store = FolderKeyStore(if is_sign && variable("FAKE_SIGNER_MODE").as_deref() == Some("wrong-key") {
-        folder.join("other")
+        dir.join("other")
     } else {
-        folder
+        dir
     });
     if let Ok(request) = v1::Request::from_json(request_text.as_bytes()) {
         return print(&format!("{}\n", handle_request(&store, &request).to_json()));
@@ -85,8 +85,8 @@ fn print(text: &str) -> ExitCode {
 }
 
 /// Appends the request and the environment variables to files in the directory.
-fn record(folder: &std::path::Path, request: &str) {
-    let open = |name: &str| std::fs::OpenOptions::new().create(true).append(true).open(folder.join(name));
+fn record(dir: &std::path::Path, request: &str) {
+    let open = |name: &str| std::fs::OpenOptions::new().create(true).append(true).open(dir.join(name));
     if let Ok(mut log) = open("asked") {
         let _ = writeln!(log, "{request}");
     }

@@ -90,8 +90,8 @@ mod tests {
 
     #[test]
     fn reads_only_own_file_without_group_or_other_access() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("pin");
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("pin");
         std::fs::write(&path, "canary-1234\nmore\n").unwrap();
         for (mode, fine) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false), (0o620, false)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -103,11 +103,11 @@ mod tests {
             }
         }
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let link = folder.path().join("link");
+        let link = dir.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(PinFile(link).request_pin(&prompt()).is_err(), "a symbolic link is not followed");
         assert!(
-            PinFile(folder.path().to_owned()).request_pin(&prompt()).is_err(),
+            PinFile(dir.path().to_owned()).request_pin(&prompt()).is_err(),
             "a directory is not a regular file"
         );
     }

@@ -24,7 +24,7 @@ pub trait PinProvider: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`PinError`].
-    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError>;
+    fn request_pin(&self, request: &PinPrompt) -> Result<Secret<String>, PinError>;
 
     /// Whether the PIN is the same every time, so that retrying a rejected one could only lock the token.
     fn is_stored(&self) -> bool;

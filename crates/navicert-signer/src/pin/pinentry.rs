@@ -121,9 +121,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     /// A program that responds as pinentry does and records its input.
-    fn fake(folder: &std::path::Path, answers: &str) -> Pinentry {
-        let path = folder.join("pinentry");
-        let script = format!("#!/bin/sh\ncat >\"{}/asked\"\nprintf '{answers}'\n", folder.display());
+    fn fake(dir: &std::path::Path, answers: &str) -> Pinentry {
+        let path = dir.join("pinentry");
+        let script = format!("#!/bin/sh\ncat >\"{}/asked\"\nprintf '{answers}'\n", dir.display());
         std::fs::write(&path, script).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let runner = Arc::new(ProcessRunner::new(Arc::new(SystemClock)));
@@ -132,24 +132,24 @@ mod tests {
 
     #[test]
     fn reads_pin_from_d_line_and_names_the_token() {
-        let folder = tempfile::tempdir().unwrap();
-        let pinentry = fake(folder.path(), "OK hello\\nOK\\nOK\\nD 12%%2534\\nOK\\n");
+        let dir = tempfile::tempdir().unwrap();
+        let pinentry = fake(dir.path(), "OK hello\\nOK\\nOK\\nD 12%%2534\\nOK\\n");
         let prompt = PinPrompt { token: "my\ntoken%".to_owned(), last_try: true };
         let pin = pinentry.request_pin(&prompt).unwrap();
         assert_eq!(pin.expose(), "12%34");
-        let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+        let asked = std::fs::read_to_string(dir.path().join("asked")).unwrap();
         assert!(asked.contains("my%0Atoken%25") && asked.contains("locks it"), "{asked}");
         assert!(asked.ends_with("GETPIN\nBYE\n"));
     }
 
     #[test]
     fn distinguishes_cancel_from_invalid_output() {
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let prompt = PinPrompt { token: "t".to_owned(), last_try: false };
-        let cancelled = fake(folder.path(), "OK\\nERR 83886179 Operation cancelled\\n").request_pin(&prompt);
+        let cancelled = fake(dir.path(), "OK\\nERR 83886179 Operation cancelled\\n").request_pin(&prompt);
         assert_eq!(cancelled.unwrap_err(), PinError::Cancelled);
         for output in ["", "OK\\n", "D \\n", "D %%zz\\n"] {
-            let error = fake(folder.path(), output).request_pin(&prompt).unwrap_err();
+            let error = fake(dir.path(), output).request_pin(&prompt).unwrap_err();
             assert!(matches!(error, PinError::Pinentry { .. }), "{output}: {error:?}");
         }
     }

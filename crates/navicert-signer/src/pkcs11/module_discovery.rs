@@ -28,11 +28,11 @@ const P11_KIT_DIRECTORIES: [&str; 2] = ["/usr/share/p11-kit/modules", "/etc/pkcs
 pub fn known_modules() -> Vec<PathBuf> {
     let well_known = LIBRARY_DIRECTORIES
         .iter()
-        .flat_map(|folder| MODULE_FILE_NAMES.iter().map(move |name| Path::new(folder).join(name)));
+        .flat_map(|dir| MODULE_FILE_NAMES.iter().map(move |name| Path::new(dir).join(name)));
     let mut found: Vec<PathBuf> = Vec::new();
     let mut seen: Vec<PathBuf> = Vec::new();
     for path in
-        well_known.chain(P11_KIT_DIRECTORIES.iter().flat_map(|folder| registered_modules(Path::new(folder))))
+        well_known.chain(P11_KIT_DIRECTORIES.iter().flat_map(|dir| registered_modules(Path::new(dir))))
     {
         if let Ok(real) = path.canonicalize()
             && !seen.contains(&real)
@@ -45,8 +45,8 @@ pub fn known_modules() -> Vec<PathBuf> {
 }
 
 /// The absolute paths in `module:` lines of the directory's `.module` files.
-fn registered_modules(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+fn registered_modules(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<PathBuf> =
         entries.filter(|path| path.extension().is_some_and(|extension| extension == "module")).collect();
     files.sort();
@@ -65,13 +65,13 @@ mod tests {
 
     #[test]
     fn reads_absolute_module_paths_from_p11_kit_files() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
         write("a.module", "# a comment\n module: /usr/lib/a.so\npriority: 1\n");
         write("b.module", "module: relative.so\n");
         write("c.txt", "module: /usr/lib/c.so\n");
-        assert_eq!(registered_modules(folder.path()), [Path::new("/usr/lib/a.so")]);
-        assert!(registered_modules(&folder.path().join("absent")).is_empty());
+        assert_eq!(registered_modules(dir.path()), [Path::new("/usr/lib/a.so")]);
+        assert!(registered_modules(&dir.path().join("absent")).is_empty());
     }
 
     #[test]

@@ -31,8 +31,8 @@ impl SignerServer {
     pub fn bind(path: &Path) -> Result<Self, SignError> {
         let refuse = |problem: String| SignError::Socket { path: path.display().to_string(), problem };
         let failed = |error: io::Error| refuse(error.to_string());
-        let folder = path.parent().ok_or_else(|| refuse("the path has no parent directory".to_owned()))?;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
+        let dir = path.parent().ok_or_else(|| refuse("the path has no parent directory".to_owned()))?;
+        DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(failed)?;
         if path.symlink_metadata().is_ok() {
             if UnixStream::connect(path).is_ok() {
                 return Err(refuse("a signer is already listening".to_owned()));

@@ -134,8 +134,8 @@ pub(super) fn check_socket_path(path: &Path) -> Result<(), &'static str> {
     if facts.uid() != me || facts.mode() & 0o077 != 0 {
         return Err("owned by another user, or accessible to other users");
     }
-    let folder = path.parent().ok_or("the path has no parent directory")?;
-    let facts = folder.symlink_metadata().map_err(|_| "cannot inspect its directory")?;
+    let dir = path.parent().ok_or("the path has no parent directory")?;
+    let facts = dir.symlink_metadata().map_err(|_| "cannot inspect its directory")?;
     if !facts.is_dir() || facts.uid() != me || facts.mode() & 0o077 != 0 {
         return Err(
             "its directory is owned by another user, or accessible to other users (mode 0700 is required)",

@@ -57,8 +57,8 @@ fn reinserted_token_without_pin_has_its_own_error() {
 struct OneTimePin(CountingPin);
 
 impl PinProvider for OneTimePin {
-    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
-        if self.0.times() > 0 { Err(PinError::NoProvider) } else { self.0.request_pin(question) }
+    fn request_pin(&self, request: &PinPrompt) -> Result<Secret<String>, PinError> {
+        if self.0.times() > 0 { Err(PinError::NoProvider) } else { self.0.request_pin(request) }
     }
 
     fn is_stored(&self) -> bool {

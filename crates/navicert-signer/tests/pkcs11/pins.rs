@@ -121,8 +121,8 @@ fn always_authenticating_key_fails_if_the_module_cannot_log_in_per_signature() {
 struct SecondPinWrong(CountingPin, CountingPin);
 
 impl PinProvider for SecondPinWrong {
-    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
-        if self.0.times() == 0 { self.0.request_pin(question) } else { self.1.request_pin(question) }
+    fn request_pin(&self, request: &PinPrompt) -> Result<Secret<String>, PinError> {
+        if self.0.times() == 0 { self.0.request_pin(request) } else { self.1.request_pin(request) }
     }
 
     fn is_stored(&self) -> bool {

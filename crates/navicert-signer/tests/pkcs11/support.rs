@@ -97,8 +97,8 @@ impl CountingPin {
 }
 
 impl PinProvider for CountingPin {
-    fn request_pin(&self, question: &PinPrompt) -> Result<Secret<String>, PinError> {
-        assert_eq!(question.token, TOKEN);
+    fn request_pin(&self, request: &PinPrompt) -> Result<Secret<String>, PinError> {
+        assert_eq!(request.token, TOKEN);
         self.asked.fetch_add(1, Ordering::SeqCst);
         Ok(self.pin.clone())
     }

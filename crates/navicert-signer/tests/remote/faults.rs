@@ -56,12 +56,7 @@ fn hanging_signer_times_out() {
     for protocol in BOTH {
         let fake = FakeSigner::new(KeyKind::EcP256).mode("hang");
         assert!(
-            Program::new("mkfifo")
-                .arguments([fake.folder.path().join("pipe")])
-                .run()
-                .unwrap()
-                .status
-                .success()
+            Program::new("mkfifo").arguments([fake.dir.path().join("pipe")]).run().unwrap().status.success()
         );
         let limits = SignerTimeouts { sign: Duration::from_millis(300), ..SignerTimeouts::default() };
         let identity = ExecSigner::connect(ExecSignerSettings { limits, ..fake.settings(protocol) }).unwrap();
@@ -111,8 +106,8 @@ fn concurrent_signatures_run_one_process_at_a_time() {
 
 /// Runs a server that calls `behaves` for every connection after reading one line.
 fn fake_server(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile::TempDir, SocketSigner) {
-    let folder = tempfile::tempdir().unwrap();
-    let private = folder.path().join("private");
+    let dir = tempfile::tempdir().unwrap();
+    let private = dir.path().join("private");
     std::fs::DirBuilder::new().mode(0o700).create(&private).unwrap();
     let path = private.join("signer.sock");
     let listener = UnixListener::bind(&path).unwrap();
@@ -124,7 +119,7 @@ fn fake_server(behaves: impl Fn(&mut UnixStream) + Send + 'static) -> (tempfile:
             behaves(&mut stream);
         }
     });
-    (folder, SocketSigner::new(path, "fake_server"))
+    (dir, SocketSigner::new(path, "fake_server"))
 }
 
 #[test]

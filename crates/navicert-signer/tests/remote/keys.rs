@@ -80,11 +80,11 @@ impl KeyStore for SingleKeyStore {
 }
 
 /// Runs a signer server in a thread of this process.
-fn serve(folder: &std::path::Path) -> (PathBuf, navicert_testkit::Identity) {
+fn serve(dir: &std::path::Path) -> (PathBuf, navicert_testkit::Identity) {
     let issued = Ca::new("root").client("ann").issue();
     let key = SoftwareKey::from_der(issued.key_der()).unwrap();
     let identity = Arc::new(SigningIdentity::new(issued.chain().to_vec(), Arc::new(key)).unwrap());
-    let path = folder.join("private/signer.sock");
+    let path = dir.join("private/signer.sock");
     let server = SignerServer::bind(&path).unwrap();
     std::thread::spawn(move || server.serve(&(Arc::new(SingleKeyStore(identity)) as Arc<dyn KeyStore>)));
     (path, issued)
@@ -105,8 +105,8 @@ fn sign_request(message: &[u8]) -> v1::Request {
 #[test]
 fn server_handles_many_requests_and_signs_only_handshakes() {
     // C885, X8
-    let folder = tempfile::tempdir().unwrap();
-    let (path, issued) = serve(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let (path, issued) = serve(dir.path());
     let socket = SocketSigner::new(path, "test");
     let ask =
         |request: &v1::Request| socket.request(request, Duration::from_secs(30), &ignore_prompts()).unwrap();
@@ -131,8 +131,8 @@ fn server_handles_many_requests_and_signs_only_handshakes() {
 fn rejects_socket_accessible_to_other_users() {
     // C885
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempfile::tempdir().unwrap();
-    let (path, _) = serve(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    let (path, _) = serve(dir.path());
     let ask = || {
         SocketSigner::new(path.clone(), "test").request(
             &sign_request(b"x"),
@@ -145,11 +145,11 @@ fn rejects_socket_accessible_to_other_users() {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
     };
     let parent = path.parent().unwrap().to_owned();
-    for (place, loose, tight) in [(&path, 0o660, 0o600), (&parent, 0o755, 0o700)] {
-        chmod(place, loose);
+    for (entry, loose, tight) in [(&path, 0o660, 0o600), (&parent, 0o755, 0o700)] {
+        chmod(entry, loose);
         let error = ask().unwrap_err();
         assert!(matches!(error, SignError::Socket { .. }), "{error:?}");
-        chmod(place, tight);
+        chmod(entry, tight);
         assert!(ask().is_ok());
     }
     assert!(

@@ -19,23 +19,23 @@ fn openssl_verifies_every_scheme() {
     for kind in [KeyKind::Rsa2048, KeyKind::EcP256, KeyKind::EcP384, KeyKind::EcP521, KeyKind::Ed25519] {
         let Some(token) = Token::new(kind) else { return };
         let identity = token.connect(V1ALPHA1, PIN).unwrap();
-        let folder = token.folder.path();
-        std::fs::write(folder.join("key.pem"), pem("PUBLIC KEY", &identity.public_key().to_der())).unwrap();
+        let dir = token.dir.path();
+        std::fs::write(dir.join("key.pem"), pem("PUBLIC KEY", &identity.public_key().to_der())).unwrap();
         for scheme in identity.schemes().to_vec() {
             let message = sample_message(9);
-            std::fs::write(folder.join("message"), &message).unwrap();
-            std::fs::write(folder.join("other"), sample_message(8)).unwrap();
+            std::fs::write(dir.join("message"), &message).unwrap();
+            std::fs::write(dir.join("other"), sample_message(8)).unwrap();
             let signature = identity.sign(scheme, Input::Message(&message)).unwrap();
-            std::fs::write(folder.join("signature"), signature).unwrap();
-            assert!(openssl_verifies(scheme, folder, "message"), "{scheme}");
-            assert!(!openssl_verifies(scheme, folder, "other"), "{scheme}: of another message");
+            std::fs::write(dir.join("signature"), signature).unwrap();
+            assert!(openssl_verifies(scheme, dir, "message"), "{scheme}");
+            assert!(!openssl_verifies(scheme, dir, "other"), "{scheme}: of another message");
             verified.push(scheme);
         }
     }
     assert_eq!(verified, Scheme::ALL, "every row");
 }
 
-fn openssl_verifies(scheme: Scheme, folder: &Path, message: &str) -> bool {
+fn openssl_verifies(scheme: Scheme, dir: &Path, message: &str) -> bool {
     let arguments: Vec<&str> = match scheme.hash() {
         None => {
             let rest = ["-sigfile", "signature", "-rawin", "-in", message];
@@ -56,5 +56,5 @@ fn openssl_verifies(scheme: Scheme, folder: &Path, message: &str) -> bool {
             [&["dgst", name, "-verify", "key.pem"], padding, &["-signature", "signature", message]].concat()
         }
     };
-    Program::new("openssl").arguments(arguments).directory(folder).run().unwrap().status.success()
+    Program::new("openssl").arguments(arguments).directory(dir).run().unwrap().status.success()
 }

@@ -20,7 +20,7 @@ pub(crate) const PIN: &str = "canary-4711";
 pub(crate) struct Token {
     hsm: SoftHsm,
     ca: Ca,
-    pub(crate) folder: TempDir,
+    pub(crate) dir: TempDir,
 }
 
 impl Token {
@@ -30,12 +30,12 @@ impl Token {
         let ca = Ca::new("root");
         let key = hsm.generate(kind, "01", "mine");
         hsm.import_certificate(&ca.client("ann").issue_for(&key.public_key)[0], "01", "mine");
-        let folder = tempfile::tempdir().unwrap();
-        Some(Token { hsm, ca, folder })
+        let dir = tempfile::tempdir().unwrap();
+        Some(Token { hsm, ca, dir })
     }
 
     fn pin_file(&self, pin: &str) -> PathBuf {
-        let path = self.folder.path().join("pin");
+        let path = self.dir.path().join("pin");
         std::fs::write(&path, pin).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         path

@@ -18,22 +18,22 @@ pub(crate) const V1ALPHA1: SignerProtocol = SignerProtocol::V1Alpha1(v1alpha1::K
 
 /// The fake signer with its directory.
 pub(crate) struct FakeSigner {
-    pub(crate) folder: TempDir,
+    pub(crate) dir: TempDir,
     pub(crate) shown: Arc<Mutex<Vec<String>>>,
     variables: Vec<(String, String)>,
 }
 
 impl FakeSigner {
     pub(crate) fn new(kind: KeyKind) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let (ca, other) = (Ca::new("root"), folder.path().join("other"));
+        let dir = tempfile::tempdir().unwrap();
+        let (ca, other) = (Ca::new("root"), dir.path().join("other"));
         std::fs::create_dir(&other).unwrap();
-        for (place, name) in [(folder.path(), "ann"), (other.as_path(), "bob")] {
+        for (key_dir, name) in [(dir.path(), "ann"), (other.as_path(), "bob")] {
             let issued = ca.client(name).key(kind).issue();
-            std::fs::write(place.join("key.der"), issued.key_der()).unwrap();
-            std::fs::write(place.join("chain.pem"), issued.chain_pem()).unwrap();
+            std::fs::write(key_dir.join("key.der"), issued.key_der()).unwrap();
+            std::fs::write(key_dir.join("chain.pem"), issued.chain_pem()).unwrap();
         }
-        FakeSigner { folder, shown: Arc::default(), variables: Vec::new() }
+        FakeSigner { dir, shown: Arc::default(), variables: Vec::new() }
     }
 
     pub(crate) fn mode(mut self, mode: &str) -> Self {
@@ -42,8 +42,8 @@ impl FakeSigner {
     }
 
     pub(crate) fn settings(&self, protocol: SignerProtocol) -> ExecSignerSettings {
-        let folder = self.folder.path().to_str().unwrap().to_owned();
-        let variables = self.variables.iter().cloned().chain([("FAKE_SIGNER_FOLDER".to_owned(), folder)]);
+        let dir = self.dir.path().to_str().unwrap().to_owned();
+        let variables = self.variables.iter().cloned().chain([("FAKE_SIGNER_FOLDER".to_owned(), dir)]);
         let shown = Arc::clone(&self.shown);
         ExecSignerSettings {
             show: Arc::new(move |text| shown.lock().unwrap().push(text.to_owned())),
@@ -57,12 +57,12 @@ impl FakeSigner {
 
     /// All requests so far.
     pub(crate) fn asked(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
+        let text = std::fs::read_to_string(self.dir.path().join("asked")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()
     }
 
     pub(crate) fn environment(&self) -> String {
-        std::fs::read_to_string(self.folder.path().join("environment")).unwrap_or_default()
+        std::fs::read_to_string(self.dir.path().join("environment")).unwrap_or_default()
     }
 }
 

@@ -15,7 +15,7 @@ fn subject(der: &[u8]) -> (Vec<String>, String) {
 }
 
 #[test]
-fn every_organization_of_a_client_stands_in_its_subject_in_order() {
+fn client_subject_lists_organizations_in_order() {
     let ca = Ca::new("root");
     let groups: Vec<String> = (0..40).map(|index| format!("group-{index}-{}", "x".repeat(20))).collect();
     let builder = groups.iter().fold(ca.client("ann"), |builder, group| builder.organization(group));

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_parsed_is_written_back_to_the_letter() {
+    fn parsing_and_writing_preserves_every_character() {
         let text = "# Title\n\n```sh\n$ not ours\n```\n````text\n```console\n````\n```yaml file=a mode=600\nx: 1\n\n```\n\
                     ```console\n$ a <<E\n> 1\n>\n> E\n> out\n$ b \\\n> c\n[exit 1]\n```\n```console skip=\"no cluster\"\n$ d\n```\nend";
         assert_eq!(Document::parse(text).unwrap().to_string(), text);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_transcript_is_refused_with_its_line() {
+    fn invalid_transcript_is_rejected_with_its_line() {
         for (text, message) in [
             ("a\n```console\n$ x\n", "2: a fence without an end"),
             ("```console\nx\n```\n", "2: a console fence begins with `$ `"),

@@ -75,13 +75,13 @@ $ kubectl get pods
 "#;
 
 #[test]
-fn an_honest_transcript_passes_and_is_left_as_it_is() {
+fn correct_transcript_passes_unchanged() {
     assert_eq!(checked(HONEST, false), (Ok(()), HONEST.to_owned()));
     assert_eq!(checked(HONEST, true), (Ok(()), HONEST.to_owned()));
 }
 
 #[test]
-fn a_mismatch_is_told_with_its_line_and_a_diff_all_at_once() {
+fn reports_all_mismatches_with_line_and_diff() {
     let text = "```console\n$ sh -c 'echo a; echo b'\na\nc\n$ sh -c 'exit 2'\n```\n";
     let (result, after) = checked(text, false);
     let report = result.unwrap_err();
@@ -103,7 +103,7 @@ fn overwriting_changes_what_differs_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_with_its_line() {
+fn unsupported_command_is_rejected_with_its_line() {
     for (text, message) in [
         ("nothing\n", "it runs no command"),
         ("```console skip=\"x\"\n$ sh\n```\n", "it runs no command"),

@@ -26,13 +26,13 @@ pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Outp
         AuthnVerb::Check(args) if args.jsonl => {
             let profile =
                 AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
-            process_lines(|question| navicert_authn::batch::check(question, &profile), output)
+            process_lines(|request| navicert_authn::batch::check(request, &profile), output)
         }
         AuthnVerb::Check(args) => check::run(args, environment, output),
         AuthnVerb::Eval(args) if args.jsonl => {
             let profile =
                 AuthnSettings::read_with_default(&args.settings, args::Profile::Kube, output)?.profile;
-            process_lines(|question| navicert_authn::batch::eval(question, &profile), output)
+            process_lines(|request| navicert_authn::batch::eval(request, &profile), output)
         }
         AuthnVerb::Eval(args) => eval::run(args, environment, output),
         AuthnVerb::Explain(args) => explain::run(args, environment, output),
@@ -42,24 +42,24 @@ pub(crate) fn run(verb: &AuthnVerb, environment: &Environment, output: &mut Outp
 }
 
 /// Processes a batch: one input line, one result line.
-fn process_lines(answer: impl Fn(&Value) -> Value, output: &mut Output) -> Result<Exit, Failure> {
+fn process_lines(process: impl Fn(&Value) -> Value, output: &mut Output) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
             line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let answer = match serde_json::from_slice::<Value>(&line) {
-            Ok(question) => {
-                let mut answer = answer(&question);
-                if let Some(members) = answer.as_object_mut() {
-                    members.insert("id".to_owned(), question.get("id").cloned().unwrap_or_default());
+        let response = match serde_json::from_slice::<Value>(&line) {
+            Ok(request) => {
+                let mut response = process(&request);
+                if let Some(members) = response.as_object_mut() {
+                    members.insert("id".to_owned(), request.get("id").cloned().unwrap_or_default());
                 }
-                answer
+                response
             }
             Err(error) => json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())}),
         };
-        output.line(&answer)?;
+        output.line(&response)?;
     }
     Ok(Exit::Done)
 }

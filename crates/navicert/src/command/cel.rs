@@ -65,23 +65,23 @@ fn process_lines(output: &mut Output) -> Result<Exit, Failure> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        output.line(&answer(&line))?;
+        output.line(&process_line(&line))?;
     }
     Ok(Exit::Done)
 }
 
-fn answer(line: &[u8]) -> Value {
-    let question: Value = match serde_json::from_slice(line) {
-        Ok(question) => question,
+fn process_line(line: &[u8]) -> Value {
+    let request: Value = match serde_json::from_slice(line) {
+        Ok(request) => request,
         Err(error) => {
             return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
         }
     };
-    let mut answer = batch::answer(&question);
-    if let Some(members) = answer.as_object_mut() {
-        members.insert("id".to_owned(), question.get("id").cloned().unwrap_or_default());
+    let mut response = batch::answer(&request);
+    if let Some(members) = response.as_object_mut() {
+        members.insert("id".to_owned(), request.get("id").cloned().unwrap_or_default());
     }
-    answer
+    response
 }
 
 fn compile(environment: &Environment, text: &str, rule: bool) -> Result<Program, CompileError> {

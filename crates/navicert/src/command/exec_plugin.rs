@@ -19,7 +19,7 @@ pub(crate) fn run(
 ) -> Result<Exit, Failure> {
     match verb {
         ExecPluginVerb::Check(args) => check::run(args, environment, output),
-        ExecPluginVerb::Decode(_) => lines::process_lines(decode::answer, output),
-        ExecPluginVerb::Info(_) => lines::process_lines(info::answer, output),
+        ExecPluginVerb::Decode(_) => lines::process_lines(decode::process, output),
+        ExecPluginVerb::Info(_) => lines::process_lines(info::process, output),
     }
 }

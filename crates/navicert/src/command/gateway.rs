@@ -48,9 +48,9 @@ pub(crate) fn run(
 }
 
 /// `navicert gateway-guard`: waits until a gateway exits and removes its files.
-pub(crate) fn guard(folder: &Path) -> Result<Exit, Failure> {
-    child_kubeconfig::remove_when_abandoned(folder)
-        .map_err(|error| Failure::bad_input(format!("`{}`: {error}", folder.display())))?;
+pub(crate) fn guard(dir: &Path) -> Result<Exit, Failure> {
+    child_kubeconfig::remove_when_abandoned(dir)
+        .map_err(|error| Failure::bad_input(format!("`{}`: {error}", dir.display())))?;
     Ok(Exit::Done)
 }
 
@@ -153,7 +153,7 @@ impl Access {
 pub(super) fn spawn_guard(running: &RunningGateway, environment: &Environment) {
     let Ok(own) = std::env::current_exe() else { return };
     let guard = navicert_plugin::Command::new(own, environment.inherited.clone())
-        .args(["gateway-guard".into(), running.kubeconfig().folder().as_os_str().to_owned()]);
+        .args(["gateway-guard".into(), running.kubeconfig().dir().as_os_str().to_owned()]);
     if let Ok(guard) = navicert_plugin::Policy::AllowAll.permit(guard) {
         let _ = foreground::spawn_detached(guard);
     }

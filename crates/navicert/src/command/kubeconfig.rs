@@ -61,8 +61,8 @@ pub(crate) fn selected(
     let merged = merged(connection, environment, output)?;
     merged.select(&connection.overrides(&environment.current_dir), &OsFileSystem).map_err(|problems| {
         for problem in &problems {
-            let (hint, place) = (problem.way_out(), merged.location_of_problem(problem));
-            report::Finding { fatal: true, message: problem.to_string(), hint, place }.print(output);
+            let (hint, location) = (problem.way_out(), merged.location_of_problem(problem));
+            report::Finding { fatal: true, message: problem.to_string(), hint, location }.print(output);
         }
         Failure::AlreadyReported(Exit::BadInput)
     })

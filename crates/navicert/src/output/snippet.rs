@@ -36,14 +36,14 @@ pub(crate) fn render_open(problem: &SnippetProblem<'_>) -> String {
     draw(problem, (line.to_owned(), place_in(line, line, problem.span)))
 }
 
-fn draw(problem: &SnippetProblem<'_>, (line, place): (String, Range<usize>)) -> String {
+fn draw(problem: &SnippetProblem<'_>, (line, range): (String, Range<usize>)) -> String {
     let level = if problem.fatal { Level::ERROR } else { Level::WARNING };
     let title = level.primary_title(problem.message.as_str());
     let snippet = Snippet::source(line.as_str())
         .path(problem.file)
         .line_start(problem.span.line)
         .fold(false)
-        .annotation(AnnotationKind::Primary.span(place));
+        .annotation(AnnotationKind::Primary.span(range));
     let mut group = title.element(snippet);
     if let Some(hint) = &problem.hint {
         group = group.element(Level::HELP.message(hint.as_str()));
@@ -95,8 +95,8 @@ fn masked_line(text: &str, span: Span, harmless: &[&str]) -> (String, Range<usiz
         None if line.trim().is_empty() => line.to_owned(),
         None => "…".to_owned(),
     };
-    let place = place_in(line, &shown, span);
-    (shown, place)
+    let range = place_in(line, &shown, span);
+    (shown, range)
 }
 
 /// Whether the line is a harmless list, or an item of one. A pattern with user info in it (`ann:secret@host`) is not
@@ -230,8 +230,8 @@ mod tests {
             [("token: cänary", 8, 7), ("token: x", 400, 9), ("", 1, 1), ("ä: ö", 4, 2)]
         {
             let span = Span { start: 0, end: length, line: 1, column };
-            let (shown, place) = masked_line(line, span, HARMLESS_FIELDS);
-            assert!(shown.get(place.clone()).is_some(), "{shown:?} {place:?}");
+            let (shown, range) = masked_line(line, span, HARMLESS_FIELDS);
+            assert!(shown.get(range.clone()).is_some(), "{shown:?} {range:?}");
         }
     }
 

@@ -20,10 +20,10 @@ pub(crate) fn signer() -> PathBuf {
     path
 }
 
-/// A pinentry program that answers with this PIN, and leaves a line in `asked` of the same folder each time.
-pub(crate) fn pinentry(folder: &Path, pin: &str) -> PathBuf {
-    let path = folder.join("pinentry");
-    let asked = folder.join("asked");
+/// A pinentry program that answers with this PIN, and leaves a line in `asked` of the same directory each time.
+pub(crate) fn pinentry(dir: &Path, pin: &str) -> PathBuf {
+    let path = dir.join("pinentry");
+    let asked = dir.join("asked");
     let script = format!(
         "#!/bin/sh\ncat >/dev/null\necho run >>'{}'\nprintf 'OK\\nD {pin}\\nOK\\n'\n",
         asked.display()

@@ -63,8 +63,8 @@ fn a_signal_that_was_ignored_stays_ignored() {
     assert_eq!(outcome.code(), Some(2), "only to have the environment");
     let outcome = navicert_testkit::Program::new("/bin/sh")
         .arguments(["-c", &script])
-        .variable("KUBECONFIG", setup.folder.path().join("config"))
-        .variable("XDG_RUNTIME_DIR", setup.folder.path().join("runtime"))
+        .variable("KUBECONFIG", setup.dir.path().join("config"))
+        .variable("XDG_RUNTIME_DIR", setup.dir.path().join("runtime"))
         .run()
         .unwrap();
     assert_eq!(
@@ -94,7 +94,7 @@ fn command_gets_the_kubeconfig_but_no_plugin_variables() {
     }
     assert!(seen.contains("KEPT=yes\n") && seen.contains("NO_PROXY=example.com,127.0.0.1\n"), "{seen}");
     let kubeconfig = seen.lines().find_map(|line| line.strip_prefix("KUBECONFIG=")).unwrap();
-    assert!(kubeconfig.starts_with(setup.folder.path().join("runtime/navicert").to_str().unwrap()));
+    assert!(kubeconfig.starts_with(setup.dir.path().join("runtime/navicert").to_str().unwrap()));
 }
 
 #[test]
@@ -122,9 +122,9 @@ fn killed_gateway_leaves_no_files() {
     let server =
         told.lines().find_map(|line| line.trim().strip_prefix("server: https://")).unwrap().to_owned();
     assert!(TcpStream::connect(&server).is_ok());
-    let folder = setup.left_behind().pop().unwrap();
+    let dir = setup.left_behind().pop().unwrap();
     // The guard must be running: it removes the files.
-    wait_until(|| is_waiting_for(&folder));
+    wait_until(|| is_waiting_for(&dir));
     running.signal("KILL");
     let _ = running.status();
     wait_until(|| TcpStream::connect(&server).is_err());
@@ -135,7 +135,7 @@ fn killed_gateway_leaves_no_files() {
 #[test]
 fn next_gateway_removes_files_that_the_guard_missed() {
     let setup = Setup::new();
-    let dead = setup.folder.path().join("runtime/navicert/navicert-run-dead");
+    let dead = setup.dir.path().join("runtime/navicert/navicert-run-dead");
     std::fs::create_dir_all(&dead).unwrap();
     super::setup::set_mode(dead.parent().unwrap(), 0o700);
     for name in ["lock", "kubeconfig"] {
@@ -157,9 +157,9 @@ fn port_is_closed_after_the_command_exits_even_if_its_children_run_on() {
 fn terminal(setup: &Setup) -> navicert_testkit::program::Running {
     navicert_testkit::Program::new("script")
         .arguments(["-qec", "bash --norc --noprofile -i"])
-        .arguments([setup.folder.path().join("typescript")])
-        .variable("KUBECONFIG", setup.folder.path().join("config"))
-        .variable("XDG_RUNTIME_DIR", setup.folder.path().join("runtime"))
+        .arguments([setup.dir.path().join("typescript")])
+        .variable("KUBECONFIG", setup.dir.path().join("config"))
+        .variable("XDG_RUNTIME_DIR", setup.dir.path().join("runtime"))
         .stdin("PS1='[\\#]'; stty rows 33 cols 77\n")
         .start_running()
         .unwrap()
@@ -235,9 +235,9 @@ fn wait_until(is_so: impl Fn() -> bool) {
     assert!(is_so(), "it never came to be");
 }
 
-/// Whether a guard waits for this folder's lock.
-fn is_waiting_for(folder: &std::path::Path) -> bool {
-    let wanted = folder.to_str().unwrap();
+/// Whether a guard waits for this directory's lock.
+fn is_waiting_for(dir: &std::path::Path) -> bool {
+    let wanted = dir.to_str().unwrap();
     processes().any(|(_, command)| command.contains("gateway-guard") && command.contains(wanted))
 }
 

@@ -88,8 +88,8 @@ fn exec_runs_a_command_with_and_without_standard_input() {
 /// What a command in a pod prints, on this path of the pod's.
 fn plays(setup: &Setup, path: &str, stdin: bool, stdout: Vec<u8>) -> Tunnel {
     let tunnel = Tunnel::spdy_exec(stdin, stdout);
-    let answer = tunnel.answer().header("x-stream-protocol-version", "v4.channel.k8s.io");
-    setup.api.answer(&format!("/api/v1/namespaces/default/pods/web/{path}"), answer);
+    let response = tunnel.answer().header("x-stream-protocol-version", "v4.channel.k8s.io");
+    setup.api.answer(&format!("/api/v1/namespaces/default/pods/web/{path}"), response);
     tunnel
 }
 
@@ -111,18 +111,18 @@ fn files_are_copied_out_of_a_pod_and_into_it() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.add_pod("web", false);
-    let folder = setup.folder.path();
-    std::fs::create_dir(folder.join("pod")).unwrap();
+    let dir = setup.dir.path();
+    std::fs::create_dir(dir.join("pod")).unwrap();
     let content = "a line of a report\n".repeat(5_000);
-    std::fs::write(folder.join("pod/report"), &content).unwrap();
+    std::fs::write(dir.join("pod/report"), &content).unwrap();
     // In a pod, tar writes to standard output; so does ours.
     let tar =
-        navicert_testkit::Program::new("tar").arguments(["cf", "-", "report"]).directory(&folder.join("pod"));
+        navicert_testkit::Program::new("tar").arguments(["cf", "-", "report"]).directory(&dir.join("pod"));
     let _ = plays(&setup, "exec", false, tar.run().unwrap().stdout);
     let out = setup.kubectl(&[], &["cp", "web:report", "copied"]).run().unwrap();
     assert_eq!(out.code(), Some(0), "{}", text(&out.stderr));
-    assert_eq!(std::fs::read_to_string(folder.join("copied")).unwrap(), content);
-    // On the way in, kubectl first looks whether there is a folder of that name.
+    assert_eq!(std::fs::read_to_string(dir.join("copied")).unwrap(), content);
+    // On the way in, kubectl first looks whether there is a directory of that name.
     let (looked, received) = (Tunnel::spdy_exec(false, ""), Tunnel::spdy_exec(true, ""));
     let far_end = received.clone();
     setup.api.answer_with("/api/v1/namespaces/default/pods/web/exec", move |request| {

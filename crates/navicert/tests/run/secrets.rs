@@ -21,8 +21,8 @@ fn key_is_not_accessible_to_the_command() {
     let child = child_of(running.pid());
     canaries.assert_absent("the environment", &child.environment().unwrap());
     canaries.assert_absent("the arguments", &child.arguments().unwrap());
-    for folder in setup.left_behind() {
-        for entry in fs::read_dir(folder).unwrap() {
+    for dir in setup.left_behind() {
+        for entry in fs::read_dir(dir).unwrap() {
             canaries.assert_absent("a file", &fs::read(entry.unwrap().path()).unwrap());
         }
     }
@@ -57,11 +57,11 @@ fn other_user_cannot_use_the_gateway() {
         .unwrap();
     let told = wait::blocking(running.wait_for_output("up\n"));
     let own = told.lines().next().unwrap();
-    super::setup::set_mode(setup.folder.path(), 0o755);
+    super::setup::set_mode(setup.dir.path(), 0o755);
     let read = other.command(&["cat", own]).run().unwrap();
     assert_ne!(read.code(), Some(0), "the file is its owner's");
     // Even with a copy of the kubeconfig, the connection is rejected before a byte is read.
-    let stolen = setup.folder.path().join("stolen");
+    let stolen = setup.dir.path().join("stolen");
     let kubectl = kubectl().canonicalize().unwrap();
     let program =
         other.command(&[kubectl.to_str().unwrap(), "get", "--raw", "/version", "--request-timeout=5s"]);
@@ -98,22 +98,21 @@ impl Other {
             .directory(std::path::Path::new("/"))
     }
 
-    /// Gives the folder to the other user.
+    /// Gives the directory to the other user.
     fn own(&self, setup: &Setup) {
-        let chown = navicert_testkit::Program::new("chown")
-            .arguments(["-R", "nobody"])
-            .arguments([setup.folder.path()]);
+        let chown =
+            navicert_testkit::Program::new("chown").arguments(["-R", "nobody"]).arguments([setup.dir.path()]);
         assert_eq!(chown.run().unwrap().code(), Some(0));
     }
 
     /// navicert as the other user, by a copy it can reach.
     fn run(&self, setup: &Setup, arguments: &[&str]) -> navicert_testkit::program::Outcome {
-        let copy = setup.folder.path().join("navicert");
+        let copy = setup.dir.path().join("navicert");
         fs::copy(env!("CARGO_BIN_EXE_navicert"), &copy).unwrap();
         super::setup::set_mode(&copy, 0o755);
         self.command(&[&[copy.to_str().unwrap()], arguments].concat())
-            .variable("KUBECONFIG", setup.folder.path().join("config"))
-            .variable("XDG_RUNTIME_DIR", setup.folder.path().join("runtime"))
+            .variable("KUBECONFIG", setup.dir.path().join("config"))
+            .variable("XDG_RUNTIME_DIR", setup.dir.path().join("runtime"))
             .run()
             .unwrap()
     }

@@ -1,4 +1,4 @@
-//! A folder with a kubeconfig whose user has a client certificate, an API server that demands one, and navicert.
+//! A directory with a kubeconfig whose user has a client certificate, an API server that demands one, and navicert.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 pub(crate) struct Setup {
     pub(crate) api: ApiServer,
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
     pub(crate) ann: Identity,
 }
 
@@ -17,8 +17,8 @@ impl Setup {
         let ca = Ca::new("run");
         let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Requested));
         let ann = ca.client("ann").organization("developers").issue();
-        let folder = tempfile::tempdir().unwrap();
-        let files = ann.write_to(folder.path(), "ann");
+        let dir = tempfile::tempdir().unwrap();
+        let files = ann.write_to(dir.path(), "ann");
         let config = json!({
             "current-context": "prod",
             "contexts": [{"name": "prod", "context": {"cluster": "north", "user": "ann", "namespace": "default"}}],
@@ -27,22 +27,22 @@ impl Setup {
             }}],
             "users": [{"name": "ann", "user": {"client-certificate": files.certificate, "client-key": files.key}}],
         });
-        fs::write(folder.path().join("config"), config.to_string()).unwrap();
-        fs::create_dir(folder.path().join("runtime")).unwrap();
-        set_mode(&folder.path().join("runtime"), 0o700);
-        Setup { api, folder, ann }
+        fs::write(dir.path().join("config"), config.to_string()).unwrap();
+        fs::create_dir(dir.path().join("runtime")).unwrap();
+        set_mode(&dir.path().join("runtime"), 0o700);
+        Setup { api, dir, ann }
     }
 
-    /// navicert with its own environment and this folder as its home.
+    /// navicert with its own environment and this directory as its home.
     pub(crate) fn navicert(&self, arguments: &[&str]) -> Program {
         Program::new(env!("CARGO_BIN_EXE_navicert"))
             .arguments(arguments)
             .own_environment()
             .variable("PATH", "/usr/bin:/bin")
-            .variable("HOME", self.folder.path())
-            .variable("KUBECONFIG", self.folder.path().join("config"))
-            .variable("XDG_RUNTIME_DIR", self.folder.path().join("runtime"))
-            .directory(self.folder.path())
+            .variable("HOME", self.dir.path())
+            .variable("KUBECONFIG", self.dir.path().join("config"))
+            .variable("XDG_RUNTIME_DIR", self.dir.path().join("runtime"))
+            .directory(self.dir.path())
     }
 
     /// `navicert run [flags] -- kubectl …`
@@ -57,9 +57,9 @@ impl Setup {
         self.navicert(&["run", "--", "/bin/sh", "-c", script])
     }
 
-    /// What gateways have left in the runtime folder.
+    /// What gateways have left in the runtime dir.
     pub(crate) fn left_behind(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.folder.path().join("runtime/navicert")).into_iter().flatten();
+        let entries = fs::read_dir(self.dir.path().join("runtime/navicert")).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
     }
 
@@ -91,7 +91,7 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let letter = |group: u32, shift: u32| char::from(LETTERS[(group >> shift & 63) as usize]);
     let encode = |piece: &[u8]| {
-        let group = (0..3).fold(0, |group, place| group << 8 | u32::from(*piece.get(place).unwrap_or(&0)));
+        let group = (0..3).fold(0, |group, index| group << 8 | u32::from(*piece.get(index).unwrap_or(&0)));
         let mut text: Vec<char> = [18, 12, 6, 0].iter().map(|shift| letter(group, *shift)).collect();
         text[piece.len() + 1..].fill('=');
         text

@@ -80,21 +80,21 @@ fn tokens_and_plugins_work_as_certificates_do() {
     let Some(_) = tools::kubectl() else { return };
     let setup = Setup::new();
     setup.api.accept_token("canary-token", "bob", &[]);
-    let folder = setup.folder.path();
-    std::fs::write(folder.join("token"), "canary-token\n").unwrap();
+    let dir = setup.dir.path();
+    std::fs::write(dir.join("token"), "canary-token\n").unwrap();
     let credential = "{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"canary-token\"}}";
-    std::fs::write(folder.join("credential"), credential).unwrap();
+    std::fs::write(dir.join("credential"), credential).unwrap();
     let exec = json!({
         "apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/cat", "interactiveMode": "Never",
-        "args": [folder.join("credential")],
+        "args": [dir.join("credential")],
     });
-    let config = std::fs::read_to_string(folder.join("config")).unwrap();
+    let config = std::fs::read_to_string(dir.join("config")).unwrap();
     let mut config: serde_json::Value = serde_json::from_str(&config).unwrap();
     for user in
-        [json!({"token": "canary-token"}), json!({"tokenFile": folder.join("token")}), json!({"exec": exec})]
+        [json!({"token": "canary-token"}), json!({"tokenFile": dir.join("token")}), json!({"exec": exec})]
     {
         config["users"][0]["user"] = user.clone();
-        std::fs::write(folder.join("config"), config.to_string()).unwrap();
+        std::fs::write(dir.join("config"), config.to_string()).unwrap();
         let script = format!("{} get --raw /version; cat $KUBECONFIG; env", kubectl().display());
         let outcome = setup.shell(&script).run().unwrap();
         let seen = text(&outcome.stdout);

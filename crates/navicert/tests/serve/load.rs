@@ -65,8 +65,8 @@ pub(crate) fn ask(setup: &Setup, addresses: Vec<String>, questions: &Questions) 
     ask_both(setup, addresses, questions, Arc::new(AtomicBool::new(true)))
 }
 
-fn name(answer: &Value) -> String {
-    let status = &answer["status"];
+fn name(response: &Value) -> String {
+    let status = &response["status"];
     match (status["user"]["username"].as_str(), status["error"].as_str()) {
         (Some(name), _) => name.to_owned(),
         (None, Some(error)) => format!("error: {error}"),

@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 
 const NAVICERT: &str = env!("CARGO_BIN_EXE_navicert");
 
-/// An issuer, and a folder with everything a webhook needs.
+/// An issuer, and a directory with everything a webhook needs.
 struct Setup {
     ca: Ca,
     issuer: Issuer,
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 /// A running webhook.
@@ -39,7 +39,7 @@ struct Serving {
 impl Setup {
     fn new() -> Self {
         let ca = Ca::new("serve");
-        let setup = Setup { issuer: Issuer::start(&ca), ca, folder: tempfile::tempdir().unwrap() };
+        let setup = Setup { issuer: Issuer::start(&ca), ca, dir: tempfile::tempdir().unwrap() };
         setup.write("config.yaml", &setup.config("oidc:"));
         setup.write_identity(&setup.ca);
         setup
@@ -62,7 +62,7 @@ impl Setup {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -95,7 +95,7 @@ impl Setup {
             .arguments(["serve", "webhook", "-o", "json", "--listen", "127.0.0.1:0"])
             .arguments(["--health-listen", "127.0.0.1:0", "--authentication-config", "config.yaml"])
             .arguments(arguments)
-            .directory(self.folder.path())
+            .directory(self.dir.path())
             .own_environment()
             .start_running()
             .unwrap();

@@ -16,16 +16,16 @@ async fn nginx_forwards_authenticated_requests_with_the_user_headers() {
     behind.answer("/page", Answer::text("the page"));
     // Free a moment ago; nginx takes it at once.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let folder = setup.folder.path().display();
+    let dir = setup.dir.path().display();
     setup.write(
         "nginx.conf",
         &format!(
-            "daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr warn;
+            "daemon off; master_process off; pid {dir}/nginx.pid; error_log stderr warn;
 events {{ worker_connections 64; }}
 http {{
   access_log off;
-  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f; uwsgi_temp_path {folder}/u;
-  scgi_temp_path {folder}/s;
+  client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f; uwsgi_temp_path {dir}/u;
+  scgi_temp_path {dir}/s;
   upstream navicert {{ server {}; keepalive 8; }}
   server {{
     listen 127.0.0.1:{port};

@@ -75,8 +75,8 @@ async fn sigterm_drains_in_flight_requests() {
     let (code, told) = serving.inspect("/readyz").await;
     assert!(code == 503 && told.contains("[-]shutdown failed"), "{told}");
     client.write(rest.as_bytes()).await;
-    let answer = String::from_utf8(client.read_to_end(1 << 16).await).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("oidc:ann"), "{answer}");
+    let response = String::from_utf8(client.read_to_end(1 << 16).await).unwrap();
+    assert!(response.starts_with("HTTP/1.1 200") && response.contains("oidc:ann"), "{response}");
     let outcome = serving.running.wait().await;
     assert_eq!(outcome.code(), Some(0));
     assert!(String::from_utf8_lossy(&outcome.stdout).contains("shutdown_completed"));
@@ -102,7 +102,7 @@ async fn oidc_flags_replace_the_configuration_file() {
         .arguments(["--oidc-ca-file", "ca.pem", "--oidc-username-prefix", "-", "--oidc-groups-claim=groups"])
         .arguments(["--oidc-signing-algs=RS256,ES256"])
         .arguments(OPEN)
-        .directory(setup.folder.path())
+        .directory(setup.dir.path())
         .start_running()
         .unwrap();
     let said = running.wait_for_output("\"server\":\"webhook\"}\n").await;
@@ -138,7 +138,7 @@ fn the_kubeconfig_for_the_api_server_is_printed() {
             "token",
         ])
         .arguments(["--server-url", "https://navicert.auth.svc:8443", "--client-certificate", "/pki/c.crt"])
-        .directory(setup.folder.path())
+        .directory(setup.dir.path())
         .run()
         .unwrap();
     let text = String::from_utf8(outcome.stdout).unwrap();

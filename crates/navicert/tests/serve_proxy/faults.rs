@@ -132,9 +132,9 @@ async fn api_server_restart_causes_only_502_responses_while_it_lasts() {
     }
     load.end(&format!("{restarts} restarts of the API server")).await;
     serving.program.wait_for_output("failed to forward request to the API server").await;
-    let folder = setup.folder.path().to_owned();
+    let dir = setup.dir.path().to_owned();
     serving.end().await;
-    let log = fs::read_to_string(folder.join("audit.log")).unwrap();
+    let log = fs::read_to_string(dir.join("audit.log")).unwrap();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let failed: Vec<&Value> = lines.iter().filter(|line| line["code"] == 502).collect();
     assert!(failed.len() >= 5 * restarts, "{} lines", failed.len());
@@ -194,8 +194,8 @@ async fn in_flight_requests_complete_after_sigterm() {
     };
     wait::within("not ready", Box::pin(stopping)).await;
     gate.open();
-    for answer in slow {
-        let reply = answer.await.unwrap();
+    for response in slow {
+        let reply = response.await.unwrap();
         assert_eq!((reply.status.as_u16(), reply.text()), (200, "done"));
     }
     let outcome = serving.program.wait().await;

@@ -14,7 +14,7 @@ pub(crate) struct Setup {
     pub(crate) ca: Ca,
     pub(crate) issuer: Issuer,
     pub(crate) api: ApiServer,
-    pub(crate) folder: tempfile::TempDir,
+    pub(crate) dir: tempfile::TempDir,
 }
 
 /// A running proxy.
@@ -28,11 +28,11 @@ impl Setup {
     pub(crate) fn new() -> Self {
         let ca = Ca::new("serve proxy");
         let (issuer, api) = (Issuer::start(&ca), ApiServer::start(&ca));
-        let folder = tempfile::tempdir().unwrap();
-        let setup = Setup { ca, issuer, api, folder };
+        let dir = tempfile::tempdir().unwrap();
+        let setup = Setup { ca, issuer, api, dir };
         setup.configure("{selfCheck: off}", &json!({"claim": "sub", "prefix": "corp:"}));
         setup.certify();
-        let proxy = setup.ca.client("navicert-proxy").issue().write_to(setup.folder.path(), "proxy");
+        let proxy = setup.ca.client("navicert-proxy").issue().write_to(setup.dir.path(), "proxy");
         let user = json!({"client-certificate": proxy.certificate, "client-key": proxy.key});
         setup.kubeconfig("proxy.kubeconfig", &setup.api.url(), &user);
         setup
@@ -66,28 +66,28 @@ impl Setup {
 
     /// A new certificate for the proxy.
     pub(crate) fn certify(&self) {
-        self.ca.server().issue().write_to(self.folder.path(), "server");
+        self.ca.server().issue().write_to(self.dir.path(), "server");
     }
 
     /// Replaces a file atomically, as editors and ConfigMaps do.
     fn replace(&self, name: &str, text: &str) {
-        let (path, new) = (self.folder.path().join(name), self.folder.path().join(format!("{name}.new")));
+        let (path, new) = (self.dir.path().join(name), self.dir.path().join(format!("{name}.new")));
         fs::write(&new, text).unwrap();
         fs::rename(new, path).unwrap();
     }
 
-    /// A kubeconfig in the folder.
+    /// A kubeconfig in the dir.
     pub(crate) fn kubeconfig(&self, name: &str, server: &str, user: &Value) -> PathBuf {
-        fs::write(self.folder.path().join("ca.crt"), self.ca.pem()).unwrap();
+        fs::write(self.dir.path().join("ca.crt"), self.ca.pem()).unwrap();
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u", "namespace": "default"}}],
             "clusters": [{"name": "c", "cluster": {
-                "server": server, "certificate-authority": self.folder.path().join("ca.crt"),
+                "server": server, "certificate-authority": self.dir.path().join("ca.crt"),
             }}],
             "users": [{"name": "u", "user": user}],
         });
-        let path = self.folder.path().join(name);
+        let path = self.dir.path().join(name);
         fs::write(&path, config.to_string()).unwrap();
         path
     }
@@ -102,8 +102,8 @@ impl Setup {
             .arguments(flags)
             .own_environment()
             .variable("PATH", "/usr/bin:/bin")
-            .variable("HOME", self.folder.path())
-            .directory(self.folder.path())
+            .variable("HOME", self.dir.path())
+            .directory(self.dir.path())
     }
 
     /// Starts the proxy and waits until it has the issuer's keys.
@@ -144,9 +144,9 @@ impl Setup {
             .arguments(arguments)
             .own_environment()
             .variable("PATH", "/usr/bin:/bin")
-            .variable("HOME", self.folder.path())
+            .variable("HOME", self.dir.path())
             .variable("KUBECONFIG", self.client_kubeconfig(serving))
-            .directory(self.folder.path())
+            .directory(self.dir.path())
     }
 
     pub(crate) async fn get(&self, serving: &Serving, path: &str, token: &str) -> Reply {

@@ -80,7 +80,7 @@ async fn audit_log_has_the_real_user_and_no_log_has_a_token() {
     let metrics = serving.inspect("/metrics").await.text().to_owned();
     serving.program.signal("TERM");
     let told = text(&serving.program.wait().await.stdout);
-    let log = fs::read_to_string(setup.folder.path().join("audit.log")).unwrap();
+    let log = fs::read_to_string(setup.dir.path().join("audit.log")).unwrap();
     let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 3, "{log}");
     assert_eq!(lines[0]["user"]["username"], "corp:ann");
@@ -93,7 +93,7 @@ async fn audit_log_has_the_real_user_and_no_log_has_a_token() {
     assert_eq!(lines[0]["jtiHash"], sha256_label(b"canary-good-token"));
     assert_eq!(lines[1]["jtiHash"], sha256_label(b"canary-bad-token"));
     assert_eq!(lines[2]["jtiHash"], Value::Null);
-    let key = fs::read_to_string(setup.folder.path().join("proxy.key")).unwrap();
+    let key = fs::read_to_string(setup.dir.path().join("proxy.key")).unwrap();
     let mut canaries = Canaries::new();
     for token in [&good, &bad] {
         for part in token.split('.').skip(1) {
@@ -105,7 +105,7 @@ async fn audit_log_has_the_real_user_and_no_log_has_a_token() {
     canaries.adopt("jti", b"canary-good-token");
     canaries.adopt("jti", b"canary-bad-token");
     canaries.adopt("key", key.lines().nth(1).unwrap().as_bytes());
-    for (place, text) in [("log", told), ("audit", log), ("metrics", metrics)] {
-        canaries.assert_absent(place, text.as_bytes());
+    for (output, text) in [("log", told), ("audit", log), ("metrics", metrics)] {
+        canaries.assert_absent(output, text.as_bytes());
     }
 }

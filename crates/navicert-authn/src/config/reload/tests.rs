@@ -28,27 +28,27 @@ impl AuthnRecorder for Notes {
     }
 }
 
-struct Rig {
-    folder: tempfile::TempDir,
+struct Fixture {
+    dir: tempfile::TempDir,
     fetch: Arc<ScriptedFetch>,
     clock: Arc<ManualClock>,
     notes: Arc<Notes>,
     key: SigningKey,
 }
 
-impl Rig {
+impl Fixture {
     fn new() -> Self {
-        let rig = Rig {
-            folder: tempfile::tempdir().unwrap(),
+        let fixture = Fixture {
+            dir: tempfile::tempdir().unwrap(),
             fetch: Arc::default(),
             clock: Arc::new(ManualClock::at(1_700_000_000)),
             notes: Arc::default(),
             key: SigningKey::generate(Algorithm::Es256, "k1"),
         };
         for issuer in ["https://a", "https://b"] {
-            rig.serve(issuer);
+            fixture.serve(issuer);
         }
-        rig
+        fixture
     }
 
     fn serve(&self, issuer: &str) {
@@ -58,7 +58,7 @@ impl Rig {
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.folder.path().join(name);
+        let path = self.dir.path().join(name);
         fs::write(&path, text).unwrap();
         path
     }
@@ -69,7 +69,7 @@ impl Rig {
 
     fn try_open(&self, navicert_config: Option<&str>) -> Result<AuthnReloader, AuthnLoadError> {
         let sources = ConfigSources {
-            config: self.folder.path().join("config.yaml").into(),
+            config: self.dir.path().join("config.yaml").into(),
             navicert_config: navicert_config.map(|text| self.write("navicert.yaml", text)),
             profile: None,
         };
@@ -124,65 +124,65 @@ async fn user(live: &ReloadableAuthenticator, token: &str) -> String {
 // LV1, LV6, LV9, H24, S188, S189
 #[tokio::test]
 async fn valid_change_is_applied_and_unchanged_issuers_keep_their_keys() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], "one:"));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], "one:"));
+    let reloader = fixture.open(None);
     let live = Arc::clone(reloader.authenticator());
     tend_all(&live).await;
-    assert_eq!(rig.notes(), [format!("config of {} bytes", config(&["https://a"], "one:").len())]);
-    assert_eq!(user(&live, &rig.token("https://a")).await, "one:ann");
+    assert_eq!(fixture.notes(), [format!("config of {} bytes", config(&["https://a"], "one:").len())]);
+    assert_eq!(user(&live, &fixture.token("https://a")).await, "one:ann");
 
     // LV1: the same bytes.
-    rig.write("config.yaml", &config(&["https://a"], "one:"));
+    fixture.write("config.yaml", &config(&["https://a"], "one:"));
     let refreshers = live.refreshers();
     assert_eq!(
         reloader.check().await,
         ReloadCheck { reload: ReloadOutcome::Unchanged, pause: POLL_INTERVAL }
     );
-    assert_eq!(rig.notes(), [""; 0]);
+    assert_eq!(fixture.notes(), [""; 0]);
     assert!(Arc::ptr_eq(&refreshers[0], &live.refreshers()[0]));
 
     // LV6, LV9: another mapping and another issuer; no time passes, and the cached decision is not used.
-    let fetches = rig.fetch.count("https://a/keys");
-    rig.write("config.yaml", &config(&["https://a", "https://b"], "two:"));
+    let fetches = fixture.fetch.count("https://a/keys");
+    fixture.write("config.yaml", &config(&["https://a", "https://b"], "two:"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    let notes = rig.notes();
+    let notes = fixture.notes();
     assert_eq!((notes[0].as_str(), notes.len()), ("success", 2));
-    assert_eq!(user(&live, &rig.token("https://a")).await, "two:ann");
-    assert_eq!(user(&live, &rig.token("https://b")).await, "two:ann");
-    assert_eq!(rig.fetch.count("https://a/keys"), fetches, "its keys were kept");
+    assert_eq!(user(&live, &fixture.token("https://a")).await, "two:ann");
+    assert_eq!(user(&live, &fixture.token("https://b")).await, "two:ann");
+    assert_eq!(fixture.fetch.count("https://a/keys"), fetches, "its keys were kept");
     assert!(live.refreshers().iter().any(|refresher| Arc::ptr_eq(refresher, &refreshers[0])));
 }
 
 // LV2, LV3, LV10, S183, S184
 #[tokio::test]
 async fn invalid_file_changes_nothing_and_is_counted_once() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = fixture.open(None);
     tend_all(reloader.authenticator()).await;
-    rig.notes();
+    fixture.notes();
     for (text, why) in [
         ("{", "line 1"),
         ("", "empty config data"),
         (&*config(&["http://a"], ""), "jwt[0].issuer.url: Invalid value"),
         (&*config(&["https://a", "https://a"], ""), "jwt[1].issuer.url: Duplicate value"),
     ] {
-        rig.write("config.yaml", text);
+        fixture.write("config.yaml", text);
         let ReloadOutcome::Refused(reported) = reloader.check().await.reload else {
             panic!("{text} was applied")
         };
         assert!(reported.contains(why), "{reported}");
         assert_eq!(reloader.problem(), Some(reported));
-        assert_eq!(rig.notes(), ["failure"], "{text}");
+        assert_eq!(fixture.notes(), ["failure"], "{text}");
         assert_eq!(reloader.check().await.reload, ReloadOutcome::Unchanged, "{text}");
-        assert_eq!(rig.notes(), [""; 0], "the same bad content is not counted again");
-        assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "ann");
+        assert_eq!(fixture.notes(), [""; 0], "the same bad content is not counted again");
+        assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "ann");
     }
-    rig.write("config.yaml", &config(&["https://a"], "new:"));
+    fixture.write("config.yaml", &config(&["https://a"], "new:"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(
-        (reloader.problem(), user(reloader.authenticator(), &rig.token("https://a")).await),
+        (reloader.problem(), user(reloader.authenticator(), &fixture.token("https://a")).await),
         (None, "new:ann".into())
     );
 }
@@ -192,29 +192,29 @@ async fn invalid_file_changes_nothing_and_is_counted_once() {
 async fn startup_with_invalid_file_uses_the_last_good_copy() {
     const NAVICERT_CONFIG: &str =
         "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nlastGoodCopy: copy.yaml\n";
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     let good = config(&["https://a"], "good:");
-    rig.write("config.yaml", "{");
-    assert!(rig.try_open(Some(NAVICERT_CONFIG)).is_err(), "there is no copy yet");
-    rig.write("config.yaml", &config(&["https://a"], "first:"));
-    let reloader = rig.open(Some(NAVICERT_CONFIG));
-    rig.write("config.yaml", &good);
+    fixture.write("config.yaml", "{");
+    assert!(fixture.try_open(Some(NAVICERT_CONFIG)).is_err(), "there is no copy yet");
+    fixture.write("config.yaml", &config(&["https://a"], "first:"));
+    let reloader = fixture.open(Some(NAVICERT_CONFIG));
+    fixture.write("config.yaml", &good);
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    let copy = rig.folder.path().join("copy.yaml");
+    let copy = fixture.dir.path().join("copy.yaml");
     assert_eq!(fs::read_to_string(&copy).unwrap(), good);
-    rig.write("config.yaml", "{");
+    fixture.write("config.yaml", "{");
     assert!(matches!(reloader.check().await.reload, ReloadOutcome::Refused(_)));
     assert_eq!(fs::read_to_string(&copy).unwrap(), good, "an invalid file is not copied");
 
     for bad in [Some("{"), None] {
         match bad {
-            Some(text) => drop(rig.write("config.yaml", text)),
-            None => fs::remove_file(rig.folder.path().join("config.yaml")).unwrap(),
+            Some(text) => drop(fixture.write("config.yaml", text)),
+            None => fs::remove_file(fixture.dir.path().join("config.yaml")).unwrap(),
         }
-        assert!(rig.try_open(None).is_err(), "no copy is configured");
-        let reloader = rig.open(Some(NAVICERT_CONFIG));
+        assert!(fixture.try_open(None).is_err(), "no copy is configured");
+        let reloader = fixture.open(Some(NAVICERT_CONFIG));
         tend_all(reloader.authenticator()).await;
-        assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "good:ann");
+        assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "good:ann");
         let problem = reloader.problem().unwrap();
         assert!(problem.contains("using the last good copy"), "{problem}");
         if bad.is_some() {
@@ -222,11 +222,11 @@ async fn startup_with_invalid_file_uses_the_last_good_copy() {
             assert!(reloader.problem().is_some());
         }
         // Fixed: the copy is not used any more.
-        rig.write("config.yaml", &config(&["https://a"], "fixed:"));
+        fixture.write("config.yaml", &config(&["https://a"], "fixed:"));
         assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-        assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "fixed:ann");
+        assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "fixed:ann");
         assert_eq!(reloader.problem(), None);
-        rig.write("config.yaml", &good);
+        fixture.write("config.yaml", &good);
         assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     }
 }
@@ -234,13 +234,13 @@ async fn startup_with_invalid_file_uses_the_last_good_copy() {
 // S192
 #[tokio::test]
 async fn failure_to_write_the_copy_is_reported_and_stops_nothing() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     let navicert_config =
         "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nlastGoodCopy: nowhere/copy.yaml\n";
-    let reloader = rig.open(Some(navicert_config));
+    let reloader = fixture.open(Some(navicert_config));
     tend_all(reloader.authenticator()).await;
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "ann");
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "ann");
     let problem = reloader.problem().unwrap();
     assert!(problem.starts_with("failed to write a copy of the configuration to"), "{problem}");
 }
@@ -248,13 +248,13 @@ async fn failure_to_write_the_copy_is_reported_and_stops_nothing() {
 // LV7: a file that is restored unchanged is no problem any more.
 #[tokio::test]
 async fn restored_file_clears_the_problem() {
-    let rig = Rig::new();
-    let path = rig.write("config.yaml", &config(&["https://a"], ""));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    let path = fixture.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = fixture.open(None);
     fs::remove_file(&path).unwrap();
     assert!(matches!(reloader.check().await.reload, ReloadOutcome::Refused(_)));
     assert!(reloader.problem().is_some());
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Unchanged);
     assert_eq!(reloader.problem(), None);
 }
@@ -262,7 +262,7 @@ async fn restored_file_clears_the_problem() {
 // LV4, S185
 #[tokio::test]
 async fn anonymous_cannot_change() {
-    let rig = Rig::new();
+    let fixture = Fixture::new();
     let with = |anonymous: Value| {
         let mut config: Value = serde_json::from_str(&config(&["https://a"], "")).unwrap();
         if !anonymous.is_null() {
@@ -272,16 +272,16 @@ async fn anonymous_cannot_change() {
     };
     let versions = [Value::Null, json!({}), json!({"enabled": true})];
     for (start, initial) in versions.iter().enumerate() {
-        rig.write("config.yaml", &with(initial.clone()));
-        let reloader = rig.open(None);
-        rig.notes();
+        fixture.write("config.yaml", &with(initial.clone()));
+        let reloader = fixture.open(None);
+        fixture.notes();
         for (other, next) in versions.iter().enumerate().filter(|(other, _)| *other != start) {
-            rig.write("config.yaml", &with(next.clone()));
+            fixture.write("config.yaml", &with(next.clone()));
             let ReloadOutcome::Refused(why) = reloader.check().await.reload else {
                 panic!("{start} → {other} was applied")
             };
             assert!(why.contains("changed from initial configuration file"), "{why}");
-            assert_eq!(rig.notes(), ["failure"]);
+            assert_eq!(fixture.notes(), ["failure"]);
         }
     }
 }
@@ -289,12 +289,12 @@ async fn anonymous_cannot_change() {
 // LV5, S186, S187, S314
 #[tokio::test]
 async fn unreachable_issuer_delays_a_change_for_a_minute_at_a_time() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = fixture.open(None);
     tend_all(reloader.authenticator()).await;
-    rig.notes();
-    rig.write("config.yaml", &config(&["https://a", "https://offline"], "new:"));
+    fixture.notes();
+    fixture.write("config.yaml", &config(&["https://a", "https://offline"], "new:"));
     for _ in 0..2 {
         let mut waited = 0;
         loop {
@@ -310,54 +310,57 @@ async fn unreachable_issuer_delays_a_change_for_a_minute_at_a_time() {
                 checked,
                 ReloadCheck { reload: ReloadOutcome::Waiting, pause: PENDING_CHECK_INTERVAL }
             );
-            assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "ann");
-            rig.clock.advance(PENDING_CHECK_INTERVAL);
+            assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "ann");
+            fixture.clock.advance(PENDING_CHECK_INTERVAL);
             waited += 1;
         }
-        assert_eq!((waited, rig.notes()), (60, vec!["failure".to_owned()]));
-        rig.clock.advance(POLL_INTERVAL);
+        assert_eq!((waited, fixture.notes()), (60, vec!["failure".to_owned()]));
+        fixture.clock.advance(POLL_INTERVAL);
         // The token of this test expires before that.
-        rig.clock.set_wall(navicert_types::Timestamp::from_second(1_700_000_000).unwrap());
+        fixture.clock.set_wall(navicert_types::Timestamp::from_second(1_700_000_000).unwrap());
     }
-    rig.serve("https://offline");
+    fixture.serve("https://offline");
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://offline")).await, "new:ann");
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://offline")).await, "new:ann");
 
     // An issuer that was ready and is unreachable now delays nothing (`changed`), except with `all`.
-    rig.fetch.fail("https://a/.well-known/openid-configuration", FetchStage::Connect);
-    rig.write("config.yaml", &config(&["https://a"], "newer:"));
+    fixture.fetch.fail("https://a/.well-known/openid-configuration", FetchStage::Connect);
+    fixture.write("config.yaml", &config(&["https://a"], "newer:"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
 }
 
 // S192: no issuer has to be ready with `reloadHealth: none`.
 #[tokio::test]
 async fn reload_health_none_waits_for_no_issuer() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     let navicert_config = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nreloadHealth: none\n";
-    let reloader = rig.open(Some(navicert_config));
-    rig.write("config.yaml", &config(&["https://a", "https://offline"], ""));
+    let reloader = fixture.open(Some(navicert_config));
+    fixture.write("config.yaml", &config(&["https://a", "https://offline"], ""));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://offline")).await, "rejected: not_ready");
+    assert_eq!(
+        user(reloader.authenticator(), &fixture.token("https://offline")).await,
+        "rejected: not_ready"
+    );
 }
 
 // S186 without H24: all refreshers are new, and checked every ten seconds.
 #[tokio::test]
 async fn profile_kube_drops_keys_on_every_change() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     let navicert_config = "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nprofile: kube\n";
-    let reloader = rig.open(Some(navicert_config));
+    let reloader = fixture.open(Some(navicert_config));
     tend_all(reloader.authenticator()).await;
     let before = reloader.authenticator().refreshers();
-    rig.fetch.fail("https://a/.well-known/openid-configuration", FetchStage::Connect);
-    rig.write("config.yaml", &config(&["https://a"], "new:"));
+    fixture.fetch.fail("https://a/.well-known/openid-configuration", FetchStage::Connect);
+    fixture.write("config.yaml", &config(&["https://a"], "new:"));
     assert_eq!(
         reloader.check().await,
         ReloadCheck { reload: ReloadOutcome::Waiting, pause: UPSTREAM_PENDING_CHECK_INTERVAL }
     );
-    rig.serve("https://a");
-    rig.clock.advance(UPSTREAM_PENDING_CHECK_INTERVAL);
+    fixture.serve("https://a");
+    fixture.clock.advance(UPSTREAM_PENDING_CHECK_INTERVAL);
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert!(!Arc::ptr_eq(&before[0], &reloader.authenticator().refreshers()[0]));
 }
@@ -365,38 +368,38 @@ async fn profile_kube_drops_keys_on_every_change() {
 // LV7, S183
 #[tokio::test]
 async fn missing_file_is_a_failure_until_it_is_restored() {
-    let rig = Rig::new();
-    let path = rig.write("config.yaml", &config(&["https://a"], ""));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    let path = fixture.write("config.yaml", &config(&["https://a"], ""));
+    let reloader = fixture.open(None);
     tend_all(reloader.authenticator()).await;
-    rig.notes();
+    fixture.notes();
     fs::remove_file(&path).unwrap();
     for _ in 0..3 {
         assert!(
             matches!(reloader.check().await.reload, ReloadOutcome::Refused(why) if why.contains("config.yaml"))
         );
-        assert_eq!(rig.notes(), ["failure"]);
+        assert_eq!(fixture.notes(), ["failure"]);
     }
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Unchanged);
-    rig.write("config.yaml", &config(&["https://a"], "back:"));
+    fixture.write("config.yaml", &config(&["https://a"], "back:"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "back:ann");
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "back:ann");
 }
 
 // LV8, PV20
 #[tokio::test]
 async fn removed_issuer_loses_its_refresher_and_cached_tokens() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a", "https://b"], ""));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a", "https://b"], ""));
+    let reloader = fixture.open(None);
     tend_all(reloader.authenticator()).await;
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://b")).await, "ann");
-    rig.notes();
-    rig.write("config.yaml", &config(&["https://a"], ""));
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://b")).await, "ann");
+    fixture.notes();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
-    assert!(rig.notes().contains(&"gone: https://b".to_owned()));
-    assert_eq!(user(reloader.authenticator(), &rig.token("https://b")).await, "no opinion");
+    assert!(fixture.notes().contains(&"gone: https://b".to_owned()));
+    assert_eq!(user(reloader.authenticator(), &fixture.token("https://b")).await, "no opinion");
     assert_eq!(reloader.authenticator().refreshers().len(), 1);
     reloader.authenticator().refreshers_changed().await;
 }
@@ -404,10 +407,10 @@ async fn removed_issuer_loses_its_refresher_and_cached_tokens() {
 // S26, S171, S300, H25: the `NavicertConfiguration` and the files it names are reloaded like the configuration.
 #[tokio::test]
 async fn navicert_config_key_files_and_revocation_list_are_reloaded() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://offline"], ""));
-    let keys = rig.write("keys.json", &json!({"keys": [rig.key.jwk()]}).to_string());
-    let list = rig.write("revoked.yaml", "apiVersion: navicert/v1alpha1\nkind: RevocationList\n");
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://offline"], ""));
+    let keys = fixture.write("keys.json", &json!({"keys": [fixture.key.jwk()]}).to_string());
+    let list = fixture.write("revoked.yaml", "apiVersion: navicert/v1alpha1\nkind: RevocationList\n");
     let navicert_config = |algorithms: &str| {
         format!(
             "apiVersion: navicert/v1alpha1\nkind: NavicertConfiguration\nrevocationList: {}\nissuers:\n\
@@ -417,47 +420,47 @@ async fn navicert_config_key_files_and_revocation_list_are_reloaded() {
             keys.display()
         )
     };
-    let reloader = rig.open(Some(&navicert_config("ES256")));
-    let (live, token) = (Arc::clone(reloader.authenticator()), rig.token("https://offline"));
+    let reloader = fixture.open(Some(&navicert_config("ES256")));
+    let (live, token) = (Arc::clone(reloader.authenticator()), fixture.token("https://offline"));
     assert_eq!(reloader.watched().await.len(), 4);
     assert_eq!(user(&live, &token).await, "ann");
     assert!(live.health().iter().all(|(_, health)| health.is_ready) && live.refreshers().is_empty());
 
-    rig.write("navicert.yaml", &navicert_config("RS256"));
+    fixture.write("navicert.yaml", &navicert_config("RS256"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(user(&live, &token).await, "rejected: alg");
-    rig.write("navicert.yaml", &navicert_config("ES256"));
+    fixture.write("navicert.yaml", &navicert_config("ES256"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(user(&live, &token).await, "ann");
 
     // A token accepted just before is rejected at once; an invalid list keeps the valid one; and a revocation can be undone.
     let revoked = "tokens: [{issuer: 'https://offline', jti: j1}]\n";
     let head = "apiVersion: navicert/v1alpha1\nkind: RevocationList\n";
-    rig.write("revoked.yaml", &format!("{head}{revoked}"));
+    fixture.write("revoked.yaml", &format!("{head}{revoked}"));
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(user(&live, &token).await, "rejected: revoked");
-    rig.write("revoked.yaml", &format!("{head}token: []\n"));
+    fixture.write("revoked.yaml", &format!("{head}token: []\n"));
     assert!(
         matches!(reloader.check().await.reload, ReloadOutcome::Refused(why) if why.contains("token: unknown field"))
     );
     assert_eq!(user(&live, &token).await, "rejected: revoked");
-    rig.write("revoked.yaml", head);
+    fixture.write("revoked.yaml", head);
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(user(&live, &token).await, "ann");
 
     // Other keys in the file.
     let other = SigningKey::generate(Algorithm::Es256, "k1");
-    rig.write("keys.json", &json!({"keys": [other.jwk()]}).to_string());
+    fixture.write("keys.json", &json!({"keys": [other.jwk()]}).to_string());
     assert_eq!(reloader.check().await.reload, ReloadOutcome::Applied);
     assert_eq!(user(&live, &token).await, "rejected: signature");
-    rig.write("keys.json", "no keys");
+    fixture.write("keys.json", "no keys");
     assert!(
         matches!(reloader.check().await.reload, ReloadOutcome::Refused(why) if why.contains("not a JSON Web Key Set"))
     );
 
     // Settings for an unknown issuer have no effect and are rejected.
-    rig.write("keys.json", &json!({"keys": [rig.key.jwk()]}).to_string());
-    rig.write("navicert.yaml", &navicert_config("ES256").replace("https://offline", "https://offline/"));
+    fixture.write("keys.json", &json!({"keys": [fixture.key.jwk()]}).to_string());
+    fixture.write("navicert.yaml", &navicert_config("ES256").replace("https://offline", "https://offline/"));
     assert!(
         matches!(reloader.check().await.reload, ReloadOutcome::Refused(why) if why.contains("issuers[0].url: no authenticator"))
     );
@@ -466,17 +469,17 @@ async fn navicert_config_key_files_and_revocation_list_are_reloaded() {
 // §7: what a cached decision counts and what it does not.
 #[tokio::test]
 async fn cached_decision_is_a_hit_and_not_evaluated_again() {
-    let rig = Rig::new();
-    rig.write("config.yaml", &config(&["https://a"], ""));
-    let metrics = Arc::new(crate::metrics::AuthnMetrics::new("one", Arc::clone(&rig.clock) as _));
-    let reloader = rig.open(None);
+    let fixture = Fixture::new();
+    fixture.write("config.yaml", &config(&["https://a"], ""));
+    let metrics = Arc::new(crate::metrics::AuthnMetrics::new("one", Arc::clone(&fixture.clock) as _));
+    let reloader = fixture.open(None);
     let context = JwksContext { recorder: Arc::clone(&metrics) as _, ..reloader.context.clone() };
     let reloader = AuthnReloader::open(reloader.sources.clone(), context).unwrap();
     tend_all(reloader.authenticator()).await;
     for _ in 0..3 {
-        assert_eq!(user(reloader.authenticator(), &rig.token("https://a")).await, "ann");
+        assert_eq!(user(reloader.authenticator(), &fixture.token("https://a")).await, "ann");
     }
-    let signed_twice = rig.token("https://a");
+    let signed_twice = fixture.token("https://a");
     for _ in 0..2 {
         assert_eq!(user(reloader.authenticator(), &signed_twice).await, "ann");
     }
@@ -509,5 +512,5 @@ async fn cached_decision_is_a_hit_and_not_evaluated_again() {
     assert_eq!(value("authenticated_user_requests{username=\"other\"}"), "5");
     assert_eq!(value("authentication_token_cache_active_fetch_count{status=\"in_flight\"}"), "0");
     assert_eq!(value("navicert_issuer_ready"), "1");
-    let _ = rig.notes();
+    let _ = fixture.notes();
 }

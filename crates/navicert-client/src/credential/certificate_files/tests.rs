@@ -8,20 +8,20 @@ use crate::credential::{StaticCredential, TokenFile, block_on};
 use crate::kubeconfig::OsFileSystem;
 
 struct Fixture {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     clock: Arc<ManualClock>,
 }
 
 impl Fixture {
     fn new() -> Self {
         let fixture =
-            Fixture { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(1_900_000_000)) };
+            Fixture { dir: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(1_900_000_000)) };
         fixture.renew();
         fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.dir.path().join(name)
     }
 
     fn renew(&self) {

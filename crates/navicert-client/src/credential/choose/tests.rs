@@ -25,7 +25,7 @@ fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn Credentia
         "clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\nusers: [{{name: u, user: {user}}}]\n\
          contexts: [{{name: x, context: {{cluster: c, user: u}}}}]\ncurrent-context: x\n"
     );
-    let folder = MemoryFileSystem::new(
+    let dir = MemoryFileSystem::new(
         "/no-such-root",
         [
             (PathBuf::from("config"), config.into_bytes()),
@@ -36,8 +36,7 @@ fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn Credentia
         ],
     );
     let loaded =
-        load(&KubeconfigSources::list([PathBuf::from("config")]), Path::new("/no-such-root"), &folder)
-            .unwrap();
+        load(&KubeconfigSources::list([PathBuf::from("config")]), Path::new("/no-such-root"), &dir).unwrap();
     let effective = MergedKubeconfig::new(loaded).selection(&Overrides::default()).unwrap();
     let (runner, metrics) = (Arc::new(ScriptedRunner::new([])), Arc::new(Metrics::new()));
     let around = Surroundings {
@@ -48,7 +47,7 @@ fn choose_source(server: &str, user: &str) -> (Fixture, Result<Arc<dyn Credentia
         registry: AuthenticatorRegistry::new(),
         ..Surroundings::new(Environment::empty())
     };
-    let files: SharedFiles = Arc::new(folder);
+    let files: SharedFiles = Arc::new(dir);
     let chosen = choose(&effective, &files, &ExecSettings::default(), &around);
     (Fixture { files, runner, metrics, around }, chosen)
 }

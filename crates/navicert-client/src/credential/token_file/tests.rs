@@ -7,20 +7,20 @@ use crate::credential::block_on;
 use crate::kubeconfig::OsFileSystem;
 
 struct Fixture {
-    folder: tempfile::TempDir,
+    dir: tempfile::TempDir,
     clock: Arc<ManualClock>,
 }
 
 impl Fixture {
     fn new(content: &str) -> Self {
         let fixture =
-            Fixture { folder: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(1_900_000_000)) };
+            Fixture { dir: tempfile::tempdir().unwrap(), clock: Arc::new(ManualClock::at(1_900_000_000)) };
         fixture.write(content);
         fixture
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path().join("token")
+        self.dir.path().join("token")
     }
 
     fn write(&self, content: &str) {

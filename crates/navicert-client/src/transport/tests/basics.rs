@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::support::{
-    ScriptedSource, bearer, certificate, error_chain, request, rig, rig_with, settings, text,
+    ScriptedSource, bearer, certificate, error_chain, fixture, request, rig_with, settings, text,
 };
 use crate::transport::{Body, Impersonation, TransportError, TransportSettings, Trust};
 
@@ -23,9 +23,9 @@ async fn one_connection_serves_many_requests_over_http1_and_http2() {
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+        let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
         for _ in 0..5 {
-            assert_eq!(rig.read("/version").await.0, 200);
+            assert_eq!(fixture.read("/version").await.0, 200);
         }
         let requests = api.requests();
         let version = if http1_only { Version::HTTP_11 } else { Version::HTTP_2 };
@@ -39,20 +39,20 @@ async fn http1_request_spawns_no_task_and_an_aborted_one_closes_its_connection()
     let ca = Ca::new("root");
     let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
-    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+    let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     for _ in 0..2 {
-        let answer = rig.transport.send(request("/version")).await.unwrap();
+        let answer = fixture.transport.send(request("/version")).await.unwrap();
         assert_eq!(tasks(), before);
         assert!(!answer.into_body().collect().await.unwrap().to_bytes().is_empty());
     }
     assert_eq!((api.connections().len(), tasks()), (1, before));
     let watch = Watch::new();
     api.answer("/watch", watch.answer());
-    drop(rig.transport.send(request("/watch")).await.unwrap());
+    drop(fixture.transport.send(request("/watch")).await.unwrap());
     watch.wait_for_closed(1).await;
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(api.connections().len(), 2);
 }
 
@@ -62,11 +62,11 @@ async fn http2_can_be_disabled() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
-    let rig = rig_with(
+    let fixture = rig_with(
         TransportSettings { http2: false, ..settings(&api, &ca) },
         ScriptedSource::new([bearer("t")]),
     );
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(api.requests()[0].version, Version::HTTP_11);
 }
 
@@ -77,10 +77,10 @@ async fn concurrent_requests_share_connections() {
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+        let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
         let tasks: Vec<_> = (0..64)
             .map(|_| {
-                let transport = rig.transport.clone();
+                let transport = fixture.transport.clone();
                 tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
             })
             .collect();
@@ -106,13 +106,13 @@ async fn opens_another_connection_when_the_stream_limit_is_reached() {
     api.accept_token("t", "ann", &[]);
     let pods = Watch::new();
     api.answer("/watch", pods.answer());
-    let rig = rig_with(
+    let fixture = rig_with(
         TransportSettings { http2_streams: 10, ..settings(&api, &ca) },
         ScriptedSource::new([bearer("t")]),
     );
     let tasks: Vec<_> = (0..35)
         .map(|_| {
-            let transport = rig.transport.clone();
+            let transport = fixture.transport.clone();
             tokio::spawn(async move { transport.send(request("/watch")).await.unwrap() })
         })
         .collect();
@@ -126,7 +126,7 @@ async fn opens_another_connection_when_the_stream_limit_is_reached() {
     drop(watches);
     pods.wait_for_closed(35).await;
     for _ in 0..20 {
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
     }
     assert_eq!(api.connections().len(), 4, "remaining connections are reused");
 }
@@ -139,13 +139,13 @@ async fn keeps_a_requests_own_authorization() {
     api.accept_token("t", "ann", &[]);
     for first in [true, false] {
         let source = ScriptedSource::new([bearer("t"), bearer("u")]);
-        let rig = rig(&api, &ca, source.clone());
+        let fixture = fixture(&api, &ca, source.clone());
         if !first {
-            assert_eq!(rig.read("/version").await.0, 200);
+            assert_eq!(fixture.read("/version").await.0, 200);
         }
         let asked = source.lookups();
         let own = Request::get("/version").header("authorization", "Bearer mine").body(Body::empty());
-        assert_eq!(rig.send(own.unwrap()).await.unwrap().status(), 401);
+        assert_eq!(fixture.send(own.unwrap()).await.unwrap().status(), 401);
         assert!(source.rejections().is_empty(), "first: {first}");
         assert_eq!(api.requests().last().unwrap().bearer_token(), Some("mine"));
         if !first {
@@ -165,8 +165,8 @@ async fn plain_http_neither_sends_nor_fetches_credentials() {
         impersonation: Impersonation::from_user(&user).unwrap(),
         ..TransportSettings::new(server.url())
     };
-    let rig = rig_with(settings, source.clone());
-    assert_eq!(rig.read("/x").await, (200, "plain".to_owned()));
+    let fixture = rig_with(settings, source.clone());
+    assert_eq!(fixture.read("/x").await, (200, "plain".to_owned()));
     let seen = &server.requests()[0];
     assert_eq!(seen.header("authorization"), None);
     assert_eq!(seen.header("impersonate-user"), Some("bob"), "impersonation is still sent");
@@ -178,10 +178,10 @@ async fn credentials_are_sent_to_their_own_server_only() {
     let ca = Ca::new("root");
     let (api, other) = (ApiServer::start(&ca), ApiServer::start(&ca));
     api.accept_token("t", "ann", &[]);
-    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
-    assert_eq!(rig.read(&api.url_of("/version")).await.0, 200, "the server's own URL is accepted");
+    let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
+    assert_eq!(fixture.read(&api.url_of("/version")).await.0, 200, "the server's own URL is accepted");
     for stranger in [other.url_of("/version"), api.url_of("/version").replace("https", "http")] {
-        let error = rig.get(&stranger).await.unwrap_err();
+        let error = fixture.get(&stranger).await.unwrap_err();
         assert!(matches!(error, TransportError::OtherServer { .. }), "{error}");
     }
     assert!(other.connections().is_empty());
@@ -195,8 +195,8 @@ async fn request_paths_are_joined_to_the_servers_path() {
     api.accept_token("t", "ann", &[]);
     let settings =
         TransportSettings { server: format!("{}/clusters/one/", api.url()), ..settings(&api, &ca) };
-    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
-    assert_eq!(rig.read("/api/v1/pods?limit=1").await.0, 200);
+    let fixture = rig_with(settings, ScriptedSource::new([bearer("t")]));
+    assert_eq!(fixture.read("/api/v1/pods?limit=1").await.0, 200);
     assert_eq!(api.requests()[0].target, "/clusters/one/api/v1/pods?limit=1");
 }
 
@@ -211,7 +211,7 @@ async fn tls_server_name_is_sent_and_verified() {
     let name = api.connections()[0].tls.as_ref().unwrap().server_name.clone();
     assert_eq!(name.as_deref(), Some("api.example.test"));
 
-    let error = rig(&api, &ca, ScriptedSource::new([bearer("t")])).get("/version").await.unwrap_err();
+    let error = fixture(&api, &ca, ScriptedSource::new([bearer("t")])).get("/version").await.unwrap_err();
     assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
 }
 
@@ -240,7 +240,7 @@ async fn response_is_compressed_on_the_wire_and_decompressed_for_the_caller() {
     let answer = Answer::bytes("text/plain", packed.clone()).header("content-encoding", "gzip");
     api.answer("/packed", answer.clone());
     api.answer("/broken", answer.truncated_at(packed.len() / 2));
-    let rig1 = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+    let rig1 = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
     let response = rig1.get("/packed").await.unwrap();
     assert!(!response.headers().contains_key("content-encoding"));
     assert_eq!(text(response).await, long);
@@ -272,8 +272,8 @@ async fn watch_delivers_each_event_immediately() {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         let pods = Watch::new();
         api.answer("/api/v1/pods", pods.answer());
-        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
-        let mut body = rig.get("/api/v1/pods?watch=true").await.unwrap().into_body();
+        let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
+        let mut body = fixture.get("/api/v1/pods?watch=true").await.unwrap().into_body();
         for number in 0..3 {
             pods.event(&json!({"type": "ADDED", "number": number}));
             let frame = wait::within("an event", body.frame()).await.unwrap().unwrap();
@@ -298,13 +298,13 @@ async fn upgrade_refreshes_the_credential_before_switching_protocols() {
         _ => Answer::unauthorized(),
     });
     let source = ScriptedSource::new([bearer("old"), bearer("new")]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     let upgrade = Request::get("/exec")
         .header("connection", "Upgrade")
         .header("upgrade", "websocket")
         .body(Body::empty())
         .unwrap();
-    let response = rig.send(upgrade).await.unwrap();
+    let response = fixture.send(upgrade).await.unwrap();
     assert_eq!(response.status(), 101);
     let stream = wait::within("the upgrade", hyper::upgrade::on(response)).await.unwrap();
     let mut stream = TokioIo::new(stream);
@@ -315,8 +315,8 @@ async fn upgrade_refreshes_the_credential_before_switching_protocols() {
     assert_eq!(source.refreshes(), 1);
     // A rotation does not close an upgraded stream (C454).
     source.replace(certificate(&ca.client("ann").issue()));
-    assert_eq!(rig.read("/version").await.0, 200);
-    rig.timer.advance(std::time::Duration::from_secs(3600));
+    assert_eq!(fixture.read("/version").await.0, 200);
+    fixture.timer.advance(std::time::Duration::from_secs(3600));
     stream.write_all(b"still").await.unwrap();
     wait::within("the echo", stream.read_exact(&mut echo)).await.unwrap();
     assert_eq!(&echo, b"still");
@@ -328,11 +328,11 @@ async fn idle_connection_closed_by_the_server_fails_no_request() {
     for http1_only in [true, false] {
         let api = ApiServer::start_with(&ca, |server| if http1_only { server.http1_only() } else { server });
         api.accept_token("t", "ann", &[]);
-        let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
+        let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
         for cut in [navicert_testkit::Cut::Clip, navicert_testkit::Cut::Reset] {
-            assert_eq!(rig.read("/version").await.0, 200);
+            assert_eq!(fixture.read("/version").await.0, 200);
             api.cut_connections(cut);
-            assert_eq!(rig.read("/version").await.0, 200, "{cut:?}, http1_only: {http1_only}");
+            assert_eq!(fixture.read("/version").await.0, 200, "{cut:?}, http1_only: {http1_only}");
         }
     }
 }
@@ -343,17 +343,17 @@ async fn post_is_never_sent_on_a_connection_closed_by_the_server() {
     let ca = Ca::new("root");
     let api = ApiServer::start_with(&ca, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
-    let (rig, other) = (
-        rig(&api, &ca, ScriptedSource::new([bearer("t")])),
-        rig(&api, &ca, ScriptedSource::new([bearer("t")])),
+    let (fixture, other) = (
+        fixture(&api, &ca, ScriptedSource::new([bearer("t")])),
+        fixture(&api, &ca, ScriptedSource::new([bearer("t")])),
     );
     for round in 0..20 {
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
         api.cut_connections(navicert_testkit::Cut::Clip);
         // Meanwhile the end of the connection arrives, while the connection is idle and not polled.
         assert_eq!(other.read("/version").await.0, 200);
         let post = Request::post("/version").body(Body::from("{}")).unwrap();
-        assert_eq!(rig.transport.send(post).await.unwrap().status(), 200, "round {round}");
+        assert_eq!(fixture.transport.send(post).await.unwrap().status(), 200, "round {round}");
     }
 }
 
@@ -364,18 +364,18 @@ async fn silent_server_times_out() {
     let api = ApiServer::start(&ca);
     let gate = Gate::new();
     api.stall_connections(&gate);
-    let rig = rig(&api, &ca, ScriptedSource::new([bearer("t")]));
-    let transport = rig.transport.clone();
+    let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("t")]));
+    let transport = fixture.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await });
     gate.wait_for_arrivals(1).await;
     let ten = std::time::Duration::from_secs(10);
     let waiting = async {
-        while !rig.timer.sleeps().contains(&ten) {
+        while !fixture.timer.sleeps().contains(&ten) {
             tokio::task::yield_now().await;
         }
     };
     wait::within("the handshake to begin", waiting).await;
-    rig.timer.advance(ten);
+    fixture.timer.advance(ten);
     let error = wait::within("the end", asked).await.unwrap().unwrap_err();
     assert!(matches!(error, TransportError::HandshakeTimeout { seconds: 10, .. }), "{error}");
     assert!(error.is_retriable());
@@ -387,11 +387,11 @@ async fn callers_request_is_not_modified() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     api.accept_token("new", "ann", &[]);
-    let rig = rig(&api, &ca, ScriptedSource::new([bearer("old"), bearer("new")]));
+    let fixture = fixture(&api, &ca, ScriptedSource::new([bearer("old"), bearer("new")]));
     let body = Bytes::from_static(b"{}");
     let make = || Request::post("/x").header("x-mine", "1").body(Body::from(body.clone())).unwrap();
     let kept = make();
-    assert_eq!(rig.send(make()).await.unwrap().status(), 200);
+    assert_eq!(fixture.send(make()).await.unwrap().status(), 200);
     let (first, second) = (&api.requests()[0], &api.requests()[1]);
     assert_eq!((first.bearer_token(), second.bearer_token()), (Some("old"), Some("new")));
     assert_eq!((first.body.as_slice(), second.body.as_slice()), (b"{}".as_slice(), b"{}".as_slice()));
@@ -408,7 +408,7 @@ async fn errors_contain_no_secret() {
     api.answer("/cut", Answer::cut(navicert_testkit::Cut::Reset));
     let source = ScriptedSource::new([bearer(&token)]);
     let mut shown = String::new();
-    let good = rig(&api, &ca, source.clone());
+    let good = fixture(&api, &ca, source.clone());
     shown.push_str(&error_chain(&good.get("/cut").await.unwrap_err()));
     shown.push_str(&format!("{:?}", good.transport));
     let strange =

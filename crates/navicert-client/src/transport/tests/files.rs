@@ -18,16 +18,16 @@ use crate::transport::{Around, BuildError, Timeouts, Transport, TransportError, 
 #[tokio::test]
 async fn new_authority_is_trusted_after_five_minutes_and_an_invalid_file_never() {
     let (old, new) = (Ca::new("old"), Ca::new("new"));
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ca.crt");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ca.crt");
     std::fs::write(&path, old.pem()).unwrap();
     let api = ApiServer::start_with(&old, HttpServerBuilder::http1_only);
     api.accept_token("t", "ann", &[]);
     // A long idle timeout, so that connections close only because of the new authority.
     let timeouts = Timeouts { idle: Duration::from_secs(1_000_000), ..Timeouts::default() };
     let settings = TransportSettings { trust: Trust::File(path.clone()), timeouts, ..settings(&api, &old) };
-    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
-    assert_eq!(rig.read("/version").await.0, 200);
+    let fixture = rig_with(settings, ScriptedSource::new([bearer("t")]));
+    assert_eq!(fixture.read("/version").await.0, 200);
 
     // A missing, empty or invalid file changes nothing.
     for content in [None, Some(""), Some("nonsense")] {
@@ -35,23 +35,23 @@ async fn new_authority_is_trusted_after_five_minutes_and_an_invalid_file_never()
             Some(text) => std::fs::write(&path, text).unwrap(),
             None => std::fs::remove_file(&path).unwrap(),
         }
-        rig.clock.advance(Duration::from_secs(301));
-        assert_eq!(rig.read("/version").await.0, 200, "{content:?}");
+        fixture.clock.advance(Duration::from_secs(301));
+        assert_eq!(fixture.read("/version").await.0, 200, "{content:?}");
     }
 
     std::fs::write(&path, new.pem()).unwrap();
     api.present(&new.server().issue());
-    rig.clock.advance(Duration::from_secs(299));
-    assert_eq!(rig.read("/version").await.0, 200, "not due yet: the old connection is reused");
+    fixture.clock.advance(Duration::from_secs(299));
+    assert_eq!(fixture.read("/version").await.0, 200, "not due yet: the old connection is reused");
     assert_eq!(api.connections().len(), 1);
-    rig.clock.advance(Duration::from_secs(2));
-    assert_eq!(rig.read("/version").await.0, 200, "a new connection trusts the new authority");
+    fixture.clock.advance(Duration::from_secs(2));
+    assert_eq!(fixture.read("/version").await.0, 200, "a new connection trusts the new authority");
     assert_eq!(api.requests().last().unwrap().connection, 1);
     api.wait_until("the old connection to close", |log| log.connections[0].closed).await;
-    rig.clock.advance(Duration::from_secs(301));
-    assert_eq!(rig.read("/version").await.0, 200);
+    fixture.clock.advance(Duration::from_secs(301));
+    assert_eq!(fixture.read("/version").await.0, 200);
     for outcome in [ReadError, Empty, ParseError, Updated, Unchanged] {
-        assert_eq!(rig.metrics.authority_reloads(outcome), 1, "{outcome:?}");
+        assert_eq!(fixture.metrics.authority_reloads(outcome), 1, "{outcome:?}");
     }
 }
 
@@ -59,8 +59,8 @@ async fn new_authority_is_trusted_after_five_minutes_and_an_invalid_file_never()
 #[tokio::test]
 async fn empty_authority_file_trusts_no_server_and_a_missing_one_is_an_error() {
     let ca = Ca::new("root");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ca.crt");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("ca.crt");
     std::fs::write(&path, "").unwrap();
     let api = ApiServer::start(&ca);
     let settings = |path: &std::path::Path| TransportSettings {
@@ -69,7 +69,7 @@ async fn empty_authority_file_trusts_no_server_and_a_missing_one_is_an_error() {
     };
     let error = rig_with(settings(&path), ScriptedSource::new([bearer("t")])).get("/x").await.unwrap_err();
     assert!(matches!(error, TransportError::Handshake { .. }), "{error}");
-    let missing = settings(&folder.path().join("missing"));
+    let missing = settings(&dir.path().join("missing"));
     let error = Transport::new(missing, ScriptedSource::new([]), Around::system()).unwrap_err();
     assert!(matches!(error, BuildError::ReadAuthority { .. }), "{error}");
 }
@@ -78,32 +78,32 @@ async fn empty_authority_file_trusts_no_server_and_a_missing_one_is_an_error() {
 #[tokio::test]
 async fn renewed_certificate_is_used_within_a_second_and_a_mismatched_pair_is_not() {
     let ca = Ca::new("root");
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let ann = ca.client("ann").issue();
-    let files = ann.write_to(folder.path(), "user");
+    let files = ann.write_to(dir.path(), "user");
     let api = ApiServer::start(&ca);
     let clock = Arc::new(ManualClock::at(super::support::NOW));
     let pair = KeyPairFiles { certificate: files.certificate, key: files.key, files: Arc::new(OsFileSystem) };
     let token = ScriptedSource::new([Credential::anonymous()]);
     let source = Arc::new(CertificateFiles::new(pair, token, Arc::clone(&clock) as Arc<dyn Clock>).unwrap());
-    let rig = rig_with(settings(&api, &ca), Arc::clone(&source) as Arc<_>);
+    let fixture = rig_with(settings(&api, &ca), Arc::clone(&source) as Arc<_>);
     let user = || api.requests().last().unwrap().client.clone().unwrap().common_name;
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     let first = source.cached().expect("looked at a moment ago").generation;
 
     let bob = ca.client("bob").issue();
-    std::fs::write(folder.path().join("user.crt"), bob.chain_pem()).unwrap();
+    std::fs::write(dir.path().join("user.crt"), bob.chain_pem()).unwrap();
     clock.advance(Duration::from_secs(1));
     assert!(source.cached().is_none(), "the files are due for a read");
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(user(), "ann", "a certificate without its key is not used");
     assert_eq!(source.cached().unwrap().generation, first);
 
-    std::fs::write(folder.path().join("user.key"), bob.key_pem()).unwrap();
-    assert_eq!(rig.read("/version").await.0, 200);
+    std::fs::write(dir.path().join("user.key"), bob.key_pem()).unwrap();
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(user(), "ann", "at most once per second");
     clock.advance(Duration::from_secs(1));
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(user(), "bob");
     assert!(source.cached().unwrap().generation > first);
     assert_eq!(api.connections().len(), 2, "one per certificate");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use navicert_testkit::{ApiServer, Ca, Cut, Gate, wait};
 
-use super::support::{ScriptedSource, bearer, request, rig};
+use super::support::{ScriptedSource, bearer, fixture, request};
 use crate::credential::{
     BoxFuture, Credential, CredentialError, CredentialSource, Generation, Rejection, RequestOrigin,
 };
@@ -60,9 +60,9 @@ async fn connects_while_the_credential_is_fetched_and_sends_nothing() {
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     let (source, gate) = gated([bearer("t")]);
-    let rig = rig(&api, &ca, source);
+    let fixture = fixture(&api, &ca, source);
     let asked = (0..8).map(|_| {
-        let transport = rig.transport.clone();
+        let transport = fixture.transport.clone();
         tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
     });
     let asked: Vec<_> = asked.collect();
@@ -89,8 +89,8 @@ async fn source_that_prompts_for_a_pin_does_not_preconnect() {
         gate: gate.clone(),
         may_preconnect: false,
     });
-    let rig = rig(&api, &ca, source);
-    let transport = rig.transport.clone();
+    let fixture = fixture(&api, &ca, source);
+    let transport = fixture.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() });
     gate.wait_for_arrivals(1).await;
     // The test's own connection: any earlier one would have been accepted before it.
@@ -107,8 +107,8 @@ async fn connection_is_closed_unused_if_there_is_no_credential() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let (source, gate) = gated([]);
-    let rig = rig(&api, &ca, source);
-    let transport = rig.transport.clone();
+    let fixture = fixture(&api, &ca, source);
+    let transport = fixture.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.map(drop) });
     api.wait_until("a connection", |log| !log.connections.is_empty()).await;
     gate.open();
@@ -122,8 +122,8 @@ async fn replaces_a_preconnected_socket_that_was_reset() {
     let api = ApiServer::start(&ca);
     api.accept_token("t", "ann", &[]);
     let (source, gate) = gated([bearer("t")]);
-    let rig = rig(&api, &ca, source);
-    let transport = rig.transport.clone();
+    let fixture = fixture(&api, &ca, source);
+    let transport = fixture.transport.clone();
     let asked = tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() });
     api.wait_until("a connection", |log| !log.connections.is_empty()).await;
     api.cut_connections(Cut::Reset);

@@ -161,9 +161,9 @@ async fn http_proxy_gets_only_its_own_password() {
         let url = format!("{scheme}://ann:s%40fe@{}", proxy.address);
         let identity = super::support::certificate(&ca.client("ann").issue());
         let credential = crate::credential::Credential { identity: identity.identity, ..bearer("t") };
-        let rig = rig_with(through(&api, &ca, &url), ScriptedSource::new([credential]));
+        let fixture = rig_with(through(&api, &ca, &url), ScriptedSource::new([credential]));
         for _ in 0..2 {
-            assert_eq!(rig.read("/version").await.0, 200, "{scheme}");
+            assert_eq!(fixture.read("/version").await.0, 200, "{scheme}");
         }
         let received = proxy.received();
         let target = format!("CONNECT {} HTTP/1.1", api.address());
@@ -186,14 +186,14 @@ async fn socks5_proxy_resolves_names() {
     let url = format!("socks5://ann:safe@{}", proxy.address);
     let settings =
         TransportSettings { server: "https://api.example.test:6443".into(), ..through(&api, &ca, &url) };
-    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
-    assert_eq!(rig.read("/version").await.0, 200);
+    let fixture = rig_with(settings, ScriptedSource::new([bearer("t")]));
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(proxy.received(), ["ann:safe", "api.example.test:6443"]);
-    let rig = rig_with(
+    let fixture = rig_with(
         through(&api, &ca, &format!("socks5://{}", proxy.address)),
         ScriptedSource::new([bearer("t")]),
     );
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(proxy.received().last(), Some(&api.address().to_string()), "IP addresses are sent as such");
 }
 
@@ -233,8 +233,8 @@ async fn proxy_forwards_requests_for_a_plain_http_server() {
         }),
         ..TransportSettings::new("http://server.example.test:8080")
     };
-    let rig = rig_with(settings, ScriptedSource::new([bearer("t")]));
-    assert_eq!(rig.read("/x").await, (200, "forwarded".to_owned()));
+    let fixture = rig_with(settings, ScriptedSource::new([bearer("t")]));
+    assert_eq!(fixture.read("/x").await, (200, "forwarded".to_owned()));
     let received = String::from_utf8(proxy.connections()[0].received()).unwrap();
     assert!(received.starts_with("GET http://server.example.test:8080/x HTTP/1.1\r\n"), "{received}");
     assert_eq!(proxy.requests()[0].header("proxy-authorization"), Some("Basic YW5uOnNhZmU="));

@@ -7,7 +7,7 @@ use http_body_util::Full;
 use navicert_testkit::{Answer, ApiServer, Ca, ClientAuth, Gate, wait};
 use rustls::CertificateError;
 
-use super::support::{ScriptedSource, bearer, certificate, request, rig, rig_with, settings, text};
+use super::support::{ScriptedSource, bearer, certificate, fixture, request, rig_with, settings, text};
 use crate::credential::{Credential, Rejection};
 use crate::transport::{Body, TransportError, TransportSettings};
 
@@ -23,8 +23,8 @@ async fn revoked_token_is_refreshed_and_the_request_retried_once() {
     let ca = Ca::new("root");
     let api = server(&ca);
     let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
-    let rig = rig(&api, &ca, source.clone());
-    assert_eq!(rig.read("/version").await.0, 200);
+    let fixture = fixture(&api, &ca, source.clone());
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(source.refreshes(), 1);
     let tokens: Vec<_> = api.requests().iter().map(|r| r.bearer_token().unwrap().to_owned()).collect();
     assert_eq!(tokens, ["token1", "token2"]);
@@ -41,11 +41,11 @@ async fn without_retry_the_401_is_returned_and_the_next_request_succeeds() {
     let api = server(&ca);
     let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
     let settings = TransportSettings { retry_unauthorized: false, ..settings(&api, &ca) };
-    let rig = rig_with(settings, source.clone());
-    let rejected = rig.get("/version").await.unwrap();
+    let fixture = rig_with(settings, source.clone());
+    let rejected = fixture.get("/version").await.unwrap();
     assert_eq!(rejected.status(), 401);
     assert!(text(rejected).await.contains("Unauthorized"), "with its body");
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert_eq!(source.refreshes(), 1);
 }
 
@@ -58,8 +58,8 @@ async fn streamed_body_is_not_retried_and_a_buffered_one_is() {
     {
         let api = server(&ca);
         let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
-        let rig = rig(&api, &ca, source.clone());
-        let response = rig.send(Request::post("/x").body(body).unwrap()).await.unwrap();
+        let fixture = fixture(&api, &ca, source.clone());
+        let response = fixture.send(Request::post("/x").body(body).unwrap()).await.unwrap();
         assert_eq!((response.status().as_u16(), api.count("/x")), (expected, seen));
         assert_eq!(source.refreshes(), 1, "the credential is refreshed either way");
     }
@@ -77,10 +77,10 @@ async fn concurrent_401s_refresh_once() {
         _ => Answer::text("in"),
     });
     let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     let tasks: Vec<_> = (0..16)
         .map(|_| {
-            let transport = rig.transport.clone();
+            let transport = fixture.transport.clone();
             tokio::spawn(async move { transport.send(request("/slow")).await.unwrap().status() })
         })
         .collect();
@@ -98,8 +98,8 @@ async fn second_401_is_returned_and_reported_to_the_source() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
-    let rig = rig(&api, &ca, source.clone());
-    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    let fixture = fixture(&api, &ca, source.clone());
+    assert_eq!(fixture.get("/version").await.unwrap().status(), 401);
     assert_eq!(api.count("/version"), 2, "never a third time");
     assert_eq!(source.rejections().len(), 2);
 }
@@ -111,8 +111,8 @@ async fn failed_refresh_returns_the_401() {
     let api = server(&ca);
     let source = ScriptedSource::new([bearer("token1")]);
     source.fail_refreshes();
-    let rig = rig(&api, &ca, source.clone());
-    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    let fixture = fixture(&api, &ca, source.clone());
+    assert_eq!(fixture.get("/version").await.unwrap().status(), 401);
     assert_eq!((source.refreshes(), api.count("/version")), (1, 1));
 }
 
@@ -121,7 +121,7 @@ async fn failed_refresh_returns_the_401() {
 async fn no_request_is_sent_without_a_credential() {
     let ca = Ca::new("root");
     let api = server(&ca);
-    let error = rig(&api, &ca, ScriptedSource::new([])).get("/version").await.unwrap_err();
+    let error = fixture(&api, &ca, ScriptedSource::new([])).get("/version").await.unwrap_err();
     assert!(error.to_string().starts_with("getting credentials: "), "{error}");
     assert!(api.connections().is_empty());
 }
@@ -132,10 +132,10 @@ async fn only_a_401_refreshes() {
     let ca = Ca::new("root");
     let api = server(&ca);
     let source = ScriptedSource::new([bearer("token1"), bearer("token2")]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     for status in [403, 407, 429, 500, 503] {
         api.answer("/x", Answer::status(status));
-        assert_eq!(rig.get("/x").await.unwrap().status(), status);
+        assert_eq!(fixture.get("/x").await.unwrap().status(), status);
     }
     assert!(source.rejections().is_empty());
 }
@@ -153,14 +153,14 @@ async fn certificate_alert_refreshes_once_and_the_request_succeeds() {
             let old = ca.client("ann").expired().issue();
             let new = ca.client("ann").issue();
             let source = ScriptedSource::new([certificate(&old), certificate(&new)]);
-            let rig = rig(&api, &ca, source.clone());
+            let fixture = fixture(&api, &ca, source.clone());
             let body = Body::stream(Full::new(bytes::Bytes::from_static(b"x")));
-            let sent = rig.send(Request::post("/x").body(body).unwrap()).await;
+            let sent = fixture.send(Request::post("/x").body(body).unwrap()).await;
             let shown = format!("{version:?}, http1_only {http1_only}: {sent:?}");
             assert!(matches!(source.rejections()[0], Rejection::TlsAlert), "{shown}");
             assert_eq!(source.refreshes(), 1, "{shown}");
             // A streamed body may have been sent in part with TLS 1.3; a buffered one is always retried.
-            assert_eq!(rig.read("/x").await.0, 200, "{shown}");
+            assert_eq!(fixture.read("/x").await.0, 200, "{shown}");
         }
     }
 }
@@ -173,8 +173,8 @@ async fn rejected_certificate_is_an_error_with_the_alerts_name() {
     api.refuse_client_certificates(Some(CertificateError::Revoked));
     let ann = ca.client("ann").issue();
     let source = ScriptedSource::new([certificate(&ann), certificate(&ca.client("ann").renew(&ann))]);
-    let rig = rig(&api, &ca, source.clone());
-    let error = rig.get("/version").await.unwrap_err();
+    let fixture = fixture(&api, &ca, source.clone());
+    let error = fixture.get("/version").await.unwrap_err();
     assert!(
         matches!(&error, TransportError::CertificateRejected { alert } if alert == "CertificateRevoked"),
         "{error:?}"
@@ -201,7 +201,7 @@ async fn token_and_certificate_are_sent_together_in_every_combination() {
     ] {
         let api = ApiServer::start_with(&ca, |server| server.client_auth(ClientAuth::Optional(ca.clone())));
         api.accept_token("token2", "ann", &[]);
-        let answer = rig(&api, &ca, ScriptedSource::new([credential.clone()])).get("/version").await;
+        let answer = fixture(&api, &ca, ScriptedSource::new([credential.clone()])).get("/version").await;
         let status = answer.ok().map(|answer| answer.status().as_u16());
         assert_eq!(status, expected, "{what}");
         if let [seen] = api.requests().as_slice() {
@@ -217,7 +217,7 @@ async fn rejection_is_reported_and_not_retried_without_a_new_credential() {
     let ca = Ca::new("root");
     let api = ApiServer::start(&ca);
     let source = ScriptedSource::new([bearer("expired")]);
-    let rig = rig(&api, &ca, Arc::clone(&source) as Arc<_>);
-    assert_eq!(rig.get("/version").await.unwrap().status(), 401);
+    let fixture = fixture(&api, &ca, Arc::clone(&source) as Arc<_>);
+    assert_eq!(fixture.get("/version").await.unwrap().status(), 401);
     assert_eq!((source.refreshes(), api.count("/version")), (0, 1));
 }

@@ -6,7 +6,7 @@ use http_body_util::BodyExt;
 use navicert_testkit::{Answer, ApiServer, Ca, Gate, Watch, wait};
 use serde_json::json;
 
-use super::support::{ScriptedSource, bearer, certificate, request, rig, rig_with, settings, text};
+use super::support::{ScriptedSource, bearer, certificate, fixture, request, rig_with, settings, text};
 use crate::credential::{Credential, CredentialSource};
 use crate::transport::{Rotation, TransportError, TransportSettings};
 
@@ -26,10 +26,10 @@ async fn idle_connections_close_at_once_and_the_next_request_uses_the_new_identi
     for http1_only in [true, false] {
         let api = starts(&ca, http1_only);
         let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-        let rig = rig(&api, &ca, source.clone());
-        assert_eq!(rig.read("/version").await.0, 200);
+        let fixture = fixture(&api, &ca, source.clone());
+        assert_eq!(fixture.read("/version").await.0, 200);
         source.replace(certificate(&ca.client("bob").issue()));
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
         let users: Vec<_> =
             api.requests().iter().map(|r| r.client.as_ref().unwrap().common_name.clone()).collect();
         assert_eq!(users, ["ann", "bob"]);
@@ -45,13 +45,13 @@ async fn sessions_are_resumed_within_a_generation_and_never_across() {
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let api = ApiServer::start_with(&ca, |server| server.http1_only().tls_versions(&[version]));
         let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-        let rig = rig(&api, &ca, source.clone());
+        let fixture = fixture(&api, &ca, source.clone());
         for user in ["ann", "bob", "ann"] {
             if user == "bob" || source.lookups() > 2 {
                 source.replace(certificate(&ca.client(user).issue()));
             }
             for _ in 0..2 {
-                assert_eq!(rig.read("/version").await.0, 200);
+                assert_eq!(fixture.read("/version").await.0, 200);
                 api.cut_connections(navicert_testkit::Cut::Clip); // so that the next request needs a handshake
             }
         }
@@ -77,28 +77,28 @@ async fn requests_in_flight_finish_and_a_watch_fails_with_a_retriable_error_at_t
         api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
         api.answer("/watch", pods.answer());
         let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-        let rig = rig(&api, &ca, source.clone());
-        let download = rig.get("/download").await.unwrap();
-        let mut watch = rig.get("/watch").await.unwrap().into_body();
+        let fixture = fixture(&api, &ca, source.clone());
+        let download = fixture.get("/download").await.unwrap();
+        let mut watch = fixture.get("/watch").await.unwrap().into_body();
         pods.event(&json!({"type": "ADDED"}));
         wait::within("an event", watch.frame()).await.unwrap().unwrap();
 
         source.replace(certificate(&ca.client("bob").issue()));
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
         gate.open();
         assert_eq!(text(download).await, "first second", "http1_only: {http1_only}");
         pods.event(&json!({"type": "MODIFIED"}));
         wait::within("an event", watch.frame()).await.unwrap().unwrap();
 
-        rig.timer.advance(Duration::from_secs(599));
+        fixture.timer.advance(Duration::from_secs(599));
         pods.event(&json!({"type": "MODIFIED"}));
         wait::within("an event", watch.frame()).await.unwrap().unwrap();
-        rig.timer.advance(Duration::from_secs(1));
+        fixture.timer.advance(Duration::from_secs(1));
         let end = wait::within("the end", watch.frame()).await.unwrap().unwrap_err();
         assert!(matches!(end, TransportError::Retired), "{end:?}");
         assert!(end.is_retriable());
         pods.wait_for_closed(1).await;
-        assert_eq!(rig.read("/version").await.0, 200, "the new connection stays open");
+        assert_eq!(fixture.read("/version").await.0, 200, "the new connection stays open");
         let log = api.log();
         let bob = |connection: &navicert_testkit::http_server::Connection| {
             connection.tls.as_ref().is_some_and(|tls| tls.client.as_ref().unwrap().common_name == "bob")
@@ -116,13 +116,13 @@ async fn close_now_aborts_requests_in_flight() {
         let gate = Gate::new();
         api.answer("/download", Answer::text("first second").stalled_at(6, &gate));
         let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-        let rig = rig_with(
+        let fixture = rig_with(
             TransportSettings { rotation: Rotation::CloseNow, ..settings(&api, &ca) },
             source.clone(),
         );
-        let download = rig.get("/download").await.unwrap();
+        let download = fixture.get("/download").await.unwrap();
         source.replace(certificate(&ca.client("bob").issue()));
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
         let end = wait::within("the end", download.into_body().collect()).await.unwrap_err();
         assert!(matches!(end, TransportError::Retired), "{end:?}");
         closed(&api, 0).await;
@@ -150,9 +150,9 @@ async fn body_of_a_401_that_causes_a_rotation_is_delivered_before_its_connection
             retry_unauthorized: false,
             ..settings(&api, &ca)
         };
-        let rig = rig_with(settings, source);
-        let refusal = rig.get("/x").await.unwrap();
-        assert_eq!(rig.read("/x").await, (200, "hello".to_owned()), "bob's connection is open by now");
+        let fixture = rig_with(settings, source);
+        let refusal = fixture.get("/x").await.unwrap();
+        assert_eq!(fixture.read("/x").await, (200, "hello".to_owned()), "bob's connection is open by now");
         gate.open();
         assert_eq!(text(refusal).await, "who are you?");
         closed(&api, 0).await;
@@ -166,10 +166,10 @@ async fn removing_the_certificate_is_a_rotation() {
     let api = starts(&ca, true);
     api.accept_token("t", "ann", &[]);
     let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-    let rig = rig(&api, &ca, source.clone());
-    assert_eq!(rig.read("/version").await.0, 200);
+    let fixture = fixture(&api, &ca, source.clone());
+    assert_eq!(fixture.read("/version").await.0, 200);
     source.replace(bearer("t"));
-    assert_eq!(rig.read("/version").await.0, 200);
+    assert_eq!(fixture.read("/version").await.0, 200);
     assert!(api.requests()[1].client.is_none());
     closed(&api, 0).await;
 }
@@ -185,10 +185,10 @@ async fn new_token_or_unchanged_certificate_closes_no_connection() {
     }
     let with = |token| Credential { identity: certificate(&ann).identity, ..bearer(token) };
     let source = ScriptedSource::new([with("one")]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     for token in ["one", "two", "three"] {
         source.replace(with(token));
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
     }
     let (requests, connections) = (api.requests(), api.connections());
     assert_eq!((requests.len(), connections.len()), (3, 1));
@@ -202,9 +202,9 @@ async fn expired_credential_does_not_close_its_connection() {
     let api = starts(&ca, true);
     let past = navicert_types::Timestamp::from_second(1_000).unwrap();
     let ann = Credential { expires: Some(past), ..certificate(&ca.client("ann").issue()) };
-    let rig = rig(&api, &ca, ScriptedSource::new([ann]));
+    let fixture = fixture(&api, &ca, ScriptedSource::new([ann]));
     for _ in 0..3 {
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
     }
     assert_eq!(api.connections().len(), 1);
 }
@@ -215,11 +215,11 @@ async fn requests_during_many_rotations_succeed_and_never_use_an_older_certifica
     let ca = Ca::new("root");
     let api = starts(&ca, false);
     let source = ScriptedSource::new([certificate(&ca.client("user-00").issue())]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     for number in 1..12 {
         let before: Vec<_> = (0..8)
             .map(|_| {
-                let transport = rig.transport.clone();
+                let transport = fixture.transport.clone();
                 tokio::spawn(async move { transport.send(request("/version")).await.unwrap().status() })
             })
             .collect();
@@ -252,15 +252,15 @@ async fn request_uses_the_new_identity_and_token_after_a_rotation_during_connect
             ..bearer(token)
         };
         let source = ScriptedSource::new([with("ann", "one")]);
-        let rig = rig(&api, &ca, source.clone());
+        let fixture = fixture(&api, &ca, source.clone());
         let gate = Gate::new();
         api.stall_connections(&gate);
-        let transport = rig.transport.clone();
+        let transport = fixture.transport.clone();
         let overtaken = tokio::spawn(async move { transport.send(request("/overtaken")).await.unwrap() });
         gate.wait_for_arrivals(1).await;
         source.replace(with("bob", "two"));
         api.accept_connections();
-        assert_eq!(rig.read("/version").await.0, 200);
+        assert_eq!(fixture.read("/version").await.0, 200);
         gate.open();
         assert_eq!(wait::within("an answer", overtaken).await.unwrap().status(), 200);
         let seen = api.wait_for_requests_to("/overtaken", 1).await;
@@ -276,11 +276,11 @@ async fn older_credential_gets_no_connection_after_a_newer_one() {
     let ca = Ca::new("root");
     let api = starts(&ca, true);
     let source = ScriptedSource::new([certificate(&ca.client("ann").issue())]);
-    let rig = rig(&api, &ca, source.clone());
+    let fixture = fixture(&api, &ca, source.clone());
     let old = source.cached().unwrap();
     source.replace(certificate(&ca.client("bob").issue()));
     let new = source.cached().unwrap();
-    let pools = &rig.transport.0.pools;
+    let pools = &fixture.transport.0.pools;
     assert!(pools.pool_for(&old).unwrap().is_some());
     assert!(pools.pool_for(&new).unwrap().is_some());
     assert!(pools.pool_for(&old).unwrap().is_none());

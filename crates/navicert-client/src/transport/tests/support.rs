@@ -150,7 +150,7 @@ pub(super) fn certificate(identity: &navicert_testkit::Identity) -> Credential {
 }
 
 /// A transport with its manual clock and timer.
-pub(super) struct Rig {
+pub(super) struct Fixture {
     pub(super) transport: Transport,
     pub(super) clock: Arc<ManualClock>,
     pub(super) timer: ManualTimer,
@@ -158,7 +158,7 @@ pub(super) struct Rig {
 }
 
 /// A transport that trusts this CA.
-pub(super) fn rig(server: &HttpServer, ca: &Ca, source: Arc<dyn CredentialSource>) -> Rig {
+pub(super) fn fixture(server: &HttpServer, ca: &Ca, source: Arc<dyn CredentialSource>) -> Fixture {
     rig_with(settings(server, ca), source)
 }
 
@@ -166,7 +166,7 @@ pub(super) fn settings(server: &HttpServer, ca: &Ca) -> TransportSettings {
     TransportSettings { trust: Trust::Pem(ca.pem().into_bytes()), ..TransportSettings::new(server.url()) }
 }
 
-pub(super) fn rig_with(settings: TransportSettings, source: Arc<dyn CredentialSource>) -> Rig {
+pub(super) fn rig_with(settings: TransportSettings, source: Arc<dyn CredentialSource>) -> Fixture {
     let (clock, timer) = (Arc::new(ManualClock::at(NOW)), ManualTimer::default());
     let metrics = Arc::new(Metrics::new());
     let around = Around {
@@ -175,10 +175,10 @@ pub(super) fn rig_with(settings: TransportSettings, source: Arc<dyn CredentialSo
         files: Arc::new(OsFileSystem),
         recorder: Arc::clone(&metrics) as Arc<dyn Recorder>,
     };
-    Rig { transport: Transport::new(settings, source, around).unwrap(), clock, timer, metrics }
+    Fixture { transport: Transport::new(settings, source, around).unwrap(), clock, timer, metrics }
 }
 
-impl Rig {
+impl Fixture {
     pub(super) async fn get(&self, path: &str) -> Result<Response<ResponseBody>, TransportError> {
         self.send(request(path)).await
     }

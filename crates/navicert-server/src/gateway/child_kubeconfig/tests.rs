@@ -14,8 +14,8 @@ fn write(base: &Path) -> ChildKubeconfig {
     ChildKubeconfig::write(base, &endpoint).unwrap()
 }
 
-fn entries(folder: &Path) -> usize {
-    fs::read_dir(folder).unwrap().count()
+fn entries(dir: &Path) -> usize {
+    fs::read_dir(dir).unwrap().count()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn kubeconfig_is_private_and_removed_on_drop() {
     let base = tempfile::tempdir().unwrap();
     let child = write(base.path());
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(child.folder()), mode(&child.path())), (0o700, 0o600));
+    assert_eq!((mode(child.dir()), mode(&child.path())), (0o700, 0o600));
     drop(child);
     assert_eq!(entries(base.path()), 0);
 }
@@ -61,17 +61,17 @@ fn removes_abandoned_directories_and_keeps_those_in_use() {
 fn waits_for_the_lock_before_removing_a_directory() {
     let base = tempfile::tempdir().unwrap();
     let child = write(base.path());
-    let (folder, path) = (child.folder().to_owned(), child.path());
+    let (dir, path) = (child.dir().to_owned(), child.path());
     let waiting = {
-        let folder = folder.clone();
-        std::thread::spawn(move || remove_when_abandoned(&folder))
+        let dir = dir.clone();
+        std::thread::spawn(move || remove_when_abandoned(&dir))
     };
     assert!(path.exists() && !waiting.is_finished());
     // Releases the lock without dropping the value, as when a process is killed.
     rustix::fs::flock(&child._lock, FlockOperation::Unlock).unwrap();
     waiting.join().unwrap().unwrap();
-    assert!(!folder.exists());
-    remove_when_abandoned(&folder).unwrap();
+    assert!(!dir.exists());
+    remove_when_abandoned(&dir).unwrap();
     assert!(remove_when_abandoned(base.path()).is_err(), "not a folder of a gateway's");
 }
 

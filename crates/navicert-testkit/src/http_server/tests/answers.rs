@@ -9,7 +9,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::*;
 
 #[tokio::test]
-async fn a_choosing_answer_sees_the_whole_request() {
+async fn computed_answer_receives_the_whole_request() {
     let (_ca, server, client) = started();
     server.answer_with("/review", |request| match request.json()["spec"]["token"].as_str() {
         Some("good") => Answer::json(&serde_json::json!({"authenticated": true})),
@@ -154,6 +154,6 @@ async fn requests_of_one_http2_connection_wait_side_by_side() {
 
 #[test]
 #[should_panic(expected = "cannot be split at 9")]
-fn an_answer_shorter_than_its_cut_fails_the_test() {
+fn truncating_beyond_the_end_of_an_answer_fails_the_test() {
     let _ = Answer::text("short").truncated_at(9);
 }

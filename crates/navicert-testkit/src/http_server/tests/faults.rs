@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use super::*;
 
 #[tokio::test]
-async fn a_dropped_server_is_gone_with_its_port_and_connections() {
+async fn dropping_a_server_closes_its_port_and_connections() {
     let server = HttpServer::start_plain();
     let address = server.address();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -19,7 +19,7 @@ async fn a_dropped_server_is_gone_with_its_port_and_connections() {
 }
 
 #[tokio::test]
-async fn a_refusing_server_keeps_its_port_for_itself() {
+async fn server_that_refuses_connections_keeps_its_port() {
     let server = HttpServer::start_plain();
     let mut stream = TcpStream::connect(server.address()).await.unwrap();
     server.wait_until("a connection", |log| log.connections.len() == 1).await;
@@ -51,7 +51,7 @@ async fn open_connections_are_clipped_or_reset_on_cue() {
 }
 
 #[tokio::test]
-async fn a_request_in_flight_is_cut_too_and_the_next_is_served() {
+async fn disconnecting_aborts_requests_in_flight_and_later_requests_succeed() {
     let (_ca, server, client) = started();
     for how in [Cut::Clip, Cut::Reset] {
         let gate = Gate::new();
@@ -66,7 +66,7 @@ async fn a_request_in_flight_is_cut_too_and_the_next_is_served() {
 }
 
 #[tokio::test]
-async fn a_clipped_tls_connection_has_no_proper_end() {
+async fn truncated_tls_connection_has_no_close_notify() {
     let (_ca, server, client) = started();
     server.answer("/", Answer::cut(Cut::Clip));
     let error = client.get(&server.url_of("/")).await.unwrap_err();

@@ -24,7 +24,7 @@ fn whole(error: &BoxError) -> String {
 }
 
 #[tokio::test]
-async fn every_kind_of_key_shakes_hands_on_both_sides_in_both_versions() {
+async fn handshakes_succeed_for_every_key_kind_on_both_sides_in_both_versions() {
     // T41, with software keys.
     let ca = Ca::new("root");
     for kind in KeyKind::ALL {
@@ -48,7 +48,7 @@ async fn every_kind_of_key_shakes_hands_on_both_sides_in_both_versions() {
 }
 
 #[tokio::test]
-async fn a_version_the_server_does_not_speak_fails_and_is_noted() {
+async fn unsupported_tls_version_fails_and_is_recorded() {
     let ca = Ca::new("root");
     for (speaks, offered) in [(&TLS12, &TLS13), (&TLS13, &TLS12)] {
         let server = HttpServer::builder().tls_versions(&[speaks]).start(&ca);
@@ -104,7 +104,7 @@ async fn client_certificates_are_ignored_requested_optional_or_required() {
 }
 
 #[tokio::test]
-async fn the_clock_of_the_test_decides_whether_a_certificate_is_valid() {
+async fn certificate_validity_is_checked_against_the_test_clock() {
     let ca = Ca::new("root");
     let second = |second| Timestamp::from_second(second).unwrap();
     let brief = ca.client("ann").valid(second(2_000_000_000), second(2_000_000_060)).issue();
@@ -118,7 +118,7 @@ async fn the_clock_of_the_test_decides_whether_a_certificate_is_valid() {
 }
 
 #[tokio::test]
-async fn a_resumed_session_is_known_as_one_and_carries_the_first_certificate() {
+async fn resumed_session_is_recorded_with_the_original_client_certificate() {
     // T29 needs the server to tell the two apart.
     let ca = Ca::new("root");
     for version in [&TLS12, &TLS13] {
@@ -169,7 +169,7 @@ async fn another_certificate_is_presented_from_the_next_handshake_on() {
 }
 
 #[tokio::test]
-async fn the_server_name_and_protocol_agreed_on_are_recorded() {
+async fn records_negotiated_server_name_and_protocol() {
     let ca = Ca::new("root");
     let server = HttpServer::builder().http1_only().start(&ca);
     let url = format!("https://localhost:{}/", server.address().port());

@@ -20,7 +20,7 @@ fn started() -> (Ca, HttpServer, HttpClient) {
 }
 
 #[tokio::test]
-async fn a_request_is_recorded_as_it_came_over_both_protocols() {
+async fn records_requests_as_received_over_both_protocols() {
     let (_ca, server, client) = started();
     for (client, version) in [(client.clone(), Version::HTTP_11), (client.http2(), Version::HTTP_2)] {
         let request = http::Request::builder()
@@ -67,7 +67,7 @@ async fn a_server_without_tls_records_the_same() {
 }
 
 #[tokio::test]
-async fn a_body_is_seen_while_it_arrives_and_known_broken_when_the_client_goes() {
+async fn records_a_body_while_it_arrives_and_marks_it_incomplete_on_disconnect() {
     let server = HttpServer::start_plain();
     let mut client = RawClient::connect(server.address()).await;
     client.write(b"POST /upload HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhalf").await;
@@ -104,7 +104,7 @@ async fn waits_count_requests_of_one_path_or_all() {
 }
 
 #[test]
-fn a_test_that_is_not_async_can_use_it_too() {
+fn works_in_synchronous_tests() {
     let (_ca, server, client) = started();
     let url = server.url_of("/blocking");
     let thread = std::thread::spawn(move || wait::blocking(client.get(&url)).unwrap().status.as_u16());

@@ -35,7 +35,7 @@ async fn events_arrive_one_by_one_as_they_are_pushed() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_leaves_is_noticed_over_both_protocols() {
+async fn detects_a_disconnected_watcher_over_both_protocols() {
     let (_ca, server, client) = started();
     let watch = Watch::new();
     server.answer("/watch", watch.answer());
@@ -51,7 +51,7 @@ async fn a_watcher_that_leaves_is_noticed_over_both_protocols() {
 }
 
 #[tokio::test]
-async fn an_aborted_stream_never_ends_properly() {
+async fn aborted_stream_has_no_regular_end() {
     let (_ca, server, client) = started();
     let watch = Watch::new();
     server.answer("/watch", watch.answer());
@@ -66,7 +66,7 @@ async fn an_aborted_stream_never_ends_properly() {
 
 #[test]
 #[should_panic(expected = "no watch stream is open")]
-fn an_event_for_nobody_fails_the_test() {
+fn event_without_a_watcher_fails_the_test() {
     Watch::new().event(&json!({}));
 }
 

@@ -84,7 +84,7 @@ struct Finding {
     code: &'static str,
     message: String,
     hint: Option<String>,
-    place: Option<Span>,
+    location: Option<Span>,
 }
 
 impl Finding {
@@ -94,7 +94,7 @@ impl Finding {
         } else {
             format!("{} [{}]", self.message, self.code)
         };
-        let Some(span) = self.place else {
+        let Some(span) = self.location else {
             return if self.fatal { output.error(&message) } else { output.warning(&message) };
         };
         let hint = self.hint.clone();
@@ -107,8 +107,8 @@ impl Finding {
             "code": self.code,
             "message": self.message,
             "hint": self.hint,
-            "line": self.place.map(|span| span.line),
-            "column": self.place.map(|span| span.column),
+            "line": self.location.map(|span| span.line),
+            "column": self.location.map(|span| span.column),
         })
     }
 }
@@ -142,13 +142,13 @@ fn findings(text: &[u8], settings: &AuthnSettings) -> Vec<Finding> {
     if found.is_empty()
         && let Err(wrong) = settings.compile(text, &settings.profile)
     {
-        found.push(Finding { fatal: true, code: "", message: wrong, hint: None, place: None });
+        found.push(Finding { fatal: true, code: "", message: wrong, hint: None, location: None });
     }
     found
 }
 
 fn problems(text: &[u8], profile: &AuthnProfile, settings: &AuthnSettings) -> Vec<Finding> {
-    let fatal = |message, hint, place| Finding { fatal: true, code: "", message, hint, place };
+    let fatal = |message, hint, location| Finding { fatal: true, code: "", message, hint, location };
     match load_excluding_issuers(text, profile, &settings.navicert_config.disallowed_issuers) {
         Ok(_) => Vec::new(),
         Err(ConfigError::Decode(diagnostics)) => diagnostics
@@ -165,8 +165,8 @@ fn problems(text: &[u8], profile: &AuthnProfile, settings: &AuthnSettings) -> Ve
         Err(ConfigError::Invalid { violations, tree }) => violations
             .iter()
             .map(|violation| {
-                let place = violation.path.nearest(&tree).span;
-                fatal(violation.to_string(), violation.hint.clone(), Some(place))
+                let location = violation.path.nearest(&tree).span;
+                fatal(violation.to_string(), violation.hint.clone(), Some(location))
             })
             .collect(),
         Err(error @ ConfigError::Empty) => vec![fatal(error.to_string(), None, None)],
@@ -184,9 +184,9 @@ fn lints(text: &[u8], settings: &AuthnSettings) -> Vec<Finding> {
 
 fn finding_from_lint(lint: Lint, text: &[u8], tree: &Node) -> Finding {
     let whole = lint.path.nearest(tree).span;
-    let place = narrow_span(text, whole, &lint.part).unwrap_or(whole);
+    let location = narrow_span(text, whole, &lint.part).unwrap_or(whole);
     let message = format!("{}: {}", lint.path, lint.message);
-    Finding { fatal: false, code: lint.code, message, hint: Some(lint.hint), place: Some(place) }
+    Finding { fatal: false, code: lint.code, message, hint: Some(lint.hint), location: Some(location) }
 }
 
 /// The span of a subexpression in the file, if the file contains it literally.

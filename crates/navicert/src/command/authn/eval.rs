@@ -22,11 +22,11 @@ pub(super) fn run(args: &EvalArgs, environment: &Environment, output: &mut Outpu
     let authenticators =
         settings.authenticators(&config, &settings.profile, &keys).map_err(Failure::bad_input)?;
     let outcome = authenticators.authenticate(&AuthnRequest::new(token.expose().trim(), now(args.now)?));
-    let answer = batch::outcome_json(&outcome);
+    let response = batch::outcome_json(&outcome);
     if output.is_json() {
-        output.json(&answer)?;
+        output.json(&response)?;
     } else {
-        output.text(&described(&answer))?;
+        output.text(&described(&response))?;
     }
     Ok(if matches!(outcome, AuthnOutcome::Authenticated(_)) { Exit::Done } else { Exit::No })
 }
@@ -37,9 +37,9 @@ pub(super) fn now(seconds: Option<i64>) -> Result<Timestamp, Failure> {
     now.map_err(|_| Failure::bad_input("`--now` is out of range: expected seconds since 1970"))
 }
 
-fn described(answer: &Value) -> String {
-    let word = |name: &str| answer.get(name).and_then(Value::as_str).unwrap_or_default();
-    let Some(user) = answer.get("user") else {
+fn described(response: &Value) -> String {
+    let word = |name: &str| response.get(name).and_then(Value::as_str).unwrap_or_default();
+    let Some(user) = response.get("user") else {
         let why = if word("error").is_empty() { word("reason") } else { word("error") };
         return format!("{}: {why}\n", word("outcome"));
     };

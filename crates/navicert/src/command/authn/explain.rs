@@ -75,12 +75,12 @@ fn findings(diagnosis: &Diagnosis, show_values: bool) -> String {
 }
 
 fn line(finding: &StepFinding) -> String {
-    let place = if finding.path.is_root() { String::new() } else { format!("  ({})", finding.path) };
+    let location = if finding.path.is_root() { String::new() } else { format!("  ({})", finding.path) };
     match &finding.verdict {
-        StepOutcome::Pass => format!("PASS  {}{place}\n", finding.step.title()),
-        StepOutcome::Skip => format!("SKIP  {}{place}\n", finding.step.title()),
+        StepOutcome::Pass => format!("PASS  {}{location}\n", finding.step.title()),
+        StepOutcome::Skip => format!("SKIP  {}{location}\n", finding.step.title()),
         StepOutcome::Fail(why) => {
-            format!("FAIL  {}{place}\n      {}\n", finding.step.title(), terminal(why))
+            format!("FAIL  {}{location}\n      {}\n", finding.step.title(), terminal(why))
         }
     }
 }

@@ -66,8 +66,8 @@ impl AuthnSettings {
             Some(path) => {
                 let bytes = bytes(path)?;
                 let refused = |wrong| report_diagnostics(&wrong, &path.display().to_string(), &bytes, output);
-                let folder = path.parent().unwrap_or(Path::new(""));
-                NavicertConfiguration::parse(&bytes).map_err(refused)?.resolve_paths(folder)
+                let dir = path.parent().unwrap_or(Path::new(""));
+                NavicertConfiguration::parse(&bytes).map_err(refused)?.resolve_paths(dir)
             }
         };
         let named = args.profile.or(otherwise.filter(|_| navicert_config.profile.is_none()));

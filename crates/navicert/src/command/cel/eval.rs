@@ -122,8 +122,8 @@ fn print(
         Ok(found) => output.text(&format!("{}\n", shown(&found.value))),
         Err(error) => {
             let hint = error.error.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
-            let place = program.tree().source().slice(error.error.span);
-            output.error(&format!("{error} in `{place}`{hint}"));
+            let source = program.tree().source().slice(error.error.span);
+            output.error(&format!("{error} in `{source}`{hint}"));
             Ok(())
         }
     }
@@ -149,7 +149,7 @@ fn shown(value: &ValueRef<'_>) -> String {
 }
 
 fn as_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, String)]) -> Value {
-    let mut answer = match outcome {
+    let mut response = match outcome {
         Ok(found) => json!({
             "ok": true,
             "type": render::type_name(&found.value),
@@ -160,9 +160,9 @@ fn as_json(outcome: &Result<Evaluation<'_>, EvaluationError>, parts: &[(&str, St
             json!({"ok": false, "error": error.to_string(), "hint": error.error.hint, "cost": error.cost})
         }
     };
-    if let (false, Some(members)) = (parts.is_empty(), answer.as_object_mut()) {
+    if let (false, Some(members)) = (parts.is_empty(), response.as_object_mut()) {
         let trace = parts.iter().map(|(text, value)| json!({"expression": text, "value": value}));
         members.insert("trace".to_owned(), trace.collect());
     }
-    answer
+    response
 }

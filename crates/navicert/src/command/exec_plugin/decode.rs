@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::lines::text;
 
 /// Processes one line.
-pub(super) fn answer(question: &Value) -> Result<Value, String> {
-    let (api_version, stdout) = (text(question, "apiVersion")?, text(question, "stdout")?);
-    let exit = question.get("exit").map_or(Some(0), Value::as_i64).and_then(|code| i32::try_from(code).ok());
+pub(super) fn process(request: &Value) -> Result<Value, String> {
+    let (api_version, stdout) = (text(request, "apiVersion")?, text(request, "stdout")?);
+    let exit = request.get("exit").map_or(Some(0), Value::as_i64).and_then(|code| i32::try_from(code).ok());
     let exit = exit.ok_or("`exit` must be an exit code")?;
     let refused = |error: &dyn ToString| Ok(json!({"ok": false, "error": error.to_string()}));
     let Some(version) = ExecVersion::from_api_version(api_version) else {
@@ -23,8 +23,8 @@ pub(super) fn answer(question: &Value) -> Result<Value, String> {
         Ok(output) => output,
         Err(error) => return refused(&error),
     };
-    let mut answer = json!({"ok": true, "hasCert": output.identity.is_some()});
-    if let Some(members) = answer.as_object_mut() {
+    let mut result = json!({"ok": true, "hasCert": output.identity.is_some()});
+    if let Some(members) = result.as_object_mut() {
         if !output.token.is_empty() {
             members.insert("token".to_owned(), json!(output.token.expose()));
         }
@@ -32,5 +32,5 @@ pub(super) fn answer(question: &Value) -> Result<Value, String> {
             members.insert("expires".to_owned(), json!(expires.to_string()));
         }
     }
-    Ok(answer)
+    Ok(result)
 }

@@ -15,8 +15,8 @@ use super::lines::text;
 const ROOT: &str = "/$DIR";
 
 /// Processes one line.
-pub(super) fn answer(question: &Value) -> Result<Value, String> {
-    let config = escape_for_yaml(&config(question)?.to_string());
+pub(super) fn process(request: &Value) -> Result<Value, String> {
+    let config = escape_for_yaml(&config(request)?.to_string());
     Ok(match exec_info(&config) {
         Ok(info) => json!({ "info": info }),
         Err(error) => json!({"info": null, "error": error}),
@@ -24,9 +24,9 @@ pub(super) fn answer(question: &Value) -> Result<Value, String> {
 }
 
 /// The kubeconfig that the line describes; parsing it applies the defaults.
-fn config(question: &Value) -> Result<Value, String> {
+fn config(request: &Value) -> Result<Value, String> {
     let mut cluster = Map::new();
-    cluster.insert("server".to_owned(), json!(text(question, "server")?));
+    cluster.insert("server".to_owned(), json!(text(request, "server")?));
     for (from, to) in [
         ("tlsServerName", "tls-server-name"),
         ("insecure", "insecure-skip-tls-verify"),
@@ -34,19 +34,19 @@ fn config(question: &Value) -> Result<Value, String> {
         ("proxyUrl", "proxy-url"),
         ("disableCompression", "disable-compression"),
     ] {
-        if let Some(value) = question.get(from) {
+        if let Some(value) = request.get(from) {
             cluster.insert(to.to_owned(), value.clone());
         }
     }
-    if let Some(value) = question.get("clusterConfig") {
+    if let Some(value) = request.get("clusterConfig") {
         let extension = json!({"name": Cluster::EXEC_EXTENSION, "extension": value});
         cluster.insert("extensions".to_owned(), json!([extension]));
     }
     let exec = json!({
         "command": "plugin",
-        "apiVersion": text(question, "apiVersion")?,
-        "interactiveMode": question.get("interactiveMode"),
-        "provideClusterInfo": question.get("provideClusterInfo"),
+        "apiVersion": text(request, "apiVersion")?,
+        "interactiveMode": request.get("interactiveMode"),
+        "provideClusterInfo": request.get("provideClusterInfo"),
     });
     Ok(json!({
         "current-context": "x",
@@ -85,8 +85,8 @@ fn exec_info(config: &str) -> Result<Option<String>, String> {
     let mode = effective.user.exec.as_ref().map(|exec| exec.interactive_mode.as_str()).unwrap_or_default();
     let interactive = interactive::decide(mode, &NoTerminal, &StdinUse::Free)
         .map_err(|error| format!("exec plugin cannot support interactive mode: {error}"))?;
-    let question = plugin.exec_info(interactive).map_err(|error| error.to_string())?;
-    Ok(Some(question.expose().clone()))
+    let request = plugin.exec_info(interactive).map_err(|error| error.to_string())?;
+    Ok(Some(request.expose().clone()))
 }
 
 /// A batch has no terminal, even if navicert's standard input is one.

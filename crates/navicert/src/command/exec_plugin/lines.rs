@@ -9,36 +9,36 @@ use crate::output::{Failure, Output};
 
 /// Prints one result for every line of standard input; the result of an invalid line is a `fault`.
 pub(super) fn process_lines(
-    answer: fn(&Value) -> Result<Value, String>,
+    process: fn(&Value) -> Result<Value, String>,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
             line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if !line.trim_ascii().is_empty() {
-            output.line(&process_line(&line, answer))?;
+            output.line(&process_line(&line, process))?;
         }
     }
     Ok(Exit::Done)
 }
 
-fn process_line(line: &[u8], answer: fn(&Value) -> Result<Value, String>) -> Value {
-    let question: Value = match serde_json::from_slice(line) {
-        Ok(question) => question,
+fn process_line(line: &[u8], process: fn(&Value) -> Result<Value, String>) -> Value {
+    let request: Value = match serde_json::from_slice(line) {
+        Ok(request) => request,
         // serde_json's message may quote the line, which may hold secrets.
         Err(error) => {
             return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
         }
     };
-    let id = question.get("id").cloned().unwrap_or_default();
-    let mut answer = answer(&question).unwrap_or_else(|fault| json!({ "fault": fault }));
-    if let Some(members) = answer.as_object_mut() {
+    let id = request.get("id").cloned().unwrap_or_default();
+    let mut response = process(&request).unwrap_or_else(|fault| json!({ "fault": fault }));
+    if let Some(members) = response.as_object_mut() {
         members.insert("id".to_owned(), id);
     }
-    answer
+    response
 }
 
 /// A required string member.
-pub(super) fn text<'a>(question: &'a Value, name: &str) -> Result<&'a str, String> {
-    question.get(name).and_then(Value::as_str).ok_or_else(|| format!("`{name}` must be a string"))
+pub(super) fn text<'a>(request: &'a Value, name: &str) -> Result<&'a str, String> {
+    request.get(name).and_then(Value::as_str).ok_or_else(|| format!("`{name}` must be a string"))
 }

@@ -90,12 +90,12 @@ impl ApiServer {
             let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
             let body = body.map_err(|error| format!("failed to read the response: {error}"))?.to_bytes();
             // The parser's message may quote a token.
-            let answer: Option<Value> = serde_json::from_slice(&body).ok();
+            let parsed: Option<Value> = serde_json::from_slice(&body).ok();
             if head.status.is_success() {
-                return answer.ok_or_else(|| "the response is not valid JSON".to_owned());
+                return parsed.ok_or_else(|| "the response is not valid JSON".to_owned());
             }
             let message =
-                answer.map(|status| text(&status, "/message")).filter(|message| !message.is_empty());
+                parsed.map(|status| text(&status, "/message")).filter(|message| !message.is_empty());
             Err(message.unwrap_or_else(|| format!("API server responded with {}", head.status)))
         };
         let limited = self.runtime.block_on(async { timeout(RESPONSE_TIMEOUT, exchange).await });
@@ -134,15 +134,15 @@ impl ServiceAccounts for ApiServer {
                 members.insert("boundObjectRef".to_owned(), pod);
             }
         }
-        let answer = self.call(Method::POST, &path, Some(&asked))?;
-        let token = text(&answer, "/status/token");
-        let expires = text(&answer, "/status/expirationTimestamp").parse::<Timestamp>();
+        let response = self.call(Method::POST, &path, Some(&asked))?;
+        let token = text(&response, "/status/token");
+        let expires = text(&response, "/status/expirationTimestamp").parse::<Timestamp>();
         let expires =
             expires.map_err(|_| "missing `status.expirationTimestamp` in the response".to_owned())?;
         if token.is_empty() {
             return Err("missing `status.token` in the response".to_owned());
         }
-        let lifetime = answer.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
+        let lifetime = response.pointer("/spec/expirationSeconds").and_then(Value::as_u64);
         let issued = lifetime.and_then(|lifetime| expires.checked_sub(Duration::from_secs(lifetime)).ok());
         Ok(ServiceAccountToken {
             token: token.into(),

@@ -18,9 +18,9 @@ type ProfileFlag = Option<crate::args::Profile>;
 /// `image match --jsonl`
 pub(super) fn matches(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
-    each_line(output, |question| {
-        let pattern = ImagePattern::parse(text(question, "pattern")?, profile);
-        let image = Location::parse(text(question, "image")?.as_bytes());
+    each_line(output, |request| {
+        let pattern = ImagePattern::parse(text(request, "pattern")?, profile);
+        let image = Location::parse(text(request, "image")?.as_bytes());
         Ok(match (pattern, image) {
             (Ok(pattern), Ok(image)) => json!({"match": pattern.matches(&image)}),
             (Err(error), _) => json!({"match": false, "error": format!("pattern: {error}")}),
@@ -32,16 +32,15 @@ pub(super) fn matches(named: ProfileFlag, output: &mut Output) -> Result<Exit, F
 /// `image keyring --jsonl`
 pub(super) fn keyring(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
-    each_line(output, |question| {
-        let image = text(question, "image")?;
-        let keyring = if let Some(config) = question.get("docker_config").and_then(Value::as_str) {
+    each_line(output, |request| {
+        let image = text(request, "image")?;
+        let keyring = if let Some(config) = request.get("docker_config").and_then(Value::as_str) {
             match read_config_json(config.as_bytes()) {
                 Ok(config) => Keyring::new(config, profile),
                 Err(error) => return Ok(json!({"credentials": [], "error": error.to_string()})),
             }
         } else {
-            let auths =
-                question.get("auths").and_then(Value::as_object).ok_or("`auths` must be an object")?;
+            let auths = request.get("auths").and_then(Value::as_object).ok_or("`auths` must be an object")?;
             Keyring::new(auths.iter().map(|(key, entry)| (key, credential(entry))), profile)
         };
         let found = keyring.lookup(image).into_iter().map(credential_json);
@@ -51,9 +50,9 @@ pub(super) fn keyring(named: ProfileFlag, output: &mut Output) -> Result<Exit, F
 
 /// `image response --jsonl`
 pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
-    each_line(output, |question| {
-        let api_version = text(question, "apiVersion")?;
-        Ok(match Response::decode_as(text(question, "response")?.as_bytes(), api_version) {
+    each_line(output, |request| {
+        let api_version = text(request, "apiVersion")?;
+        Ok(match Response::decode_as(text(request, "response")?.as_bytes(), api_version) {
             Ok(response) => json!({
                 "ok": true,
                 "cacheKeyType": response.cache_key_type.as_str(),
@@ -68,8 +67,8 @@ pub(super) fn response(output: &mut Output) -> Result<Exit, Failure> {
 /// `image check --jsonl`
 pub(super) fn check(named: ProfileFlag, output: &mut Output) -> Result<Exit, Failure> {
     let profile = profile(named, Profile::Kube);
-    each_line(output, |question| {
-        let file = ConfigFile { path: PathBuf::from("config"), text: text(question, "config")?.into() };
+    each_line(output, |request| {
+        let file = ConfigFile { path: PathBuf::from("config"), text: text(request, "config")?.into() };
         let Err(errors) = ImageConfig::decode(&[file], profile) else {
             return Ok(json!({"valid": true, "errors": []}));
         };
@@ -91,29 +90,32 @@ pub(super) fn check(named: ProfileFlag, output: &mut Output) -> Result<Exit, Fai
 }
 
 /// Prints one result per input line; the result of an invalid line is a `fault`.
-fn each_line(output: &mut Output, answer: impl Fn(&Value) -> Result<Value, String>) -> Result<Exit, Failure> {
+fn each_line(
+    output: &mut Output,
+    process: impl Fn(&Value) -> Result<Value, String>,
+) -> Result<Exit, Failure> {
     for line in io::stdin().lock().split(b'\n') {
         let line =
             line.map_err(|error| Failure::bad_input(format!("failed to read standard input: {error}")))?;
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let (id, answered) = match serde_json::from_slice::<Value>(&line) {
-            Ok(question) => (question.get("id").cloned().unwrap_or_default(), answer(&question)),
+        let (id, response) = match serde_json::from_slice::<Value>(&line) {
+            Ok(request) => (request.get("id").cloned().unwrap_or_default(), process(&request)),
             // serde_json's message may quote the line, which may hold secrets.
             Err(error) => (Value::Null, Err(format!("invalid JSON at column {}", error.column()))),
         };
-        let mut answered = answered.unwrap_or_else(|fault| json!({"fault": fault}));
-        if let Some(members) = answered.as_object_mut() {
+        let mut response = response.unwrap_or_else(|fault| json!({"fault": fault}));
+        if let Some(members) = response.as_object_mut() {
             members.insert("id".to_owned(), id);
         }
-        output.line(&answered)?;
+        output.line(&response)?;
     }
     Ok(Exit::Done)
 }
 
-fn text<'a>(question: &'a Value, member: &str) -> Result<&'a str, String> {
-    question.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` must be a string"))
+fn text<'a>(request: &'a Value, member: &str) -> Result<&'a str, String> {
+    request.get(member).and_then(Value::as_str).ok_or_else(|| format!("`{member}` must be a string"))
 }
 
 fn credential(entry: &Value) -> RegistryCredential {

@@ -154,13 +154,13 @@ fn run_providers(
             ProviderOutcome::Failed(error) => {
                 json!({"result": "failed", "reason": error.to_string(), "stderr": error.stderr()})
             }
-            ProviderOutcome::Answered(answer) => json!({
+            ProviderOutcome::Answered(response) => json!({
                 "result": "answered",
-                "from": answer.origin.to_string(),
-                "cacheKeyType": answer.entry.key_type().as_str(),
-                "rememberedFor": answer.entry.lifetime().map(written),
-                "keys": answer.entry.keyring().entries().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>(),
-                "refusedKeys": answer.entry.keyring().rejected_keys().iter().map(|refused| format!("{}: {}", refused.key, refused.reason)).collect::<Vec<_>>(),
+                "from": response.origin.to_string(),
+                "cacheKeyType": response.entry.key_type().as_str(),
+                "rememberedFor": response.entry.lifetime().map(written),
+                "keys": response.entry.keyring().entries().map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect::<Vec<_>>(),
+                "refusedKeys": response.entry.keyring().rejected_keys().iter().map(|refused| format!("{}: {}", refused.key, refused.reason)).collect::<Vec<_>>(),
                 "stderr": stderr,
             }),
         };

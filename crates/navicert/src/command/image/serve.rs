@@ -49,11 +49,11 @@ pub(super) fn serve(
     let daemon = Daemon::bind(&socket, service).map_err(|error| Failure::bad_input(with_sources(&error)))?;
     let stop = StopSignals::new()
         .map_err(|error| Failure::bad_input(format!("failed to install signal handlers: {error}")))?;
-    let place = daemon.socket_file();
+    let socket_file = daemon.socket_file();
     output.text(&format!("listening on {}\n", socket.display()))?;
     thread::Builder::new().name("daemon".to_owned()).spawn(move || daemon.run())?;
     stop.wait();
-    place.remove();
+    socket_file.remove();
     Ok(Exit::Done)
 }
 

@@ -29,28 +29,28 @@ pub(super) fn run(profile: Option<Profile>, output: &mut Output) -> Result<Exit,
         if line.trim_ascii().is_empty() {
             continue;
         }
-        output.line(&answer(&line, profile))?;
+        output.line(&process_line(&line, profile))?;
     }
     Ok(Exit::Done)
 }
 
-fn answer(line: &[u8], profile: Profile) -> Value {
-    let question: Value = match serde_json::from_slice(line) {
-        Ok(question) => question,
+fn process_line(line: &[u8], profile: Profile) -> Value {
+    let request: Value = match serde_json::from_slice(line) {
+        Ok(request) => request,
         // serde_json's message may quote the line, which may hold secrets.
         Err(error) => {
             return json!({"id": null, "fault": format!("invalid JSON at column {}", error.column())});
         }
     };
-    let id = question.get("id").cloned().unwrap_or_default();
-    let mut answer = match BatchLine::read(&question) {
-        Ok(question) => question.answer(profile),
+    let id = request.get("id").cloned().unwrap_or_default();
+    let mut response = match BatchLine::read(&request) {
+        Ok(line) => line.evaluate(profile),
         Err(fault) => json!({ "fault": fault }),
     };
-    if let Some(members) = answer.as_object_mut() {
+    if let Some(members) = response.as_object_mut() {
         members.insert("id".to_owned(), id);
     }
-    answer
+    response
 }
 
 struct BatchLine {
@@ -60,35 +60,35 @@ struct BatchLine {
 }
 
 impl BatchLine {
-    fn read(question: &Value) -> Result<Self, String> {
-        let files = question.get("files").and_then(Value::as_object).ok_or("`files` must be an object")?;
+    fn read(request: &Value) -> Result<Self, String> {
+        let files = request.get("files").and_then(Value::as_object).ok_or("`files` must be an object")?;
         let files = files.iter().map(|(name, text)| {
             let text = text.as_str().ok_or_else(|| format!("`files.{name}` must be a string"))?;
             Ok((PathBuf::from(name), text.as_bytes().to_vec()))
         });
         let files = MemoryFileSystem::new(ROOT, files.collect::<Result<Vec<_>, String>>()?);
-        let listed = strings(question.get("kubeconfig"), "kubeconfig")?;
+        let listed = strings(request.get("kubeconfig"), "kubeconfig")?;
         let sources = KubeconfigSources::list(listed.into_iter().map(PathBuf::from));
-        let mut overrides = overrides(question.get("overrides"))?;
-        if let Some(context) = text(question.get("context"), "context")? {
+        let mut overrides = overrides(request.get("overrides"))?;
+        if let Some(context) = text(request.get("context"), "context")? {
             overrides.context = context;
         }
         Ok(BatchLine { files, sources, overrides })
     }
 
-    fn answer(&self, profile: Profile) -> Value {
+    fn evaluate(&self, profile: Profile) -> Value {
         let loaded = match load(&self.sources, Path::new(ROOT), &self.files) {
             Ok(loaded) => loaded,
             Err(errors) => return json!({"loads": false, "valid": false, "errors": texts(&errors)}),
         };
         let merged = MergedKubeconfig::new(loaded);
         let (shown, resolved) = (merged.config.expose_tree(), merged.resolved().expose_tree());
-        let mut answer = json!({
+        let mut response = json!({
             "loads": true,
             "merged": to_json(&shown),
             "redacted": to_json(&view::redacted(&merged.config, Some(profile))),
         });
-        let Some(members) = answer.as_object_mut() else { return answer };
+        let Some(members) = response.as_object_mut() else { return response };
         if resolved != shown {
             members.insert("resolved".to_owned(), to_json(&resolved));
         }
@@ -101,7 +101,7 @@ impl BatchLine {
         };
         members.insert("valid".to_owned(), json!(errors.is_empty()));
         members.insert("errors".to_owned(), json!(errors));
-        answer
+        response
     }
 
     fn client(&self, effective: &Effective) -> Value {

@@ -48,7 +48,7 @@ fn unknown_fields(merged: &MergedKubeconfig) -> Vec<Finding<'_>> {
         unknown.map(move |diagnostic| Finding {
             fatal: false,
             message: format!("{}: unknown field, ignored", diagnostic.path),
-            place: Some(SourceLocation { origin, span: diagnostic.span }),
+            location: Some(SourceLocation { origin, span: diagnostic.span }),
             hint: diagnostic.hint,
         })
     });
@@ -76,7 +76,7 @@ impl<'a> ContextReport<'a> {
                     fatal: true,
                     message: problem.to_string(),
                     hint: problem.way_out(),
-                    place: merged.location_of_problem(problem),
+                    location: merged.location_of_problem(problem),
                 });
                 ContextReport { context, effective: None, findings: findings.collect() }
             }
@@ -127,13 +127,13 @@ fn client_findings<'a>(merged: &'a MergedKubeconfig, effective: &Effective) -> V
         fatal: true,
         message: obstacle.to_string(),
         hint: obstacle.way_out().map(ToOwned::to_owned),
-        place: merged.location_of_obstacle(&obstacle, effective),
+        location: merged.location_of_obstacle(&obstacle, effective),
     });
     let advice = effective.advice().into_iter().map(|advice| Finding {
         fatal: false,
         message: advice.to_string(),
         hint: advice.way_out().map(ToOwned::to_owned),
-        place: merged.location_of_advice(&advice, effective),
+        location: merged.location_of_advice(&advice, effective),
     });
     obstacles.chain(advice).collect()
 }

@@ -12,22 +12,22 @@ pub(super) struct Finding<'a> {
     pub(super) fatal: bool,
     pub(super) message: String,
     pub(super) hint: Option<String>,
-    pub(super) place: Option<SourceLocation<'a>>,
+    pub(super) location: Option<SourceLocation<'a>>,
 }
 
 impl Finding<'_> {
     /// Prints the finding on standard error.
     pub(super) fn print(&self, output: &mut Output) {
-        let Some(place) = &self.place else {
+        let Some(location) = &self.location else {
             let hint = self.hint.as_ref().map(|hint| format!("; {hint}")).unwrap_or_default();
             let text = format!("{}{hint}", self.message);
             return if self.fatal { output.error(&text) } else { output.warning(&text) };
         };
         output.note(&snippet::render(&Drawn {
-            file: &place.origin.path.display().to_string(),
-            text: &tree::source_text(place.origin.text.expose()),
+            file: &location.origin.path.display().to_string(),
+            text: &tree::source_text(location.origin.text.expose()),
             hidden: false,
-            span: place.span,
+            span: location.span,
             message: self.message.clone(),
             hint: self.hint.clone(),
             fatal: self.fatal,
@@ -44,10 +44,10 @@ impl Finding<'_> {
             if let Some(hint) = &self.hint {
                 object.insert("hint".to_owned(), json!(hint));
             }
-            if let Some(place) = &self.place {
-                object.insert("file".to_owned(), json!(place.origin.path.display().to_string()));
-                object.insert("line".to_owned(), json!(place.span.line));
-                object.insert("column".to_owned(), json!(place.span.column));
+            if let Some(location) = &self.location {
+                object.insert("file".to_owned(), json!(location.origin.path.display().to_string()));
+                object.insert("line".to_owned(), json!(location.span.line));
+                object.insert("column".to_owned(), json!(location.span.column));
             }
         }
         value

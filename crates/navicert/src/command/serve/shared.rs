@@ -289,8 +289,8 @@ fn read_navicert_config(path: Option<&Path>) -> Result<(NavicertConfiguration, S
         .transpose()
         .map_err(wrong)?
         .unwrap_or_default();
-    let folder = path.parent().unwrap_or(Path::new(""));
-    Ok((navicert_config.resolve_paths(folder), servers.resolve_paths(folder)))
+    let dir = path.parent().unwrap_or(Path::new(""));
+    Ok((navicert_config.resolve_paths(dir), servers.resolve_paths(dir)))
 }
 
 /// The configuration file or the `--oidc-*` flags, which are mutually exclusive.
